@@ -20,6 +20,7 @@ mod tables;
 mod wasm;
 
 use anyhow::{Result, bail};
+use haft_server::settings::LedgerSync;
 
 /// The allocator of the `haft` binary; the plain server uses it, too.
 #[global_allocator]
@@ -46,7 +47,9 @@ fn main() -> Result<()> {
         ["serve-rmcp-stdio"] => servers::rmcp_stdio(),
         ["serve-plain"] => servers::plain(),
         ["serve-proxy", url] => servers::proxy(url),
-        ["serve-haft", home, durability] => servers::haft(home, durability == &"disk"),
+        ["serve-haft", home, durability] => {
+            servers::haft(home, if durability == &"disk" { LedgerSync::Always } else { LedgerSync::Os })
+        }
         _ => bail!(
             "usage: haft-bench [calls | mcp | proxied | confined | search [TOOLS] | library | python | wasm]"
         ),

@@ -9,7 +9,7 @@ use axum::extract::Json;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, HeaderValue};
 use axum::routing::post;
-use haft_server::settings::Settings;
+use haft_server::settings::{LedgerSync, Settings};
 use haft_server::{App, Extensions, Functions};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ListToolsResult, PaginatedRequestParams,
@@ -73,10 +73,10 @@ pub fn proxy(url: &str) -> Result<()> {
 const CONNECTION_HEADERS: [&str; 3] = ["host", "content-length", "connection"];
 
 /// haft with one function that does nothing.
-pub fn haft(home: &str, sync_to_disk: bool) -> Result<()> {
+pub fn haft(home: &str, sync: LedgerSync) -> Result<()> {
     runtime()?.block_on(async {
         let mut settings = Settings::for_home(PathBuf::from(home));
-        settings.ledger.sync_to_disk = sync_to_disk;
+        settings.ledger.sync = sync;
         // The MCP servers behind haft listen on loopback.
         settings.egress.private_hosts = vec!["127.0.0.1".to_owned()];
         let functions = Functions::default().with_async("noop", |args| async { Ok(Value::Object(args)) });

@@ -113,6 +113,7 @@ async fn pipeline(bytes: &[u8]) -> Result<Vec<Duration>> {
     let pipeline = Arc::new(Pipeline::new(PipelineParts {
         registry,
         ledger: None,
+        waiting: None,
         observer: None,
         secrets: Arc::new(NoSecrets),
         clock: Arc::new(SystemClock),
@@ -121,15 +122,8 @@ async fn pipeline(bytes: &[u8]) -> Result<Vec<Duration>> {
         workspace: None,
     }));
     let tool = CallTarget::Named("add".parse().ok().context("a reference")?);
-    let request = Request {
-        principal: Arc::new(Principal::anonymous(TenantId::default_tenant()).elevated(true)),
-        args: args(),
-        mode: Mode::Debug,
-        surface: "bench",
-        timeout: None,
-        events: None,
-        labels: None,
-    };
+    let principal = Arc::new(Principal::anonymous(TenantId::default_tenant()).elevated(true));
+    let request = Request { mode: Mode::Debug, ..Request::new(principal, "bench", args()) };
     let mut times = Vec::with_capacity(CALLS);
     for _ in 0..CALLS {
         let request = request.clone();

@@ -6,8 +6,8 @@ use clap::{ArgAction, Args, Parser, Subcommand};
 use haft_core::secret::Secret;
 
 use crate::commands::{
-    audit, bundle, call, completions, doctor, import, init, mcp, mcp_server, reindex, secret, serve, token,
-    tool,
+    approval, audit, bundle, call, completions, doctor, import, init, mcp, mcp_server, reindex, secret,
+    serve, token, tool,
 };
 use crate::context::Context;
 use crate::error::CliError;
@@ -114,6 +114,10 @@ pub(crate) enum Command {
     #[command(subcommand)]
     #[command(after_help = examples!("haft token create ci --role caller --expires 90d", "haft token list"))]
     Token(token::Command),
+    /// Decide about calls that wait for a person
+    #[command(subcommand)]
+    #[command(after_help = examples!("haft approval list --watch", "haft approval approve ID", "haft approval deny ID --reason \"not today\""))]
+    Approval(approval::Command),
     /// Show recorded calls
     #[command(subcommand)]
     #[command(after_help = examples!("haft call list --status error", "haft call show ID"))]
@@ -143,6 +147,7 @@ impl Command {
             Self::Secret(command) => secret::run(command, context).await,
             Self::Bundle(command) => bundle::run(command, context).await,
             Self::Token(command) => token::run(command, context).await,
+            Self::Approval(command) => approval::run(command, context).await,
             Self::Call(command) => call::run(command, context).await,
             Self::Audit(arguments) => audit::run(arguments, context).await,
             Self::Completions(arguments) => completions::run(&arguments, context),

@@ -471,7 +471,9 @@ const fn code_exit(code: ErrorCode) -> Exit {
         ErrorCode::Unauthorized
         | ErrorCode::Forbidden
         | ErrorCode::PolicyDenied
-        | ErrorCode::ApprovalRequired => Exit::Denied,
+        | ErrorCode::ApprovalRequired
+        | ErrorCode::ApprovalDenied
+        | ErrorCode::ApprovalExpired => Exit::Denied,
         ErrorCode::NotFound => Exit::NotFound,
         ErrorCode::AmbiguousName
         | ErrorCode::Conflict
@@ -485,6 +487,7 @@ const fn code_exit(code: ErrorCode) -> Exit {
         ErrorCode::SecretMissing | ErrorCode::SandboxUnavailable | ErrorCode::TooDeep => Exit::NotRun,
         ErrorCode::Timeout
         | ErrorCode::Cancelled
+        | ErrorCode::Interrupted
         | ErrorCode::Template
         | ErrorCode::PathEscapes
         | ErrorCode::EgressRefused

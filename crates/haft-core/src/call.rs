@@ -1,17 +1,15 @@
 //! Records of calls.
 
-use std::borrow::Cow;
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use uuid::Uuid;
 
 use crate::Timestamp;
-use crate::id::{CallId, ToolId};
+use crate::id::CallId;
+use crate::invocation::Invocation;
 use crate::name::TenantId;
 use crate::outcome::{CallError, ErrorCode, Outcome};
 use crate::problem::excerpt;
-use crate::runnable::Mode;
 
 /// The state of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -28,16 +26,28 @@ pub enum CallStatus {
     Error,
     /// Cancelled.
     Cancelled,
+    /// Waiting for a person's decision.
+    AwaitingApproval,
+    /// Denied by a person; it did not run.
+    Denied,
+    /// Nobody decided in time; it did not run.
+    Expired,
+    /// The node that ran it stopped; its effects are unknown.
+    Interrupted,
 }
 
 impl CallStatus {
     /// Every status.
-    pub const ALL: [CallStatus; 5] = [
+    pub const ALL: [CallStatus; 9] = [
         CallStatus::Pending,
         CallStatus::Running,
         CallStatus::Success,
         CallStatus::Error,
         CallStatus::Cancelled,
+        CallStatus::AwaitingApproval,
+        CallStatus::Denied,
+        CallStatus::Expired,
+        CallStatus::Interrupted,
     ];
 
     /// Returns the name used in JSON and in the store.
@@ -48,6 +58,10 @@ impl CallStatus {
             CallStatus::Success => "success",
             CallStatus::Error => "error",
             CallStatus::Cancelled => "cancelled",
+            CallStatus::AwaitingApproval => "awaiting_approval",
+            CallStatus::Denied => "denied",
+            CallStatus::Expired => "expired",
+            CallStatus::Interrupted => "interrupted",
         }
     }
 
@@ -58,7 +72,7 @@ impl CallStatus {
 
     /// Returns whether the call has finished.
     pub const fn is_final(self) -> bool {
-        matches!(self, CallStatus::Success | CallStatus::Error | CallStatus::Cancelled)
+        !matches!(self, CallStatus::Pending | CallStatus::Running | CallStatus::AwaitingApproval)
     }
 }
 
@@ -96,28 +110,22 @@ fn is_false(value: &bool) -> bool {
     !*value
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_zero_ms(value: &f64) -> bool {
+    *value == 0.0
+}
+
 /// The length that an error message is shortened to when the body of its call is removed, in characters.
 const SHORT_MESSAGE: usize = 300;
 
 /// The record of one call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CallRecord {
-    /// The id.
-    pub id: CallId,
-    /// The tenant that it ran for.
-    pub tenant: TenantId,
-    /// The tool that ran.
-    pub tool_id: ToolId,
-    /// `bundle:name@version` at the time of the call.
-    pub tool: Arc<str>,
-    /// The revision that ran.
-    pub revision: u32,
-    /// The mode.
-    pub mode: Mode,
+    /// What was requested, by whom.
+    #[serde(flatten)]
+    pub invocation: Invocation,
     /// The state.
     pub status: CallStatus,
-    /// The arguments.
-    pub args: Value,
     /// The value, if the call succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
@@ -130,26 +138,10 @@ pub struct CallRecord {
     /// The process of the tool, if it ran one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<ProcessRecord>,
-    /// The name of the token that called.
-    pub caller: Arc<str>,
-    /// The interface that the call came through: `rest`, `cli`, `mcp`, …
-    pub surface: Cow<'static, str>,
-    /// The idempotency key; a repeated request with the same key returns this call.
+    /// The policy rule or the flag of the tool that decided about the call, and the approval that it needed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub idempotency_key: Option<String>,
-    /// The hash of the arguments, if there is an idempotency key.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub args_digest: Option<String>,
-    /// The id of the request.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub request_id: Option<String>,
-    /// The chat that the call belongs to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub chat_id: Option<String>,
-    /// The message that the call belongs to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub message_id: Option<String>,
-    /// When it started.
+    pub decision: Option<Box<CallDecision>>,
+    /// When it started; while it waits, when it was requested.
     pub started_at: Timestamp,
     /// When it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -157,12 +149,79 @@ pub struct CallRecord {
     /// The duration in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<f64>,
+    /// How long each step took.
+    #[serde(default)]
+    pub steps: StepTimes,
     /// Whether arguments, value, content and output were removed because the ledger reached its size limit.
     #[serde(default, skip_serializing_if = "is_false")]
     pub body_removed: bool,
 }
 
+/// How a call was authorised, where more than the role and the allow-list decided.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct CallDecision {
+    /// The policy rule that decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
+    /// The approval of the call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval_id: Option<Uuid>,
+    /// Who approved or denied it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decided_by: Option<String>,
+}
+
+/// How long the steps of a call took, in milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct StepTimes {
+    /// Resolving the tool, its state, the permissions, and the arguments.
+    #[serde(default, skip_serializing_if = "is_zero_ms")]
+    pub check_ms: f64,
+    /// Waiting in the queue or for an approval.
+    #[serde(default, skip_serializing_if = "is_zero_ms")]
+    pub wait_ms: f64,
+    /// Reserving the idempotency key.
+    #[serde(default, skip_serializing_if = "is_zero_ms")]
+    pub reserve_ms: f64,
+    /// Waiting for other calls of the tool.
+    #[serde(default, skip_serializing_if = "is_zero_ms")]
+    pub admit_ms: f64,
+    /// Running the tool, with its retries.
+    #[serde(default, skip_serializing_if = "is_zero_ms")]
+    pub execute_ms: f64,
+}
+
 impl CallRecord {
+    /// Returns the record of a call that has not ended.
+    pub fn open(invocation: Invocation, status: CallStatus, started_at: Timestamp) -> Self {
+        Self {
+            invocation,
+            status,
+            value: None,
+            error: None,
+            content: Vec::new(),
+            process: None,
+            decision: None,
+            started_at,
+            finished_at: None,
+            duration_ms: None,
+            steps: StepTimes::default(),
+            body_removed: false,
+        }
+    }
+
+    /// Returns the id of the call.
+    pub fn id(&self) -> CallId {
+        self.invocation.id
+    }
+
+    /// Returns the tenant that the call runs for.
+    pub fn tenant(&self) -> &TenantId {
+        self.invocation.tenant()
+    }
+
     /// Records the outcome of the call.
     pub fn finish(&mut self, outcome: Outcome, finished_at: Timestamp, duration_ms: f64) {
         self.finished_at = Some(finished_at);
@@ -173,10 +232,12 @@ impl CallRecord {
                 self.value = Some(value);
             }
             Err(error) => {
-                self.status = if error.code == ErrorCode::Cancelled {
-                    CallStatus::Cancelled
-                } else {
-                    CallStatus::Error
+                self.status = match error.code {
+                    ErrorCode::Cancelled => CallStatus::Cancelled,
+                    ErrorCode::Interrupted => CallStatus::Interrupted,
+                    ErrorCode::ApprovalDenied => CallStatus::Denied,
+                    ErrorCode::ApprovalExpired => CallStatus::Expired,
+                    _ => CallStatus::Error,
                 };
                 self.error = Some(error);
             }
@@ -186,7 +247,7 @@ impl CallRecord {
     /// Returns the record without what the call received and returned: who called what, when, and how it ended.
     #[must_use]
     pub fn without_body(mut self) -> Self {
-        self.args = Value::Null;
+        self.invocation.args = Value::Null;
         self.value = None;
         self.content = Vec::new();
         if let Some(process) = &mut self.process {
@@ -210,8 +271,8 @@ impl CallRecord {
         let error = self.error.as_ref().map(|error| error.message.as_str());
         let process = self.process.as_ref();
         let process = process.into_iter().flat_map(|process| [process.stdout.as_str(), &process.stderr]);
-        [&*self.tool].into_iter().chain(error).chain(process).any(contains)
-            || [&self.args]
+        [&*self.invocation.tool].into_iter().chain(error).chain(process).any(contains)
+            || [&self.invocation.args]
                 .into_iter()
                 .chain(&self.value)
                 .chain(&self.content)

@@ -12,6 +12,7 @@ use crate::BoxFuture;
 use crate::call::ProcessRecord;
 use crate::id::CallId;
 use crate::implementation::Kind;
+use crate::invocation::{Invoker, Lineage, NestedCall};
 use crate::name::TenantId;
 use crate::outcome::{CallError, Outcome};
 use crate::principal::Principal;
@@ -102,6 +103,12 @@ pub struct CallContext {
     pub events: Option<Arc<dyn EventSink>>,
     /// The working folder of the call, if it has one.
     pub workspace: Option<Arc<Path>>,
+    /// The calls above this one.
+    pub lineage: Lineage,
+    /// The idempotency key, for tools that pass it on.
+    pub idempotency_key: Option<Arc<str>>,
+    /// Runs the calls that the tool makes.
+    pub invoker: Option<Arc<dyn Invoker>>,
     /// Created on first use, because most calls need none.
     shared: OnceLock<Arc<Shared>>,
 }
@@ -118,6 +125,9 @@ impl Clone for CallContext {
             attempt: self.attempt,
             events: self.events.clone(),
             workspace: self.workspace.clone(),
+            lineage: self.lineage,
+            idempotency_key: self.idempotency_key.clone(),
+            invoker: self.invoker.clone(),
             shared: Arc::clone(self.shared()).into(),
         }
     }
@@ -167,6 +177,9 @@ impl CallContext {
             attempt: 0,
             events: None,
             workspace: None,
+            lineage: Lineage::default(),
+            idempotency_key: None,
+            invoker: None,
             shared: OnceLock::new(),
         }
     }
@@ -179,6 +192,14 @@ impl CallContext {
     /// Returns the tenant whose tools, files and secrets are used.
     pub fn tenant(&self) -> &TenantId {
         &self.principal.tenant
+    }
+
+    /// Runs another tool as part of this call: with the same rights, within the same deadline.
+    pub async fn invoke(&self, call: NestedCall) -> Outcome {
+        match &self.invoker {
+            Some(invoker) => Arc::clone(invoker).invoke(self, call).await,
+            None => Err(CallError::internal("this call cannot run other tools")),
+        }
     }
 
     /// Reads a secret, which is then redacted from the outcome.

@@ -55,6 +55,10 @@ macro_rules! id {
 }
 
 id!(
+    /// Identifies an approval.
+    ApprovalId
+);
+id!(
     /// Identifies a tool through all its revisions and version labels.
     ToolId
 );

@@ -4,6 +4,7 @@
 //! environment, no async runtime. Interfaces that other crates implement (stores, executors,
 //! clocks) are declared here as traits.
 
+pub mod approval;
 pub mod audit;
 pub mod bundle;
 pub mod call;
@@ -15,6 +16,7 @@ pub mod executor;
 pub mod hash;
 pub mod id;
 pub mod implementation;
+pub mod invocation;
 pub mod ledger;
 pub mod mcp;
 pub mod name;

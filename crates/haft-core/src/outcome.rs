@@ -76,6 +76,10 @@ codes! {
     PolicyDenied = "policy_denied", retry false;
 /// The call needs approval.
     ApprovalRequired = "approval_required", retry false;
+    /// A person denied the call.
+    ApprovalDenied = "approval_denied", retry false;
+    /// Nobody decided about the call in time.
+    ApprovalExpired = "approval_expired", retry false;
 /// The call depth limit is exceeded, for example because a tool calls itself.
     TooDeep = "too_deep", retry false;
 /// The limit of concurrent calls is reached.
@@ -86,6 +90,8 @@ codes! {
     Timeout = "timeout", retry true;
     /// The call was cancelled.
     Cancelled = "cancelled", retry false;
+    /// The node that ran the call stopped; the effects are unknown.
+    Interrupted = "interrupted", retry false;
 /// A template refers to a missing value, or a value is invalid in its context.
     Template = "template", retry false;
 /// A secret that the tool uses does not exist.

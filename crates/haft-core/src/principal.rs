@@ -119,6 +119,11 @@ impl AllowList {
         Ok(Self(Some(rules.into())))
     }
 
+    /// Creates a list of exact names, which may be any number.
+    pub fn of_names<T: Into<String>>(names: impl IntoIterator<Item = T>) -> Self {
+        Self(Some(names.into_iter().map(|name| Rule::Name { bundle: None, name: name.into() }).collect()))
+    }
+
     /// Returns whether it allows every tool.
     pub fn is_unlimited(&self) -> bool {
         self.0.is_none()

@@ -1,5 +1,8 @@
 //! The depth of nested calls on a thread. Without a limit, a tool that calls itself would overflow the stack and abort
 //! the whole program.
+//!
+//! Calls that are made through [`haft_core::executor::CallContext::invoke`] carry their depth with them. This one also
+//! counts the calls that a function makes on its own thread through a handle of the program.
 
 use std::cell::Cell;
 
@@ -18,9 +21,9 @@ pub(crate) fn current() -> u32 {
     DEPTH.get()
 }
 
-/// Rejects a call of this tool if the depth limit is reached.
-pub(crate) fn check(tool: &str) -> Result<(), CallError> {
-    if current() < MAX_DEPTH {
+/// Rejects a call of this tool at a depth beyond the limit.
+pub(crate) fn check(tool: &str, depth: u32) -> Result<(), CallError> {
+    if depth < MAX_DEPTH {
         return Ok(());
     }
     let message = format!(

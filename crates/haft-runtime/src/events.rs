@@ -1,10 +1,11 @@
-//! Calls that run in the background, their events and their cancellation.
+//! Calls from the queue that run on this node, their events and their cancellation.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use haft_core::executor::{CallEvent, EventSink};
 use haft_core::id::CallId;
+use haft_core::ledger::NumberedEvent;
 use haft_core::name::TenantId;
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
@@ -12,40 +13,64 @@ use tokio_util::sync::CancellationToken;
 /// How many events a slow subscriber may lag behind, and how many past events a new one receives.
 const EVENT_BUFFER: usize = 256;
 
-/// A call that runs in the background.
+/// A call from the queue that runs on this node.
 #[derive(Clone)]
 pub struct BackgroundCall {
     /// The tenant for which it runs.
     pub tenant: TenantId,
     /// Cancels it.
     pub cancel: CancellationToken,
-    events: broadcast::Sender<CallEvent>,
-    /// The latest events for later subscribers: nobody can subscribe before the call has started.
-    past: Arc<Mutex<VecDeque<CallEvent>>>,
+    events: broadcast::Sender<NumberedEvent>,
+    past: Arc<Mutex<PastEvents>>,
+}
+
+/// The latest events for later subscribers: nobody can subscribe before the call has started.
+#[derive(Default)]
+struct PastEvents {
+    latest: VecDeque<NumberedEvent>,
+    /// The number of the newest event.
+    last: u64,
+    /// The number of the newest event that is stored for readers on other nodes.
+    saved: u64,
 }
 
 impl BackgroundCall {
-    /// Returns the latest events and a receiver of all further ones, which closes when the call ends.
-    pub fn subscribe(&self) -> (Vec<CallEvent>, broadcast::Receiver<CallEvent>) {
+    /// Returns the latest events after a number, and a receiver of all further ones, which closes when the call ends.
+    pub fn subscribe(&self, after: u64) -> (Vec<NumberedEvent>, broadcast::Receiver<NumberedEvent>) {
         // Under the lock, so that every event is in exactly one of them.
-        let past = self.past.lock().unwrap_or_else(PoisonError::into_inner);
-        (past.iter().cloned().collect(), self.events.subscribe())
+        let past = self.past();
+        let latest = past.latest.iter().filter(|event| event.number > after).cloned().collect();
+        (latest, self.events.subscribe())
+    }
+
+    /// Returns the latest events that are not stored yet, and marks them as stored.
+    pub(crate) fn take_unsaved(&self) -> Vec<NumberedEvent> {
+        let mut past = self.past();
+        let (saved, last) = (past.saved, past.last);
+        past.saved = last;
+        past.latest.iter().filter(|event| event.number > saved).cloned().collect()
+    }
+
+    fn past(&self) -> MutexGuard<'_, PastEvents> {
+        self.past.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl EventSink for BackgroundCall {
     fn emit(&self, event: CallEvent) {
-        let mut past = self.past.lock().unwrap_or_else(PoisonError::into_inner);
-        if past.len() == EVENT_BUFFER {
-            past.pop_front();
+        let mut past = self.past();
+        past.last += 1;
+        let event = NumberedEvent { number: past.last, event };
+        if past.latest.len() == EVENT_BUFFER {
+            past.latest.pop_front();
         }
-        past.push_back(event.clone());
+        past.latest.push_back(event.clone());
         // No subscriber is not an error.
         let _ = self.events.send(event);
     }
 }
 
-/// All calls that run in the background.
+/// All calls from the queue that run on this node.
 #[derive(Default)]
 pub struct BackgroundCalls {
     calls: Mutex<HashMap<CallId, Arc<BackgroundCall>>>,
@@ -74,7 +99,12 @@ impl BackgroundCalls {
         self.lock().get(&id).filter(|running| running.tenant == *tenant).cloned()
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<CallId, Arc<BackgroundCall>>> {
+    /// Returns all running calls.
+    pub(crate) fn all(&self) -> Vec<(CallId, Arc<BackgroundCall>)> {
+        self.lock().iter().map(|(id, call)| (*id, Arc::clone(call))).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<CallId, Arc<BackgroundCall>>> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -106,11 +136,16 @@ mod tests {
         for number in 0..EVENT_BUFFER + 2 {
             running.emit(CallEvent::Output(number.to_string()));
         }
-        let (past, mut coming) = running.subscribe();
+        let (past, mut coming) = running.subscribe(0);
         assert_eq!(past.len(), EVENT_BUFFER);
-        assert_eq!(past.first(), Some(&CallEvent::Output("2".to_owned())));
+        let numbered =
+            |number, text: &str| NumberedEvent { number, event: CallEvent::Output(text.to_owned()) };
+        assert_eq!(past.first(), Some(&numbered(3, "2")));
+        assert_eq!(running.subscribe(257).0, [numbered(258, "257")]);
+        assert_eq!(running.take_unsaved().len(), EVENT_BUFFER);
         running.emit(CallEvent::Output("next".to_owned()));
-        assert_eq!(coming.try_recv(), Ok(CallEvent::Output("next".to_owned())));
+        assert_eq!(running.take_unsaved(), [numbered(259, "next")]);
+        assert_eq!(coming.try_recv(), Ok(numbered(259, "next")));
         assert!(coming.try_recv().is_err(), "no event is received twice");
     }
 }

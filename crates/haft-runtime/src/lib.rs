@@ -16,6 +16,7 @@ pub mod jsonpath;
 pub mod pipeline;
 pub mod process;
 pub mod python;
+pub mod queue;
 pub mod rate;
 pub mod registry;
 pub mod retry;

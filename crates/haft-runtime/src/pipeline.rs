@@ -1,13 +1,20 @@
 //! The steps of a call, the same for every surface.
 //!
-//! resolve → gate → authorise → validate arguments → admit → idempotency → execute (stages, retries, output
-//! validation; within deadline and cancellation) → record → answer.
+//! resolve → gate (state of the tool, allow-list) → validate arguments → authorise (policy rules, the tool's own flag)
+//! → idempotency → approval → admit (rate, concurrency) → execute (stages, retries, output validation; within deadline
+//! and cancellation) → record → answer.
+//!
+//! A call that waits, for approval or in the queue, is a row: it holds no permit and no task. When it runs, on whatever
+//! node, it passes the same steps again.
 
 mod admission;
 mod call;
 mod checks;
+mod in_flight;
+mod queued;
 mod record_guard;
 mod request;
+mod waiting;
 
 use std::future::poll_fn;
 use std::path::Path;
@@ -15,28 +22,35 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use haft_core::Clock;
-use haft_core::call::CallRecord;
+use haft_core::approval::{ApprovalCause, Approvals};
+use haft_core::call::{CallRecord, StepTimes};
 use haft_core::catalog::StoreError;
 use haft_core::executor::CallContext;
 use haft_core::id::CallId;
-use haft_core::ledger::{Ledger, Reservation};
+use haft_core::invocation::{Invocation, Invoker, Lineage, NestedCall};
+use haft_core::ledger::{CallQueue, Ledger};
 use haft_core::outcome::{CallError, ErrorCode, Outcome};
 use haft_core::runnable::Mode;
 use haft_core::secret::SecretSource;
-use serde_json::{Value, json};
-use tokio::sync::oneshot;
+use haft_core::{BoxFuture, Clock};
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 pub use self::call::Call;
+pub use self::checks::check_args;
+pub(crate) use self::queued::ClaimedCall;
 pub use self::request::{CallTarget, Labels, Principal, Request};
 
-use self::admission::{Admission, admit};
-use self::call::Invocation;
-use self::checks::{authorise, compiled, ledger_unavailable, not_recorded, validate};
+use self::admission::admit;
+use self::call::CallDraft;
+use self::checks::{
+    approval_impossible, check_allow_list, compiled, ledger_unavailable, not_recorded, own_cause,
+};
 pub(crate) use self::checks::{milliseconds, timed_out};
+use self::in_flight::{InFlight, InFlightGuard};
 use self::record_guard::RecordGuard;
+use self::waiting::Reserved;
 use crate::concurrency::ConcurrencyLimit;
 use crate::events::BackgroundCalls;
 use crate::function::catch_panic;
@@ -47,12 +61,12 @@ use crate::{clock, depth};
 /// The longest timeout that a request may set.
 const MAX_REQUEST_TIMEOUT: Duration = Duration::from_mins(10);
 
-/// A call that has ended.
+/// A call that has ended, or that was put into the queue.
 #[derive(Debug, Clone)]
 pub struct CompletedCall {
     /// The record, with the outcome.
     pub record: Arc<CallRecord>,
-    /// Whether this is the outcome of an earlier call with the same idempotency key.
+    /// Whether this is the outcome of an earlier call: with the same idempotency key, or one that was approved.
     pub replayed: bool,
 }
 
@@ -63,11 +77,13 @@ pub type CallObserver = Arc<dyn Fn(&CallRecord) + Send + Sync>;
 pub struct Pipeline {
     registry: Arc<Registry>,
     ledger: Option<Arc<dyn Ledger>>,
+    waiting: Option<WaitingCalls>,
     observer: Option<CallObserver>,
     clock: Arc<dyn Clock>,
     secrets: Arc<dyn SecretSource>,
     stages: Vec<Arc<dyn Stage>>,
     background: Arc<BackgroundCalls>,
+    in_flight: Arc<InFlight>,
     limit: Arc<ConcurrencyLimit>,
     workspace: Option<Arc<Path>>,
     stopping: CancellationToken,
@@ -79,6 +95,8 @@ pub struct PipelineParts {
     pub registry: Arc<Registry>,
     /// Where calls are recorded, if anywhere.
     pub ledger: Option<Arc<dyn Ledger>>,
+    /// Where calls wait. Without it, a call that needs approval is rejected and nothing can be queued.
+    pub waiting: Option<WaitingCalls>,
     /// Receives the record of every call that ran, for metrics.
     pub observer: Option<CallObserver>,
     /// The source of `${NAME}` values.
@@ -93,10 +111,32 @@ pub struct PipelineParts {
     pub workspace: Option<Arc<Path>>,
 }
 
+/// Where calls wait for approval or for their turn.
+#[derive(Clone)]
+pub struct WaitingCalls {
+    /// The approvals.
+    pub approvals: Arc<dyn Approvals>,
+    /// The queue.
+    pub queue: Arc<dyn CallQueue>,
+    /// How long an approval can be given.
+    pub approval_lifetime: Duration,
+    /// The number of calls that a tenant may have in the queue.
+    pub max_queued: u64,
+}
+
+/// A call that passed the checks that need no waiting.
+struct CheckedCall {
+    plan: Arc<CompiledTool>,
+    draft: CallDraft,
+    needs_approval: Option<ApprovalCause>,
+    /// Lets others wait for the call, if its key is reserved.
+    listed: Option<InFlightGuard>,
+}
+
 /// A call that failed a check.
 struct RejectedCall {
     error: CallError,
-    invocation: Invocation,
+    draft: CallDraft,
 }
 
 impl Pipeline {
@@ -105,11 +145,13 @@ impl Pipeline {
         Self {
             registry: parts.registry,
             ledger: parts.ledger,
+            waiting: parts.waiting,
             observer: parts.observer,
             clock: parts.clock,
             secrets: parts.secrets,
             stages: parts.stages,
             background: Arc::default(),
+            in_flight: Arc::default(),
             limit: Arc::new(ConcurrencyLimit::new(parts.max_running, 0)),
             workspace: parts.workspace,
             stopping: CancellationToken::new(),
@@ -125,18 +167,20 @@ impl Pipeline {
         Self {
             registry: Arc::clone(&self.registry),
             ledger: self.ledger.clone(),
+            waiting: self.waiting.clone(),
             observer: self.observer.clone(),
             clock: Arc::clone(&self.clock),
             secrets: Arc::clone(&self.secrets),
             stages,
             background: Arc::clone(&self.background),
+            in_flight: Arc::clone(&self.in_flight),
             limit: Arc::clone(&self.limit),
             workspace: self.workspace.clone(),
             stopping: self.stopping.clone(),
         }
     }
 
-    /// Returns the calls that run in the background.
+    /// Returns the queued calls that run on this node.
     pub fn background(&self) -> &Arc<BackgroundCalls> {
         &self.background
     }
@@ -160,55 +204,67 @@ impl Pipeline {
         target: CallTarget,
         request: Request,
     ) -> Result<CompletedCall, CallError> {
-        let tool = self.resolve(target, &request).await?;
-        let call = match self.check(tool, request) {
-            Ok(call) => call,
-            Err(rejected) => return Err(self.record_rejection(rejected).await),
-        };
-        if !call.invocation.has_idempotency_key() {
-            return self.run(call).await;
+        let checked = self.check(target, request).await?;
+        if checked.needs_approval.is_none() && !checked.draft.has_idempotency_key() {
+            return self.run(self.admit(checked).await?).await;
         }
         let pipeline = Arc::clone(self);
         let task = tokio::spawn(async move {
-            match pipeline.reserve(&call).await? {
-                Some(replay) => Ok(replay),
-                None => pipeline.run(call).await,
+            let reserved = match &checked.needs_approval {
+                Some(_) => pipeline.ask(checked).await?,
+                None => pipeline.reserve(checked).await?,
+            };
+            match reserved {
+                Reserved::Run(checked) => pipeline.run_reserved(*checked).await,
+                Reserved::Earlier(completed) => Ok(completed),
             }
         });
         task.await
             .unwrap_or_else(|error| Err(CallError::internal(format!("the call's task failed: {error}"))))
     }
 
-    /// Starts a call in the background and returns its record as soon as that is durable.
+    /// Puts a call into the queue and returns its record as soon as that is durable.
     pub async fn start(
         self: &Arc<Self>,
         target: CallTarget,
         request: Request,
     ) -> Result<CompletedCall, CallError> {
-        let tool = self.resolve(target, &request).await?;
-        let call = match self.check(tool, request) {
-            Ok(call) => call,
-            Err(rejected) => return Err(self.record_rejection(rejected).await),
-        };
-        let (accepted, answer) = oneshot::channel();
+        let checked = self.check(target, request).await?;
         let pipeline = Arc::clone(self);
-        // One task from here on: a call that is recorded as running also runs, even if the client disconnects.
-        tokio::spawn(async move {
-            match pipeline.accept(&call).await {
-                Ok(Some(replay)) => drop(accepted.send(Ok(replay))),
-                Err(error) => drop(accepted.send(Err(error))),
-                Ok(None) => pipeline.run_in_background(call, accepted).await,
-            }
+        // In a task of its own, so that a client that disconnects does not stop between two steps.
+        let task = tokio::spawn(async move {
+            let checked = match &checked.needs_approval {
+                Some(_) => match pipeline.ask(checked).await? {
+                    Reserved::Run(checked) => *checked,
+                    Reserved::Earlier(completed) => return Ok(completed),
+                },
+                None => checked,
+            };
+            pipeline.enqueue(checked).await
         });
-        answer.await.unwrap_or_else(|_| Err(CallError::internal("the call's task failed before it started")))
+        task.await
+            .unwrap_or_else(|error| Err(CallError::internal(format!("the call's task failed: {error}"))))
     }
 
-    /// Checks a call that is not recorded; [`Pipeline::execute`] runs it.
-    pub fn begin(&self, tool: ResolvedTool, request: Request) -> Result<Call, CallError> {
+    /// Checks and admits a call that is not recorded; [`Pipeline::execute`] runs it.
+    pub fn begin(self: &Arc<Self>, tool: ResolvedTool, request: Request) -> Result<Call, CallError> {
         if self.ledger.is_some() {
             return Err(CallError::internal("a pipeline with a ledger runs recorded calls only"));
         }
-        self.check(tool, request).map_err(|rejected| rejected.error)
+        let checked = self.check_resolved(tool, request).map_err(|rejected| rejected.error)?;
+        if let Some(cause) = &checked.needs_approval {
+            return Err(approval_impossible(checked.plan.spec.name.as_str(), cause));
+        }
+        self.admit_now(checked).map_err(|rejected| rejected.error)
+    }
+
+    /// Resolves the tool and makes all checks that need no waiting.
+    async fn check(self: &Arc<Self>, target: CallTarget, request: Request) -> Result<CheckedCall, CallError> {
+        let tool = self.resolve(target, &request).await?;
+        match self.check_resolved(tool, request) {
+            Ok(checked) => Ok(checked),
+            Err(rejected) => Err(self.record_rejection(rejected).await),
+        }
     }
 
     /// Resolves the target and compiles the tool if necessary. A call of an unknown tool is not recorded.
@@ -240,111 +296,115 @@ impl Pipeline {
         }
     }
 
-    /// Makes the checks that need no waiting: gate, authorise, validate arguments, admit.
-    fn check(&self, tool: ResolvedTool, request: Request) -> Result<Call, Box<RejectedCall>> {
+    fn check_resolved(
+        self: &Arc<Self>,
+        tool: ResolvedTool,
+        request: Request,
+    ) -> Result<CheckedCall, Box<RejectedCall>> {
         let ResolvedTool { entry, bundle_enabled } = tool;
-        let timeout = request.timeout;
-        let mut invocation = self.invocation(request, entry);
-        match self.check_invocation(&mut invocation, bundle_enabled, timeout) {
-            Ok((plan, admission)) => {
-                Ok(Call { plan, invocation, cancel: None, attempt: 0, admission, artifacts: None })
-            }
-            Err(error) => Err(Box::new(RejectedCall { error, invocation })),
+        let is_trial = request.is_trial;
+        let mut draft = self.draft(request, entry);
+        match self.check_draft(&mut draft, bundle_enabled, is_trial) {
+            Ok((plan, needs_approval)) => Ok(CheckedCall { plan, draft, needs_approval, listed: None }),
+            Err(error) => Err(Box::new(RejectedCall { error, draft })),
         }
     }
 
-    fn check_invocation(
+    /// Gate, validate arguments, authorise.
+    fn check_draft(
         &self,
-        invocation: &mut Invocation,
+        draft: &mut CallDraft,
         bundle_enabled: bool,
-        timeout: Option<Duration>,
-    ) -> Result<(Arc<CompiledTool>, Admission), CallError> {
-        let Invocation { entry, context, args, .. } = invocation;
+        is_trial: bool,
+    ) -> Result<(Arc<CompiledTool>, Option<ApprovalCause>), CallError> {
+        let CallDraft { entry, context, invocation, .. } = &mut *draft;
         entry.runnable(bundle_enabled, context.mode).map_err(|reason| {
             let fault = entry.fault();
             entry.named_error(|tool| reason.to_error(tool, fault.as_deref()))
         })?;
+        check_allow_list(entry, context.principal())?;
         let plan = compiled(entry, context.mode, &self.registry)?;
-        authorise(&plan, context.principal().elevated)?;
-        validate(&plan, args)?;
-        depth::check(plan.spec.name.as_str())?;
-        let admission = admit(&self.limit, entry, &plan)?;
-        let timeout = timeout.unwrap_or(plan.deadline).min(MAX_REQUEST_TIMEOUT.max(plan.deadline));
-        context.deadline = context.started + timeout;
-        Ok((plan, admission))
+        depth::check(plan.spec.name.as_str(), context.lineage.depth.max(depth::current()))?;
+        check_args(&plan, &mut invocation.args)?;
+        if invocation.idempotency_key.is_some() {
+            invocation.args_digest = Some(haft_core::hash::of_args(&invocation.args));
+        }
+        let needs_approval = own_cause(&plan.spec).filter(|_| !is_trial && !context.principal().elevated);
+        invocation.is_pure = plan.spec.execution.is_pure;
+        let timeout = invocation.timeout_ms.map_or(plan.deadline, Duration::from_millis);
+        context.deadline = context.started + timeout.min(MAX_REQUEST_TIMEOUT.max(plan.deadline));
+        draft.steps.check_ms = draft.step();
+        Ok((plan, needs_approval))
     }
 
-    fn invocation(&self, request: Request, entry: Arc<Entry>) -> Invocation {
-        let Request { principal, args, mode, surface, events, labels, .. } = request;
+    fn draft(self: &Arc<Self>, request: Request, entry: Arc<Entry>) -> CallDraft {
+        let Request { principal, args, mode, surface, events, labels, lineage, timeout, .. } = request;
+        let labels = labels.map(|labels| *labels).unwrap_or_default();
+        let args = Value::Object(args);
+        let invocation = Invocation {
+            id: CallId(Uuid::now_v7()),
+            lineage,
+            principal,
+            surface: surface.into(),
+            tool_id: entry.tool.id,
+            tool: Arc::clone(&entry.qualified),
+            revision: entry.definition(mode.into()).map_or(entry.tool.revision, |(number, _)| number),
+            definition_hash: None,
+            mode,
+            args_digest: None,
+            args,
+            idempotency_key: labels.idempotency_key,
+            request_id: labels.request_id,
+            chat_id: labels.chat_id,
+            message_id: labels.message_id,
+            timeout_ms: timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
+            is_pure: false,
+            webhook_url: labels.webhook_url,
+        };
+        let mut draft = self.draft_of(invocation, entry);
+        draft.context.events = events;
+        draft
+    }
+
+    /// Prepares an invocation to run from now on.
+    fn draft_of(self: &Arc<Self>, invocation: Invocation, entry: Arc<Entry>) -> CallDraft {
         let started = clock::now();
         let mut context = CallContext::for_principal(
-            CallId(Uuid::now_v7()),
-            principal,
+            invocation.id,
+            Arc::clone(&invocation.principal),
             Arc::clone(&self.secrets),
             started..started,
         );
-        context.mode = mode;
-        context.events = events;
+        context.mode = invocation.mode;
+        context.lineage = invocation.lineage;
         context.workspace.clone_from(&self.workspace);
-        let args = Value::Object(args);
-        let has_key = labels.as_ref().is_some_and(|labels| labels.idempotency_key.is_some());
-        Invocation {
-            revision: entry.definition(mode.into()).map_or(entry.tool.revision, |(number, _)| number),
+        context.idempotency_key = invocation.idempotency_key.as_deref().map(Arc::from);
+        context.invoker = Some(Arc::clone(self) as _);
+        CallDraft {
             entry,
+            invocation,
             context,
-            args_digest: has_key.then(|| haft_core::hash::of_args(&args)),
-            args,
-            surface,
-            labels,
             started_at: self.clock.now(),
+            decision: None,
+            steps: StepTimes::default(),
+            step_started: started,
         }
     }
 
-    /// Reserves the idempotency key, or returns the outcome of the call that has it.
-    async fn reserve(&self, call: &Call) -> Result<Option<CompletedCall>, CallError> {
-        let Some(ledger) = &self.ledger else { return Ok(None) };
-        let reservation = ledger.reserve(call.invocation.running_record()).await.map_err(not_recorded)?;
-        let Reservation::Existing(earlier) = reservation else { return Ok(None) };
-        let conflict = |message| {
-            CallError::new(ErrorCode::IdempotencyConflict, message)
-                .with_details(json!({"call_id": earlier.id}))
-        };
-        let same_call =
-            earlier.tool_id == call.entry().tool.id && earlier.args_digest.as_deref() == call.args_digest();
-        if !same_call {
-            return Err(conflict("the Idempotency-Key was used for another tool or other arguments"));
+    /// Admits a call, or rejects and records it.
+    async fn admit(&self, checked: CheckedCall) -> Result<Call, CallError> {
+        match self.admit_now(checked) {
+            Ok(call) => Ok(call),
+            Err(rejected) => Err(self.record_rejection(rejected).await),
         }
-        if !earlier.status.is_final() {
-            return Err(conflict("a call with this Idempotency-Key is still running").retryable(true));
-        }
-        Ok(Some(CompletedCall { record: Arc::from(earlier), replayed: true }))
     }
 
-    /// Records a background call before it is acknowledged.
-    async fn accept(&self, call: &Call) -> Result<Option<CompletedCall>, CallError> {
-        if call.invocation.has_idempotency_key() {
-            return self.reserve(call).await;
+    fn admit_now(&self, checked: CheckedCall) -> Result<Call, Box<RejectedCall>> {
+        let CheckedCall { plan, draft, .. } = checked;
+        match admit(&self.limit, &draft.entry, &plan) {
+            Ok(admission) => Ok(Call { plan, draft, cancel: None, attempt: 0, admission, artifacts: None }),
+            Err(error) => Err(Box::new(RejectedCall { error, draft })),
         }
-        self.record(Arc::new(call.invocation.running_record())).await.map_err(not_recorded)?;
-        Ok(None)
-    }
-
-    async fn run_in_background(
-        &self,
-        mut call: Call,
-        accepted: oneshot::Sender<Result<CompletedCall, CallError>>,
-    ) {
-        let (id, record) = (call.id(), Arc::new(call.invocation.running_record()));
-        let (background, listed) =
-            self.background.insert(id, call.tenant().clone(), self.stopping.child_token());
-        call.cancel = Some(background.cancel.clone());
-        call.invocation.context.events = Some(background);
-        // The call runs even if the client no longer waits for the acknowledgement.
-        let _ = accepted.send(Ok(CompletedCall { record, replayed: false }));
-        if let Err(error) = self.run(call).await {
-            tracing::error!(call = %id, error = %error, "background call not recorded");
-        }
-        drop(listed);
     }
 
     /// Executes a call and records its outcome before the outcome is returned.
@@ -360,7 +420,8 @@ impl Pipeline {
         guard.disarm();
         recorded.map_err(|error| {
             let error = not_recorded(error).retryable(false);
-            tracing::error!(call = %record.id, tool = %record.tool, error = %error, "the tool ran, but the call was not recorded");
+            let invocation = &record.invocation;
+            tracing::error!(call = %invocation.id, tool = %invocation.tool, error = %error, "the tool ran, but the call was not recorded");
             CallError { message: format!("the tool ran, but {}", error.message), ..error }
                 .for_model("the tool ran, but the call could not be recorded")
         })?;
@@ -374,7 +435,9 @@ impl Pipeline {
         let grace = call.plan.prepared.grace();
         let interruption = {
             let mut work = pin!(async {
-                call.admission.acquire().await;
+                if call.admission.acquire().await {
+                    call.draft.steps.admit_ms = call.draft.step();
+                }
                 Next::new(&self.stages).run(call).await
             });
             let depth = depth::current() + 1;
@@ -409,13 +472,11 @@ impl Pipeline {
 
     /// Records a call that failed a check; returns the error to answer with.
     async fn record_rejection(&self, rejected: Box<RejectedCall>) -> CallError {
-        let RejectedCall { error, mut invocation } = *rejected;
+        let RejectedCall { error, mut draft } = *rejected;
         // The call did not run, so its key stays free for the corrected call.
-        if let Some(labels) = &mut invocation.labels {
-            labels.idempotency_key = None;
-        }
-        let record = Arc::new(invocation.finished_record(Err(error.clone())));
-        let error = CallError { call_id: Some(record.id), ..error };
+        draft.invocation.idempotency_key = None;
+        let record = Arc::new(draft.finished_record(Err(error.clone())));
+        let error = CallError { call_id: Some(record.id()), ..error };
         self.record(record).await.map_or_else(not_recorded, |()| error)
     }
 
@@ -424,5 +485,26 @@ impl Pipeline {
             Some(ledger) => ledger.record(record).await,
             None => Ok(()),
         }
+    }
+}
+
+impl Invoker for Pipeline {
+    fn invoke<'a>(self: Arc<Self>, parent: &'a CallContext, call: NestedCall) -> BoxFuture<'a, Outcome> {
+        let NestedCall { tool, args, surface, request_id } = call;
+        let request = Request {
+            mode: parent.mode,
+            timeout: Some(parent.deadline.saturating_duration_since(clock::now())),
+            events: parent.events.clone(),
+            lineage: Lineage::below(parent),
+            labels: Labels::of_request(request_id),
+            ..Request::new(Arc::clone(parent.principal()), surface, args)
+        };
+        Box::pin(async move {
+            let completed = self.call(tool.into(), request).await?;
+            completed
+                .record
+                .outcome()
+                .unwrap_or_else(|| Err(CallError::internal("the nested call has not ended")))
+        })
     }
 }

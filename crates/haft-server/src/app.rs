@@ -21,12 +21,14 @@ use haft_runtime::clock::SystemClock;
 use haft_runtime::egress::{Egress, RulesError};
 use haft_runtime::files::RootsError;
 use haft_runtime::function::{FunctionExecutor, Functions};
-use haft_runtime::pipeline::{Pipeline, PipelineParts};
+use haft_runtime::pipeline::{Pipeline, PipelineParts, WaitingCalls};
+use haft_runtime::queue::QueueRunner;
 use haft_runtime::registry::Registry;
 use haft_runtime::stages::Stage;
 use haft_sandbox::{Sandbox, SandboxError};
 use haft_store::{ReindexReport, Store, StoreSettings};
 use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::built_ins::{AppHandle, Installed, install};
@@ -102,6 +104,7 @@ pub struct App {
     mcp_clients: Arc<McpClients>,
     mcp: Mcp,
     search: Arc<ToolSearch>,
+    queue_stop: CancellationToken,
 }
 
 impl App {
@@ -146,6 +149,12 @@ impl App {
         let pipeline = Pipeline::new(PipelineParts {
             registry: Arc::clone(&registry),
             ledger: Some(ledger),
+            waiting: Some(WaitingCalls {
+                approvals: Arc::clone(&store) as _,
+                queue: Arc::clone(&store) as _,
+                approval_lifetime: settings.approvals.lifetime,
+                max_queued: settings.queue.max_queued,
+            }),
             observer: Some(metrics.observer()),
             secrets,
             clock: Arc::clone(&clock),
@@ -169,6 +178,7 @@ impl App {
             egress: resources.egress,
             mcp_clients,
             mcp,
+            queue_stop: CancellationToken::new(),
         });
         handle.set(&app);
         app.reload_tokens().await?;
@@ -322,6 +332,24 @@ impl App {
         }
     }
 
+    /// Runs queued calls until it is stopped.
+    pub(crate) async fn run_queue(self: &Arc<Self>) {
+        let app = Arc::clone(self);
+        let runner = QueueRunner {
+            pipeline: Arc::clone(&self.pipeline),
+            queue: Arc::clone(&self.store) as _,
+            workers: self.settings.queue.workers,
+            current_principal: Arc::new(move |principal| app.tokens.current(principal, app.now())),
+            on_end: Arc::new(|_| {}),
+        };
+        runner.run(self.queue_stop.clone()).await;
+    }
+
+    /// Claims no further calls from the queue.
+    pub(crate) fn stop_queue(&self) {
+        self.queue_stop.cancel();
+    }
+
     /// Returns whether `${NAME}` has a value.
     pub(crate) async fn has_secret(&self, tenant: &TenantId, name: &str) -> Result<bool, SecretError> {
         let from_environment = self.settings.secrets.environment.iter().any(|(known, _)| known == name);
@@ -370,8 +398,9 @@ fn store_settings(settings: &Settings) -> StoreSettings {
         home: Some(settings.home.clone()),
         database_url: settings.database_url.clone(),
         key: settings.key.clone(),
-        sync_to_disk: settings.ledger.sync_to_disk,
+        sync: settings.ledger.sync,
         keep_days: settings.ledger.keep_days,
         retention: settings.retention,
+        ..StoreSettings::embedded(&settings.home)
     }
 }

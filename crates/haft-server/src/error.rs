@@ -51,6 +51,14 @@ pub(crate) struct ErrorBody {
     #[schema(value_type = Option<String>)]
     #[expect(clippy::option_option, reason = "missing, null, or an id")]
     call_id: Option<Option<CallId>>,
+    /// The approval that the call waits for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    approval_id: Option<String>,
+    /// The path of that approval.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    approval_url: Option<String>,
     /// The id of the request, as in the log.
     #[serde(skip_serializing_if = "Option::is_none")]
     request_id: Option<String>,
@@ -82,6 +90,8 @@ pub(crate) struct ErrorDetail {
 enum ErrorStatus {
     /// The request failed.
     Error,
+    /// The call is stored and waits for a person's decision.
+    AwaitingApproval,
 }
 
 impl ApiError {
@@ -150,6 +160,7 @@ pub(crate) fn status(code: ErrorCode) -> StatusCode {
         ErrorCode::Forbidden
         | ErrorCode::ReadOnly
         | ErrorCode::PolicyDenied
+        | ErrorCode::ApprovalDenied
         | ErrorCode::ApprovalRequired => StatusCode::FORBIDDEN,
         ErrorCode::NotFound => StatusCode::NOT_FOUND,
         ErrorCode::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
@@ -158,7 +169,8 @@ pub(crate) fn status(code: ErrorCode) -> StatusCode {
         | ErrorCode::IdempotencyConflict
         | ErrorCode::Disabled
         | ErrorCode::NotPublished
-        | ErrorCode::NotReady => StatusCode::CONFLICT,
+        | ErrorCode::NotReady
+        | ErrorCode::ApprovalExpired => StatusCode::CONFLICT,
         ErrorCode::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         ErrorCode::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
         ErrorCode::RateLimited => StatusCode::TOO_MANY_REQUESTS,
@@ -168,6 +180,7 @@ pub(crate) fn status(code: ErrorCode) -> StatusCode {
         ErrorCode::TooDeep
         | ErrorCode::Timeout
         | ErrorCode::Cancelled
+        | ErrorCode::Interrupted
         | ErrorCode::Template
         | ErrorCode::SecretMissing
         | ErrorCode::PathEscapes
@@ -184,10 +197,14 @@ pub(crate) fn status(code: ErrorCode) -> StatusCode {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let status = status(self.code);
+        let waits = self.code == ErrorCode::ApprovalRequired && self.call_id.is_some();
+        // Without a stored call there is nothing to wait for.
+        let status = if waits { StatusCode::ACCEPTED } else { status(self.code) };
+        let approval = self.details.as_ref().and_then(|details| details.get("approval_id")).filter(|_| waits);
+        let approval_id = approval.and_then(Value::as_str).map(str::to_owned);
         let model_text = self.of_call.then(|| model_text(self.for_model.as_deref().unwrap_or(&self.message)));
         let body = ErrorBody {
-            status: ErrorStatus::Error,
+            status: if waits { ErrorStatus::AwaitingApproval } else { ErrorStatus::Error },
             ok: self.of_call.then_some(false),
             error: ErrorDetail {
                 code: self.code,
@@ -197,6 +214,8 @@ impl IntoResponse for ApiError {
                 model_text,
             },
             call_id: self.of_call.then_some(self.call_id),
+            approval_url: approval_id.as_ref().map(|id| format!("/api/approvals/{id}")),
+            approval_id,
             request_id: crate::request_id::current(),
         };
         let mut response = (status, Json(body)).into_response();

@@ -64,6 +64,14 @@ impl Tokens {
         self.by_hash.store(Arc::new(map));
     }
 
+    /// Returns a principal as it is today; `None` if its token was revoked or has expired.
+    pub(crate) fn current(&self, principal: &Principal, now: Timestamp) -> Option<Arc<Principal>> {
+        let Some(id) = principal.token else { return Some(Arc::new(principal.clone())) };
+        let tokens = self.by_hash.load();
+        let token = tokens.values().find(|token| token.principal.token == Some(id))?;
+        token.expires_at.is_none_or(|end| now < end).then(|| Arc::clone(&token.principal))
+    }
+
     /// Finds the principal of a token. The lookup is by hash, so that its timing reveals nothing about the token.
     fn find(&self, token: &str, now: Timestamp) -> Option<Identity> {
         let hash = hash::of_bytes(token.as_bytes());

@@ -25,6 +25,7 @@ mod app;
 mod audit;
 mod body;
 mod built_ins;
+mod call_events;
 mod definition;
 mod docs;
 mod document;

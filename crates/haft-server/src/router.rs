@@ -19,8 +19,8 @@ use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::query::QueryParameters;
 use crate::routes::{
-    bundle_tools, bundles, calls, changes, credentials, definitions, health, import, invoke, lifecycle, mcp,
-    mcp_logins, mcp_servers, revisions, search, test, tokens, tool, tools, validate,
+    approvals, bundle_tools, bundles, calls, changes, credentials, definitions, health, import, invoke,
+    lifecycle, mcp, mcp_logins, mcp_servers, revisions, search, test, tokens, tool, tools, validate,
 };
 use crate::{audit, docs, document};
 
@@ -148,6 +148,10 @@ fn other_routes(app: &Arc<App>) -> OpenApiRouter<Arc<App>> {
         .routes(routes!(calls::get))
         .routes(routes!(calls::events))
         .routes(routes!(calls::cancel))
+        .routes(routes!(approvals::list))
+        .routes(routes!(approvals::get))
+        .routes(routes!(approvals::approve))
+        .routes(routes!(approvals::deny))
         .routes(routes!(credentials::list))
         .routes(routes!(credentials::put, credentials::delete))
         .routes(routes!(tokens::list, tokens::create))

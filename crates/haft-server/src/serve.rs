@@ -84,6 +84,7 @@ pub(crate) async fn stdio(
 
 async fn shut_down(app: &App, background: BackgroundTasks, connections: impl Future<Output = ()>) {
     app.mcp().stop();
+    app.stop_queue();
     drain(app, connections).await;
     app.mcp().end();
     background.stop().await;
@@ -130,6 +131,7 @@ impl BackgroundTasks {
                 app.probe_sandbox(),
                 app.save_usage_periodically(),
                 app.follow_tokens(),
+                app.run_queue(),
                 mcp_connections::keep_connected(&app)
             );
         });

@@ -11,7 +11,7 @@ use haft_core::secret::Secret;
 pub use haft_runtime::egress::check_host;
 pub use haft_runtime::process::ProcessSettings;
 pub use haft_sandbox::EngineName;
-pub use haft_store::Retention;
+pub use haft_store::{LedgerSync, Retention};
 pub use haft_wasm::WasmLimits;
 
 pub use crate::mcp_definition::declared as declared_mcp_server;
@@ -47,6 +47,10 @@ pub struct Settings {
     pub built_ins: BuiltInSettings,
     /// The record of calls.
     pub ledger: LedgerSettings,
+    /// The queue of calls.
+    pub queue: QueueSettings,
+    /// Approvals of calls.
+    pub approvals: ApprovalSettings,
     /// Retention limits.
     pub retention: Retention,
     /// The sandbox of tool processes.
@@ -162,10 +166,40 @@ impl Default for BuiltInSettings {
 /// The record of calls.
 #[derive(Debug, Clone)]
 pub struct LedgerSettings {
-    /// Whether a response waits until its record is on disk (`true`) or only written to the operating system.
-    pub sync_to_disk: bool,
+    /// Which responses wait until the record is on disk.
+    pub sync: LedgerSync,
     /// How many days calls are kept; 0 keeps them forever.
     pub keep_days: u32,
+}
+
+/// The queue of calls.
+#[derive(Debug, Clone)]
+pub struct QueueSettings {
+    /// How many queued calls run at once on this node.
+    pub workers: usize,
+    /// How many calls of one tenant may wait.
+    pub max_queued: u64,
+}
+
+impl Default for QueueSettings {
+    fn default() -> Self {
+        Self { workers: 16, max_queued: 100_000 }
+    }
+}
+
+/// Approvals of calls.
+#[derive(Debug, Clone)]
+pub struct ApprovalSettings {
+    /// How long a call waits for a decision.
+    pub lifetime: Duration,
+    /// Whether nobody may decide about a call of their own.
+    pub four_eyes: bool,
+}
+
+impl Default for ApprovalSettings {
+    fn default() -> Self {
+        Self { lifetime: Duration::from_hours(24), four_eyes: false }
+    }
 }
 
 /// The sandbox of tool processes, and their limits.
@@ -211,6 +245,8 @@ impl Settings {
             secrets: SecretSettings::default(),
             built_ins: BuiltInSettings::default(),
             ledger: LedgerSettings::default(),
+            queue: QueueSettings::default(),
+            approvals: ApprovalSettings::default(),
             retention: Retention::default(),
             sandbox: SandboxSettings::default(),
             wasm: WasmLimits::default(),
@@ -231,6 +267,6 @@ impl Default for ServerSettings {
 
 impl Default for LedgerSettings {
     fn default() -> Self {
-        Self { sync_to_disk: true, keep_days: 30 }
+        Self { sync: LedgerSync::Auto, keep_days: 30 }
     }
 }

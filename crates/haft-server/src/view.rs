@@ -2,7 +2,7 @@
 
 use haft_core::Timestamp;
 use haft_core::bundle::{Bundle, BundleKind};
-use haft_core::call::{CallRecord, CallStatus, ProcessRecord};
+use haft_core::call::{CallDecision, CallRecord, CallStatus, ProcessRecord, StepTimes};
 use haft_core::catalog::UnreadableFile;
 use haft_core::implementation::{Implementation, Kind};
 use haft_core::outcome::{CallError, ErrorCode};
@@ -384,7 +384,7 @@ impl<'a> OutcomeView<'a> {
             value,
             error: record.error.as_ref().map(CallErrorView::from),
             content: &record.content,
-            call_id: record.id.0,
+            call_id: record.id().0,
             duration_ms: record.duration_ms.unwrap_or_default(),
             warning: deprecated.then_some("this tool is deprecated"),
         }
@@ -427,12 +427,21 @@ pub(crate) struct CallView<'a> {
     /// The name of the token that called.
     #[schema(example = "local")]
     caller: &'a str,
+    /// The id of that token, if it is stored.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    token_id: Option<Uuid>,
     /// The interface that the call came through: `rest`, `cli`, `mcp`, …
     #[schema(example = "rest")]
     surface: &'a str,
+    /// The call that made this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent_id: Option<Uuid>,
+    /// The first call of the chain.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    root_id: Option<Uuid>,
     #[serde(skip_serializing_if = "Option::is_none")]
     idempotency_key: Option<&'a str>,
-    /// The hash of the arguments, if there is an idempotency key.
+    /// The hash of the arguments, if there is an idempotency key or the call had to wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     args_digest: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -446,6 +455,12 @@ pub(crate) struct CallView<'a> {
     finished_at: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     duration_ms: Option<f64>,
+    /// How long each step took.
+    steps: StepTimes,
+    /// The policy rule or the approval that decided about the call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<CallDecision>)]
+    decision: Option<&'a CallDecision>,
     /// Set in a list if long values are omitted.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) shortened: bool,
@@ -456,29 +471,35 @@ pub(crate) struct CallView<'a> {
 
 impl<'a> From<&'a CallRecord> for CallView<'a> {
     fn from(record: &'a CallRecord) -> Self {
+        let invocation = &record.invocation;
         Self {
-            id: record.id.0,
-            tenant: record.tenant.as_str(),
-            tool_id: record.tool_id.0,
-            tool: &record.tool,
-            revision: record.revision,
-            mode: record.mode,
+            id: invocation.id.0,
+            tenant: record.tenant().as_str(),
+            tool_id: invocation.tool_id.0,
+            tool: &invocation.tool,
+            revision: invocation.revision,
+            mode: invocation.mode,
             status: record.status,
-            args: &record.args,
+            args: &invocation.args,
             value: record.value.as_ref(),
             error: record.error.as_ref().map(CallErrorView::from),
             content: &record.content,
             process: record.process.as_ref(),
-            caller: &record.caller,
-            surface: &record.surface,
-            idempotency_key: record.idempotency_key.as_deref(),
-            args_digest: record.args_digest.as_deref(),
-            request_id: record.request_id.as_deref(),
-            chat_id: record.chat_id.as_deref(),
-            message_id: record.message_id.as_deref(),
+            caller: &invocation.principal.name,
+            token_id: invocation.principal.token.map(|id| id.0),
+            surface: &invocation.surface,
+            parent_id: invocation.lineage.parent.map(|id| id.0),
+            root_id: invocation.lineage.root.map(|id| id.0),
+            idempotency_key: invocation.idempotency_key.as_deref(),
+            args_digest: invocation.args_digest.as_deref(),
+            request_id: invocation.request_id.as_deref(),
+            chat_id: invocation.chat_id.as_deref(),
+            message_id: invocation.message_id.as_deref(),
             started_at: record.started_at,
             finished_at: record.finished_at,
             duration_ms: record.duration_ms,
+            steps: record.steps,
+            decision: record.decision.as_deref(),
             shortened: false,
             body_removed: record.body_removed,
         }

@@ -15,7 +15,7 @@ use sqlx::pool::PoolConnectionMetadata;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteError, SqlitePoolOptions};
 use sqlx::{
     Any, AnyConnection, AnyPool, AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _,
-    Row as _, SqlitePool, Transaction,
+    SqlitePool, Transaction,
 };
 
 use crate::watch::notification::ChangeSet;
@@ -198,6 +198,14 @@ impl Engine {
         (0..rows).map(|_| format!("({})", row())).collect::<Vec<_>>().join(", ")
     }
 
+    /// Returns the end of a query that takes rows which no other node is taking. SQLite has one writer at a time.
+    pub(crate) fn skip_locked(&self) -> &'static str {
+        match self.kind {
+            Kind::Sqlite => "",
+            Kind::Postgres => "FOR UPDATE SKIP LOCKED",
+        }
+    }
+
     /// Acquires the migration lock.
     pub(crate) async fn lock_schema(&self, tx: &mut Transaction<'static, Any>) -> Result<(), sqlx::Error> {
         self.advisory_lock(tx, MIGRATION_LOCK).await
@@ -230,40 +238,6 @@ impl Engine {
             }
         }
         Ok(())
-    }
-
-    /// With PostgreSQL, acquires the lock that shows that this node is alive, as long as the connection is open.
-    pub(crate) async fn hold_node_lock(
-        &self,
-        node: &str,
-    ) -> Result<Option<sqlx::pool::PoolConnection<Any>>, sqlx::Error> {
-        match self.kind {
-            // The journal holds a file lock instead.
-            Kind::Sqlite => Ok(None),
-            Kind::Postgres => {
-                let mut connection = self.pool.acquire().await?;
-                sqlx::query("SELECT pg_advisory_lock($1)")
-                    .bind(lock_key(node))
-                    .execute(&mut *connection)
-                    .await?;
-                Ok(Some(connection))
-            }
-        }
-    }
-
-    /// Tells whether the lock of a node is free.
-    pub(crate) async fn is_node_dead(&self, node: &str) -> Result<bool, sqlx::Error> {
-        match self.kind {
-            Kind::Sqlite => Ok(true),
-            Kind::Postgres => {
-                let mut tx = self.pool.begin().await?;
-                let row = sqlx::query("SELECT pg_try_advisory_xact_lock($1)")
-                    .bind(lock_key(node))
-                    .fetch_one(&mut *tx)
-                    .await?;
-                row.try_get(0)
-            }
-        }
     }
 
     /// Closes all connections; SQLite truncates its write-ahead log before.
@@ -301,12 +275,6 @@ fn is_idle(
 ) -> BoxFuture<'_, Result<bool, sqlx::Error>> {
     let idle = !connection.is_in_transaction();
     Box::pin(async move { Ok(idle) })
-}
-
-/// Returns the advisory lock number of a node.
-fn lock_key(node: &str) -> i64 {
-    // The second half of the id is random; the first half is the time.
-    node.parse::<uuid::Uuid>().map_or(0, |id| i64::from_le_bytes(id.as_u64_pair().1.to_le_bytes()))
 }
 
 /// Runs several statements without parameters.

@@ -3,6 +3,7 @@
 //! The only crate with SQL. Embedded, the definition files in `skills/` are the source of truth and SQLite is their
 //! index. Scaled out, PostgreSQL is the source of truth and there are no files. Both use the same statements.
 
+mod approvals;
 mod audit;
 mod catalog;
 mod engine;
@@ -10,6 +11,7 @@ mod files;
 mod inspect;
 mod ledger;
 mod migrate;
+mod nodes;
 mod reaper;
 mod rows;
 mod session;
@@ -20,10 +22,11 @@ mod tokens;
 mod vault;
 mod watch;
 
+pub use approvals::{ApprovalDecision, ApprovalQuery};
 pub use catalog::mcp::PendingToolChange;
 pub use catalog::sync::ReindexReport;
 pub use reaper::ReapReport;
-pub use settings::{Retention, StoreSettings};
+pub use settings::{LedgerSync, Retention, StoreSettings};
 pub use store::Store;
 pub use vault::CredentialInfo;
 pub use watch::WatchTasks;

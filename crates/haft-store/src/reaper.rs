@@ -41,6 +41,7 @@ impl Inner {
         self.reap_refresh_tokens().await.map_err(failed_to("remove old refresh tokens"))?;
         self.reap_audit().await.map_err(failed_to("remove old audit records"))?;
         self.reap_history().await?;
+        self.reap_events().await.map_err(failed_to("remove old events"))?;
         self.reap_missing().await.map_err(failed_to("remove tools without a file"))?;
         Ok(ReapReport { bundles: self.reap_bundles().await?, calls: self.reap_calls().await? })
     }

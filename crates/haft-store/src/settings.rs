@@ -1,6 +1,7 @@
 //! The settings of a store.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use haft_core::secret::Secret;
 
@@ -15,13 +16,27 @@ pub struct StoreSettings {
     pub database_url: Option<Secret>,
     /// The key of stored credentials, 64 hexadecimal digits. The default is the file `key` in the home folder.
     pub key: Option<Secret>,
-    /// Whether a recorded call waits for the disk and survives a power failure, or only for the operating system and
-    /// survives the end of the process. Definitions always wait for the disk.
-    pub sync_to_disk: bool,
+    /// Which records of calls wait for the disk. Definitions always do.
+    pub sync: LedgerSync,
+    /// With PostgreSQL, a node that shows no sign of life for this long loses its running calls.
+    pub lease: Duration,
     /// How many days calls are kept; 0 keeps them forever.
     pub keep_days: u32,
     /// Limits for all other data.
     pub retention: Retention,
+}
+
+/// Which records of calls are on disk before the answer leaves, and so survive a power failure. The others survive the
+/// end of the process, and reach the disk within a second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LedgerSync {
+    /// Those that a promise rests on: an idempotency key, an approval, a queued call.
+    #[default]
+    Auto,
+    /// All.
+    Always,
+    /// None.
+    Os,
 }
 
 /// How long and how much data is kept; 0 means no limit.
@@ -80,7 +95,8 @@ impl StoreSettings {
             home: None,
             database_url: None,
             key: None,
-            sync_to_disk: true,
+            sync: LedgerSync::Auto,
+            lease: Duration::from_secs(10),
             keep_days: 30,
             retention: Retention::default(),
         }

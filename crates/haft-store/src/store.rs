@@ -13,7 +13,7 @@ use haft_core::secret::Secret;
 use haft_core::{Clock, Timestamp};
 use haft_definition::folder::FileStamp;
 use sqlx::Row as _;
-use tokio::sync::{Mutex, watch};
+use tokio::sync::{Mutex, Notify, watch};
 
 use crate::engine::{Engine, failed_to};
 use crate::files::Files;
@@ -21,7 +21,8 @@ use crate::files::reserve::Reserve;
 use crate::ledger::health::LedgerHealth;
 use crate::ledger::journal::Journal;
 use crate::ledger::usage::LedgerUsage;
-use crate::ledger::{Durability, LedgerBackend, database};
+use crate::ledger::{LedgerBackend, database};
+use crate::nodes::Leases;
 use crate::settings::{Retention, StoreSettings};
 use crate::vault::Vault;
 use crate::{audit, migrate, rows, time};
@@ -51,13 +52,19 @@ pub(crate) struct Inner {
     pub(crate) recovery_due: AtomicBool,
     pub(crate) vault: Vault,
     pub(crate) database_url: Option<Secret>,
-    /// With PostgreSQL, the connection whose lock shows that this node is alive.
-    node_lock: Mutex<Option<sqlx::pool::PoolConnection<sqlx::Any>>>,
+    /// With PostgreSQL, what is known of the other nodes.
+    pub(crate) leases: Leases,
+    /// Signals that there may be calls in the queue.
+    pub(crate) queue_changed: Notify,
+    /// The tenant whose queued call was claimed last: the next claim begins after it.
+    pub(crate) queue_cursor: Mutex<String>,
     sink: Arc<dyn ChangeSink>,
     /// The names of the built-in tools of this program, when they are set.
     pub(crate) built_in_names: RwLock<Option<HashSet<ToolName>>>,
     /// Changes whenever the tokens may have changed.
     pub(crate) tokens: watch::Sender<u64>,
+    /// Changes whenever approvals may have changed.
+    pub(crate) approvals: watch::Sender<u64>,
 }
 
 /// The index as this process has loaded it. The lock serialises all changes.
@@ -99,16 +106,14 @@ impl Store {
         let (engine, files) = open_engine(&settings).await?;
         migrate::run(&engine).await?;
         let node = time::new_id(&*clock).to_string();
-        let node_lock =
-            engine.hold_node_lock(&node).await.map_err(failed_to("acquire the lock of this node"))?;
         let usage = Arc::new(LedgerUsage::new(&engine, settings.retention.ledger_limits()));
+        let sync = settings.sync;
         let ledger = match &files {
-            None => LedgerBackend::Database(database::group_commit(&engine, &node, &usage)),
+            None => LedgerBackend::Database(database::group_commit(&engine, &node, &usage, sync)),
             Some(files) => {
                 let name = node.clone();
-                let durability = if settings.sync_to_disk { Durability::Disk } else { Durability::System };
                 let action = "open the call journal".to_owned();
-                let journal = files.run(action, move |home| Journal::open(home, &name, durability)).await?;
+                let journal = files.run(action, move |home| Journal::open(home, &name, sync)).await?;
                 LedgerBackend::Journal(Box::new(journal))
             }
         };
@@ -126,11 +131,15 @@ impl Store {
             recovery_due: AtomicBool::new(false),
             vault,
             database_url: settings.database_url,
-            node_lock: Mutex::new(node_lock),
+            leases: Leases::new(settings.lease),
+            queue_changed: Notify::new(),
+            queue_cursor: Mutex::default(),
             sink,
             built_in_names: RwLock::default(),
             tokens: watch::Sender::new(0),
+            approvals: watch::Sender::new(0),
         });
+        inner.begin_lease().await?;
         if has_room {
             inner.recover().await?;
         } else {
@@ -176,7 +185,7 @@ impl Store {
         if let Err(error) = self.inner.usage.enforce().await {
             tracing::warn!(%error, "cannot store the size of the ledger");
         }
-        drop(self.inner.node_lock.lock().await.take());
+        self.inner.end_lease().await;
         self.inner.engine.close().await;
     }
 

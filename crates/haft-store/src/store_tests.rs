@@ -51,33 +51,29 @@ async fn a_touched_file_does_not_advance_the_generation() {
     store.close().await;
 }
 
-/// A call may finish between the search for interrupted calls and their update.
+/// A call may finish between the search for calls of dead nodes and their update.
 #[tokio::test]
 async fn a_finished_call_is_not_marked_as_interrupted() {
     let home = tempfile::tempdir().unwrap();
     let store = open(home.path()).await;
     let engine = &store.inner.engine;
-    let row = |status: CallStatus, record: &str| CallRow {
-        id: CallId(uuid::Uuid::nil()),
-        tenant: haft_core::name::TenantId::default_tenant(),
-        tool_id: haft_core::id::ToolId(uuid::Uuid::nil()),
-        status,
-        caller: "test".into(),
-        error_code: None,
-        chat_id: None,
-        record: record.into(),
+    let record = |status: &str| {
+        let call = serde_json::json!({
+            "id": "018faf50-b7b6-7a01-9a05-a22a6e0af102", "tool_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+            "tool": "web:weather@1.0.0", "revision": 1, "mode": "debug", "status": status, "args": {},
+            "tenant": "default", "caller": "test", "surface": "rest", "started_at": "2026-01-31T12:00:00Z",
+        });
+        record::parse(&call.to_string()).unwrap()
     };
-    let stored = async || {
-        let row = sqlx::query("SELECT record FROM calls").fetch_one(&engine.pool).await.unwrap();
+    let status = async || {
+        let row = sqlx::query("SELECT status FROM calls").fetch_one(&engine.pool).await.unwrap();
         row.try_get::<String, _>(0).unwrap()
     };
-    let interrupted = [row(CallStatus::Error, "interrupted")];
-    insert(engine, "n", &[row(CallStatus::Success, "done")]).await.unwrap();
-    record::finish_interrupted(engine, &interrupted).await.unwrap();
-    assert_eq!(stored().await, "done");
-    sqlx::query("DELETE FROM calls").execute(&engine.pool).await.unwrap();
-    insert(engine, "n", &[row(CallStatus::Running, "runs")]).await.unwrap();
-    record::finish_interrupted(engine, &interrupted).await.unwrap();
-    assert_eq!(stored().await, "interrupted");
+    for (stored, expected) in [("success", "success"), ("running", "interrupted")] {
+        insert(engine, "n", &[CallRow::new(&record(stored)).unwrap()]).await.unwrap();
+        store.inner.recover_call("n", record("running")).await.unwrap();
+        assert_eq!(status().await, expected);
+        sqlx::query("DELETE FROM calls").execute(&engine.pool).await.unwrap();
+    }
     store.close().await;
 }

@@ -231,6 +231,7 @@ impl Builder {
         let pipeline = Pipeline::new(PipelineParts {
             registry: Arc::clone(set.registry()),
             ledger: None,
+            waiting: None,
             observer: None,
             secrets: Arc::new(self.secrets),
             clock: Arc::new(SystemClock),

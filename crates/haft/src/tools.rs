@@ -8,6 +8,7 @@ use std::sync::Arc;
 use haft_core::catalog::FileForm;
 use haft_core::name::ToolName;
 use haft_core::outcome::{CallError, ErrorCode};
+use haft_core::principal::AllowList;
 use haft_core::problem::nearest;
 use haft_core::reference::ToolRef;
 use haft_core::runnable::Mode;
@@ -318,7 +319,11 @@ impl Tools {
             }
         }
         if unknown.is_empty() {
-            Ok(Self { allowed: Some(Arc::new(allowed)), ..self.clone() })
+            // Also for the calls that a tool makes: the pipeline checks the list.
+            let names = allowed.iter().map(ToolName::as_str);
+            let tools = AllowList::of_names(names);
+            let principal = Arc::new(Principal { tools, ..Principal::clone(&self.principal) });
+            Ok(Self { allowed: Some(Arc::new(allowed)), principal, ..self.clone() })
         } else {
             Err(FilterError { unknown })
         }
@@ -412,13 +417,10 @@ impl Tools {
             Ok(found) => {
                 self.pipeline.compile(&found, MODE).await;
                 let request = Request {
-                    principal: Arc::clone(&self.principal),
-                    args,
                     mode: MODE,
-                    surface: "library",
                     timeout: options.timeout,
-                    labels: None,
                     events: options.events,
+                    ..Request::new(Arc::clone(&self.principal), "library", args)
                 };
                 self.pipeline.begin(found, request)
             }

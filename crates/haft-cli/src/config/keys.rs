@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use haft_core::mcp::McpServer;
 use haft_core::runnable::Mode;
 use haft_core::secret::Secret;
-use haft_server::settings::{EngineName, Settings, check_host};
+use haft_server::settings::{EngineName, LedgerSync, Settings, check_host};
 use tracing_subscriber::EnvFilter;
 
 use super::value::{InvalidValue, Value};
@@ -220,13 +220,33 @@ pub(crate) const KEYS: &[Key] = &[
     ),
     key(
         "ledger.sync",
-        "\"disk\"",
-        "When a call counts as recorded: `disk` waits until the record is on disk, `os` only until the operating system has it.",
+        "\"auto\"",
+        "Which responses wait until the record is on disk: `auto` those with a promise (idempotency key, approval, queue), `always` all, `os` none. All records survive a crash of haft.",
         |to, value| {
-            let choices = [("disk", true), ("os", false)];
-            value.choice(&choices).map(|disk| to.settings.ledger.sync_to_disk = disk)
+            let choices = [
+                ("auto", LedgerSync::Auto),
+                ("always", LedgerSync::Always),
+                ("os", LedgerSync::Os),
+                // The name before 0.2.
+                ("disk", LedgerSync::Always),
+            ];
+            value.choice(&choices).map(|sync| to.settings.ledger.sync = sync)
         },
     ),
+    key("queue.workers", "16", "How many queued calls run at once on this node.", |to, value| {
+        let workers = value.number(1..=10_000)?;
+        to.settings.queue.workers = usize::try_from(workers).unwrap_or(usize::MAX);
+        Ok(())
+    }),
+    key("queue.max_queued", "100000", "How many calls of one tenant may wait in the queue.", |to, value| {
+        value.number(1..=10_000_000).map(|max| to.settings.queue.max_queued = max)
+    }),
+    key("approvals.expire_after", "\"24h\"", "How long a call waits for approval.", |to, value| {
+        value.duration().map(|time| to.settings.approvals.lifetime = time)
+    }),
+    key("approvals.four_eyes", "false", "Whether nobody may approve a call of their own.", |to, value| {
+        value.boolean().map(|on| to.settings.approvals.four_eyes = on)
+    }),
     key("ledger.keep_days", "30", "How many days calls are kept; 0 keeps them forever.", |to, value| {
         days(value).map(|days| to.settings.ledger.keep_days = days)
     }),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use haft_core::implementation::Implementation;
-use haft_core::name::{BundleSlug, ToolName};
+use haft_core::name::BundleSlug;
 use haft_core::outcome::{CallError, ErrorCode, Outcome};
 use haft_core::reference::ToolRef;
 use haft_runtime::pipeline::{CallTarget, Labels, Request};
@@ -134,13 +134,10 @@ impl McpServer {
         let (notifier, events) =
             notifier.map_or((None, None), |(notifier, sink)| (Some(notifier), Some(sink)));
         let request = Request {
-            principal: Arc::clone(&client.principal),
-            args: arguments,
             mode: client.mode,
-            surface: "mcp",
-            timeout: None,
             events,
             labels: Labels::of_request(client.request_id.clone()),
+            ..Request::new(Arc::clone(&client.principal), "mcp", arguments)
         };
         let tool = CallTarget::Resolved(self.shared.registry.current().resolved(entry));
         // Boxed, because the large future is moved to where it is awaited.
@@ -164,7 +161,7 @@ impl McpServer {
                 let record = Arc::unwrap_or_clone(answer.record);
                 (record.error.map_or_else(|| Ok(record.value.unwrap_or_default()), Err), record.content)
             }
-            Err(error) => (Err(approval_hint(error, &entry.tool.spec.name)), Vec::new()),
+            Err(error) => (Err(error), Vec::new()),
         })
     }
 }
@@ -172,16 +169,6 @@ impl McpServer {
 /// Returns the details of a failure that an MCP server reported itself. Other details are haft's own, for operators.
 fn upstream_details(error: &CallError) -> Option<Value> {
     error.details.as_deref().filter(|_| error.code == ErrorCode::ExecutionFailed).cloned()
-}
-
-/// Explains to the model how a call that needs approval can be made.
-fn approval_hint(error: CallError, name: &ToolName) -> CallError {
-    if error.code != ErrorCode::ApprovalRequired {
-        return error;
-    }
-    error.for_model(format!(
-        "`{name}` needs approval, which MCP clients cannot request yet: use an elevated token, or ask a person to call it"
-    ))
 }
 
 /// Returns whether a log level includes the output of tools, which has the level `info`.

@@ -41,10 +41,10 @@ pub(super) fn admit(
 }
 
 impl Admission {
-    /// Waits until the tool may run one more call.
-    pub(super) async fn acquire(&mut self) {
-        if let Some(ticket) = &mut self.tool {
-            ticket.acquire().await;
-        }
+    /// Waits until the tool may run one more call; returns whether the tool has such a limit.
+    pub(super) async fn acquire(&mut self) -> bool {
+        let Some(ticket) = &mut self.tool else { return false };
+        ticket.acquire().await;
+        true
     }
 }

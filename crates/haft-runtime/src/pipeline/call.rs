@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use haft_core::Timestamp;
-use haft_core::call::{CallRecord, CallStatus};
+use haft_core::call::{CallDecision, CallRecord, CallStatus, StepTimes};
 use haft_core::executor::{CallArtifacts, CallContext};
 use haft_core::id::CallId;
+use haft_core::invocation::Invocation;
 use haft_core::name::TenantId;
 use haft_core::outcome::Outcome;
 use serde_json::Value;
@@ -14,16 +15,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::admission::Admission;
 use super::checks::milliseconds;
-use super::request::Labels;
 use crate::clock;
 use crate::registry::{CompiledTool, Entry};
 
-/// A call that passed all checks.
+/// A call that passed all checks and may run.
 pub struct Call {
     /// The compiled tool.
     pub plan: Arc<CompiledTool>,
-    pub(super) invocation: Invocation,
-    /// Cancels this call alone, if it runs in the background.
+    pub(super) draft: CallDraft,
+    /// Cancels this call alone, if it comes from the queue.
     pub(super) cancel: Option<CancellationToken>,
     /// The number of the next attempt, counted from 0 across all retries.
     pub(crate) attempt: u32,
@@ -33,99 +33,99 @@ pub struct Call {
 }
 
 /// A request together with the tool it resolved to.
-pub(super) struct Invocation {
+pub(super) struct CallDraft {
     pub(super) entry: Arc<Entry>,
+    pub(super) invocation: Invocation,
     pub(super) context: CallContext,
-    pub(super) args: Value,
-    pub(super) revision: u32,
-    pub(super) surface: &'static str,
-    /// The hash of the arguments, if there is an idempotency key.
-    pub(super) args_digest: Option<String>,
-    pub(super) labels: Option<Box<Labels>>,
     pub(super) started_at: Timestamp,
+    pub(super) decision: Option<Box<CallDecision>>,
+    pub(super) steps: StepTimes,
+    /// When the current step started.
+    pub(super) step_started: Instant,
 }
 
 impl Call {
     /// Returns the id of the call.
     pub fn id(&self) -> CallId {
-        self.invocation.context.id
+        self.draft.invocation.id
     }
 
     /// Returns the tool.
     pub fn entry(&self) -> &Arc<Entry> {
-        &self.invocation.entry
+        &self.draft.entry
     }
 
     /// Returns the name of the tool, without its bundle.
     pub fn tool(&self) -> &str {
-        self.invocation.entry.tool.spec.name.as_str()
+        self.draft.entry.tool.spec.name.as_str()
     }
 
     /// Returns the revision of the tool that runs.
     pub fn revision(&self) -> u32 {
-        self.invocation.revision
+        self.draft.invocation.revision
     }
 
     /// Returns the arguments: an object, validated against the schema.
     pub fn args(&self) -> &Value {
-        &self.invocation.args
+        &self.draft.invocation.args
     }
 
     /// Returns the hash of the arguments, if it was computed.
     pub(crate) fn args_digest(&self) -> Option<&str> {
-        self.invocation.args_digest.as_deref()
+        self.draft.invocation.args_digest.as_deref()
     }
 
     /// Returns the tenant for which it runs.
     pub fn tenant(&self) -> &TenantId {
-        self.invocation.context.tenant()
+        self.draft.context.tenant()
     }
 
     /// Returns the name of the caller: that of a token, or `program`.
     pub fn caller(&self) -> &str {
-        &self.invocation.context.principal().name
+        &self.draft.context.principal().name
     }
 
     /// Returns the surface: `rest`, `mcp`, `library`, …
-    pub fn surface(&self) -> &'static str {
-        self.invocation.surface
+    pub fn surface(&self) -> &str {
+        &self.draft.invocation.surface
     }
 
     /// Returns when it started.
     pub fn started_at(&self) -> Timestamp {
-        self.invocation.started_at
+        self.draft.started_at
     }
 
     /// Returns the time since it started.
     pub fn elapsed(&self) -> Duration {
-        clock::since(self.invocation.context.started)
+        clock::since(self.draft.context.started)
     }
 
     /// Returns its deadline.
     pub fn deadline(&self) -> Instant {
-        self.invocation.context.deadline
+        self.draft.context.deadline
     }
 
     /// Returns the context that the tool sees. It is not public: each run of the tool resets it, so secrets that a
     /// stage read through it would not be redacted in the outcome.
     pub(crate) fn context(&self) -> &CallContext {
-        &self.invocation.context
+        &self.draft.context
     }
 
     /// Returns the context for changes.
     pub(crate) fn context_mut(&mut self) -> &mut CallContext {
-        &mut self.invocation.context
+        &mut self.draft.context
     }
 
     /// Borrows the parts that an execution needs.
     pub(crate) fn parts(&mut self) -> (&CompiledTool, &mut CallContext, &mut u32, &Value) {
-        (&self.plan, &mut self.invocation.context, &mut self.attempt, &self.invocation.args)
+        (&self.plan, &mut self.draft.context, &mut self.attempt, &self.draft.invocation.args)
     }
 
     /// Ends the call; returns its final record.
     pub(super) fn finish(self, outcome: Outcome) -> (CallRecord, Admission) {
-        let Call { invocation, artifacts, admission, .. } = self;
-        let mut record = invocation.finished_record(outcome);
+        let Call { mut draft, artifacts, admission, .. } = self;
+        draft.steps.execute_ms = draft.step();
+        let mut record = draft.finished_record(outcome);
         if let Some(artifacts) = artifacts {
             (record.content, record.process) = (artifacts.content, artifacts.process);
         }
@@ -133,55 +133,32 @@ impl Call {
     }
 }
 
-impl Invocation {
+impl CallDraft {
     pub(super) fn has_idempotency_key(&self) -> bool {
-        self.labels.as_ref().is_some_and(|labels| labels.idempotency_key.is_some())
+        self.invocation.idempotency_key.is_some()
     }
 
-    /// Returns the record of the running call.
-    pub(super) fn running_record(&self) -> CallRecord {
-        self.record(self.args.clone(), self.args_digest.clone(), self.labels.clone())
+    /// Ends a step and returns its duration in milliseconds.
+    pub(super) fn step(&mut self) -> f64 {
+        let now = clock::now();
+        let started = std::mem::replace(&mut self.step_started, now);
+        milliseconds(now.saturating_duration_since(started))
     }
 
-    /// Returns the record of the call with its outcome.
-    pub(super) fn finished_record(mut self, outcome: Outcome) -> CallRecord {
-        let (args, digest, labels) =
-            (std::mem::take(&mut self.args), self.args_digest.take(), self.labels.take());
-        let mut record = self.record(args, digest, labels);
-        let elapsed = clock::since(self.context.started);
-        let finished_at = record.started_at.checked_add(elapsed).unwrap_or(record.started_at);
-        record.finish(outcome, finished_at, milliseconds(elapsed));
+    /// Returns the record of the call before it has ended.
+    pub(super) fn open_record(&self, status: CallStatus) -> CallRecord {
+        let mut record = CallRecord::open(self.invocation.clone(), status, self.started_at);
+        (record.decision, record.steps) = (self.decision.clone(), self.steps);
         record
     }
 
-    fn record(&self, args: Value, args_digest: Option<String>, labels: Option<Box<Labels>>) -> CallRecord {
-        let Labels { idempotency_key, request_id, chat_id, message_id } =
-            labels.map(|labels| *labels).unwrap_or_default();
-        let Self { entry, context, .. } = self;
-        CallRecord {
-            id: context.id,
-            tenant: context.tenant().clone(),
-            tool_id: entry.tool.id,
-            tool: Arc::clone(&entry.qualified),
-            revision: self.revision,
-            mode: context.mode,
-            status: CallStatus::Running,
-            args,
-            value: None,
-            error: None,
-            content: Vec::new(),
-            process: None,
-            caller: Arc::clone(&context.principal().name),
-            surface: self.surface.into(),
-            idempotency_key,
-            args_digest,
-            request_id,
-            chat_id,
-            message_id,
-            started_at: self.started_at,
-            finished_at: None,
-            duration_ms: None,
-            body_removed: false,
-        }
+    /// Returns the record of the call with its outcome.
+    pub(super) fn finished_record(self, outcome: Outcome) -> CallRecord {
+        let elapsed = clock::since(self.context.started);
+        let finished_at = self.started_at.checked_add(elapsed).unwrap_or(self.started_at);
+        let mut record = CallRecord::open(self.invocation, CallStatus::Running, self.started_at);
+        (record.decision, record.steps) = (self.decision, self.steps);
+        record.finish(outcome, finished_at, milliseconds(elapsed));
+        record
     }
 }

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use haft_core::approval::{Approval, ApprovalCause};
 use haft_core::catalog::StoreError;
 use haft_core::coerce::{coerce, normalize_integers};
 use haft_core::outcome::{CallError, ErrorCode};
+use haft_core::principal::Principal;
 use haft_core::runnable::{Mode, NotRunnable};
-use haft_core::spec::{ToolSpec, Validation};
+use haft_core::spec::{Policy, ToolSpec, Validation};
 use haft_definition::export::{drop_nulls, for_alternatives};
 use serde_json::{Value, json};
 
@@ -32,19 +34,57 @@ pub(super) fn compiled(
     })
 }
 
-pub(super) fn authorise(plan: &CompiledTool, elevated: bool) -> Result<(), CallError> {
-    if plan.spec.needs_approval() && !elevated {
-        let field =
-            if plan.spec.requires_confirmation { "requires_confirmation: true" } else { "policy: elevated" };
-        let message = format!("`{}` has `{field}`: only an elevated token may call it", plan.spec.name);
-        return Err(CallError::new(ErrorCode::ApprovalRequired, message));
+/// Checks that the principal's list of tools includes the tool.
+pub(super) fn check_allow_list(entry: &Entry, principal: &Principal) -> Result<(), CallError> {
+    if principal.tools.allows(&entry.tool) {
+        return Ok(());
     }
-    Ok(())
+    Err(entry.named_error(|tool| {
+        let message =
+            format!("`{}` may not call `{tool}`: its list of tools does not include it", principal.name);
+        CallError::new(ErrorCode::Forbidden, message)
+            .for_model(format!("`{tool}` is not among the tools that may be called here"))
+    }))
+}
+
+/// Returns why the tool itself asks for approval.
+pub(super) fn own_cause(spec: &ToolSpec) -> Option<ApprovalCause> {
+    match spec.policy {
+        Policy::Elevated => Some(ApprovalCause::ElevatedPolicy),
+        _ if spec.requires_confirmation => Some(ApprovalCause::RequiresConfirmation),
+        _ => None,
+    }
+}
+
+/// Returns the error of a call that needs approval where nobody can be asked.
+pub(super) fn approval_impossible(tool: &str, cause: &ApprovalCause) -> CallError {
+    let message = format!("{}: only an elevated token may call it", cause.reason(tool));
+    CallError::new(ErrorCode::ApprovalRequired, message)
+}
+
+/// Returns the error of a call that waits for approval.
+pub(super) fn awaiting_approval(approval: &Approval) -> CallError {
+    let message = format!(
+        "the call needs approval: {}; approve it with `haft approval approve {}`",
+        approval.cause.reason(&approval.tool),
+        approval.id
+    );
+    let model = format!(
+        "a person has to approve this call first (approval {}); repeat the same call later to get its result",
+        approval.id
+    );
+    let details = json!({
+        "approval_id": approval.id,
+        "call_id": approval.call_id,
+        "expires_at": approval.expires_at,
+    });
+    let error = CallError::new(ErrorCode::ApprovalRequired, message).for_model(model).with_details(details);
+    CallError { call_id: Some(approval.call_id), ..error }
 }
 
 /// Validates the arguments, after the names that models use are mapped back and, if the definition says so, values are
 /// coerced.
-pub(super) fn validate(plan: &CompiledTool, args: &mut Value) -> Result<(), CallError> {
+pub fn check_args(plan: &CompiledTool, args: &mut Value) -> Result<(), CallError> {
     match plan.spec.execution.validation {
         Validation::None => return Ok(()),
         Validation::Strict => {}

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haft_core::executor::EventSink;
+use haft_core::invocation::Lineage;
 pub use haft_core::principal::Principal;
 use haft_core::reference::ToolRef;
 use haft_core::runnable::Mode;
@@ -39,10 +40,31 @@ pub struct Request {
     pub surface: &'static str,
     /// Overrides the timeout of the definition, up to a maximum.
     pub timeout: Option<Duration>,
-    /// Receives the events of a call in the foreground; background calls have their own channel.
+    /// Receives the events of a call in the foreground; queued calls have their own channel.
     pub events: Option<Arc<dyn EventSink>>,
+    /// The call that makes this one.
+    pub lineage: Lineage,
+    /// Whether a person tries the tool, who thereby confirms the call. Policy rules still hold.
+    pub is_trial: bool,
     /// Labels for the record of the call.
     pub labels: Option<Box<Labels>>,
+}
+
+impl Request {
+    /// Creates a request with neither timeout nor labels, in production mode.
+    pub fn new(principal: Arc<Principal>, surface: &'static str, args: Map<String, Value>) -> Self {
+        Self {
+            principal,
+            args,
+            mode: Mode::Production,
+            surface,
+            timeout: None,
+            events: None,
+            lineage: Lineage::default(),
+            is_trial: false,
+            labels: None,
+        }
+    }
 }
 
 /// Labels of a call that are stored in its record.
@@ -56,6 +78,8 @@ pub struct Labels {
     pub chat_id: Option<String>,
     /// The message the call belongs to.
     pub message_id: Option<String>,
+    /// The URL that is notified when a queued call ends.
+    pub webhook_url: Option<String>,
 }
 
 impl Labels {

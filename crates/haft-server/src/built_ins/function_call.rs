@@ -78,7 +78,7 @@ impl BuiltIn for FunctionCall {
         }
         let app = self.handle.get()?;
         if let Some(tool) = tool_for_function(&app, call, name)? {
-            return call_tool(&app, NAME, call, tool, args.args).await;
+            return call_tool(call, NAME, tool, args.args).await;
         }
         let Some(function) = self.functions.get(name) else {
             let message = format!("function `{}` is not registered", excerpt(name, 100));

@@ -64,7 +64,7 @@ impl BuiltIn for McpCall {
     async fn call(&self, call: &CallContext, args: Args) -> Outcome {
         let app = self.0.get()?;
         let tool = find(&app, call, &args.server, &args.tool)?;
-        call_tool(&app, NAME, call, tool, args.arguments).await
+        call_tool(call, NAME, tool, args.arguments).await
     }
 }
 

@@ -4,30 +4,28 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
-use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::http::HeaderMap;
+use axum::response::sse::{KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
-use futures_util::{Stream, StreamExt, stream};
+use futures_util::StreamExt as _;
 use haft_core::call::{CallRecord, CallStatus};
-use haft_core::executor::CallEvent;
 use haft_core::id::CallId;
-use haft_core::ledger::CallQuery;
+use haft_core::ledger::{CallQuery, CallQueue as _, Cancellation};
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::problem::excerpt;
 use haft_core::token::Role;
-use haft_runtime::events::BackgroundCall;
 use serde::Serialize;
 use serde_json::{Value, json};
-use tokio_stream::wrappers::BroadcastStream;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::app::App;
-use crate::audit;
 use crate::error::{ApiError, ErrorBody};
 use crate::identity::Identity;
 use crate::params::{Page, PageParams, Params};
 use crate::reply::{Success, success};
-use crate::view::{CallErrorView, CallView};
+use crate::view::CallView;
+use crate::{audit, call_events};
 
 /// The largest page; smaller than that of other lists, because calls may be large.
 const MAX_PAGE_SIZE: u32 = 100;
@@ -72,7 +70,7 @@ pub(crate) async fn list(
     let limit = page.size.min(MAX_PAGE_SIZE);
     let query = CallQuery { limit, ..query(&app, &identity, &params, &page)? };
     let mut found = app.ledger().calls(query).await?;
-    let next_page_token = page.token_after(&found.calls, limit, |call| call.id.to_string());
+    let next_page_token = page.token_after(&found.calls, limit, |call| call.id().to_string());
     let shortened: Vec<bool> = found.calls.iter_mut().map(shorten_call).collect();
     let mut calls: Vec<_> = found.calls.iter().map(CallView::from).collect();
     calls.iter_mut().zip(shortened).for_each(|(call, shortened)| call.shortened = shortened);
@@ -92,6 +90,8 @@ fn query(app: &App, identity: &Identity, params: &Params, page: &Page) -> Result
         tool_id: tool.map(|entry| entry.tool.id),
         status: params.choice("status", CallStatus::parse, statuses)?,
         caller: text("caller"),
+        // Callers see their own calls; editors and admins those of the tenant.
+        principal: (identity.role < Role::Editor).then(|| identity.id()),
         error_code: params.choice("error_code", parse_code, "the error codes, for example `timeout`")?,
         chat_id: text("chat_id"),
         since: params.time("since", app.now())?,
@@ -117,9 +117,9 @@ fn shorten_call(record: &mut CallRecord) -> bool {
     if let Some(error) = &mut record.error {
         omitted |= shorten(error);
     }
-    if is_long(&record.args) {
+    if is_long(&record.invocation.args) {
         omitted = true;
-        record.args = Value::Null;
+        record.invocation.args = Value::Null;
     }
     omitted
 }
@@ -143,7 +143,12 @@ fn shorten(error: &mut CallError) -> bool {
 async fn find(app: &App, identity: &Identity, id: &str) -> Result<CallRecord, ApiError> {
     let missing = || ApiError::not_found("call", id);
     let parsed: CallId = id.parse().map_err(|_| missing())?;
-    app.ledger().call(&identity.tenant, parsed).await?.ok_or_else(missing)
+    let record = app.ledger().call(&identity.tenant, parsed).await?.ok_or_else(missing)?;
+    // Callers see their own calls; editors and admins those of the tenant.
+    if identity.role < Role::Editor && record.invocation.principal.id() != identity.id() {
+        return Err(missing());
+    }
+    Ok(record)
 }
 
 /// Return one call.
@@ -180,13 +185,21 @@ pub(crate) async fn cancel(
 ) -> Result<Response, ApiError> {
     identity.require(Role::Caller)?;
     let record = find(&app, &identity, &id).await?;
-    let Some(running) = app.pipeline().background().get(&record.tenant, record.id) else {
-        let message = format!("the call is not running: its status is `{}`", record.status.as_str());
-        return Err(ApiError::new(ErrorCode::Conflict, message));
+    // At once if it runs on this node; the node that runs it looks for the request otherwise.
+    if let Some(running) = app.pipeline().background().get(record.tenant(), record.id()) {
+        running.cancel.cancel();
+    }
+    let cancelled = app.store().cancel(record.tenant(), record.id()).await?;
+    let message = match cancelled.ok_or_else(|| ApiError::not_found("call", &id))? {
+        Cancellation::Cancelled => "the call was cancelled before it ran",
+        Cancellation::Requested => "cancellation requested",
+        Cancellation::Ended(status) => {
+            let message = format!("the call is not running: its status is `{}`", status.as_str());
+            return Err(ApiError::new(ErrorCode::Conflict, message));
+        }
     };
-    running.cancel.cancel();
     audit::note(&identity, "call.cancel", &id);
-    Ok(success(CancelledCall { call_id: record.id.0, message: "cancellation requested" }).into_response())
+    Ok(success(CancelledCall { call_id: record.id().0, message }).into_response())
 }
 
 /// One event of the stream of a call.
@@ -203,7 +216,9 @@ pub(crate) struct StreamedEvent {
 
 /// Stream the events of a call: `status`, `output` and `progress`; the last event carries the outcome.
 #[utoipa::path(
-    get, path = "/calls/{id}/events", tag = "calls", params(("id" = Uuid, Path)),
+    get, path = "/calls/{id}/events", tag = "calls",
+    params(("id" = Uuid, Path),
+        ("Last-Event-ID" = Option<u64>, Header, description = "Continue after this event")),
     responses((status = 200, content_type = "text/event-stream", body = StreamedEvent, description = "One of these per event"),
         (status = 404, body = ErrorBody))
 )]
@@ -211,56 +226,10 @@ pub(crate) async fn events(
     State(app): State<Arc<App>>,
     identity: Identity,
     Path(id): Path<String>,
+    headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let record = find(&app, &identity, &id).await?;
-    let running = app.pipeline().background().get(&record.tenant, record.id);
-    let live = running.map(|running| live(&running));
-    let last = {
-        let (app, tenant, id) = (Arc::clone(&app), record.tenant.clone(), record.id);
-        stream::once(async move { app.ledger().call(&tenant, id).await.ok().flatten() })
-            .filter_map(|found| async move { found.map(|record| status_event(&record)) })
-    };
-    let events = stream::iter(live).flatten().chain(last).map(Ok::<_, Infallible>);
+    let last_seen = headers.get("last-event-id").and_then(|value| value.to_str().ok()?.parse().ok());
+    let events = call_events::stream(app, record, last_seen.unwrap_or_default()).map(Ok::<_, Infallible>);
     Ok(Sse::new(events).keep_alive(KeepAlive::default()).into_response())
-}
-
-fn live(running: &BackgroundCall) -> impl Stream<Item = Event> + use<> {
-    let status = stream::iter([event("status", &json!({"status": "running"}))]);
-    let (past, receiver) = running.subscribe();
-    let past = stream::iter(past).map(|event| call_event(&event));
-    let following = BroadcastStream::new(receiver).map(|received| match received {
-        Ok(event) => call_event(&event),
-        Err(lagged) => event("lagged", &json!({"message": lagged.to_string()})),
-    });
-    status.chain(past).chain(following)
-}
-
-fn call_event(call_event: &CallEvent) -> Event {
-    match call_event {
-        CallEvent::Output(line) | CallEvent::Value(line) => event("output", &json!({"line": line})),
-        CallEvent::Progress(progress, message) => {
-            event("progress", &json!({"progress": progress, "message": message}))
-        }
-    }
-}
-
-fn status_event(record: &CallRecord) -> Event {
-    let mut data = json!({"status": record.status, "duration_ms": record.duration_ms});
-    match (&record.error, data.as_object_mut()) {
-        (Some(error), Some(map)) => {
-            map.insert("error".to_owned(), json!(CallErrorView::from(error)));
-        }
-        (None, Some(map)) => {
-            map.insert("value".to_owned(), record.value.clone().unwrap_or(Value::Null));
-        }
-        (_, None) => {}
-    }
-    if let (false, Some(map)) = (record.content.is_empty(), data.as_object_mut()) {
-        map.insert("content".to_owned(), json!(record.content));
-    }
-    event("status", &data)
-}
-
-fn event(name: &str, data: &Value) -> Event {
-    Event::default().event(name).data(data.to_string())
 }

@@ -1,7 +1,7 @@
 //! `POST /tools/{ref}/invoke`.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Json;
 use axum::extract::{self, FromRequest, FromRequestParts as _, Path, State};
@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use haft_core::call::CallStatus;
 use haft_core::name::NameError;
-use haft_core::outcome::ErrorCode;
+use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::problem::excerpt;
 use haft_core::reference::ToolRef;
 use haft_core::runnable::Mode;
@@ -46,10 +46,15 @@ pub(crate) struct InvokeBody {
     /// A timeout in milliseconds, instead of the tool's.
     #[schema(example = 30000)]
     timeout_ms: Option<u64>,
+    /// A URL that receives the outcome of a queued call.
+    #[schema(max_length = 2048, example = "https://example.com/hooks/haft")]
+    webhook_url: Option<String>,
 }
 
 /// The longest id of a chat or message, in characters.
 const MAX_ID: usize = 255;
+/// The longest time that `Prefer: wait` waits for a decision.
+const MAX_WAIT: Duration = Duration::from_mins(5);
 
 /// A call that was accepted to run in the background.
 #[derive(Debug, Serialize, ToSchema)]
@@ -59,6 +64,17 @@ pub(crate) struct AcceptedCall {
     /// The path of the event stream.
     #[schema(example = "/api/calls/018faf50-b7b6-7a01-9a05-a22a6e0af101/events")]
     events: String,
+}
+
+/// The response to a call that has to wait.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only describes the body")]
+pub(crate) enum WaitingCall {
+    /// It is in the queue.
+    Queued(AcceptedCall),
+    /// It waits for a person's decision.
+    AwaitingApproval(ErrorBody),
 }
 
 /// The response to a call that was rejected because of the state of the server.
@@ -81,11 +97,12 @@ pub(crate) enum RejectedCall {
         ("async" = Option<bool>, Query, description = "Return 202 immediately and run the call in the background"),
         ("Idempotency-Key" = Option<String>, Header, description = "A call with the same key and arguments runs only once",
             min_length = 1, max_length = 255, pattern = "^[!-~]+$"),
+        ("Prefer" = Option<String>, Header, description = "`wait=30` waits up to 30 seconds for the decision about a call that needs approval", example = "wait=30"),
     ),
     request_body = Option<InvokeBody>,
     responses(
         (status = 200, body = OutcomeView<'static>, description = "The outcome, including that of a failed tool"),
-        (status = 202, body = AcceptedCall, description = "Accepted; see `/calls/{id}`"),
+        (status = 202, body = WaitingCall, description = "Accepted: the call is queued or waits for approval; see `/calls/{id}` and `/approvals/{id}`"),
         (status = 404, body = ErrorBody), (status = 409, body = ErrorBody),
         (status = 429, body = OutcomeView<'static>, description = "The rate limit of the tool is exceeded"),
         (status = 503, body = RejectedCall, description = "The server is overloaded, or the store is unavailable"),
@@ -115,6 +132,7 @@ pub(crate) struct InvokeRequest {
     params: Params,
     surface: &'static str,
     idempotency_key: Option<String>,
+    wait: Option<Duration>,
     body: Body,
 }
 
@@ -126,9 +144,10 @@ impl FromRequest<Arc<App>> for InvokeRequest {
         let params = Params::from_request_parts(&mut parts, state).await?;
         let surface = surface(&parts.headers);
         let idempotency_key = idempotency_key(&parts.headers).map_err(ApiError::of_call)?;
+        let wait = preferred_wait(&parts.headers);
         let body = Body::from_request(extract::Request::from_parts(parts, body), state).await;
         let body = body.map_err(ApiError::of_call)?;
-        Ok(Self { params, surface, idempotency_key, body })
+        Ok(Self { params, surface, idempotency_key, wait, body })
     }
 }
 
@@ -137,7 +156,7 @@ pub(crate) async fn run(
     app: &App,
     identity: &Identity,
     tool: CallTarget,
-    InvokeRequest { params, surface, idempotency_key, body }: InvokeRequest,
+    InvokeRequest { params, surface, idempotency_key, wait, body }: InvokeRequest,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Caller).map_err(ApiError::of_call)?;
     let call: InvokeBody = body.json_or_default().map_err(|error| ApiError {
@@ -158,25 +177,50 @@ pub(crate) async fn run(
         }
     }
     let request = Request {
-        principal: identity.principal(),
-        args: call.args,
         mode: mode(app, identity, &params)?,
-        surface,
         timeout: call.timeout_ms.map(Duration::from_millis),
-        events: None,
         labels: Some(Box::new(Labels {
             idempotency_key,
             request_id: crate::request_id::current(),
             chat_id: call.chat_id,
             message_id: call.message_id,
+            webhook_url: call.webhook_url,
         })),
+        ..Request::new(identity.principal(), surface, call.args)
     };
     if params.flag("async").map_err(ApiError::of_call)? {
         let started = Box::pin(app.pipeline().start(tool, request)).await?;
         return Ok(accepted(app, &started));
     }
-    let completed = app.pipeline().call(tool, request).await?;
+    let completed = match app.pipeline().call(tool, request).await {
+        Err(error) if error.code == ErrorCode::ApprovalRequired && wait.is_some() => {
+            decided(app, identity, error, wait.unwrap_or_default()).await?
+        }
+        result => result?,
+    };
     Ok(outcome(app, &completed))
+}
+
+/// Waits for the decision about a call and for its outcome.
+async fn decided(
+    app: &App,
+    identity: &Identity,
+    error: CallError,
+    wait: Duration,
+) -> Result<CompletedCall, ApiError> {
+    let Some(id) = error.call_id else { return Err(error.into()) };
+    let deadline = Instant::now() + wait;
+    match app.pipeline().wait_for(&identity.tenant, id, deadline).await? {
+        Some(record) => Ok(CompletedCall { record, replayed: false }),
+        None => Err(error.into()),
+    }
+}
+
+/// Returns how long the client wants to wait for a decision: `Prefer: wait=30`, in seconds.
+fn preferred_wait(headers: &HeaderMap) -> Option<Duration> {
+    let value = headers.get("prefer")?.to_str().ok()?;
+    let wait = value.split(',').find_map(|part| part.trim().strip_prefix("wait="))?;
+    wait.parse().ok().map(|seconds: u64| Duration::from_secs(seconds).min(MAX_WAIT))
 }
 
 /// Returns the mode of a call: that of the query if the token permits it, otherwise the server's.
@@ -214,7 +258,7 @@ fn outcome(app: &App, completed: &CompletedCall) -> Response {
     let record = &completed.record;
     let snapshot = app.registry().snapshot();
     let deprecated = snapshot
-        .tool(&record.tenant, record.tool_id)
+        .tool(record.tenant(), record.invocation.tool_id)
         .is_some_and(|entry| entry.tool.status == Status::Deprecated);
     let rejected = record.error.as_ref();
     let rejected = rejected.filter(|e| [ErrorCode::Overloaded, ErrorCode::RateLimited].contains(&e.code));
@@ -232,9 +276,9 @@ fn accepted(app: &App, started: &CompletedCall) -> Response {
     if started.replayed {
         return outcome(app, started);
     }
-    let location = format!("/api/calls/{}", record.id);
+    let location = format!("/api/calls/{}", record.id());
     let body =
-        AcceptedCall { call_id: record.id.0, status: record.status, events: format!("{location}/events") };
+        AcceptedCall { call_id: record.id().0, status: record.status, events: format!("{location}/events") };
     let mut response = (StatusCode::ACCEPTED, Json(body)).into_response();
     if let Ok(value) = HeaderValue::from_str(&location) {
         response.headers_mut().insert("location", value);

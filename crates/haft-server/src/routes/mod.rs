@@ -1,5 +1,6 @@
 //! The routes, one group per module.
 
+pub(crate) mod approvals;
 pub(crate) mod broken_file;
 pub(crate) mod bundle_tools;
 pub(crate) mod bundles;

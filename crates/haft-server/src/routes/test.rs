@@ -8,7 +8,7 @@ use haft_core::outcome::ErrorCode;
 use haft_core::reference::ToolRef;
 use haft_core::runnable::Mode;
 use haft_core::token::Role;
-use haft_runtime::pipeline::{Labels, Principal, Request};
+use haft_runtime::pipeline::{Labels, Request};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -69,15 +69,11 @@ pub(crate) async fn run(
     identity.require(Role::Editor)?;
     let tool: ToolRef = reference.parse()?;
     let test: TestBody = body.json_or_default()?;
-    let principal = Principal::clone(&identity).elevated(true);
     let request = Request {
-        principal: Arc::new(principal),
-        args: test.parameters,
         mode: Mode::Debug,
-        surface: "test",
-        timeout: None,
-        events: None,
+        is_trial: true,
         labels: Labels::of_request(crate::request_id::current()),
+        ..Request::new(identity.principal(), "test", test.parameters)
     };
     let completed = app
         .pipeline()
@@ -90,6 +86,6 @@ pub(crate) async fn run(
         Some(error) => (Value::from(error.message.as_str()), TestStatus::Error, Some(error.code)),
     };
     let execution_time_ms = record.duration_ms.unwrap_or_default();
-    Ok(success(TestResult { output, execution_time_ms, status, error_code, call_id: record.id.0 })
+    Ok(success(TestResult { output, execution_time_ms, status, error_code, call_id: record.id().0 })
         .into_response())
 }

@@ -9,7 +9,7 @@ use haft_core::id::CallId;
 use haft_core::ledger::{CallPage, CallQuery, Ledger, Reservation};
 use haft_core::name::TenantId;
 use haft_core::outcome::ErrorCode;
-use sqlx::Row as _;
+use sqlx::{Any, Row as _, Transaction};
 
 use super::LedgerBackend;
 use super::filter::Filter;
@@ -38,6 +38,10 @@ impl Ledger for Store {
 
     fn reserve(&self, call: CallRecord) -> BoxFuture<'_, Result<Reservation, StoreError>> {
         Box::pin(self.run(|inner| async move { inner.health.observe(inner.reserve(call).await) }))
+    }
+
+    fn release(&self, call: CallRecord) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(self.run(|inner| async move { inner.health.observe(inner.release(call).await) }))
     }
 
     fn call<'a>(
@@ -70,44 +74,46 @@ impl Inner {
 
     /// Bypasses the journal: only the unique constraint decides between processes.
     async fn reserve(&self, call: CallRecord) -> Result<Reservation, StoreError> {
-        let action = "reserve an idempotency key";
-        let row = CallRow::new(&call)?;
-        let Some(key) = &call.idempotency_key else {
-            self.append(row).await?;
-            return Ok(Reservation::Taken);
-        };
-        let done = sqlx::query(
-            "INSERT INTO calls (id, tenant, tool_id, status, final, node, idempotency_key, caller, error_code, \
-             chat_id, record) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT (tenant, idempotency_key) \
-             WHERE idempotency_key IS NOT NULL DO NOTHING",
-        )
-        .bind(row.id.to_string())
-        .bind(row.tenant.as_str())
-        .bind(row.tool_id.to_string())
-        .bind(row.status.as_str())
-        .bind(i64::from(row.status.is_final()))
-        .bind(&self.node)
-        .bind(key)
-        .bind(&*row.caller)
-        .bind(row.error_code.map(ErrorCode::as_str))
-        .bind(row.chat_id.as_deref())
-        .bind(&*row.record)
-        .execute(&self.engine.pool)
-        .await
-        .map_err(failed_to(action))?;
-        if done.rows_affected() == 1 {
-            self.usage.count(std::slice::from_ref(&row)).await;
+        if call.invocation.idempotency_key.is_none() {
+            self.append(CallRow::new(&call)?).await?;
             return Ok(Reservation::Taken);
         }
-        let found = sqlx::query(record::select("WHERE tenant = $1 AND idempotency_key = $2"))
+        let action = "reserve an idempotency key";
+        let row = CallRow::new(&call)?;
+        let mut tx = self.engine.begin().await.map_err(failed_to(action))?;
+        let existing = insert_waiting(&mut tx, &self.node, &call, &row).await.map_err(failed_to(action))?;
+        tx.commit().await.map_err(failed_to(action))?;
+        match existing {
+            None => {
+                self.usage.count(std::slice::from_ref(&row)).await;
+                Ok(Reservation::Taken)
+            }
+            Some(record) => Ok(Reservation::Existing(Box::new(self.newest(&record)?))),
+        }
+    }
+
+    /// Returns the newest state of a stored call: its end may still be in the journal.
+    pub(crate) fn newest(&self, record: &str) -> Result<CallRecord, StoreError> {
+        let stored = record::parse(record)?;
+        let newest = self.pending(stored.id()).map(|row| row.call()).transpose()?;
+        Ok(newest.unwrap_or(stored))
+    }
+
+    async fn release(&self, call: CallRecord) -> Result<(), StoreError> {
+        let action = "release an idempotency key";
+        let row = CallRow::new(&call)?;
+        let sql = "UPDATE calls SET status = $1, final = 1, error_code = $2, idempotency_key = NULL, record = $3 \
+                   WHERE tenant = $4 AND id = $5 AND final = 0";
+        sqlx::query(sql)
+            .bind(row.status.as_str())
+            .bind(row.error_code.map(ErrorCode::as_str))
+            .bind(&*row.record)
             .bind(row.tenant.as_str())
-            .bind(key)
-            .fetch_one(&self.engine.pool)
+            .bind(row.id.to_string())
+            .execute(&self.engine.pool)
             .await
             .map_err(failed_to(action))?;
-        let stored = record::parse(found.try_get(0).map_err(failed_to(action))?)?;
-        let newest = self.pending(stored.id).map(|row| row.call()).transpose()?;
-        Ok(Reservation::Existing(Box::new(newest.unwrap_or(stored))))
+        Ok(())
     }
 
     async fn call(&self, tenant: &TenantId, id: CallId) -> Result<Option<CallRecord>, StoreError> {
@@ -181,6 +187,46 @@ impl Inner {
             }
         }
     }
+}
+
+/// Stores a call that has not ended, unless its idempotency key is in use: then returns the record of the call that has
+/// it.
+pub(crate) async fn insert_waiting(
+    tx: &mut Transaction<'static, Any>,
+    node: &str,
+    call: &CallRecord,
+    row: &CallRow,
+) -> Result<Option<String>, sqlx::Error> {
+    let key = call.invocation.idempotency_key.as_deref();
+    let done = sqlx::query(
+        "INSERT INTO calls (id, tenant, tool_id, status, final, node, idempotency_key, caller, principal, \
+         error_code, chat_id, record) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) \
+         ON CONFLICT (tenant, principal, idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING",
+    )
+    .bind(row.id.to_string())
+    .bind(row.tenant.as_str())
+    .bind(row.tool_id.to_string())
+    .bind(row.status.as_str())
+    .bind(i64::from(row.status.is_final()))
+    .bind(node)
+    .bind(key)
+    .bind(&*row.caller)
+    .bind(&*row.principal)
+    .bind(row.error_code.map(ErrorCode::as_str))
+    .bind(row.chat_id.as_deref())
+    .bind(&*row.record)
+    .execute(&mut **tx)
+    .await?;
+    if done.rows_affected() == 1 {
+        return Ok(None);
+    }
+    let found = sqlx::query(record::select("WHERE tenant = $1 AND principal = $2 AND idempotency_key = $3"))
+        .bind(row.tenant.as_str())
+        .bind(&*row.principal)
+        .bind(key)
+        .fetch_one(&mut **tx)
+        .await?;
+    found.try_get(0).map(Some)
 }
 
 /// The records of a page, as stored.

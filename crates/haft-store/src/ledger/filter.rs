@@ -25,6 +25,7 @@ impl Filter {
             ("tool_id = ", query.tool_id.map(|id| id.to_string())),
             ("status = ", query.status.map(|status| status.as_str().to_owned())),
             ("caller = ", query.caller.clone()),
+            ("principal = ", query.principal.as_deref().map(str::to_owned)),
             ("error_code = ", query.error_code.map(|code| code.as_str().to_owned())),
             ("chat_id = ", query.chat_id.clone()),
             // Ids sort by time.

@@ -14,8 +14,9 @@ use tokio::sync::Notify;
 
 use super::group_commit::{GroupCommit, WriteError};
 use super::record::CallRow;
-use super::tail::{Durability, Segments, Tail};
+use super::tail::{Segments, Tail};
 use crate::files::lock;
+use crate::settings::LedgerSync;
 
 /// The folder of the journal, in the home folder.
 pub(crate) const JOURNAL_FOLDER: &str = "journal";
@@ -46,7 +47,7 @@ pub(crate) struct Journal {
 
 /// The state that the group commit shares with readers.
 struct Shared {
-    durability: Durability,
+    sync: LedgerSync,
     /// Held during a write, until the disk has confirmed it.
     tail: Mutex<Tail>,
     /// Held briefly; acquired after `tail` if both are needed.
@@ -109,7 +110,7 @@ impl Shared {
 
     /// Writes rows on this thread, or on one that may block if the write is expected to take long.
     async fn write(self: Arc<Self>, rows: Vec<CallRow>) -> Result<(), WriteError> {
-        if self.durability == Durability::System && !self.slow.load(Ordering::Relaxed) {
+        if !self.sync.waits_for(&rows) && !self.slow.load(Ordering::Relaxed) {
             return self.append(rows).map_err(|error| write_error(&error));
         }
         match tokio::task::spawn_blocking(move || self.append(rows)).await {
@@ -144,15 +145,15 @@ fn write_error(error: &io::Error) -> WriteError {
 
 impl Journal {
     /// Starts the journal of this process.
-    pub(crate) fn open(home: &Path, node: &str, durability: Durability) -> io::Result<Self> {
+    pub(crate) fn open(home: &Path, node: &str, sync: LedgerSync) -> io::Result<Self> {
         let folder = home.join(JOURNAL_FOLDER);
         std::fs::create_dir_all(&folder)?;
         // Until the lock is held, another process may consider this one dead.
         let lock_path = node_file(&folder, node);
         let held = lock::hold(&lock_path)?;
         let shared = Arc::new(Shared {
-            durability,
-            tail: Mutex::new(Tail::start(Segments::new(&folder, node), durability)?),
+            sync,
+            tail: Mutex::new(Tail::start(Segments::new(&folder, node), sync)?),
             pending: Mutex::default(),
             backlog: Notify::new(),
             slow: AtomicBool::new(false),
@@ -168,7 +169,8 @@ impl Journal {
         })
     }
 
-    /// Appends a row; it is durable when this returns.
+    /// Appends a row. When this returns, it survives the end of the process, and a power failure if a promise rests on
+    /// it; rows reach the disk with the next drain at the latest.
     pub(crate) async fn append(&self, row: CallRow) -> Result<(), StoreError> {
         if self.is_full() {
             self.wait_for_room().await?;

@@ -3,7 +3,7 @@ use super::*;
 use futures_util::FutureExt as _;
 
 fn journal(home: &Path) -> Journal {
-    Journal::open(home, "n", Durability::Disk).unwrap()
+    Journal::open(home, "n", LedgerSync::Always).unwrap()
 }
 
 /// Returns the segment being written.
@@ -91,9 +91,9 @@ async fn a_closed_journal_rejects_calls() {
 
 #[tokio::test]
 async fn concurrent_calls_are_all_written_once() {
-    for durability in [Durability::Disk, Durability::System] {
+    for sync in [LedgerSync::Always, LedgerSync::Auto, LedgerSync::Os] {
         let home = tempfile::tempdir().unwrap();
-        let journal = Journal::open(home.path(), "n", durability).unwrap();
+        let journal = Journal::open(home.path(), "n", sync).unwrap();
         futures_util::future::try_join_all((1..100).map(|number| journal.append(CallRow::example(number))))
             .await
             .unwrap();
@@ -106,9 +106,9 @@ async fn concurrent_calls_are_all_written_once() {
 
 #[tokio::test]
 async fn a_cancelled_call_does_not_block_others() {
-    for durability in [Durability::Disk, Durability::System] {
+    for sync in [LedgerSync::Always, LedgerSync::Auto, LedgerSync::Os] {
         let home = tempfile::tempdir().unwrap();
-        let journal = Journal::open(home.path(), "n", durability).unwrap();
+        let journal = Journal::open(home.path(), "n", sync).unwrap();
         let mut first = Box::pin(journal.append(CallRow::example(1)));
         let mut second = Box::pin(journal.append(CallRow::example(2)));
         assert_eq!((&mut first).now_or_never().map(|done| done.is_ok()), None);

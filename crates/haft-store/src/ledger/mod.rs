@@ -3,7 +3,7 @@
 //! Embedded, a call is appended to a journal file and moved to SQLite in bulk later. With PostgreSQL, all calls that
 //! wait at the same time share one statement and one commit.
 
-mod api;
+pub(crate) mod api;
 pub(crate) mod database;
 mod drain;
 mod filter;
@@ -12,6 +12,7 @@ mod group_commit;
 pub(crate) mod health;
 pub(crate) mod insert;
 pub(crate) mod journal;
+pub(crate) mod queue;
 pub(crate) mod record;
 mod recover;
 mod segment;
@@ -21,7 +22,6 @@ pub(crate) mod usage;
 pub(crate) use filter_columns::fill_filter_columns;
 use group_commit::GroupCommit;
 use journal::Journal;
-pub(crate) use tail::Durability;
 
 /// Where calls are written first.
 pub(crate) enum LedgerBackend {

@@ -9,7 +9,7 @@ use haft_core::name::TenantId;
 use haft_core::outcome::ErrorCode;
 use sqlx::AssertSqlSafe;
 
-use crate::engine::Engine;
+use crate::settings::LedgerSync;
 
 /// The JSON size of a call with few arguments.
 const TYPICAL_BYTES: usize = 768;
@@ -22,6 +22,10 @@ pub(crate) struct CallRow {
     pub(crate) tool_id: ToolId,
     pub(crate) status: CallStatus,
     pub(crate) caller: Arc<str>,
+    /// The id of the caller.
+    pub(crate) principal: Arc<str>,
+    /// Whether a promise rests on the row, so that it must be on disk before the answer.
+    pub(crate) is_promise: bool,
     pub(crate) error_code: Option<ErrorCode>,
     pub(crate) chat_id: Option<String>,
     /// The call itself, as JSON.
@@ -30,18 +34,23 @@ pub(crate) struct CallRow {
 
 impl CallRow {
     pub(crate) fn new(call: &CallRecord) -> Result<Self, StoreError> {
-        let action = || format!("record the call `{}`", call.id);
+        let action = || format!("record the call `{}`", call.id());
         let mut record = Vec::with_capacity(TYPICAL_BYTES);
         serde_json::to_writer(&mut record, call).map_err(|error| StoreError::unavailable(action(), error))?;
         let record = String::from_utf8(record).map_err(|error| StoreError::unavailable(action(), error))?;
+        let invocation = &call.invocation;
+        let principal = &invocation.principal;
         Ok(Self {
-            id: call.id,
-            tenant: call.tenant.clone(),
-            tool_id: call.tool_id,
+            id: call.id(),
+            tenant: call.tenant().clone(),
+            tool_id: invocation.tool_id,
             status: call.status,
-            caller: if call.caller.contains('\0') { Arc::default() } else { Arc::clone(&call.caller) },
+            caller: without_nul(&principal.name),
+            principal: without_nul(&principal.id()),
+            // A call that had to wait knows the hash of its definition.
+            is_promise: invocation.idempotency_key.is_some() || invocation.definition_hash.is_some(),
             error_code: call.error.as_ref().map(|error| error.code),
-            chat_id: call.chat_id.clone().filter(|id| is_indexable(id)),
+            chat_id: invocation.chat_id.clone().filter(|id| is_indexable(id)),
             record: record.into(),
         })
     }
@@ -59,11 +68,29 @@ impl CallRow {
             tool_id: ToolId(uuid::Uuid::nil()),
             status: CallStatus::Success,
             caller: Arc::default(),
+            principal: Arc::default(),
+            is_promise: false,
             error_code: None,
             chat_id: None,
             record: number.to_string().into(),
         }
     }
+}
+
+impl LedgerSync {
+    /// Returns whether the answers to these calls wait for the disk.
+    pub(crate) fn waits_for(self, rows: &[CallRow]) -> bool {
+        match self {
+            LedgerSync::Always => true,
+            LedgerSync::Auto => rows.iter().any(|row| row.is_promise),
+            LedgerSync::Os => false,
+        }
+    }
+}
+
+/// Returns a text for a column: PostgreSQL rejects NUL.
+fn without_nul(text: &Arc<str>) -> Arc<str> {
+    if text.contains('\0') { Arc::default() } else { Arc::clone(text) }
 }
 
 /// Returns whether a text fits in an index of both engines: PostgreSQL limits the length and rejects NUL. The record
@@ -75,28 +102,6 @@ fn is_indexable(text: &str) -> bool {
 /// Parses the JSON of a call.
 pub(crate) fn parse(record: &str) -> Result<CallRecord, StoreError> {
     serde_json::from_str(record).map_err(|error| StoreError::unavailable("read a recorded call", error))
-}
-
-/// Marks interrupted calls as finished; a call that has finished meanwhile stays unchanged.
-pub(crate) async fn finish_interrupted(engine: &Engine, rows: &[CallRow]) -> Result<(), sqlx::Error> {
-    if rows.is_empty() {
-        return Ok(());
-    }
-    let mut tx = engine.begin().await?;
-    for row in rows {
-        sqlx::query(
-            "UPDATE calls SET status = $1, final = 1, error_code = $2, record = $3 \
-             WHERE tenant = $4 AND id = $5 AND final = 0",
-        )
-        .bind(row.status.as_str())
-        .bind(row.error_code.map(ErrorCode::as_str))
-        .bind(&*row.record)
-        .bind(row.tenant.as_str())
-        .bind(row.id.to_string())
-        .execute(&mut *tx)
-        .await?;
-    }
-    tx.commit().await
 }
 
 /// Selects the records that match a condition.

@@ -1,15 +1,15 @@
 //! Recovery from dead processes: their journals, and calls that never finished.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::{File, TryLockError};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use haft_core::call::CallStatus;
+use haft_core::call::{CallRecord, CallStatus};
 use haft_core::catalog::{StorageFailure, StoreError};
-use haft_core::outcome::CallError;
+use haft_core::outcome::{CallError, ErrorCode};
 use sqlx::Row as _;
 
 use super::insert::insert;
@@ -23,7 +23,7 @@ use crate::store::Inner;
 const RECOVER: &str = "recover the calls of a dead process";
 
 impl Inner {
-    /// Stores the calls in the journals of dead processes, and finishes their running calls.
+    /// Stores the calls in the journals of dead processes, and ends their running calls or puts them back into the queue.
     pub(crate) async fn recover(self: &Arc<Self>) -> Result<(), StoreError> {
         if let Some(files) = &self.files {
             let dead = files.run(RECOVER.into(), |home| dead_nodes(&home.join(JOURNAL_FOLDER))).await?;
@@ -31,7 +31,7 @@ impl Inner {
                 self.replay(&node).await?;
             }
         }
-        self.finish_interrupted().await
+        self.recover_running().await
     }
 
     /// Leaves the calls of dead processes in their journals until there is room on the disk. Until then no calls are
@@ -85,30 +85,66 @@ impl Inner {
         files.run(RECOVER.into(), move |_| write::remove(&lock_file)).await
     }
 
-    /// Finishes the calls that a dead process was running.
-    async fn finish_interrupted(&self) -> Result<(), StoreError> {
-        let found = sqlx::query("SELECT node, record FROM calls WHERE final = 0")
-            .fetch_all(&self.engine.pool)
-            .await
-            .map_err(failed_to(RECOVER))?;
-        let mut interrupted = Vec::new();
+    /// Ends the calls that dead nodes were running, or puts them back into the queue.
+    async fn recover_running(&self) -> Result<(), StoreError> {
+        let found = sqlx::query(
+            "SELECT node, record FROM calls WHERE final = 0 AND status = 'running' AND node <> $1",
+        )
+        .bind(&self.node)
+        .fetch_all(&self.engine.pool)
+        .await
+        .map_err(failed_to(RECOVER))?;
+        let mut dead: HashMap<String, bool> = HashMap::new();
+        let mut requeued = false;
         for row in &found {
             let node: &str = row.try_get("node").map_err(failed_to(RECOVER))?;
-            if node != self.node && self.is_dead(node).await? {
-                let mut call = record::parse(row.try_get("record").map_err(failed_to(RECOVER))?)?;
-                call.status = CallStatus::Error;
-                call.error =
-                    Some(CallError::internal("interrupted: haft stopped while the call was running"));
-                call.finished_at = Some(self.now());
-                interrupted.push(CallRow::new(&call)?);
+            let is_dead = match dead.get(node) {
+                Some(is_dead) => *is_dead,
+                None => *dead.entry(node.to_owned()).or_insert(self.is_dead(node).await?),
+            };
+            if is_dead {
+                let call = record::parse(row.try_get("record").map_err(failed_to(RECOVER))?)?;
+                requeued |= self.recover_call(node, call).await.map_err(failed_to(RECOVER))?;
             }
         }
-        record::finish_interrupted(&self.engine, &interrupted).await.map_err(failed_to(RECOVER))
+        if requeued {
+            self.queue_changed.notify_one();
+        }
+        Ok(())
+    }
+
+    /// Recovers one call; returns whether it is in the queue again. A call whose tool has no side effects may run again;
+    /// any other is never repeated by itself.
+    pub(crate) async fn recover_call(&self, node: &str, mut call: CallRecord) -> Result<bool, sqlx::Error> {
+        let was_queued = call.invocation.definition_hash.is_some();
+        let requeue = was_queued && call.invocation.is_pure;
+        if requeue {
+            call.status = CallStatus::Pending;
+        } else {
+            let message = "haft stopped while the call was running; its effects are unknown";
+            call.error = Some(CallError::new(ErrorCode::Interrupted, message));
+            call.status = CallStatus::Interrupted;
+            call.finished_at = Some(self.now());
+        }
+        let Ok(row) = CallRow::new(&call) else { return Ok(false) };
+        let sql = "UPDATE calls SET status = $1, final = $2, error_code = $3, record = $4 \
+                   WHERE tenant = $5 AND id = $6 AND final = 0 AND status = 'running' AND node = $7";
+        sqlx::query(sql)
+            .bind(row.status.as_str())
+            .bind(i64::from(row.status.is_final()))
+            .bind(row.error_code.map(ErrorCode::as_str))
+            .bind(&*row.record)
+            .bind(row.tenant.as_str())
+            .bind(row.id.to_string())
+            .bind(node)
+            .execute(&self.engine.pool)
+            .await?;
+        Ok(requeue)
     }
 
     async fn is_dead(&self, node: &str) -> Result<bool, StoreError> {
         let Some(files) = &self.files else {
-            return self.engine.is_node_dead(node).await.map_err(failed_to(RECOVER));
+            return self.has_lost_lease(node).await.map_err(failed_to(RECOVER));
         };
         let path = super::journal::node_file(&files.at(JOURNAL_FOLDER), node);
         Ok(match File::open(path) {

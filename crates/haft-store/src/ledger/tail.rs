@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use super::record::CallRow;
 use super::segment;
 use crate::files::write::sync_folder;
+use crate::settings::LedgerSync;
 
 /// After a segment smaller than this, the next one is not preallocated.
 const MIN_PREALLOCATION: u64 = 64 * 1024;
@@ -15,15 +16,6 @@ const MIN_PREALLOCATION: u64 = 64 * 1024;
 const MAX_PREALLOCATION: u64 = 8 * 1024 * 1024;
 /// The size of a probe: larger than a usual record, so that a success is meaningful.
 const PROBE_BYTES: usize = 16 * 1024;
-
-/// When a record counts as durable.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Durability {
-    /// When the operating system has it: it survives the end of this process.
-    System,
-    /// When the disk has it: it survives a power failure.
-    Disk,
-}
 
 /// Creates and removes the segments of one process.
 #[derive(Debug, Clone)]
@@ -66,7 +58,7 @@ impl Segments {
 /// The end of the journal.
 pub(crate) struct Tail {
     pub(crate) segments: Segments,
-    durability: Durability,
+    sync: LedgerSync,
     pub(super) file: File,
     length: u64,
     pub(crate) segment: u64,
@@ -82,11 +74,11 @@ pub(crate) struct Tail {
 
 impl Tail {
     /// Starts the first segment.
-    pub(crate) fn start(segments: Segments, durability: Durability) -> io::Result<Self> {
+    pub(crate) fn start(segments: Segments, sync: LedgerSync) -> io::Result<Self> {
         let (file, segment) = segments.create(0, 0)?;
         Ok(Self {
             segments,
-            durability,
+            sync,
             file,
             length: 0,
             segment,
@@ -101,7 +93,7 @@ impl Tail {
     pub(crate) fn append(&mut self, rows: &[CallRow]) -> io::Result<()> {
         self.frames.clear();
         rows.iter().try_for_each(|row| segment::append_frame(&row.record, &mut self.frames))?;
-        self.write()?;
+        self.write(self.sync.waits_for(rows))?;
         self.length += self.frames.len() as u64;
         Ok(())
     }
@@ -110,11 +102,11 @@ impl Tail {
     pub(crate) fn probe(&mut self) -> io::Result<()> {
         self.frames.clear();
         self.frames.resize(PROBE_BYTES, 0);
-        self.write()
+        self.write(self.sync != LedgerSync::Os)
     }
 
-    /// Writes the frames after the last complete record.
-    fn write(&mut self) -> io::Result<()> {
+    /// Writes the frames after the last complete record, and waits for the disk if asked to.
+    fn write(&mut self, wait: bool) -> io::Result<()> {
         if self.closed {
             return Err(io::Error::other("the store is closed"));
         }
@@ -127,9 +119,7 @@ impl Tail {
             self.torn = self.file.set_len(self.length).is_err();
             return Err(error);
         }
-        if self.durability == Durability::Disk
-            && let Err(error) = self.file.sync_data()
-        {
+        if wait && let Err(error) = self.file.sync_data() {
             // The content of the file is unknown now.
             self.torn = true;
             return Err(error);
@@ -148,9 +138,9 @@ impl Tail {
 
     /// Returns the preallocation of the next segment: the size of this one, if writes wait for the disk.
     pub(crate) fn preallocation(&self) -> u64 {
-        match self.durability {
-            Durability::Disk if self.length >= MIN_PREALLOCATION => self.length.min(MAX_PREALLOCATION),
-            Durability::Disk | Durability::System => 0,
+        match self.sync {
+            LedgerSync::Always if self.length >= MIN_PREALLOCATION => self.length.min(MAX_PREALLOCATION),
+            LedgerSync::Always | LedgerSync::Auto | LedgerSync::Os => 0,
         }
     }
 }

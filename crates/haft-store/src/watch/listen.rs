@@ -121,7 +121,11 @@ impl Inner {
         if changes.tokens {
             self.signal_token_change();
         }
-        if changes.is_empty() {
+        if changes.queue {
+            self.queue_changed.notify_one();
+            self.signal_approval_change();
+        }
+        if changes.bundles.is_empty() && changes.tools.is_empty() && !changes.credentials {
             return Ok(());
         }
         // Serialised with the changes of this node, so that the newest state is announced last.

@@ -14,11 +14,17 @@ pub(crate) struct ChangeSet {
     pub(crate) tools: BTreeSet<ToolId>,
     pub(crate) tokens: bool,
     pub(crate) credentials: bool,
+    /// There may be calls in the queue, and decisions about approvals.
+    pub(crate) queue: bool,
 }
 
 impl ChangeSet {
     pub(crate) fn tokens() -> Self {
         Self { tokens: true, ..Self::default() }
+    }
+
+    pub(crate) fn queue() -> Self {
+        Self { queue: true, ..Self::default() }
     }
 
     pub(crate) fn credentials() -> Self {
@@ -31,8 +37,9 @@ impl ChangeSet {
         let tools = self.tools.iter().map(|id| format!(" t:{id}"));
         let tokens = self.tokens.then(|| " k".to_owned());
         let credentials = self.credentials.then(|| " c".to_owned());
+        let queue = self.queue.then(|| " q".to_owned());
         let mut payloads: Vec<String> = Vec::new();
-        for item in bundles.chain(tools).chain(tokens).chain(credentials) {
+        for item in bundles.chain(tools).chain(tokens).chain(credentials).chain(queue) {
             match payloads.last_mut() {
                 Some(last) if last.len() + item.len() <= MAX_PAYLOAD_BYTES => last.push_str(&item),
                 _ => payloads.push(format!("{node}{item}")),
@@ -54,13 +61,10 @@ impl ChangeSet {
                 _ => {
                     self.tokens |= item == "k";
                     self.credentials |= item == "c";
+                    self.queue |= item == "q";
                 }
             }
         }
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        *self == Self::default()
     }
 }
 
@@ -76,6 +80,7 @@ mod tests {
             tools: (0..1000).map(|number| ToolId(id(number))).collect(),
             tokens: true,
             credentials: false,
+            queue: true,
         };
         let payloads = changes.payloads("node-1");
         assert_eq!(payloads.len(), 5);
@@ -86,7 +91,7 @@ mod tests {
             own.add(payload, "node-1");
         }
         assert_eq!(other, changes);
-        assert!(own.is_empty());
+        assert_eq!(own, ChangeSet::default());
         assert_eq!(ChangeSet::tokens().payloads("n"), ["n k"]);
     }
 }

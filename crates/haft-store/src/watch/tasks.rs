@@ -38,7 +38,7 @@ impl Drop for WatchTasks {
 
 impl Store {
     /// Starts the background tasks: the file watcher or the PostgreSQL listener, draining the journal, and removing old
-    /// data.
+    /// data, and recovering the calls of dead nodes.
     pub fn watch(&self) -> WatchTasks {
         let stop = CancellationToken::new();
         let mut tasks = JoinSet::new();
@@ -53,6 +53,7 @@ impl Store {
             }
         }
         tasks.spawn(reap_regularly(Arc::clone(inner), stop.clone()));
+        tasks.spawn(recover_regularly(Arc::clone(inner), stop.clone()));
         WatchTasks { stop, tasks }
     }
 }
@@ -73,6 +74,29 @@ async fn drain_regularly(inner: Arc<Inner>, stop: CancellationToken) {
         failing = result.is_err();
         if !failing {
             inner.recover_deferred().await;
+        }
+    }
+}
+
+/// Keeps the lease of this node, recovers the calls of nodes that have lost theirs, and ends approvals that nobody
+/// decided.
+async fn recover_regularly(inner: Arc<Inner>, stop: CancellationToken) {
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(inner.leases.beat_interval()) => {}
+        }
+        if inner.engine.kind == Kind::Postgres {
+            inner.keep_lease().await;
+        }
+        if let Err(error) = inner.recover().await {
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "cannot recover the calls of dead nodes"
+            );
+        }
+        if let Err(error) = inner.expire_approvals().await {
+            tracing::warn!(error = &error as &dyn std::error::Error, "cannot end expired approvals");
         }
     }
 }

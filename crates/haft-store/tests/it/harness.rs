@@ -196,6 +196,7 @@ fn settings(location: &Location) -> StoreSettings {
         Location::Home(home) => StoreSettings::embedded(home.path()),
         Location::Database(database) => StoreSettings {
             key: Some(Secret::new("ab".repeat(32))),
+            lease: Duration::from_secs(1),
             ..StoreSettings::postgres(Secret::new(database.url.clone()))
         },
     }

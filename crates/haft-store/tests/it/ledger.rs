@@ -5,11 +5,14 @@ use std::time::{Duration, Instant};
 
 use haft_core::Clock as _;
 use haft_core::call::{CallRecord, CallStatus};
-use haft_core::id::ToolId;
+use haft_core::id::{CallId, ToolId};
+use haft_core::invocation::{Invocation, Lineage};
 use haft_core::ledger::{CallPage, CallQuery, Ledger as _, Reservation};
 use haft_core::name::TenantId;
 use haft_core::outcome::{CallError, ErrorCode};
+use haft_core::principal::Principal;
 use haft_core::runnable::Mode;
+use haft_core::token::Role;
 use haft_store::{Retention, Store, StoreSettings};
 use serde_json::json;
 
@@ -37,33 +40,51 @@ fn tool() -> ToolId {
     "018faf50-b7b6-7a01-9a05-a22a6e0af101".parse().unwrap()
 }
 
-fn call(clock: &TestClock, status: CallStatus) -> CallRecord {
-    let now = haft_core::Timestamp::from_microsecond(clock.now().as_microsecond()).unwrap();
-    CallRecord {
-        id: call_id(clock),
-        tenant: TenantId::default_tenant(),
+pub(crate) fn invocation(id: CallId) -> Invocation {
+    Invocation {
+        id,
+        lineage: Lineage::default(),
+        principal: principal("default", "test"),
+        surface: "rest".into(),
         tool_id: tool(),
         tool: "web:weather@1.0.0".into(),
         revision: 1,
+        definition_hash: None,
         mode: Mode::Debug,
-        status,
         args: json!({"q": "Zürich \u{0}"}),
-        value: (status == CallStatus::Success).then(|| json!({"temp": 1.5})),
-        error: None,
-        content: Vec::new(),
-        process: None,
-        caller: "test".into(),
-        surface: "rest".into(),
-        idempotency_key: None,
         args_digest: None,
+        idempotency_key: None,
         request_id: None,
         chat_id: None,
         message_id: None,
-        started_at: now,
-        finished_at: status.is_final().then_some(now),
-        duration_ms: status.is_final().then_some(1.25),
-        body_removed: false,
+        timeout_ms: None,
+        is_pure: false,
+        webhook_url: None,
     }
+}
+
+fn call(clock: &TestClock, status: CallStatus) -> CallRecord {
+    let now = haft_core::Timestamp::from_microsecond(clock.now().as_microsecond()).unwrap();
+    let mut record = CallRecord::open(invocation(call_id(clock)), status, now);
+    record.value = (status == CallStatus::Success).then(|| json!({"temp": 1.5}));
+    record.finished_at = status.is_final().then_some(now);
+    record.duration_ms = status.is_final().then_some(1.25);
+    record
+}
+
+pub(crate) fn principal(tenant: &str, name: &str) -> Arc<Principal> {
+    Arc::new(Principal::new(TenantId::new(tenant).unwrap(), name, Role::Caller))
+}
+
+/// Returns the record of a call with changes to what was requested.
+pub(crate) fn call_with(
+    clock: &TestClock,
+    status: CallStatus,
+    change: impl FnOnce(&mut Invocation),
+) -> CallRecord {
+    let mut record = call(clock, status);
+    change(&mut record.invocation);
+    record
 }
 
 fn all() -> CallQuery {
@@ -72,6 +93,7 @@ fn all() -> CallQuery {
         tool_id: None,
         status: None,
         caller: None,
+        principal: None,
         error_code: None,
         chat_id: None,
         since: None,
@@ -87,12 +109,12 @@ async fn a_call_is_found_immediately_and_after_a_restart(mut harness: Harness) {
     let record = call(&harness.clock, CallStatus::Success);
     let tenant = TenantId::default_tenant();
     harness.store.record(Arc::new(record.clone())).await.unwrap();
-    assert_eq!(harness.store.call(&tenant, record.id).await.unwrap(), Some(record.clone()));
+    assert_eq!(harness.store.call(&tenant, record.id()).await.unwrap(), Some(record.clone()));
     let other = TenantId::new("acme").unwrap();
-    assert_eq!(harness.store.call(&other, record.id).await.unwrap(), None);
+    assert_eq!(harness.store.call(&other, record.id()).await.unwrap(), None);
     harness.restart().await;
-    assert_eq!(harness.store.call(&tenant, record.id).await.unwrap(), Some(record.clone()));
-    assert_eq!(harness.store.call(&other, record.id).await.unwrap(), None);
+    assert_eq!(harness.store.call(&tenant, record.id()).await.unwrap(), Some(record.clone()));
+    assert_eq!(harness.store.call(&other, record.id()).await.unwrap(), None);
     assert_eq!(harness.store.calls(all()).await.unwrap(), CallPage { calls: vec![record], total: 1 });
 }
 
@@ -102,7 +124,7 @@ async fn the_newest_state_of_a_call_wins(mut harness: Harness) {
     harness.store.record(Arc::new(running.clone())).await.unwrap();
     assert_eq!(harness.store.calls(all()).await.unwrap().calls, std::slice::from_ref(&running));
     harness.store.record(Arc::new(done.clone())).await.unwrap();
-    assert_eq!(harness.store.call(&done.tenant, done.id).await.unwrap(), Some(done.clone()));
+    assert_eq!(harness.store.call(done.tenant(), done.id()).await.unwrap(), Some(done.clone()));
     assert_eq!(harness.store.calls(all()).await.unwrap().calls, std::slice::from_ref(&done));
     // A finished call stays finished.
     harness.store.record(Arc::new(running)).await.unwrap();
@@ -119,18 +141,18 @@ async fn calls_are_listed_newest_first(harness: Harness) {
         records.insert(0, record);
     }
     let theirs =
-        CallRecord { tenant: TenantId::new("acme").unwrap(), ..call(&harness.clock, CallStatus::Success) };
+        call_with(&harness.clock, CallStatus::Success, |call| call.principal = principal("acme", "test"));
     harness.store.record(Arc::new(theirs)).await.unwrap();
-    let ids = |page: CallPage| (page.calls.iter().map(|call| call.id).collect::<Vec<_>>(), page.total);
+    let ids = |page: CallPage| (page.calls.iter().map(|call| call.id()).collect::<Vec<_>>(), page.total);
     let expected =
-        |range: std::ops::Range<usize>| records[range].iter().map(|call| call.id).collect::<Vec<_>>();
+        |range: std::ops::Range<usize>| records[range].iter().map(|call| call.id()).collect::<Vec<_>>();
     let list = async |query: CallQuery| ids(harness.store.calls(query).await.unwrap());
     assert_eq!(list(all()).await, (expected(0..7), 7));
     assert_eq!(list(CallQuery { limit: 3, ..all() }).await, (expected(0..3), 7));
     assert_eq!(list(CallQuery { limit: 3, skip: 3, ..all() }).await, (expected(3..6), 7));
-    assert_eq!(list(CallQuery { before: Some(records[4].id), ..all() }).await, (expected(5..7), 7));
+    assert_eq!(list(CallQuery { before: Some(records[4].id()), ..all() }).await, (expected(5..7), 7));
     let cancelled = list(CallQuery { status: Some(CallStatus::Cancelled), ..all() }).await;
-    assert_eq!(cancelled, (vec![records[1].id, records[3].id, records[5].id], 3));
+    assert_eq!(cancelled, (vec![records[1].id(), records[3].id(), records[5].id()], 3));
     let other = "018faf50-b7b6-7a01-9a05-a22a6e0af1ff".parse().unwrap();
     assert_eq!(list(CallQuery { tool_id: Some(other), ..all() }).await, (vec![], 0));
     assert_eq!(list(CallQuery { tool_id: Some(tool()), limit: 1, ..all() }).await, (expected(0..1), 7));
@@ -150,7 +172,7 @@ async fn record_all(harness: &Harness, changes: &[fn(&mut CallRecord)]) -> Vec<C
 
 async fn numbers(harness: &Harness, records: &[CallRecord], query: CallQuery) -> (Vec<usize>, u64) {
     let page = harness.store.calls(query).await.unwrap();
-    let number = |call: &CallRecord| records.iter().position(|record| record.id == call.id).unwrap();
+    let number = |call: &CallRecord| records.iter().position(|record| record.id() == call.id()).unwrap();
     (page.calls.iter().map(number).collect(), page.total)
 }
 
@@ -158,12 +180,12 @@ async fn calls_are_filtered(mut harness: Harness) {
     let records = record_all(
         &harness,
         &[
-            |call| call.caller = "ci".into(),
-            |call| call.chat_id = Some("chat-1".to_owned()),
+            |call| call.invocation.principal = principal("default", "ci"),
+            |call| call.invocation.chat_id = Some("chat-1".to_owned()),
             |call| {
                 call.status = CallStatus::Error;
                 call.error = Some(CallError::new(ErrorCode::Timeout, "too slow"));
-                call.chat_id = Some("chat-1".to_owned());
+                call.invocation.chat_id = Some("chat-1".to_owned());
             },
             |_| {},
         ],
@@ -176,7 +198,7 @@ async fn calls_are_filtered(mut harness: Harness) {
         let chat = || CallQuery { chat_id: Some("chat-1".into()), ..all() };
         assert_eq!(list(chat()).await, (vec![2, 1], 2));
         assert_eq!(list(CallQuery { limit: 1, ..chat() }).await, (vec![2], 2));
-        assert_eq!(list(CallQuery { before: Some(records[2].id), ..chat() }).await, (vec![1], 2));
+        assert_eq!(list(CallQuery { before: Some(records[2].id()), ..chat() }).await, (vec![1], 2));
         let timeout = CallQuery { error_code: Some(ErrorCode::Timeout), ..all() };
         assert_eq!(list(timeout).await, (vec![2], 1));
         let (from, to) = (Some(records[1].started_at), Some(records[3].started_at));
@@ -191,16 +213,16 @@ async fn calls_with_a_text_are_found_page_by_page(harness: Harness) {
     let records = record_all(
         &harness,
         &[
-            |call| call.args = json!({"city": "Bern 100% \"old_town\""}),
+            |call| call.invocation.args = json!({"city": "Bern 100% \"old_town\""}),
             |call| call.value = Some(json!(["in BERN"])),
             |call| {
                 call.status = CallStatus::Error;
                 call.value = None;
                 call.error = Some(CallError::new(ErrorCode::Network, "bern.example is unreachable"));
             },
-            |call| call.tool = "web:bern@1.0.0".into(),
+            |call| call.invocation.tool = "web:bern@1.0.0".into(),
             // A name inside the record does not count.
-            |call| call.args = json!({"bern": 1234}),
+            |call| call.invocation.args = json!({"bern": 1234}),
         ],
     )
     .await;
@@ -208,7 +230,7 @@ async fn calls_with_a_text_are_found_page_by_page(harness: Harness) {
     let find = |text: &str| CallQuery { text: Some(text.to_owned()), ..all() };
     assert_eq!(list(find("bern")).await, (vec![3, 2, 1, 0], 4));
     assert_eq!(list(CallQuery { limit: 2, ..find("bern") }).await, (vec![3, 2], 4));
-    assert_eq!(list(CallQuery { before: Some(records[2].id), ..find("bern") }).await, (vec![1, 0], 4));
+    assert_eq!(list(CallQuery { before: Some(records[2].id()), ..find("bern") }).await, (vec![1, 0], 4));
     assert_eq!(list(CallQuery { skip: 1, limit: 2, ..find("bern") }).await, (vec![2, 1], 4));
     assert_eq!(list(CallQuery { error_code: Some(ErrorCode::Network), ..find("bern") }).await, (vec![2], 1));
     assert_eq!(list(find("100% \"old_")).await, (vec![0], 1));
@@ -216,24 +238,24 @@ async fn calls_with_a_text_are_found_page_by_page(harness: Harness) {
     assert_eq!(list(find("234")).await, (vec![4], 1));
     assert_eq!(list(find("caller")).await, (vec![], 0));
     assert_eq!(list(find("z\u{fc}rich \u{0}")).await.1, 3);
-    let many = record_all(&harness, &[(|call| call.args = json!("lake")) as fn(&mut CallRecord); 120]).await;
+    let many =
+        record_all(&harness, &[(|call| call.invocation.args = json!("lake")) as fn(&mut CallRecord); 120])
+            .await;
     let (found, total) = numbers(&harness, &many, CallQuery { skip: 60, limit: 50, ..find("LAKE") }).await;
     assert_eq!((found, total), ((10..60).rev().collect(), 120));
 }
 
 async fn a_chat_id_that_an_index_rejects_is_recorded(harness: Harness) {
     for chat in ["a\0b".to_owned(), "x".repeat(5000)] {
-        let record = CallRecord { chat_id: Some(chat), ..call(&harness.clock, CallStatus::Success) };
+        let record = call_with(&harness.clock, CallStatus::Success, |call| call.chat_id = Some(chat));
         harness.store.record(Arc::new(record.clone())).await.unwrap();
         assert_eq!(harness.store.calls(CallQuery { limit: 1, ..all() }).await.unwrap().calls, [record]);
     }
 }
 
 async fn an_idempotency_key_is_reserved_once(mut harness: Harness) {
-    let keyed = |harness: &Harness| CallRecord {
-        idempotency_key: Some("k1".into()),
-        ..call(&harness.clock, CallStatus::Running)
-    };
+    let key = |key: &'static str| move |call: &mut Invocation| call.idempotency_key = Some(key.to_owned());
+    let keyed = |harness: &Harness| call_with(&harness.clock, CallStatus::Running, key("k1"));
     let first = keyed(&harness);
     assert_eq!(harness.store.reserve(first.clone()).await.unwrap(), Reservation::Taken);
     let existing = |record: &CallRecord| Reservation::Existing(Box::new(record.clone()));
@@ -241,16 +263,18 @@ async fn an_idempotency_key_is_reserved_once(mut harness: Harness) {
     let done = CallRecord { status: CallStatus::Success, value: Some(json!(7)), ..first.clone() };
     harness.store.record(Arc::new(done.clone())).await.unwrap();
     assert_eq!(harness.store.reserve(keyed(&harness)).await.unwrap(), existing(&done));
-    let other = CallRecord { tenant: TenantId::new("acme").unwrap(), ..keyed(&harness) };
-    assert_eq!(harness.store.reserve(other).await.unwrap(), Reservation::Taken);
+    for (tenant, name) in [("acme", "test"), ("default", "somebody else")] {
+        let mut other = keyed(&harness);
+        other.invocation.principal = principal(tenant, name);
+        assert_eq!(harness.store.reserve(other).await.unwrap(), Reservation::Taken);
+    }
     harness.restart().await;
     assert_eq!(harness.store.reserve(keyed(&harness)).await.unwrap(), existing(&done));
     let mut tasks = tokio::task::JoinSet::new();
     for _ in 0..16 {
-        let (store, record) = (Arc::clone(&harness.store), keyed(&harness));
-        tasks.spawn(async move {
-            store.reserve(CallRecord { idempotency_key: Some("k2".into()), ..record }).await.unwrap()
-        });
+        let store = Arc::clone(&harness.store);
+        let record = call_with(&harness.clock, CallStatus::Running, key("k2"));
+        tasks.spawn(async move { store.reserve(record).await.unwrap() });
     }
     let taken = tasks.join_all().await.into_iter().filter(|result| *result == Reservation::Taken).count();
     assert_eq!(taken, 1);
@@ -286,25 +310,23 @@ async fn a_call_of_a_dead_process_is_marked_as_interrupted(mut harness: Harness)
     // A second process changes nothing while the first is alive.
     let (other, _) = harness.another().await;
     other.close().await;
-    let state = harness.store.call(&running.tenant, running.id).await.unwrap().unwrap();
+    let state = harness.store.call(running.tenant(), running.id()).await.unwrap().unwrap();
     assert_eq!(state.status, CallStatus::Running);
-    // Like a crash: the store is dropped, not closed. The lock of its connection is released a little later.
-    let tenant = running.tenant.clone();
+    // Like a crash: the store is dropped, not closed.
+    let tenant = running.tenant().clone();
     drop(std::mem::replace(&mut harness.store, other));
+    harness.reopen().await;
+    let watching = harness.store.watch();
     let deadline = Instant::now() + Duration::from_mins(1);
-    loop {
-        harness.reopen().await;
-        if Instant::now() > deadline
-            || harness.store.call(&tenant, running.id).await.unwrap().unwrap().status.is_final()
-        {
-            break;
-        }
+    while !harness.store.call(&tenant, running.id()).await.unwrap().unwrap().status.is_final() {
+        assert!(Instant::now() < deadline, "the call of a dead process still runs");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    let ended = harness.store.call(&tenant, running.id).await.unwrap().unwrap();
-    assert_eq!(ended.status, CallStatus::Error);
-    assert!(ended.error.unwrap().message.starts_with("interrupted"), "the reason is given");
-    assert_eq!(harness.store.call(&tenant, done.id).await.unwrap(), Some(done));
+    let ended = harness.store.call(&tenant, running.id()).await.unwrap().unwrap();
+    assert_eq!(ended.status, CallStatus::Interrupted);
+    assert_eq!(ended.error.unwrap().code, ErrorCode::Interrupted);
+    assert_eq!(harness.store.call(&tenant, done.id()).await.unwrap(), Some(done));
+    watching.stop().await;
 }
 
 async fn old_calls_are_removed(harness: Harness) {
@@ -324,8 +346,8 @@ async fn many_old_calls_are_removed_in_several_transactions(harness: Harness) {
     let mut tasks = tokio::task::JoinSet::new();
     for number in 0..2500 {
         let status = if number % 100 == 0 { CallStatus::Running } else { CallStatus::Success };
-        let tenant = TenantId::new(if number % 5 == 0 { "acme" } else { "default" }).unwrap();
-        let record = CallRecord { tenant, ..call(&harness.clock, status) };
+        let tenant = if number % 5 == 0 { "acme" } else { "default" };
+        let record = call_with(&harness.clock, status, |call| call.principal = principal(tenant, "test"));
         let store = Arc::clone(&harness.store);
         tasks.spawn(async move { store.record(Arc::new(record)).await.unwrap() });
     }
@@ -364,8 +386,10 @@ async fn limited(harness: &Harness, tenant_bytes: u64, ledger_bytes: u64) -> Arc
 /// Records calls with arguments of this size, and moves them to the database now and then.
 async fn record_large(harness: &Harness, store: &Store, tenant: &str, count: usize, bytes: usize) {
     for number in 0..count {
-        let (tenant, args) = (TenantId::new(tenant).unwrap(), json!({"text": "x".repeat(bytes)}));
-        let record = CallRecord { tenant, args, ..call(&harness.clock, CallStatus::Success) };
+        let record = call_with(&harness.clock, CallStatus::Success, |call| {
+            call.principal = principal(tenant, "test");
+            call.args = json!({"text": "x".repeat(bytes)});
+        });
         store.record(Arc::new(record)).await.unwrap();
         harness.clock.advance(1);
         if number % 4 == 3 {
@@ -389,8 +413,8 @@ async fn the_oldest_bodies_are_removed_at_the_size_limit(harness: Harness) {
     assert!((8..=18).contains(&kept), "{kept} bodies of 64 KiB fit in 1 MiB");
     for (number, call) in calls.iter().enumerate() {
         assert_eq!(call.body_removed, number >= kept, "the oldest bodies are removed first");
-        assert_eq!(call.args.is_null(), call.body_removed);
-        assert_eq!((&*call.caller, call.status), ("test", CallStatus::Success));
+        assert_eq!(call.invocation.args.is_null(), call.body_removed);
+        assert_eq!((&*call.invocation.principal.name, call.status), ("test", CallStatus::Success));
     }
     let removed = calls.last().unwrap();
     let outcome = removed.outcome().unwrap().unwrap_err();

@@ -6,6 +6,7 @@
     reason = "tests and their helpers fail by panicking"
 )]
 
+mod approvals;
 mod audit;
 mod author;
 mod bundles;
@@ -18,6 +19,7 @@ mod mcp;
 mod nodes;
 mod processes;
 mod property;
+mod queue;
 mod reload;
 mod skipped_files;
 mod tokens;

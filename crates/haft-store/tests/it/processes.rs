@@ -14,7 +14,6 @@ use haft_core::catalog::{Change, ChangeSink, StoreError};
 use haft_core::id::CallId;
 use haft_core::ledger::Ledger as _;
 use haft_core::name::TenantId;
-use haft_core::runnable::Mode;
 use haft_core::{Clock, Timestamp};
 use haft_store::{Store, StoreSettings};
 use haft_testkit::soak::rounds;
@@ -115,7 +114,7 @@ async fn work(store: Arc<Store>) {
         loop {
             let record = call();
             calls.record(Arc::new(record.clone())).await.unwrap();
-            println!("> call {}", record.id);
+            println!("> call {}", record.id());
         }
     });
     tasks.spawn(async move {
@@ -159,31 +158,10 @@ async fn shut(home: &Path, store: &Store) {
 }
 
 fn call() -> CallRecord {
-    CallRecord {
-        id: CallId(uuid::Uuid::now_v7()),
-        tenant: TenantId::default_tenant(),
-        tool_id: "018faf50-b7b6-7a01-9a05-a22a6e0af101".parse().unwrap(),
-        tool: "web:weather@1.0.0".into(),
-        revision: 1,
-        mode: Mode::Debug,
-        status: CallStatus::Success,
-        args: json!({}),
-        value: Some(json!("x".repeat(300))),
-        error: None,
-        content: Vec::new(),
-        process: None,
-        caller: "test".into(),
-        surface: "rest".into(),
-        idempotency_key: None,
-        args_digest: None,
-        request_id: None,
-        chat_id: None,
-        message_id: None,
-        started_at: RealClock.now(),
-        finished_at: None,
-        duration_ms: None,
-        body_removed: false,
-    }
+    let invocation = crate::ledger::invocation(CallId(uuid::Uuid::now_v7()));
+    let mut record = CallRecord::open(invocation, CallStatus::Success, RealClock.now());
+    record.value = Some(json!("x".repeat(300)));
+    record
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

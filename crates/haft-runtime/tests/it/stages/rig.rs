@@ -73,13 +73,14 @@ impl Rig {
         let observed: Arc<Mutex<Vec<(String, &'static str)>>> = Arc::default();
         let log = Arc::clone(&observed);
         let observer = move |record: &CallRecord| {
-            let name = record.tool.split([':', '@']).nth(1).unwrap().to_owned();
+            let name = record.invocation.tool.split([':', '@']).nth(1).unwrap().to_owned();
             let code = record.error.as_ref().map_or("ok", |error| error.code.as_str());
             log.lock().unwrap().push((name, code));
         };
         let pipeline = Arc::new(Pipeline::new(PipelineParts {
             registry: Arc::clone(&registry),
             ledger: None,
+            waiting: None,
             observer: Some(Arc::new(observer)),
             secrets: Arc::new(Nothing),
             clock: Arc::new(SystemClock),
@@ -166,15 +167,8 @@ impl Rig {
 
     pub(super) async fn call_as(&self, caller: &str, tool: &str, args: Value) -> Outcome {
         let principal = Principal::new(self.bundle.tenant.clone(), caller, Role::Caller).elevated(true);
-        let request = Request {
-            principal: Arc::new(principal),
-            args: serde_json::from_value(args).unwrap(),
-            mode: Mode::Debug,
-            surface: "test",
-            timeout: None,
-            labels: None,
-            events: None,
-        };
+        let args = serde_json::from_value(args).unwrap();
+        let request = Request { mode: Mode::Debug, ..Request::new(Arc::new(principal), "test", args) };
         let answer = self.pipeline.call(CallTarget::Named(tool.parse().unwrap()), request).await?;
         answer.record.outcome().unwrap()
     }

@@ -1,0 +1,204 @@
+//! `haft approval`: decides about calls that wait for a person.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use clap::{Args, Subcommand, ValueEnum};
+use serde_json::{Map, Value, json};
+
+use crate::client::{Request, segment};
+use crate::context::Context;
+use crate::error::CliError;
+use crate::view;
+
+/// How often `--watch` looks for new approvals.
+const WATCH_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Decide about calls that wait for a person
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// List approvals, newest first
+    #[command(visible_alias = "ls", after_help = examples!("haft approval list", "haft approval list --watch"))]
+    List(List),
+    /// Show one approval with its arguments
+    #[command(after_help = examples!("haft approval show 019a8f50-b7b6-7a01-9a05-a22a6e0af101"))]
+    Show {
+        /// Id of the approval
+        id: String,
+    },
+    /// Approve a call; it runs once
+    #[command(after_help = examples!(
+        "haft approval approve 019a8f50-b7b6-7a01-9a05-a22a6e0af101",
+        "haft approval approve 019a8f50-b7b6-7a01-9a05-a22a6e0af101 --remember token"
+    ))]
+    Approve(Approve),
+    /// Deny a call; it never runs
+    #[command(after_help = examples!("haft approval deny 019a8f50-b7b6-7a01-9a05-a22a6e0af101 --reason \"not today\""))]
+    Deny {
+        /// Id of the approval
+        id: String,
+        /// Why, for the requester
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<String>,
+    },
+}
+
+/// List approvals, newest first
+#[derive(Debug, Args)]
+pub(crate) struct List {
+    /// Only approvals in this state
+    #[arg(long, value_name = "STATUS", default_value = "waiting")]
+    status: Status,
+    /// Keep running and print approvals as they arrive
+    #[arg(long)]
+    watch: bool,
+}
+
+/// The state of an approval.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Status {
+    /// Every state
+    All,
+    /// Nobody has decided yet
+    Waiting,
+    /// Approved
+    Approved,
+    /// Denied
+    Denied,
+    /// Nobody decided in time
+    Expired,
+    /// The call was cancelled
+    Cancelled,
+}
+
+/// Approve a call; it runs once
+#[derive(Debug, Args)]
+pub(crate) struct Approve {
+    /// Id of the approval
+    id: String,
+    /// Arguments to run with instead, as a JSON object
+    #[arg(long, value_name = "JSON")]
+    args: Option<String>,
+    /// Remember the decision for the same tool and arguments
+    #[arg(long, value_name = "SCOPE")]
+    remember: Option<Scope>,
+    /// Remember it for any arguments
+    #[arg(long, requires = "remember")]
+    any_args: bool,
+}
+
+/// How far a decision is remembered.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Scope {
+    /// The same caller in the same chat
+    Session,
+    /// The same caller
+    Token,
+    /// Every caller of the tenant
+    Tool,
+}
+
+/// Runs the command.
+pub(crate) async fn run(command: Command, context: &Context) -> Result<(), CliError> {
+    match command {
+        Command::List(list) => self::list(list, context).await,
+        Command::Show { id } => show(&id, context).await,
+        Command::Approve(approve) => self::approve(approve, context).await,
+        Command::Deny { id, reason } => {
+            let body = reason.map_or_else(|| json!({}), |reason| json!({"reason": reason}));
+            decide(&id, "deny", body, context).await
+        }
+    }
+}
+
+async fn list(list: List, context: &Context) -> Result<(), CliError> {
+    let status = list.status.to_possible_value().map(|value| value.get_name().to_owned());
+    let status = status.filter(|status| status != "all");
+    let request = || Request::get("/api/approvals?page_size=100").query_some("status", status.as_deref());
+    let data = context.request(request()).await?;
+    context.output.data(&data, |output| {
+        let rows = view::list(&data, "approvals").iter().map(row).collect();
+        output.table(&["ID", "TOOL", "ARGUMENTS", "ASKED BY", "STATUS", "CREATED", "EXPIRES"], rows)
+    })?;
+    if !list.watch {
+        return Ok(());
+    }
+    let mut seen: HashSet<String> =
+        view::list(&data, "approvals").iter().map(|one| view::text(one, "id")).collect();
+    loop {
+        tokio::time::sleep(WATCH_INTERVAL).await;
+        let data = context.request(request()).await?;
+        let mut fresh: Vec<&Value> =
+            view::list(&data, "approvals").iter().filter(|one| seen.insert(view::text(one, "id"))).collect();
+        fresh.reverse();
+        for approval in fresh {
+            context.output.data(approval, |output| output.line(&row(approval).join("  ")))?;
+        }
+    }
+}
+
+fn row(approval: &Value) -> Vec<String> {
+    let text = |key| view::text(approval, key);
+    let args = approval.get("args").map(Value::to_string).unwrap_or_default();
+    vec![
+        text("id"),
+        text("tool"),
+        haft_core::problem::excerpt(&args, 60),
+        text("requested_by"),
+        text("status"),
+        view::time(approval, "created_at"),
+        view::time(approval, "expires_at"),
+    ]
+}
+
+async fn show(id: &str, context: &Context) -> Result<(), CliError> {
+    let data = context.request(Request::get(format!("/api/approvals/{}", segment(id)))).await?;
+    context.output.data(&data, |output| print(&data, output))
+}
+
+fn print(approval: &Value, output: &crate::output::Output) -> Result<(), CliError> {
+    let args = approval.get("args").map(|args| format!("{args:#}")).unwrap_or_default();
+    let lines = [
+        ("tool", format!("{} (revision {})", view::text(approval, "tool"), view::text(approval, "revision"))),
+        (
+            "asked by",
+            format!("{} through {}", view::text(approval, "requested_by"), view::text(approval, "surface")),
+        ),
+        ("status", view::text(approval, "status")),
+        ("decided by", view::text(approval, "decided_by")),
+        ("reason", view::text(approval, "reason")),
+        ("call", view::text(approval, "call_id")),
+        ("expires", view::time(approval, "expires_at")),
+        ("arguments", args),
+    ];
+    for (name, value) in lines.iter().filter(|(_, value)| !value.is_empty()) {
+        output.line(&format!("{name:<11} {value}"))?;
+    }
+    Ok(())
+}
+
+async fn approve(approve: Approve, context: &Context) -> Result<(), CliError> {
+    let mut body = Map::new();
+    if let Some(args) = approve.args {
+        let args: Value = serde_json::from_str(&args)
+            .map_err(|error| CliError::usage(format!("invalid `--args`: expected a JSON object: {error}")))?;
+        body.insert("args".to_owned(), args);
+    }
+    if let Some(scope) = approve.remember.and_then(|scope| scope.to_possible_value()) {
+        body.insert("remember".to_owned(), json!({"scope": scope.get_name(), "any_args": approve.any_args}));
+    }
+    decide(&approve.id, "approve", Value::Object(body), context).await
+}
+
+async fn decide(id: &str, step: &str, body: Value, context: &Context) -> Result<(), CliError> {
+    let data = context.request(Request::post(format!("/api/approvals/{}/{step}", segment(id)), body)).await?;
+    context.output.data(&data, |output| {
+        output.note(&format!(
+            "{} `{}`: call {}",
+            view::text(&data, "status"),
+            view::text(&data, "tool"),
+            view::text(&data, "call_id")
+        ));
+        Ok(())
+    })
+}

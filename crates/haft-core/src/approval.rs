@@ -1,0 +1,217 @@
+//! Approvals: a person's durable yes or no to one call.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::BoxFuture;
+use crate::Timestamp;
+use crate::call::CallRecord;
+use crate::catalog::StoreError;
+use crate::id::{ApprovalId, CallId, ToolId};
+use crate::principal::Principal;
+use crate::token::Role;
+
+/// The state of an approval.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum ApprovalStatus {
+    /// Nobody has decided yet.
+    Waiting,
+    /// Approved: the call runs or has run.
+    Approved,
+    /// Denied.
+    Denied,
+    /// Nobody decided in time.
+    Expired,
+    /// The call was cancelled.
+    Cancelled,
+}
+
+impl ApprovalStatus {
+    /// Every status.
+    pub const ALL: [ApprovalStatus; 5] = [
+        ApprovalStatus::Waiting,
+        ApprovalStatus::Approved,
+        ApprovalStatus::Denied,
+        ApprovalStatus::Expired,
+        ApprovalStatus::Cancelled,
+    ];
+
+    /// Returns the name used in JSON and in the store.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            ApprovalStatus::Waiting => "waiting",
+            ApprovalStatus::Approved => "approved",
+            ApprovalStatus::Denied => "denied",
+            ApprovalStatus::Expired => "expired",
+            ApprovalStatus::Cancelled => "cancelled",
+        }
+    }
+
+    /// Parses the name that [`ApprovalStatus::as_str`] returns.
+    pub fn parse(text: &str) -> Option<ApprovalStatus> {
+        ApprovalStatus::ALL.into_iter().find(|status| status.as_str() == text)
+    }
+}
+
+/// Why a call needs approval.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case", tag = "kind", content = "name")]
+pub enum ApprovalCause {
+    /// The tool has `requires_confirmation: true`.
+    RequiresConfirmation,
+    /// The tool has `policy: elevated`.
+    ElevatedPolicy,
+    /// A policy rule with the effect `approve`, by its name.
+    Rule(String),
+}
+
+impl ApprovalCause {
+    /// Returns why, as the end of a sentence: "the call needs approval: …".
+    pub fn reason(&self, tool: &str) -> String {
+        match self {
+            Self::RequiresConfirmation => format!("`{tool}` has `requires_confirmation: true`"),
+            Self::ElevatedPolicy => format!("`{tool}` has `policy: elevated`"),
+            Self::Rule(rule) => format!("the policy rule `{rule}` asks for it"),
+        }
+    }
+}
+
+/// How far a decision is remembered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum RememberScope {
+    /// Later calls of the same caller in the same chat or session.
+    Session,
+    /// Later calls of the same caller.
+    Token,
+    /// Later calls of everyone in the tenant.
+    Tool,
+}
+
+impl RememberScope {
+    /// Returns the name used in JSON and in the store.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            RememberScope::Session => "session",
+            RememberScope::Token => "token",
+            RememberScope::Tool => "tool",
+        }
+    }
+}
+
+/// What an approver wants to be remembered: the same revision of the tool with the same arguments, or with any.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Remember {
+    /// How far.
+    pub scope: RememberScope,
+    /// Whether it covers other arguments, too.
+    #[serde(default)]
+    pub any_args: bool,
+}
+
+/// A call that needs approval, and what became of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Approval {
+    /// The id.
+    pub id: ApprovalId,
+    /// The call.
+    pub call_id: CallId,
+    /// The tool.
+    pub tool_id: ToolId,
+    /// `bundle:name@version`.
+    pub tool: Arc<str>,
+    /// The revision that the approver sees and that will run.
+    pub revision: u32,
+    /// The hash of that revision.
+    pub definition_hash: String,
+    /// The arguments as requested, or as the approver changed them.
+    pub args: Value,
+    /// The hash of the arguments as requested.
+    pub args_digest: String,
+    /// Who asks.
+    pub requested_by: Arc<Principal>,
+    /// The surface of the call.
+    pub surface: String,
+    /// The chat or session of the call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// Why the call needs approval.
+    pub cause: ApprovalCause,
+    /// The state.
+    pub status: ApprovalStatus,
+    /// When it was asked for.
+    pub created_at: Timestamp,
+    /// When it expires.
+    pub expires_at: Timestamp,
+    /// When it was decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decided_at: Option<Timestamp>,
+    /// Who decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decided_by: Option<String>,
+    /// The reason given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Whether the approver changed the arguments.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub args_edited: bool,
+}
+
+/// Why somebody may not decide.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CannotDecide {
+    /// The requester asks for a second person.
+    #[error("you asked for this call: somebody else has to decide (`four_eyes` is on)")]
+    FourEyes,
+    /// The requester may decide only about calls that need confirmation.
+    #[error("you asked for this call: {0}, so an admin or an elevated token has to decide")]
+    OwnRequest(String),
+    /// Neither the requester, nor an admin, nor elevated.
+    #[error("only an admin or an elevated token may decide about this call")]
+    NotAnApprover,
+}
+
+impl Approval {
+    /// Checks whether a principal may decide. By default, whoever asked may confirm a call of a tool with
+    /// `requires_confirmation`; an admin or an elevated token decides about all others.
+    pub fn check_approver(&self, approver: &Principal, four_eyes: bool) -> Result<(), CannotDecide> {
+        let is_requester =
+            approver.tenant == self.requested_by.tenant && approver.id() == self.requested_by.id();
+        let may_decide = approver.role >= Role::Admin || (approver.elevated && approver.role >= Role::Caller);
+        match (is_requester, &self.cause) {
+            (true, _) if four_eyes => Err(CannotDecide::FourEyes),
+            (true, ApprovalCause::RequiresConfirmation) => Ok(()),
+            (true, cause) if !may_decide => Err(CannotDecide::OwnRequest(cause.reason(&self.tool))),
+            _ if may_decide => Ok(()),
+            _ => Err(CannotDecide::NotAnApprover),
+        }
+    }
+}
+
+/// What is known about a call that needs approval.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ApprovalAnswer {
+    /// An earlier decision covers it; the name is that of the approver.
+    Granted(String),
+    /// It waits, or an earlier request of the same call does.
+    Waiting(Box<Approval>),
+    /// An earlier request of the same call was decided: its record, which is final unless the call still runs.
+    Decided(Box<Approval>, Box<CallRecord>),
+    /// Its idempotency key belongs to this call.
+    Existing(Box<CallRecord>),
+}
+
+/// The store of approvals, as the pipeline needs it.
+pub trait Approvals: Send + Sync {
+    /// Returns an earlier decision about the same call, or stores the call and its approval. Both are durable when this
+    /// returns.
+    fn ask(&self, call: CallRecord, approval: Approval) -> BoxFuture<'_, Result<ApprovalAnswer, StoreError>>;
+}

@@ -1,0 +1,179 @@
+//! A call as it was requested: all that is needed to authorise and run it later, on another node.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::BoxFuture;
+use crate::executor::CallContext;
+use crate::id::{CallId, ToolId};
+use crate::name::TenantId;
+use crate::outcome::Outcome;
+use crate::principal::Principal;
+use crate::reference::ToolRef;
+use crate::runnable::Mode;
+use crate::token::Role;
+
+/// A request to run one tool, resolved and with its arguments checked.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(from = "StoredInvocation")]
+pub struct Invocation {
+    /// The id of the call.
+    pub id: CallId,
+    /// The call that made it, if it is nested.
+    #[serde(skip_serializing_if = "Lineage::is_root")]
+    pub lineage: Lineage,
+    /// Who calls, for which tenant.
+    pub principal: Arc<Principal>,
+    /// The interface that the call came through: `rest`, `cli`, `mcp`, …
+    pub surface: Cow<'static, str>,
+    /// The tool.
+    pub tool_id: ToolId,
+    /// `bundle:name@version` at the time of the call.
+    pub tool: Arc<str>,
+    /// The revision that ran, or that the requester saw.
+    pub revision: u32,
+    /// The hash of that revision, if the call had to wait.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub definition_hash: Option<String>,
+    /// The mode.
+    pub mode: Mode,
+    /// The arguments.
+    pub args: Value,
+    /// The hash of the arguments, if the call has an idempotency key or had to wait.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub args_digest: Option<String>,
+    /// The idempotency key; a repeated request with the same key returns this call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<String>,
+    /// The id of the request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
+    /// The chat that the call belongs to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chat_id: Option<String>,
+    /// The message that the call belongs to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message_id: Option<String>,
+    /// The timeout that the request set instead of the tool's, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// Whether the tool has no side effects, so that a call that was cut off may run again.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_pure: bool,
+    /// The URL that is notified when the call ends.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub webhook_url: Option<String>,
+}
+
+impl Invocation {
+    /// Returns the tenant that the call runs for.
+    pub fn tenant(&self) -> &TenantId {
+        &self.principal.tenant
+    }
+}
+
+/// The place of a call among nested calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Lineage {
+    /// The call that made this one.
+    pub parent: Option<CallId>,
+    /// The first call of the chain.
+    pub root: Option<CallId>,
+    /// The number of calls above this one.
+    pub depth: u32,
+}
+
+impl Lineage {
+    /// Returns the lineage of a call that another one makes.
+    pub fn below(parent: &CallContext) -> Self {
+        Self {
+            parent: Some(parent.id),
+            root: Some(parent.lineage.root.unwrap_or(parent.id)),
+            depth: parent.lineage.depth + 1,
+        }
+    }
+
+    /// Returns whether no other call made this one.
+    pub fn is_root(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// A call that a tool makes while it runs.
+#[derive(Debug, Clone)]
+pub struct NestedCall {
+    /// The tool to call.
+    pub tool: ToolRef,
+    /// The arguments.
+    pub args: Map<String, Value>,
+    /// The surface for the record: the name of the tool that calls.
+    pub surface: &'static str,
+    /// The id of the request that led to it.
+    pub request_id: Option<String>,
+}
+
+/// Runs the calls that a running tool makes: through the same pipeline, with the rights of its caller and within its
+/// deadline.
+pub trait Invoker: Send + Sync {
+    /// Runs a nested call to its end.
+    fn invoke<'a>(self: Arc<Self>, parent: &'a CallContext, call: NestedCall) -> BoxFuture<'a, Outcome>;
+}
+
+/// An invocation as it is stored. Earlier versions stored the tenant and the name of the caller instead of the principal.
+#[derive(Deserialize)]
+struct StoredInvocation {
+    id: CallId,
+    #[serde(default)]
+    lineage: Lineage,
+    principal: Option<Arc<Principal>>,
+    tenant: Option<TenantId>,
+    caller: Option<Arc<str>>,
+    surface: Cow<'static, str>,
+    tool_id: ToolId,
+    tool: Arc<str>,
+    revision: u32,
+    definition_hash: Option<String>,
+    mode: Mode,
+    args: Value,
+    args_digest: Option<String>,
+    idempotency_key: Option<String>,
+    request_id: Option<String>,
+    chat_id: Option<String>,
+    message_id: Option<String>,
+    timeout_ms: Option<u64>,
+    #[serde(default)]
+    is_pure: bool,
+    webhook_url: Option<String>,
+}
+
+impl From<StoredInvocation> for Invocation {
+    fn from(stored: StoredInvocation) -> Self {
+        let principal = stored.principal.unwrap_or_else(|| {
+            let tenant = stored.tenant.unwrap_or_else(TenantId::default_tenant);
+            Arc::new(Principal::new(tenant, stored.caller.unwrap_or_default(), Role::Caller))
+        });
+        Self {
+            id: stored.id,
+            lineage: stored.lineage,
+            principal,
+            surface: stored.surface,
+            tool_id: stored.tool_id,
+            tool: stored.tool,
+            revision: stored.revision,
+            definition_hash: stored.definition_hash,
+            mode: stored.mode,
+            args: stored.args,
+            args_digest: stored.args_digest,
+            idempotency_key: stored.idempotency_key,
+            request_id: stored.request_id,
+            chat_id: stored.chat_id,
+            message_id: stored.message_id,
+            timeout_ms: stored.timeout_ms,
+            is_pure: stored.is_pure,
+            webhook_url: stored.webhook_url,
+        }
+    }
+}

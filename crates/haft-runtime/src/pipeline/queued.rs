@@ -1,0 +1,130 @@
+//! Calls from the queue: they pass the same steps as all others, on the node that has claimed them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use haft_core::call::CallRecord;
+use haft_core::outcome::{CallError, ErrorCode};
+use haft_core::{Timestamp, hash};
+
+use super::{CheckedCall, Pipeline, RejectedCall};
+use crate::registry::ResolvedTool;
+
+/// The shortest and the longest time that a call goes back to the queue for.
+const BACK_OFF: std::ops::RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_mins(1);
+
+/// What became of a claimed call.
+pub(crate) enum ClaimedCall {
+    /// It ended, and its record is stored.
+    Ended(Arc<CallRecord>),
+    /// A limit was reached: it goes back to the queue.
+    PutBack(Box<CallRecord>, Timestamp),
+}
+
+impl Pipeline {
+    /// Runs a call that this node has claimed from the queue. The principal is the current one; `None` if its token is
+    /// gone.
+    pub(crate) async fn run_claimed(
+        self: &Arc<Self>,
+        record: CallRecord,
+        principal: Option<Arc<haft_core::principal::Principal>>,
+    ) -> Result<ClaimedCall, CallError> {
+        let listed = self.in_flight.insert(record.id());
+        let snapshot = self.registry.current();
+        let tool =
+            snapshot.tool(record.tenant(), record.invocation.tool_id).map(|tool| snapshot.resolved(tool));
+        drop(snapshot);
+        let Some(tool) = tool else {
+            let message = format!("`{}` was deleted before the call ran", record.invocation.tool);
+            return self.end(record, CallError::new(ErrorCode::NotFound, message)).await;
+        };
+        let Some(principal) = principal else {
+            let message = "the token that asked for the call was revoked or has expired before the call ran";
+            return self.end(record, CallError::new(ErrorCode::Unauthorized, message)).await;
+        };
+        let was_approved = record.decision.as_ref().is_some_and(|decision| decision.approval_id.is_some());
+        self.compile(&tool, record.invocation.mode).await;
+        let checked = match self.check_claimed(tool, record.clone(), principal, was_approved) {
+            Ok(checked) => checked,
+            Err(rejected) => return self.end(record, rejected.error).await,
+        };
+        let mut call = match self.admit_now(checked) {
+            Ok(call) => call,
+            Err(rejected) => return Ok(self.put_back(record, &rejected.error)),
+        };
+        let (background, _listed) =
+            self.background.insert(call.id(), call.tenant().clone(), self.stopping.child_token());
+        call.cancel = Some(background.cancel.clone());
+        let running = Arc::clone(&background);
+        call.draft.context.events = Some(background);
+        let completed = self.run(call).await?;
+        if let Some(waiting) = &self.waiting
+            && let unsaved = running.take_unsaved()
+            && !unsaved.is_empty()
+            && let Err(error) = waiting.queue.append_events(completed.record.id(), unsaved).await
+        {
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "cannot store the last events of a call"
+            );
+        }
+        listed.finish(&completed.record);
+        Ok(ClaimedCall::Ended(completed.record))
+    }
+
+    fn check_claimed(
+        self: &Arc<Self>,
+        tool: ResolvedTool,
+        record: CallRecord,
+        principal: Arc<haft_core::principal::Principal>,
+        was_approved: bool,
+    ) -> Result<CheckedCall, Box<RejectedCall>> {
+        let requested_at = record.started_at;
+        let mut invocation = record.invocation;
+        invocation.principal = principal;
+        let mut draft = self.draft_of(invocation, Arc::clone(&tool.entry));
+        draft.decision = record.decision;
+        draft.steps.wait_ms = wait_ms(requested_at, draft.started_at);
+        let result =
+            self.check_draft(&mut draft, tool.bundle_enabled, was_approved).and_then(|(plan, cause)| {
+                let hash = hash::of_value(&*plan.spec).ok();
+                if was_approved && hash != draft.invocation.definition_hash {
+                    let message = "the tool was changed after the call was approved; ask again";
+                    return Err(CallError::new(ErrorCode::Conflict, message));
+                }
+                match cause {
+                    Some(cause) => Err(super::approval_impossible(plan.spec.name.as_str(), &cause)),
+                    None => Ok(plan),
+                }
+            });
+        if let Some((number, _)) = draft.entry.definition(draft.invocation.mode.into()) {
+            draft.invocation.revision = number;
+        }
+        match result {
+            Ok(plan) => Ok(CheckedCall { plan, draft, needs_approval: None, listed: None }),
+            Err(error) => Err(Box::new(RejectedCall { error, draft })),
+        }
+    }
+
+    /// Ends a claimed call that cannot run.
+    async fn end(&self, mut record: CallRecord, error: CallError) -> Result<ClaimedCall, CallError> {
+        record.finish(Err(error), self.clock.now(), 0.0);
+        let record = Arc::new(record);
+        self.record(Arc::clone(&record)).await.map_err(super::not_recorded)?;
+        if let Some(observer) = &self.observer {
+            observer(&record);
+        }
+        Ok(ClaimedCall::Ended(record))
+    }
+
+    fn put_back(&self, record: CallRecord, error: &CallError) -> ClaimedCall {
+        let wait = error.retry_after.unwrap_or_default().clamp(*BACK_OFF.start(), *BACK_OFF.end());
+        let now = self.clock.now();
+        ClaimedCall::PutBack(Box::new(record), now.checked_add(wait).unwrap_or(now))
+    }
+}
+
+fn wait_ms(from: Timestamp, to: Timestamp) -> f64 {
+    let micros = to.as_microsecond().saturating_sub(from.as_microsecond()).max(0);
+    f64::from(u32::try_from(micros).unwrap_or(u32::MAX)) / 1000.0
+}

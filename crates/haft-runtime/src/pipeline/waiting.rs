@@ -1,0 +1,245 @@
+//! The steps that may have to wait: idempotency, approval, the queue.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use haft_core::Timestamp;
+use haft_core::approval::{Approval, ApprovalAnswer, ApprovalStatus};
+use haft_core::call::{CallDecision, CallRecord, CallStatus};
+use haft_core::hash;
+use haft_core::id::{ApprovalId, CallId};
+use haft_core::ledger::{Enqueued, Reservation};
+use haft_core::name::TenantId;
+use haft_core::outcome::{CallError, ErrorCode};
+use serde_json::json;
+use uuid::Uuid;
+
+use super::call::CallDraft;
+use super::checks::{approval_impossible, awaiting_approval, not_recorded};
+use super::{CheckedCall, CompletedCall, Pipeline, RejectedCall};
+use crate::clock;
+
+/// How often a call that runs elsewhere is looked at: first and last.
+const POLL_INTERVAL: std::ops::Range<Duration> = Duration::from_millis(20)..Duration::from_millis(500);
+
+/// What became of a call that had to be stored before it runs.
+pub(super) enum Reserved {
+    /// It may run.
+    Run(Box<CheckedCall>),
+    /// The same call was made earlier.
+    Earlier(CompletedCall),
+}
+
+impl Pipeline {
+    /// Reserves the idempotency key, or waits for the outcome of the call that has it.
+    pub(super) async fn reserve(&self, mut checked: CheckedCall) -> Result<Reserved, CallError> {
+        let Some(ledger) = &self.ledger else { return Ok(Reserved::Run(Box::new(checked))) };
+        let record = checked.draft.open_record(CallStatus::Running);
+        let deadline = checked.draft.context.deadline;
+        // Before the row exists, so that whoever finds the row can wait here.
+        let listed = self.in_flight.insert(record.id());
+        match ledger.reserve(record).await.map_err(not_recorded)? {
+            Reservation::Taken => {
+                checked.draft.steps.reserve_ms = checked.draft.step();
+                checked.listed = Some(listed);
+                Ok(Reserved::Run(Box::new(checked)))
+            }
+            Reservation::Existing(earlier) => {
+                drop(listed);
+                self.earlier(&checked.draft, *earlier, deadline).await.map(Reserved::Earlier)
+            }
+        }
+    }
+
+    /// Runs a call whose key is reserved. If it is not admitted, the key is free again.
+    pub(super) async fn run_reserved(&self, mut checked: CheckedCall) -> Result<CompletedCall, CallError> {
+        let listed = checked.listed.take();
+        let call = match self.admit_now(checked) {
+            Ok(call) => call,
+            Err(rejected) => return Err(self.release(rejected).await),
+        };
+        let completed = self.run(call).await?;
+        if let Some(listed) = listed {
+            listed.finish(&completed.record);
+        }
+        Ok(completed)
+    }
+
+    async fn release(&self, rejected: Box<RejectedCall>) -> CallError {
+        let Some(ledger) = &self.ledger else { return rejected.error };
+        let RejectedCall { error, mut draft } = *rejected;
+        draft.invocation.idempotency_key = None;
+        let record = draft.finished_record(Err(error.clone()));
+        let error = CallError { call_id: Some(record.id()), ..error };
+        ledger.release(record).await.map_or_else(not_recorded, |()| error)
+    }
+
+    /// Returns the outcome of the earlier call with the same idempotency key.
+    async fn earlier(
+        &self,
+        draft: &CallDraft,
+        earlier: CallRecord,
+        deadline: Instant,
+    ) -> Result<CompletedCall, CallError> {
+        let id = earlier.id();
+        let conflict = |message: &str| {
+            CallError::new(ErrorCode::IdempotencyConflict, message).with_details(json!({"call_id": id}))
+        };
+        let invocation = &draft.invocation;
+        if earlier.invocation.tool_id != invocation.tool_id
+            || earlier.invocation.args_digest != invocation.args_digest
+        {
+            return Err(conflict("the Idempotency-Key was used for another tool or other arguments"));
+        }
+        if let Some(error) = still_awaiting(&earlier) {
+            return Err(error);
+        }
+        let record = if earlier.status.is_final() {
+            Some(Arc::new(earlier))
+        } else {
+            self.wait_for(invocation.tenant(), id, deadline).await?
+        };
+        match record {
+            Some(record) => Ok(CompletedCall { record, replayed: true }),
+            None => Err(conflict("a call with this Idempotency-Key is still running").retryable(true)),
+        }
+    }
+
+    /// Waits until a call has ended, on whatever node; `None` at the deadline.
+    pub async fn wait_for(
+        &self,
+        tenant: &TenantId,
+        id: CallId,
+        deadline: Instant,
+    ) -> Result<Option<Arc<CallRecord>>, CallError> {
+        let Some(ledger) = &self.ledger else { return Ok(None) };
+        let mut interval = POLL_INTERVAL.start;
+        loop {
+            let rest = deadline.saturating_duration_since(clock::now());
+            if let Ok(Some(record)) = tokio::time::timeout(rest, self.in_flight.wait(id)).await {
+                return Ok(Some(record));
+            }
+            match ledger.call(tenant, id).await.map_err(not_recorded)? {
+                None => return Ok(None),
+                Some(record) if record.status.is_final() => return Ok(Some(Arc::new(record))),
+                Some(_) if clock::now() >= deadline => return Ok(None),
+                Some(_) => {}
+            }
+            tokio::time::sleep(interval.min(rest)).await;
+            interval = (interval * 2).min(POLL_INTERVAL.end);
+        }
+    }
+
+    /// Asks for approval, or picks up an earlier decision about the same call.
+    pub(super) async fn ask(&self, mut checked: CheckedCall) -> Result<Reserved, CallError> {
+        let Some(cause) = checked.needs_approval.take() else { return Ok(Reserved::Run(Box::new(checked))) };
+        let Some(waiting) = &self.waiting else {
+            let error = approval_impossible(checked.plan.spec.name.as_str(), &cause);
+            let rejected = Box::new(RejectedCall { error, draft: checked.draft });
+            return Err(self.record_rejection(rejected).await);
+        };
+        let draft = &mut checked.draft;
+        let (definition_hash, args_digest) = remember_what_was_seen(draft, &checked.plan.spec)?;
+        let created_at = draft.started_at;
+        let invocation = &draft.invocation;
+        let approval = Approval {
+            id: ApprovalId(Uuid::now_v7()),
+            call_id: invocation.id,
+            tool_id: invocation.tool_id,
+            tool: Arc::clone(&invocation.tool),
+            revision: invocation.revision,
+            definition_hash,
+            args: invocation.args.clone(),
+            args_digest,
+            requested_by: Arc::clone(&invocation.principal),
+            surface: invocation.surface.to_string(),
+            session: invocation.chat_id.clone(),
+            cause,
+            status: ApprovalStatus::Waiting,
+            created_at,
+            expires_at: created_at.checked_add(waiting.approval_lifetime).unwrap_or(Timestamp::MAX),
+            decided_at: None,
+            decided_by: None,
+            reason: None,
+            args_edited: false,
+        };
+        let decision = draft.decision.get_or_insert_default();
+        decision.approval_id = Some(approval.id.0);
+        let record = draft.open_record(CallStatus::AwaitingApproval);
+        let deadline = draft.context.deadline;
+        match waiting.approvals.ask(record, approval).await.map_err(not_recorded)? {
+            ApprovalAnswer::Granted(by) => {
+                checked.draft.decision = Some(Box::new(CallDecision {
+                    approval_id: None,
+                    decided_by: Some(by),
+                    ..checked.draft.decision.map(|decision| *decision).unwrap_or_default()
+                }));
+                if checked.draft.has_idempotency_key() {
+                    return Box::pin(self.reserve(checked)).await;
+                }
+                Ok(Reserved::Run(Box::new(checked)))
+            }
+            ApprovalAnswer::Waiting(approval) => Err(awaiting_approval(&approval)),
+            ApprovalAnswer::Decided(_, earlier) | ApprovalAnswer::Existing(earlier) => {
+                let completed = match still_awaiting(&earlier) {
+                    Some(error) => return Err(error),
+                    None if earlier.status.is_final() => Some(Arc::new(*earlier)),
+                    None => self.wait_for(earlier.tenant(), earlier.id(), deadline).await?,
+                };
+                let record = completed.ok_or_else(|| {
+                    CallError::new(ErrorCode::Timeout, "the approved call is still running; ask again later")
+                })?;
+                Ok(Reserved::Earlier(CompletedCall { record, replayed: true }))
+            }
+        }
+    }
+
+    /// Puts a call into the queue.
+    pub(super) async fn enqueue(&self, mut checked: CheckedCall) -> Result<CompletedCall, CallError> {
+        let Some(waiting) = &self.waiting else {
+            return Err(CallError::internal("this pipeline has no queue"));
+        };
+        remember_what_was_seen(&mut checked.draft, &checked.plan.spec)?;
+        let deadline = checked.draft.context.deadline;
+        let record = checked.draft.open_record(CallStatus::Pending);
+        let stored = waiting.queue.enqueue(record.clone(), waiting.max_queued).await.map_err(not_recorded)?;
+        match stored {
+            Enqueued::Queued => Ok(CompletedCall { record: Arc::new(record), replayed: false }),
+            Enqueued::Existing(earlier) if earlier.status.is_final() => {
+                self.earlier(&checked.draft, *earlier, deadline).await
+            }
+            Enqueued::Existing(earlier) => Ok(CompletedCall { record: Arc::from(earlier), replayed: false }),
+            Enqueued::Full(limit) => {
+                let message =
+                    format!("the limit of {limit} queued calls of this tenant is reached; retry later");
+                let error = CallError::new(ErrorCode::Overloaded, message);
+                Err(self.record_rejection(Box::new(RejectedCall { error, draft: checked.draft })).await)
+            }
+        }
+    }
+}
+
+/// Notes which definition and which arguments the call was requested with.
+fn remember_what_was_seen(
+    draft: &mut CallDraft,
+    spec: &haft_core::spec::ToolSpec,
+) -> Result<(String, String), CallError> {
+    let hash = hash::of_value(spec).map_err(|error| CallError::internal(error.to_string()))?;
+    let invocation = &mut draft.invocation;
+    let digest = hash::of_args(&invocation.args);
+    invocation.definition_hash = Some(hash.clone());
+    invocation.args_digest = Some(digest.clone());
+    Ok((hash, digest))
+}
+
+/// Returns the error of a call whose approval is not decided.
+fn still_awaiting(record: &CallRecord) -> Option<CallError> {
+    if record.status != CallStatus::AwaitingApproval {
+        return None;
+    }
+    let approval = record.decision.as_ref().and_then(|decision| decision.approval_id);
+    let message = "the call still waits for approval";
+    let error = CallError::new(ErrorCode::ApprovalRequired, message)
+        .with_details(json!({"approval_id": approval, "call_id": record.id()}));
+    Some(CallError { call_id: Some(record.id()), ..error })
+}

@@ -1,0 +1,284 @@
+//! `/approvals`: calls that wait for a person.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse, Response};
+use haft_core::Timestamp;
+use haft_core::approval::{Approval, ApprovalCause, ApprovalStatus, Remember};
+use haft_core::hash;
+use haft_core::id::ApprovalId;
+use haft_core::outcome::ErrorCode;
+use haft_core::principal::Principal;
+use haft_core::token::Role;
+use haft_runtime::pipeline::check_args;
+use haft_store::{ApprovalDecision, ApprovalQuery};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::app::App;
+use crate::audit;
+use crate::body::Body;
+use crate::error::{ApiError, ErrorBody};
+use crate::identity::Identity;
+use crate::params::{PageParams, Params};
+use crate::reply::{Success, success};
+
+/// The longest reason of a denial, in characters.
+const MAX_REASON: usize = 1000;
+
+/// A call that needs approval.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Approval)]
+pub(crate) struct ApprovalView {
+    id: Uuid,
+    call_id: Uuid,
+    tool_id: Uuid,
+    /// `bundle:name@version`.
+    #[schema(example = "user-created:deploy@1.0.0")]
+    tool: String,
+    /// The revision that runs if the call is approved.
+    revision: u32,
+    /// The arguments, as requested or as the approver changed them.
+    #[schema(value_type = Object, example = json!({"environment": "staging"}))]
+    args: Value,
+    /// The hash of the arguments as requested.
+    args_digest: String,
+    /// The name of the token that asked.
+    #[schema(example = "agent")]
+    requested_by: String,
+    /// The surface of the call: `rest`, `mcp`, …
+    #[schema(example = "rest")]
+    surface: String,
+    /// Why the call needs approval.
+    cause: ApprovalCause,
+    status: ApprovalStatus,
+    created_at: Timestamp,
+    expires_at: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decided_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decided_by: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    /// Whether the approver changed the arguments.
+    args_edited: bool,
+    /// Whether you may decide.
+    may_decide: bool,
+}
+
+impl ApprovalView {
+    fn new(approval: Approval, viewer: &Principal, four_eyes: bool) -> Self {
+        let may_decide =
+            approval.status == ApprovalStatus::Waiting && approval.check_approver(viewer, four_eyes).is_ok();
+        Self {
+            id: approval.id.0,
+            call_id: approval.call_id.0,
+            tool_id: approval.tool_id.0,
+            tool: approval.tool.to_string(),
+            revision: approval.revision,
+            args: approval.args,
+            args_digest: approval.args_digest,
+            requested_by: approval.requested_by.name.to_string(),
+            surface: approval.surface,
+            cause: approval.cause,
+            status: approval.status,
+            created_at: approval.created_at,
+            expires_at: approval.expires_at,
+            decided_at: approval.decided_at,
+            decided_by: approval.decided_by,
+            reason: approval.reason,
+            args_edited: approval.args_edited,
+            may_decide,
+        }
+    }
+}
+
+/// A page of approvals.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ApprovalList {
+    approvals: Vec<ApprovalView>,
+    total: u64,
+    #[schema(required)]
+    next_page_token: Option<String>,
+}
+
+/// List approvals, newest first. Callers see those they asked for; admins and elevated tokens those of the tenant.
+#[utoipa::path(
+    get, path = "/approvals", tag = "approvals",
+    params(("status" = Option<ApprovalStatus>, Query, description = "Only approvals in this state"), PageParams),
+    responses((status = 200, body = Success<ApprovalList>))
+)]
+pub(crate) async fn list(
+    State(app): State<Arc<App>>,
+    identity: Identity,
+    params: Params,
+) -> Result<Response, ApiError> {
+    let page = params.page("approvals")?;
+    let statuses = "`waiting`, `approved`, `denied`, `expired`, `cancelled`";
+    let query = ApprovalQuery {
+        tenant: identity.tenant.clone(),
+        status: params.choice("status", ApprovalStatus::parse, statuses)?,
+        requested_by: (!sees_all(&identity)).then(|| identity.id().to_string()),
+        before: page.after()?,
+        limit: page.size,
+    };
+    let (approvals, total) = app.store().approvals(query).await?;
+    let next_page_token = page.token_after(&approvals, page.size, |approval| approval.id.to_string());
+    let four_eyes = app.settings().approvals.four_eyes;
+    let approvals =
+        approvals.into_iter().map(|approval| ApprovalView::new(approval, &identity, four_eyes)).collect();
+    Ok(success(ApprovalList { approvals, total, next_page_token }).into_response())
+}
+
+/// Returns whether a principal sees the approvals of others.
+fn sees_all(identity: &Identity) -> bool {
+    identity.role >= Role::Editor || identity.elevated
+}
+
+async fn find(app: &App, identity: &Identity, id: &str) -> Result<Approval, ApiError> {
+    let missing = || ApiError::not_found("approval", id);
+    let parsed: ApprovalId = id.parse().map_err(|_| missing())?;
+    let approval = app.store().approval(&identity.tenant, parsed).await?.ok_or_else(missing)?;
+    if !sees_all(identity) && approval.requested_by.id() != identity.id() {
+        return Err(missing());
+    }
+    Ok(approval)
+}
+
+/// Return one approval.
+#[utoipa::path(
+    get, path = "/approvals/{id}", tag = "approvals", params(("id" = Uuid, Path)),
+    responses((status = 200, body = Success<ApprovalView>), (status = 404, body = ErrorBody))
+)]
+pub(crate) async fn get(
+    State(app): State<Arc<App>>,
+    identity: Identity,
+    Path(id): Path<String>,
+) -> Result<Response, ApiError> {
+    let approval = find(&app, &identity, &id).await?;
+    Ok(success(ApprovalView::new(approval, &identity, app.settings().approvals.four_eyes)).into_response())
+}
+
+/// The body of an approval.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default, expecting = "an object")]
+pub(crate) struct ApproveBody {
+    /// Arguments to run with instead of those requested.
+    #[schema(value_type = Option<Object>)]
+    args: Option<serde_json::Map<String, Value>>,
+    /// What to remember for later calls.
+    remember: Option<Remember>,
+}
+
+/// Approve a call; it runs once, on the revision that was shown.
+#[utoipa::path(
+    post, path = "/approvals/{id}/approve", tag = "approvals", params(("id" = Uuid, Path)),
+    request_body = Option<ApproveBody>,
+    responses((status = 200, body = Success<ApprovalView>), (status = 403, body = ErrorBody),
+        (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
+)]
+pub(crate) async fn approve(
+    State(app): State<Arc<App>>,
+    identity: Identity,
+    Path(id): Path<String>,
+    body: Body,
+) -> Result<Response, ApiError> {
+    let approval = approvable(&app, &identity, &id).await?;
+    let ApproveBody { args, remember } = body.json_or_default()?;
+    let Some(current) = current_definition(&app, &approval).await else {
+        return Err(outdated(&app, &identity, &approval).await);
+    };
+    let args = match args {
+        Some(args) => {
+            let mut args = Value::Object(args);
+            check_args(&current, &mut args).map_err(|error| ApiError { of_call: false, ..error.into() })?;
+            Some(args)
+        }
+        None => None,
+    };
+    let decision = ApprovalDecision::Approve { args, remember };
+    decide(&app, &identity, &approval, decision, "approval.approve").await
+}
+
+/// The body of a denial.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default, expecting = "an object")]
+pub(crate) struct DenyBody {
+    /// Why, for the requester: at most 1,000 characters.
+    #[schema(max_length = 1000, example = "not before the release")]
+    reason: Option<String>,
+}
+
+/// Deny a call; it never runs.
+#[utoipa::path(
+    post, path = "/approvals/{id}/deny", tag = "approvals", params(("id" = Uuid, Path)),
+    request_body = Option<DenyBody>,
+    responses((status = 200, body = Success<ApprovalView>), (status = 403, body = ErrorBody),
+        (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
+)]
+pub(crate) async fn deny(
+    State(app): State<Arc<App>>,
+    identity: Identity,
+    Path(id): Path<String>,
+    body: Body,
+) -> Result<Response, ApiError> {
+    let approval = approvable(&app, &identity, &id).await?;
+    let DenyBody { reason } = body.json_or_default()?;
+    if reason.as_ref().is_some_and(|reason| reason.chars().count() > MAX_REASON) {
+        return Err(ApiError::bad_request(format!("`reason` exceeds the limit of {MAX_REASON} characters")));
+    }
+    let reason = reason.map(|reason| reason.trim().to_owned()).filter(|reason| !reason.is_empty());
+    decide(&app, &identity, &approval, ApprovalDecision::Deny { reason }, "approval.deny").await
+}
+
+/// Finds an approval that the caller may decide.
+async fn approvable(app: &App, identity: &Identity, id: &str) -> Result<Approval, ApiError> {
+    identity.require(Role::Caller)?;
+    let approval = find(app, identity, id).await?;
+    approval
+        .check_approver(identity, app.settings().approvals.four_eyes)
+        .map_err(|error| ApiError::new(ErrorCode::Forbidden, error.to_string()))?;
+    Ok(approval)
+}
+
+async fn decide(
+    app: &App,
+    identity: &Identity,
+    approval: &Approval,
+    decision: ApprovalDecision,
+    action: &str,
+) -> Result<Response, ApiError> {
+    audit::note(identity, action, &approval.id.to_string());
+    let decided = app.store().decide(approval.id, identity, decision).await?;
+    Ok(success(ApprovalView::new(decided, identity, app.settings().approvals.four_eyes)).into_response())
+}
+
+/// Returns the definition that would run, if it is still the one that was shown.
+async fn current_definition(
+    app: &App,
+    approval: &Approval,
+) -> Option<Arc<haft_runtime::registry::CompiledTool>> {
+    let record = app.ledger().call(&approval.requested_by.tenant, approval.call_id).await.ok().flatten()?;
+    let snapshot = app.registry().snapshot();
+    let entry = snapshot.tool(&approval.requested_by.tenant, approval.tool_id)?;
+    let tool = snapshot.resolved(entry);
+    drop(snapshot);
+    app.pipeline().compile(&tool, record.invocation.mode).await;
+    let plan = tool.entry.plan(record.invocation.mode.into(), app.registry().executors()).ok()?;
+    (hash::of_value(&*plan.spec).ok()? == approval.definition_hash).then_some(plan)
+}
+
+/// Ends an approval whose tool has changed, and returns the error.
+async fn outdated(app: &App, identity: &Identity, approval: &Approval) -> ApiError {
+    audit::note(identity, "approval.approve", &approval.id.to_string());
+    match app.store().decide(approval.id, identity, ApprovalDecision::Outdate).await {
+        Ok(_) => ApiError::new(
+            ErrorCode::Conflict,
+            "the tool was changed or deleted after the call was requested; the requester has to call again",
+        ),
+        Err(error) => error.into(),
+    }
+}

@@ -1,0 +1,421 @@
+//! Approvals: calls that wait for a person, their decisions, and the decisions that are remembered.
+
+use haft_core::approval::{Approval, ApprovalAnswer, ApprovalStatus, Approvals, Remember, RememberScope};
+use haft_core::call::{CallDecision, CallRecord, CallStatus};
+use haft_core::catalog::StoreError;
+use haft_core::id::{ApprovalId, CallId};
+use haft_core::name::TenantId;
+use haft_core::outcome::{CallError, ErrorCode};
+use haft_core::principal::Principal;
+use haft_core::{BoxFuture, hash};
+use serde_json::Value;
+use sqlx::{Any, Row as _, Transaction};
+use tokio::sync::watch;
+
+use crate::engine::failed_to;
+use crate::ledger::api::insert_waiting;
+use crate::ledger::queue::store_state;
+use crate::ledger::record::{self, CallRow};
+use crate::store::{Inner, Store};
+use crate::time;
+
+/// How many approvals are ended at once.
+const EXPIRED_AT_ONCE: i64 = 100;
+
+const ASK: &str = "ask for approval";
+const DECIDE: &str = "store the decision";
+const READ: &str = "read approvals";
+
+/// A person's decision about a call.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ApprovalDecision {
+    /// Run it, with these arguments instead if given.
+    Approve {
+        /// The changed arguments.
+        args: Option<Value>,
+        /// What to remember.
+        remember: Option<Remember>,
+    },
+    /// Do not run it.
+    Deny {
+        /// Why, for the requester.
+        reason: Option<String>,
+    },
+    /// The tool has changed since the call was requested: nobody saw what would run.
+    Outdate,
+}
+
+/// A query for approvals; results are sorted newest first.
+#[derive(Debug, Clone)]
+pub struct ApprovalQuery {
+    /// The tenant.
+    pub tenant: TenantId,
+    /// Only approvals in this state.
+    pub status: Option<ApprovalStatus>,
+    /// Only those that this principal asked for.
+    pub requested_by: Option<String>,
+    /// Only approvals older than this one.
+    pub before: Option<ApprovalId>,
+    /// The maximum number.
+    pub limit: u32,
+}
+
+impl Approvals for Store {
+    fn ask(&self, call: CallRecord, approval: Approval) -> BoxFuture<'_, Result<ApprovalAnswer, StoreError>> {
+        Box::pin(self.run(move |inner| async move { inner.health.observe(inner.ask(call, approval).await) }))
+    }
+}
+
+impl Store {
+    /// Returns one approval.
+    pub async fn approval(&self, tenant: &TenantId, id: ApprovalId) -> Result<Option<Approval>, StoreError> {
+        let sql = "SELECT record FROM approvals WHERE tenant = $1 AND id = $2";
+        let found = sqlx::query(sql).bind(tenant.as_str()).bind(id.to_string());
+        let found = found.fetch_optional(&self.inner.engine.pool).await.map_err(failed_to(READ))?;
+        found.map(|row| parse(row.try_get(0).map_err(failed_to(READ))?)).transpose()
+    }
+
+    /// Lists approvals, newest first, and how many match.
+    pub async fn approvals(&self, query: ApprovalQuery) -> Result<(Vec<Approval>, u64), StoreError> {
+        self.inner.approvals(query).await
+    }
+
+    /// Decides about a call that waits. An approved call goes into the queue.
+    pub async fn decide(
+        &self,
+        id: ApprovalId,
+        approver: &Principal,
+        decision: ApprovalDecision,
+    ) -> Result<Approval, StoreError> {
+        let approver = approver.clone();
+        self.run(move |inner| async move { inner.decide(id, &approver, decision).await }).await
+    }
+
+    /// Returns a number that changes whenever approvals may have changed.
+    pub fn approval_changes(&self) -> watch::Receiver<u64> {
+        self.inner.approvals.subscribe()
+    }
+
+    /// Ends the approvals that nobody decided in time; returns how many.
+    pub async fn expire_approvals(&self) -> Result<usize, StoreError> {
+        self.run(|inner| async move { inner.expire_approvals().await }).await
+    }
+}
+
+impl Inner {
+    /// Signals that approvals may have changed.
+    pub(crate) fn signal_approval_change(&self) {
+        self.approvals.send_modify(|number| *number = number.wrapping_add(1));
+    }
+
+    async fn ask(&self, call: CallRecord, approval: Approval) -> Result<ApprovalAnswer, StoreError> {
+        // One at a time, so that the same call asked twice at once waits once.
+        let mut tx = self.engine.begin_change().await.map_err(failed_to(ASK))?;
+        if let Some(by) = grant(&mut tx, &approval).await.map_err(failed_to(ASK))? {
+            return Ok(ApprovalAnswer::Granted(by));
+        }
+        // Whoever sends a key says which calls are the same.
+        if call.invocation.idempotency_key.is_none()
+            && let Some(answer) = self.earlier(&mut tx, &approval).await?
+        {
+            tx.commit().await.map_err(failed_to(ASK))?;
+            return Ok(answer);
+        }
+        let row = CallRow::new(&call)?;
+        if let Some(record) = insert_waiting(&mut tx, "", &call, &row).await.map_err(failed_to(ASK))? {
+            return Ok(ApprovalAnswer::Existing(Box::new(self.newest(&record)?)));
+        }
+        let sql = "INSERT INTO approvals (id, tenant, call_id, principal, subject, status, expires_at, collected, record) \
+                   VALUES ($1, $2, $3, $4, $5, $6, $7, 0, $8)";
+        sqlx::query(sql)
+            .bind(approval.id.to_string())
+            .bind(approval.requested_by.tenant.as_str())
+            .bind(approval.call_id.to_string())
+            .bind(&*row.principal)
+            .bind(subject(&approval))
+            .bind(approval.status.as_str())
+            .bind(approval.expires_at.as_microsecond())
+            .bind(to_text(&approval)?)
+            .execute(&mut *tx)
+            .await
+            .map_err(failed_to(ASK))?;
+        tx.commit().await.map_err(failed_to(ASK))?;
+        self.usage.count(std::slice::from_ref(&row)).await;
+        self.signal_approval_change();
+        Ok(ApprovalAnswer::Waiting(Box::new(approval)))
+    }
+
+    /// Returns an earlier request of the same call that waits, or whose decision nobody has picked up.
+    async fn earlier(
+        &self,
+        tx: &mut Transaction<'static, Any>,
+        approval: &Approval,
+    ) -> Result<Option<ApprovalAnswer>, StoreError> {
+        let sql = "SELECT record FROM approvals WHERE tenant = $1 AND principal = $2 AND subject = $3 \
+                   AND collected = 0 ORDER BY id DESC LIMIT 1";
+        let found = sqlx::query(sql)
+            .bind(approval.requested_by.tenant.as_str())
+            .bind(&*approval.requested_by.id())
+            .bind(subject(approval))
+            .fetch_optional(&mut **tx)
+            .await
+            .map_err(failed_to(ASK))?;
+        let Some(found) = found else { return Ok(None) };
+        let earlier = parse(found.try_get(0).map_err(failed_to(ASK))?)?;
+        if earlier.status == ApprovalStatus::Waiting && earlier.expires_at > self.now() {
+            return Ok(Some(ApprovalAnswer::Waiting(Box::new(earlier))));
+        }
+        let Some(call) = self.call_in(tx, &earlier).await? else { return Ok(None) };
+        if call.status.is_final() {
+            let collected =
+                sqlx::query("UPDATE approvals SET collected = 1 WHERE id = $1").bind(earlier.id.to_string());
+            collected.execute(&mut **tx).await.map_err(failed_to(ASK))?;
+        }
+        if matches!(earlier.status, ApprovalStatus::Approved | ApprovalStatus::Denied) {
+            return Ok(Some(ApprovalAnswer::Decided(Box::new(earlier), Box::new(call))));
+        }
+        // Expired or cancelled: ask again.
+        Ok(None)
+    }
+
+    async fn call_in(
+        &self,
+        tx: &mut Transaction<'static, Any>,
+        approval: &Approval,
+    ) -> Result<Option<CallRecord>, StoreError> {
+        let found = sqlx::query(record::select("WHERE tenant = $1 AND id = $2"))
+            .bind(approval.requested_by.tenant.as_str())
+            .bind(approval.call_id.to_string())
+            .fetch_optional(&mut **tx)
+            .await
+            .map_err(failed_to(READ))?;
+        found.map(|row| self.newest(row.try_get(0).map_err(failed_to(READ))?)).transpose()
+    }
+
+    async fn decide(
+        &self,
+        id: ApprovalId,
+        approver: &Principal,
+        decision: ApprovalDecision,
+    ) -> Result<Approval, StoreError> {
+        let mut tx = self.engine.begin_change().await.map_err(failed_to(DECIDE))?;
+        let sql = "SELECT record FROM approvals WHERE tenant = $1 AND id = $2";
+        let found = sqlx::query(sql).bind(approver.tenant.as_str()).bind(id.to_string());
+        let found = found.fetch_optional(&mut *tx).await.map_err(failed_to(DECIDE))?;
+        let Some(found) = found else { return Err(StoreError::not_found("approval", id)) };
+        let mut approval = parse(found.try_get(0).map_err(failed_to(DECIDE))?)?;
+        let (status, now) = (approval.status, self.now());
+        if status != ApprovalStatus::Waiting || approval.expires_at <= now {
+            let state = if status == ApprovalStatus::Waiting { "expired" } else { status.as_str() };
+            let by = approval.decided_by.as_ref().map(|by| format!(" by `{by}`")).unwrap_or_default();
+            return Err(StoreError::Conflict(format!("the approval was already decided: {state}{by}")));
+        }
+        let Some(mut call) = self.call_in(&mut tx, &approval).await? else {
+            return Err(StoreError::not_found("call", approval.call_id));
+        };
+        approval.decided_at = Some(now);
+        approval.decided_by = Some(approver.name.to_string());
+        let note = call.decision.get_or_insert_default();
+        **note = CallDecision { decided_by: approval.decided_by.clone(), ..CallDecision::clone(note) };
+        match decision {
+            ApprovalDecision::Approve { args, remember } => {
+                approve(&mut approval, &mut call, args);
+                if let Some(remember) = remember {
+                    self.remember(&mut tx, &approval, remember).await.map_err(failed_to(DECIDE))?;
+                }
+            }
+            ApprovalDecision::Deny { reason } => deny(&mut approval, &mut call, reason, approver, now),
+            ApprovalDecision::Outdate => {
+                expire(&mut approval, &mut call, "the tool was changed meanwhile", now)
+            }
+        }
+        store_state(&mut tx, &call).await?;
+        update(&mut tx, &approval).await?;
+        self.announce_queue(&mut tx).await.map_err(failed_to(DECIDE))?;
+        tx.commit().await.map_err(failed_to(DECIDE))?;
+        self.queue_changed.notify_one();
+        self.signal_approval_change();
+        Ok(approval)
+    }
+
+    /// Remembers an approval for later calls.
+    async fn remember(
+        &self,
+        tx: &mut Transaction<'static, Any>,
+        approval: &Approval,
+        remember: Remember,
+    ) -> Result<(), sqlx::Error> {
+        let principal = match remember.scope {
+            RememberScope::Session | RememberScope::Token => approval.requested_by.id(),
+            RememberScope::Tool => "".into(),
+        };
+        let session = match remember.scope {
+            RememberScope::Session => approval.session.as_deref().unwrap_or_default(),
+            RememberScope::Token | RememberScope::Tool => "",
+        };
+        let sql = "INSERT INTO approval_grants (id, tenant, tool_id, definition_hash, principal, session, args_digest, \
+                   granted_by, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
+        sqlx::query(sql)
+            .bind(time::new_id(&*self.clock).to_string())
+            .bind(approval.requested_by.tenant.as_str())
+            .bind(approval.tool_id.to_string())
+            .bind(&approval.definition_hash)
+            .bind(&*principal)
+            .bind(session)
+            .bind(if remember.any_args { "" } else { &approval.args_digest })
+            .bind(approval.decided_by.as_deref().unwrap_or_default())
+            .bind(self.now().as_microsecond())
+            .execute(&mut **tx)
+            .await?;
+        Ok(())
+    }
+
+    /// Marks the approval of a cancelled call.
+    pub(crate) async fn close_approval(
+        &self,
+        tx: &mut Transaction<'static, Any>,
+        call: CallId,
+    ) -> Result<(), StoreError> {
+        let sql = "SELECT record FROM approvals WHERE call_id = $1 AND status = 'waiting'";
+        let found = sqlx::query(sql).bind(call.to_string()).fetch_optional(&mut **tx).await;
+        let Some(found) = found.map_err(failed_to(DECIDE))? else { return Ok(()) };
+        let mut approval = parse(found.try_get(0).map_err(failed_to(DECIDE))?)?;
+        approval.status = ApprovalStatus::Cancelled;
+        update(tx, &approval).await
+    }
+
+    pub(crate) async fn expire_approvals(&self) -> Result<usize, StoreError> {
+        let sql = "SELECT record FROM approvals WHERE status = 'waiting' AND expires_at <= $1 ORDER BY expires_at LIMIT $2";
+        let due = sqlx::query(sql).bind(self.now().as_microsecond()).bind(EXPIRED_AT_ONCE);
+        let due = due.fetch_all(&self.engine.pool).await.map_err(failed_to(READ))?;
+        if due.is_empty() {
+            return Ok(0);
+        }
+        let mut tx = self.engine.begin_change().await.map_err(failed_to(DECIDE))?;
+        let mut ended = 0;
+        for row in &due {
+            let id = parse(row.try_get(0).map_err(failed_to(READ))?)?.id;
+            // Read again under the lock: it may have been decided meanwhile.
+            let sql = "SELECT record FROM approvals WHERE id = $1 AND status = 'waiting'";
+            let found = sqlx::query(sql).bind(id.to_string()).fetch_optional(&mut *tx).await;
+            let Some(found) = found.map_err(failed_to(READ))? else { continue };
+            let mut approval = parse(found.try_get(0).map_err(failed_to(READ))?)?;
+            let Some(mut call) = self.call_in(&mut tx, &approval).await? else { continue };
+            expire(&mut approval, &mut call, "nobody decided in time", self.now());
+            store_state(&mut tx, &call).await?;
+            update(&mut tx, &approval).await?;
+            ended += 1;
+        }
+        tx.commit().await.map_err(failed_to(DECIDE))?;
+        self.signal_approval_change();
+        Ok(ended)
+    }
+
+    async fn approvals(&self, query: ApprovalQuery) -> Result<(Vec<Approval>, u64), StoreError> {
+        let status = query.status.map(ApprovalStatus::as_str).unwrap_or_default();
+        let principal = query.requested_by.unwrap_or_default();
+        let before = query.before.map(|id| id.to_string()).unwrap_or_else(|| "g".to_owned());
+        let matching =
+            "FROM approvals WHERE tenant = $1 AND ($2 = '' OR status = $2) AND ($3 = '' OR principal = $3)";
+        let count = sqlx::AssertSqlSafe(format!("SELECT COUNT(*) {matching}"));
+        let bind = |sql| sqlx::query(sql).bind(query.tenant.to_string()).bind(status).bind(principal.clone());
+        let total: i64 = bind(count)
+            .fetch_one(&self.engine.pool)
+            .await
+            .and_then(|row| row.try_get(0))
+            .map_err(failed_to(READ))?;
+        let select =
+            sqlx::AssertSqlSafe(format!("SELECT record {matching} AND id < $4 ORDER BY id DESC LIMIT $5"));
+        let found = bind(select)
+            .bind(before)
+            .bind(i64::from(query.limit))
+            .fetch_all(&self.engine.pool)
+            .await
+            .map_err(failed_to(READ))?;
+        let approvals = found
+            .iter()
+            .map(|row| parse(row.try_get(0).map_err(failed_to(READ))?))
+            .collect::<Result<_, StoreError>>()?;
+        Ok((approvals, u64::try_from(total).unwrap_or_default()))
+    }
+}
+
+/// Returns who granted a remembered approval that covers the call.
+async fn grant(
+    tx: &mut Transaction<'static, Any>,
+    approval: &Approval,
+) -> Result<Option<String>, sqlx::Error> {
+    let sql = "SELECT granted_by FROM approval_grants WHERE tenant = $1 AND tool_id = $2 AND definition_hash = $3 \
+               AND (principal = '' OR principal = $4) AND (session = '' OR session = $5) \
+               AND (args_digest = '' OR args_digest = $6) LIMIT 1";
+    let found = sqlx::query(sql)
+        .bind(approval.requested_by.tenant.as_str())
+        .bind(approval.tool_id.to_string())
+        .bind(&approval.definition_hash)
+        .bind(&*approval.requested_by.id())
+        .bind(approval.session.as_deref().unwrap_or_default())
+        .bind(&approval.args_digest)
+        .fetch_optional(&mut **tx)
+        .await?;
+    found.map(|row| row.try_get(0)).transpose()
+}
+
+fn approve(approval: &mut Approval, call: &mut CallRecord, args: Option<Value>) {
+    approval.status = ApprovalStatus::Approved;
+    if let Some(args) = args
+        && args != approval.args
+    {
+        approval.args_edited = true;
+        call.invocation.args = args.clone();
+        approval.args = args;
+    }
+    call.status = CallStatus::Pending;
+}
+
+fn deny(
+    approval: &mut Approval,
+    call: &mut CallRecord,
+    reason: Option<String>,
+    approver: &Principal,
+    now: haft_core::Timestamp,
+) {
+    approval.status = ApprovalStatus::Denied;
+    approval.reason.clone_from(&reason);
+    let why = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+    let message = format!("`{}` denied the call{why}", approver.name);
+    let error = CallError::new(ErrorCode::ApprovalDenied, message)
+        .for_model(format!("a person denied the call{why}"));
+    call.finish(Err(error), now, 0.0);
+}
+
+fn expire(approval: &mut Approval, call: &mut CallRecord, why: &str, now: haft_core::Timestamp) {
+    approval.status = ApprovalStatus::Expired;
+    approval.reason = Some(why.to_owned());
+    let message = format!("the approval has expired: {why}");
+    call.finish(Err(CallError::new(ErrorCode::ApprovalExpired, message)), now, 0.0);
+}
+
+async fn update(tx: &mut Transaction<'static, Any>, approval: &Approval) -> Result<(), StoreError> {
+    sqlx::query("UPDATE approvals SET status = $1, record = $2 WHERE id = $3")
+        .bind(approval.status.as_str())
+        .bind(to_text(approval)?)
+        .bind(approval.id.to_string())
+        .execute(&mut **tx)
+        .await
+        .map_err(failed_to(DECIDE))?;
+    Ok(())
+}
+
+/// Returns what makes two calls of one caller the same.
+fn subject(approval: &Approval) -> String {
+    let Approval { tool_id, definition_hash, args_digest, .. } = approval;
+    hash::of_bytes(format!("{tool_id} {definition_hash} {args_digest}").as_bytes())
+}
+
+fn parse(text: &str) -> Result<Approval, StoreError> {
+    serde_json::from_str(text).map_err(|error| StoreError::unavailable(READ, error))
+}
+
+fn to_text(approval: &Approval) -> Result<String, StoreError> {
+    serde_json::to_string(approval).map_err(|error| StoreError::unavailable(DECIDE, error))
+}
