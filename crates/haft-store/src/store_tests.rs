@@ -1,8 +1,6 @@
 use super::*;
 use crate::ledger::insert::insert;
 use crate::ledger::record::{self, CallRow};
-use haft_core::call::CallStatus;
-use haft_core::id::CallId;
 
 struct FixedClock;
 
