@@ -8,6 +8,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::name::TenantId;
+
 pub use read::{
     MAX_APPROVERS, MAX_CONDITION_BYTES, MAX_EXAMPLES, MAX_PATTERNS, MAX_REASON_LENGTH, MAX_RULES,
     MAX_RULES_BYTES,
@@ -21,6 +23,25 @@ pub use read::{
 pub struct PolicyRules {
     /// The rules.
     pub rules: Vec<PolicyRule>,
+}
+
+/// Whose rules they are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PolicyScope {
+    /// The platform: the rules hold for every tenant.
+    Platform,
+    /// One tenant.
+    Tenant(TenantId),
+}
+
+impl PolicyScope {
+    /// Returns the name of the scope: `platform`, or the id of the tenant.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Platform => "platform",
+            Self::Tenant(tenant) => tenant.as_str(),
+        }
+    }
 }
 
 /// One rule: the calls it matches, and what happens to them.
@@ -203,8 +224,41 @@ impl Decision {
         Self { effect: Effect::Allow, rule: None, reason: None }
     }
 
+    /// Returns what happens to a call once the tool's own setting is added: `needs_approval` is whether the tool requires
+    /// approval (`policy: elevated` or `requires_confirmation`), `elevated` whether the caller runs such tools without
+    /// it.
+    ///
+    /// A rule is stronger than the tool's setting: an allow rule replaces the approval, and an approve rule holds for
+    /// elevated callers too.
+    pub fn with_tool(&self, needs_approval: bool, elevated: bool) -> Effect {
+        match self.effect {
+            Effect::Allow if needs_approval && !elevated && !self.is_explicit_allow() => Effect::Approve,
+            effect => effect,
+        }
+    }
+
     /// Returns whether a rule explicitly allows the call, which replaces the approval that the tool itself requires.
     pub fn is_explicit_allow(&self) -> bool {
         self.effect == Effect::Allow && self.rule.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_is_stronger_than_the_setting_of_the_tool() {
+        let by_rule = |effect| Decision { effect, rule: Some("r".into()), reason: None };
+        for (decision, needs_approval, elevated, expected) in [
+            (Decision::no_match(), false, false, Effect::Allow),
+            (Decision::no_match(), true, false, Effect::Approve),
+            (Decision::no_match(), true, true, Effect::Allow),
+            (by_rule(Effect::Allow), true, false, Effect::Allow),
+            (by_rule(Effect::Approve), false, true, Effect::Approve),
+            (by_rule(Effect::Deny), true, true, Effect::Deny),
+        ] {
+            assert_eq!(decision.with_tool(needs_approval, elevated), expected, "{decision:?}");
+        }
     }
 }

@@ -35,6 +35,7 @@ use crate::identity::Tokens;
 use crate::local_token::{self, LocalTokenError};
 use crate::mcp::{Mcp, StdioClient, UnknownBundle};
 use crate::metrics::Metrics;
+use crate::policy::{LoadPolicyError, PolicyState};
 use crate::search::ToolSearch;
 use crate::secrets::Secrets;
 use crate::settings::Settings;
@@ -69,6 +70,9 @@ pub enum StartError {
     /// A built-in tool has an invalid name.
     #[error("cannot create the built-in tools")]
     BuiltIns(#[from] NameError),
+    /// The stored policy cannot be used.
+    #[error("cannot load the policy")]
+    Policy(#[from] LoadPolicyError),
     /// The store cannot be opened.
     #[error("cannot open the store")]
     Store(#[from] StoreError),
@@ -95,6 +99,7 @@ pub struct App {
     pipeline: Arc<Pipeline>,
     clock: Arc<dyn Clock>,
     tokens: Tokens,
+    policy: PolicyState,
     local_token: Secret,
     metrics: Arc<Metrics>,
     sandbox: Sandbox,
@@ -136,6 +141,7 @@ impl App {
         let store = Store::open(store_settings(&settings), Arc::clone(&clock), sink).await?;
         store.set_built_ins(specs).await?;
 
+        let policy = PolicyState::load(&store).await?;
         let metrics = Arc::new(Metrics::default());
         let secrets: Arc<dyn SecretSource> = Arc::new(Secrets {
             store: Arc::clone(&store),
@@ -163,6 +169,7 @@ impl App {
             pipeline,
             clock,
             tokens: Tokens::default(),
+            policy,
             local_token,
             metrics,
             sandbox: resources.processes.sandbox().clone(),
@@ -285,6 +292,11 @@ impl App {
         &self.tokens
     }
 
+    /// Returns the policy rules.
+    pub(crate) fn policy(&self) -> &PolicyState {
+        &self.policy
+    }
+
     pub(crate) fn metrics(&self) -> &Metrics {
         &self.metrics
     }
@@ -334,6 +346,17 @@ impl App {
         while changes.changed().await.is_ok() {
             if let Err(error) = self.reload_tokens().await {
                 tracing::error!(error = %error, "failed to reload the tokens");
+            }
+        }
+    }
+
+    /// Reloads the policy when other processes change it, until dropped.
+    pub(crate) async fn follow_policy(&self) {
+        let mut changes = self.store.policy_changes();
+        while changes.changed().await.is_ok() {
+            if let Err(error) = self.policy.reload(&self.store).await {
+                let error = &error as &dyn std::error::Error;
+                tracing::error!(error, "failed to reload the policy; the previous rules stay in force");
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Persistent data: catalog, definition files, call ledger, credentials, tokens, audit records.
+//! Persistent data: catalog, definition files, call ledger, credentials, tokens, policy rules, audit records.
 //!
 //! The only crate with SQL. Embedded, the definition files in `skills/` are the source of truth and SQLite is their
 //! index. Scaled out, PostgreSQL is the source of truth and there are no files. Both use the same statements.
@@ -10,6 +10,7 @@ mod files;
 mod inspect;
 mod ledger;
 mod migrate;
+mod policies;
 mod reaper;
 mod rows;
 mod session;
@@ -22,6 +23,7 @@ mod watch;
 
 pub use catalog::mcp::PendingToolChange;
 pub use catalog::sync::ReindexReport;
+pub use policies::StoredPolicies;
 pub use reaper::ReapReport;
 pub use settings::{Retention, StoreSettings};
 pub use store::Store;

@@ -58,6 +58,8 @@ pub(crate) struct Inner {
     pub(crate) built_in_names: RwLock<Option<HashSet<ToolName>>>,
     /// Changes whenever the tokens may have changed.
     pub(crate) tokens: watch::Sender<u64>,
+    /// Changes whenever the policy rules may have changed.
+    pub(crate) policies: watch::Sender<u64>,
 }
 
 /// The index as this process has loaded it. The lock serialises all changes.
@@ -130,6 +132,7 @@ impl Store {
             sink,
             built_in_names: RwLock::default(),
             tokens: watch::Sender::new(0),
+            policies: watch::Sender::new(0),
         });
         if has_room {
             inner.recover().await?;
@@ -238,6 +241,7 @@ impl Inner {
         *state = fresh;
         self.sink.replace(everything);
         self.signal_token_change();
+        self.signal_policy_change();
         self.open_vault().await
     }
 

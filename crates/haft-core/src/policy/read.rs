@@ -364,7 +364,24 @@ mod tests {
             {"name": "a", "effect": "allow"},
             7,
         ], "rule": 1});
-        insta::assert_snapshot!(problems(&value).join("\n"), @"");
+        insta::assert_snapshot!(problems(&value).join("\n"), @r"
+        `rule`: unknown field; did you mean `rules`?
+        `rules[0].effct`: unknown field; did you mean `effect`?
+        `rules[0].effect`: missing `effect`
+        `rules[0].match.tols`: unknown field; did you mean `tools`?
+        `rules[0].match.roles[0]`: unknown role `admn`; did you mean `admin`?
+        `rules[0].match.tools[0]`: invalid rule `a b`: expected a tool name, `bundle:name`, `bundle:*` or `tag:name`, where `*` stands for any text
+        `rules[0].match.tags`: the list is empty and matches nothing; omit it to match all
+        `rules[1].effect`: unknown variant `forbid`, expected one of `allow`, `approve`, `deny`
+        `rules[1].when`: the condition is empty; omit it to match all arguments
+        `rules[2].name`: invalid name ``: expected 1 to 64 letters, digits, `-`, `_`, `.` or spaces
+        `rules[2].approvers`: only a rule with the effect `approve` has approvers
+        `rules[2].approvers`: expected `roles` or `tokens`
+        `rules[3].examples[0].role`: unknown role `king`; expected one of `viewer`, `caller`, `editor`, `admin`
+        `rules[3].examples[0].expect`: unknown variant `yes`, expected `match` or `no_match`
+        `rules[5].name`: there are two rules `a`; names must be unique
+        `rules[6]`: expected an object
+        ");
     }
 
     #[test]

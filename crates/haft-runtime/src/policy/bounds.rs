@@ -152,7 +152,8 @@ impl Checker<'_> {
 
     /// Compiles the literal pattern of `text.matches(pattern)` or `matches(text, pattern)`.
     fn pattern(&mut self, call: &CallExpr) -> Result<(), BoundsError> {
-        let Some(IdedExpr { expr: Expr::Literal(LiteralValue::String(pattern)), .. }) = call.args.last() else {
+        let Some(IdedExpr { expr: Expr::Literal(LiteralValue::String(pattern)), .. }) = call.args.last()
+        else {
             return Err(BoundsError::DynamicPattern);
         };
         let pattern = pattern.inner();

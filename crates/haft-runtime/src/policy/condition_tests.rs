@@ -12,7 +12,8 @@ use super::facts::Facts;
 /// Evaluates a condition; errors of both steps become text.
 fn evaluate(source: &str, args: &Value) -> Result<bool, String> {
     let mut patterns = Patterns::new();
-    let condition = compile(&[source], &mut patterns).remove(0).map_err(|error| format!("compile: {error}"))?;
+    let condition =
+        compile(&[source], &mut patterns).remove(0).map_err(|error| format!("compile: {error}"))?;
     let tags = ["money".to_owned(), "write".to_owned()];
     let facts = Facts {
         tenant: "acme",
@@ -81,7 +82,10 @@ fn failures_name_the_cause() {
         ("args.amount", "the condition is not true or false, but of type `string`"),
         ("1 / 0 == 1", "Division by zero of Int(1)"),
         ("args.list[5] == 1", "Index out of bounds: Int(5)"),
-        ("9223372036854775807 + 1 > 0", "Overflow from binary operator 'add': Int(9223372036854775807), Int(1)"),
+        (
+            "9223372036854775807 + 1 > 0",
+            "Overflow from binary operator 'add': Int(9223372036854775807), Int(1)",
+        ),
         ("args.list.all(x, x.y)", "found no matching overload for '_._' applied to '(int, string)'"),
     ] {
         assert_eq!(evaluate(source, &args), Err(expected.to_owned()), "{source}");
@@ -113,7 +117,8 @@ fn invalid_conditions_are_rejected_with_the_fix() {
 #[test]
 fn hostile_sources_are_rejected_quickly() {
     let start = Instant::now();
-    let nested = |open: &str, close: &str, count: usize| format!("{}1{}", open.repeat(count), close.repeat(count));
+    let nested =
+        |open: &str, close: &str, count: usize| format!("{}1{}", open.repeat(count), close.repeat(count));
     for (source, expected) in [
         ("1".repeat(1_000_000), "the condition has 1000000 bytes; the limit is 4096"),
         (nested("(", ")", 2000), "brackets are nested deeper than 32 levels"),
@@ -146,7 +151,8 @@ fn hostile_sources_are_rejected_quickly() {
 fn the_deepest_expression_fits_into_the_stack_of_a_test_thread() {
     let deep = format!("{}args.a{} > 0", "(".repeat(28), " + 1)".repeat(28));
     assert_eq!(evaluate(&deep, &json!({"a": 1})), Ok(true));
-    let both = "args.l.all(x, args.l.all(y, ".to_owned() + &"(".repeat(20) + "x" + &" + y)".repeat(20) + " > 0))";
+    let both =
+        "args.l.all(x, args.l.all(y, ".to_owned() + &"(".repeat(20) + "x" + &" + y)".repeat(20) + " > 0))";
     assert_eq!(evaluate(&both, &json!({"l": [1, 2]})), Ok(true));
 }
 

@@ -83,10 +83,7 @@ pub struct Considered {
 impl Policy {
     /// Compiles the rules of the platform and of the tenants, and checks their examples. This can take seconds: run it
     /// on a thread that may block.
-    pub fn compile(
-        platform: &PolicyRules,
-        tenants: &[(TenantId, PolicyRules)],
-    ) -> Result<Self, PolicyError> {
+    pub fn compile(platform: &PolicyRules, tenants: &[(TenantId, PolicyRules)]) -> Result<Self, PolicyError> {
         let (mut patterns, mut problems) = (Patterns::new(), Vec::new());
         let platform_set = RuleSet::compile(platform, PLATFORM_PREFIX, &mut patterns, &mut problems);
         let mut sets = Vec::with_capacity(tenants.len());

@@ -111,7 +111,10 @@ fn every_field_of_match_must_match() {
     };
     for (matching, expected) in [
         (json!({}), true),
-        (json!({"tenants": ["ac*"], "roles": ["caller"], "tokens": ["ci"], "tools": ["pay"], "tags": ["mon*"], "surfaces": ["mcp"]}), true),
+        (
+            json!({"tenants": ["ac*"], "roles": ["caller"], "tokens": ["ci"], "tools": ["pay"], "tags": ["mon*"], "surfaces": ["mcp"]}),
+            true,
+        ),
         (json!({"tenants": ["other"], "tools": ["pay"]}), false),
         (json!({"roles": ["admin", "editor"]}), false),
         (json!({"tokens": ["018faf50-*"]}), true),
@@ -135,7 +138,9 @@ fn a_condition_that_fails_does_not_let_a_call_pass() {
     let pay = tool("bank", "pay", &[]);
     for (effect, expected) in [("deny", Effect::Deny), ("approve", Effect::Approve)] {
         let policy = rule(effect);
-        for args in [json!({}), json!({"amount": "many"}), json!({"amount": 200}), json!({"x": "x".repeat(70_000)})] {
+        for args in
+            [json!({}), json!({"amount": "many"}), json!({"amount": 200}), json!({"x": "x".repeat(70_000)})]
+        {
             assert_eq!(decide(&policy, &pay, &args), (expected, Some("r".to_owned())), "{args:.20}");
         }
         assert_eq!(decide(&policy, &pay, &json!({"amount": 1})), (Effect::Allow, None));
@@ -167,13 +172,24 @@ fn an_explanation_says_why_each_rule_matches_or_not() {
     let (principal, tool, args) = (caller(), tool("bank", "pay", &["money"]), json!({"amount": 500}));
     let question = Question { principal: &principal, tool: &tool, surface: "rest", agent: None, args: &args };
     let explained = policy.explain(&question);
-    let lines: Vec<String> = explained
-        .considered
-        .iter()
-        .map(|one| format!("{} {}: {}", one.rule, one.matched, one.why))
-        .collect();
-    insta::assert_snapshot!(lines.join("\n"), @"");
-    assert_eq!((explained.decision.effect, explained.decision.rule.as_deref()), (Effect::Approve, Some("large")));
+    let lines: Vec<String> =
+        explained.considered.iter().map(|one| format!("{} {}: {}", one.rule, one.matched, one.why)).collect();
+    insta::assert_snapshot!(lines.join("\n"), @r"
+        platform:tenant false: `match.tenants` does not match the tenant `acme`
+        role false: `match.roles` does not match the role `caller`
+        tool false: `match.tools` does not match the tool `bank:pay`
+        tag false: `match.tags` does not match the tags `money`
+        agent false: `match.agents` does not match a call outside of an agent
+        small false: `when` is false
+        missing false: `when` failed: `currency` is missing; for effect `allow` this counts as no match
+        large true: `match` matches and `when` is true
+        currency true: `when` failed: `currency` is missing; for effect `approve` this counts as a match
+        any true: `match` matches
+        ");
+    assert_eq!(
+        (explained.decision.effect, explained.decision.rule.as_deref()),
+        (Effect::Approve, Some("large"))
+    );
 }
 
 #[test]
@@ -189,7 +205,10 @@ fn lists_hide_what_is_denied_whatever_the_arguments() {
         (json!({"match": {"tools": ["pay"]}, "effect": "deny"}), [false, true]),
         (json!({"match": {"tools": ["pay"]}, "effect": "approve"}), [true, true]),
         (json!({"match": {"tools": ["pay"]}, "when": "args.amount > 1", "effect": "deny"}), [true, true]),
-        (json!({"when": "tool.name == 'pay' && principal.role == 'caller'", "effect": "deny"}), [false, true]),
+        (
+            json!({"when": "tool.name == 'pay' && principal.role == 'caller'", "effect": "deny"}),
+            [false, true],
+        ),
         (json!({"when": "tool.nme == 'pay'", "effect": "deny"}), [false, false]),
         (json!({"match": {"agents": ["*"]}, "effect": "deny"}), [true, true]),
         (json!({"match": {"surfaces": ["mcp"]}, "effect": "deny"}), [true, true]),
@@ -221,7 +240,12 @@ fn a_rule_set_that_fails_its_examples_is_rejected_with_every_problem() {
             ],
         },
     ]);
-    insta::assert_snapshot!(problems(failing), @"");
+    insta::assert_snapshot!(problems(failing), @r"
+        `rules[0].examples[1]`: rule `large`, example 2: expected `match`, got `no_match`: `when` is false
+        `rules[0].examples[2]`: rule `large`, example 3: expected `no_match`, got `match`: `when` failed: `amount` is missing; for effect `deny` this counts as a match
+        `rules[0].examples[3]`: rule `large`, example 4: expected `match`, got `no_match`: `match.tools` does not match the tool `shop:pay`
+        `rules[1].examples[3]`: rule `mine`, example 4: expected `match`, got `no_match`: `match.surfaces` does not match the surface `mcp`
+        ");
     let invalid = json!([
         {"name": "a", "when": "args.", "effect": "deny"},
         {"name": "b", "when": "args.x > 1", "effect": "deny"},
@@ -229,9 +253,15 @@ fn a_rule_set_that_fails_its_examples_is_rejected_with_every_problem() {
     ]);
     insta::assert_snapshot!(problems(invalid), @"");
     let bad = rules(json!([{"name": "a", "when": "foo", "effect": "deny"}]));
-    let error = Policy::compile(&PolicyRules::default(), &[(tenant("one"), PolicyRules::default()), (tenant("two"), bad)]);
+    let error = Policy::compile(
+        &PolicyRules::default(),
+        &[(tenant("one"), PolicyRules::default()), (tenant("two"), bad)],
+    );
     let error = error.err().unwrap().to_string();
-    assert!(error.starts_with("invalid policy: `rules[0].when`: tenant `two`: rule `a`: unknown variable"), "{error}");
+    assert!(
+        error.starts_with("invalid policy: `rules[0].when`: tenant `two`: rule `a`: unknown variable"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -248,9 +278,7 @@ fn approvers_belong_to_a_rule() {
 
 #[test]
 fn many_rules_about_other_tools_cost_little() {
-    let rule = |number: usize| {
-        json!({"name": format!("r{number}"), "match": {"tools": [format!("tool-{number}")]}, "when": "args.x > 1", "effect": "deny"})
-    };
+    let rule = |number: usize| json!({"name": format!("r{number}"), "match": {"tools": [format!("tool-{number}")]}, "when": "args.x > 1", "effect": "deny"});
     let policy = policy(json!([]), (0..200).map(rule).collect());
     let (principal, tool, args) = (caller(), tool("bank", "pay", &[]), json!({}));
     let question = Question { principal: &principal, tool: &tool, surface: "rest", agent: None, args: &args };

@@ -121,6 +121,9 @@ impl Inner {
         if changes.tokens {
             self.signal_token_change();
         }
+        if changes.policies {
+            self.signal_policy_change();
+        }
         if changes.is_empty() {
             return Ok(());
         }

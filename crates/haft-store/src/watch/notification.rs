@@ -14,6 +14,7 @@ pub(crate) struct ChangeSet {
     pub(crate) tools: BTreeSet<ToolId>,
     pub(crate) tokens: bool,
     pub(crate) credentials: bool,
+    pub(crate) policies: bool,
 }
 
 impl ChangeSet {
@@ -25,14 +26,19 @@ impl ChangeSet {
         Self { credentials: true, ..Self::default() }
     }
 
+    pub(crate) fn policies() -> Self {
+        Self { policies: true, ..Self::default() }
+    }
+
     /// Returns as few payloads as possible that announce the changes of a node.
     pub(crate) fn payloads(&self, node: &str) -> Vec<String> {
         let bundles = self.bundles.iter().map(|id| format!(" b:{id}"));
         let tools = self.tools.iter().map(|id| format!(" t:{id}"));
         let tokens = self.tokens.then(|| " k".to_owned());
         let credentials = self.credentials.then(|| " c".to_owned());
+        let policies = self.policies.then(|| " p".to_owned());
         let mut payloads: Vec<String> = Vec::new();
-        for item in bundles.chain(tools).chain(tokens).chain(credentials) {
+        for item in bundles.chain(tools).chain(tokens).chain(credentials).chain(policies) {
             match payloads.last_mut() {
                 Some(last) if last.len() + item.len() <= MAX_PAYLOAD_BYTES => last.push_str(&item),
                 _ => payloads.push(format!("{node}{item}")),
@@ -54,6 +60,7 @@ impl ChangeSet {
                 _ => {
                     self.tokens |= item == "k";
                     self.credentials |= item == "c";
+                    self.policies |= item == "p";
                 }
             }
         }
@@ -76,6 +83,7 @@ mod tests {
             tools: (0..1000).map(|number| ToolId(id(number))).collect(),
             tokens: true,
             credentials: false,
+            policies: true,
         };
         let payloads = changes.payloads("node-1");
         assert_eq!(payloads.len(), 5);
