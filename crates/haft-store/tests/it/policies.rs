@@ -88,7 +88,8 @@ async fn a_change_is_stored_with_its_audit_record(harness: Harness) {
         outcome: "success".to_owned(),
         request_id: "r".to_owned(),
     });
-    let change = harness.store.set_policy(&PolicyScope::Platform, &rules("a"));
+    let rules = rules("a");
+    let change = harness.store.set_policy(&PolicyScope::Platform, &rules);
     Store::recorded(record, change).await.unwrap();
     let query = AuditQuery {
         tenant,
