@@ -350,17 +350,6 @@ impl App {
         }
     }
 
-    /// Reloads the policy when other processes change it, until dropped.
-    pub(crate) async fn follow_policy(&self) {
-        let mut changes = self.store.policy_changes();
-        while changes.changed().await.is_ok() {
-            if let Err(error) = self.policy.reload(&self.store).await {
-                let error = &error as &dyn std::error::Error;
-                tracing::error!(error, "failed to reload the policy; the previous rules stay in force");
-            }
-        }
-    }
-
     /// Writes the usage counters periodically, until dropped.
     pub(crate) async fn save_usage_periodically(&self) {
         loop {

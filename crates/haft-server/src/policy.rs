@@ -8,7 +8,7 @@ use haft_core::policy::{PolicyRules, PolicyScope};
 use haft_core::token::Role;
 use haft_runtime::policy::{Policy, PolicyError, PolicyHandle};
 use haft_store::{Store, StoredPolicies};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, watch};
 
 use crate::identity::Identity;
 
@@ -29,15 +29,19 @@ pub enum LoadPolicyError {
 /// The compiled rules, and what changes them.
 pub(crate) struct PolicyState {
     handle: Arc<PolicyHandle>,
-    /// Held while rules are loaded, so that an older state never replaces a newer one.
-    loading: Mutex<()>,
+    /// The rules that were compiled. Locked while rules are loaded, so that an older state never replaces a newer one.
+    loaded: Mutex<StoredPolicies>,
+    /// The changes of the stored rules since they were first loaded.
+    changes: watch::Receiver<u64>,
 }
 
 impl PolicyState {
     /// Loads the stored rules.
     pub(crate) async fn load(store: &Store) -> Result<Self, LoadPolicyError> {
-        let policy = compile(store.policies().await?).await?;
-        Ok(Self { handle: Arc::new(PolicyHandle::new(policy)), loading: Mutex::new(()) })
+        let changes = store.policy_changes();
+        let policies = store.policies().await?;
+        let policy = compile(policies.clone()).await?;
+        Ok(Self { handle: Arc::new(PolicyHandle::new(policy)), loaded: Mutex::new(policies), changes })
     }
 
     /// Returns the handle of the current rules.
@@ -45,10 +49,26 @@ impl PolicyState {
         &self.handle
     }
 
+    /// Loads the rules whenever other processes change them, until dropped.
+    pub(crate) async fn follow(&self, store: &Store) {
+        let mut changes = self.changes.clone();
+        while changes.changed().await.is_ok() {
+            if let Err(error) = self.reload(store).await {
+                let error = &error as &dyn std::error::Error;
+                tracing::error!(error, "failed to reload the policy rules; the previous ones stay in force");
+            }
+        }
+    }
+
     /// Loads the stored rules again; if they are invalid, the previous ones stay in force.
     pub(crate) async fn reload(&self, store: &Store) -> Result<(), LoadPolicyError> {
-        let _loading = self.loading.lock().await;
-        self.handle.replace(compile(store.policies().await?).await?);
+        let mut loaded = self.loaded.lock().await;
+        let policies = store.policies().await?;
+        // Other changes of the catalog signal a possible change of the rules too.
+        if *loaded != policies {
+            self.handle.replace(compile(policies.clone()).await?);
+            *loaded = policies;
+        }
         Ok(())
     }
 }

@@ -130,7 +130,7 @@ impl BackgroundTasks {
                 app.probe_sandbox(),
                 app.save_usage_periodically(),
                 app.follow_tokens(),
-                app.follow_policy(),
+                app.policy().follow(app.store()),
                 mcp_connections::keep_connected(&app)
             );
         });

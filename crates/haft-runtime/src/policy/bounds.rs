@@ -1,6 +1,6 @@
 //! The bounds of a condition: names, size, nesting, and a step counter in every loop.
 //!
-//! The interpreter has no limit of its own. The only loops of CEL are comprehensions (`all`, `exists`, `map`, …), so a
+//! The interpreter has no limit of its own. The only loops of CEL are comprehensions (`all`, `exists`, `filter`), so a
 //! call of [`STEP`] in each iteration bounds the work.
 
 use cel::IdedExpr;
@@ -57,7 +57,7 @@ pub(super) enum BoundsError {
     Nodes,
     #[error("the condition is nested deeper than {MAX_DEPTH} levels")]
     Depth,
-    #[error("`all`, `exists`, `map` and `filter` are nested deeper than {MAX_LOOPS} levels")]
+    #[error("`all`, `exists` and `filter` are nested deeper than {MAX_LOOPS} levels")]
     Loops,
     #[error("unknown variable `{0}`{1}")]
     Variable(String, String),
@@ -65,6 +65,8 @@ pub(super) enum BoundsError {
     Function(String, String),
     #[error("invalid number or types of arguments of `{0}`")]
     Macro(String),
+    #[error("`map` is not supported in conditions; use `all`, `exists` or `filter`")]
+    Map,
     #[error("types cannot be constructed in a condition")]
     Struct,
     #[error("the regular expression of `matches` must be a literal string")]
@@ -198,6 +200,9 @@ impl Checker<'_> {
         if self.loops == MAX_LOOPS {
             return Err(BoundsError::Loops);
         }
+        if appends_other_values(comprehension) {
+            return Err(BoundsError::Map);
+        }
         self.loops += 1;
         let outer = self.locals.len();
         self.locals.push(comprehension.accu_var.clone());
@@ -215,35 +220,56 @@ impl Checker<'_> {
 
 /// Adds a call of [`STEP`], which fails when the limit is reached, to every iteration.
 ///
-/// The interpreter appends to the list of `map` and `filter` in place only if the step has one of two forms, so there the
-/// counter becomes the guard of the step. In other loops it precedes the loop condition; the step itself would not do,
-/// because `all` and `exists` continue after an error in it.
+/// The interpreter appends to the list of `filter` in place only if the loop condition is a literal, so there the counter
+/// becomes part of the guard of the step. In other loops it precedes the loop condition; the step would not do, because
+/// `all` and `exists` continue after an error in it.
 fn count_steps(comprehension: &mut ComprehensionExpr) {
-    let accumulator = IdedExpr { id: 0, expr: Expr::Ident(comprehension.accu_var.clone()) };
-    let appends = matches!(comprehension.accu_init.expr, Expr::List(_));
-    match &mut comprehension.loop_step.expr {
-        Expr::Call(call) if appends && call.func_name == operators::CONDITIONAL => {
-            if let Some(guard) = call.args.first_mut() {
-                counted(guard, literal_false());
-            }
-        }
-        _ if appends => counted(&mut comprehension.loop_step, accumulator),
-        _ => counted(&mut comprehension.loop_cond, literal_false()),
+    match filter_step(comprehension) {
+        Some([guard, ..]) => counted(guard),
+        _ => counted(&mut comprehension.loop_cond),
     }
 }
 
-/// Replaces an expression by `STEP() ? expression : otherwise`.
-fn counted(expression: &mut IdedExpr, otherwise: IdedExpr) {
+/// Returns the step of `filter`: guard, list with the element, and list without it.
+fn filter_step(comprehension: &mut ComprehensionExpr) -> Option<&mut [IdedExpr]> {
+    if !builds_list(comprehension) {
+        return None;
+    }
+    match &mut comprehension.loop_step.expr {
+        Expr::Call(call) if call.func_name == operators::CONDITIONAL => Some(&mut call.args),
+        _ => None,
+    }
+}
+
+fn builds_list(comprehension: &ComprehensionExpr) -> bool {
+    matches!(comprehension.accu_init.expr, Expr::List(_))
+}
+
+/// Returns whether a comprehension builds a list of anything but elements of the list that it iterates over, as `map`
+/// does: each iteration could append a copy of all arguments, which no other limit bounds well.
+fn appends_other_values(comprehension: &mut ComprehensionExpr) -> bool {
+    let element = comprehension.iter_var.clone();
+    let is_element =
+        |expression: &IdedExpr| matches!(&expression.expr, Expr::Ident(name) if *name == element);
+    let builds_list = builds_list(comprehension);
+    match filter_step(comprehension) {
+        Some([_, IdedExpr { expr: Expr::Call(append), .. }, _]) => match append.args.as_slice() {
+            [_, IdedExpr { expr: Expr::List(list), .. }] => !list.elements.iter().all(is_element),
+            _ => true,
+        },
+        _ => builds_list,
+    }
+}
+
+/// Replaces an expression by `STEP() ? expression : false`.
+fn counted(expression: &mut IdedExpr) {
     let id = expression.id;
     let step = CallExpr { func_name: STEP.to_owned(), target: None, args: Vec::new() };
     let step = IdedExpr { id, expr: Expr::Call(step) };
-    let args = vec![step, std::mem::take(expression), otherwise];
+    let otherwise = Expr::Literal(LiteralValue::Boolean(false.into()));
+    let args = vec![step, std::mem::take(expression), IdedExpr { id, expr: otherwise }];
     let conditional = CallExpr { func_name: operators::CONDITIONAL.to_owned(), target: None, args };
     *expression = IdedExpr { id, expr: Expr::Call(conditional) };
-}
-
-fn literal_false() -> IdedExpr {
-    IdedExpr { id: 0, expr: Expr::Literal(LiteralValue::Boolean(false.into())) }
 }
 
 fn hint(name: &str, known: impl IntoIterator<Item = &'static str>) -> String {

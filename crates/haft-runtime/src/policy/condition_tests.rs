@@ -58,8 +58,6 @@ fn conditions_read_arguments_tool_principal_and_surface() {
         ("args.items.all(item, item.n > 0)", true),
         ("args.items.exists(item, item.n > 1)", true),
         ("args.items.exists_one(item, item.n > 1)", true),
-        ("args.items.map(item, item.n * 2) == [2, 4]", true),
-        ("args.items.map(item, item.n > 1, item.n) == [2]", true),
         ("args.items.filter(item, item.n > 1).size() == 1", true),
         ("args.nested.a.b.exists(x, args.items.exists(y, y.n == x))", true),
         ("args.nested.all(key, key == 'a')", true),
@@ -101,6 +99,11 @@ fn invalid_conditions_are_rejected_with_the_fix() {
         ("args.name.startWith('a')", "unknown function `startWith`; did you mean `startsWith`?"),
         ("now() > 1", "unknown function `now`"),
         ("args.list.all(x)", "invalid number or types of arguments of `all`"),
+        (
+            "args.list.map(x, args) == []",
+            "`map` is not supported in conditions; use `all`, `exists` or `filter`",
+        ),
+        ("args.list.map(x, x > 1, [x, x]) == []", "`map` is not supported in conditions"),
         ("Foo{a: 1}.a == 1", "types cannot be constructed in a condition"),
         ("args.a.matches(args.b)", "the regular expression of `matches` must be a literal string"),
         ("args.a.matches('(')", "invalid regular expression `(`: unclosed group"),
@@ -133,7 +136,7 @@ fn hostile_sources_are_rejected_quickly() {
         ("true||".repeat(600) + "true", "the condition has more than 500 terms"),
         (
             "args.a.all(a, args.a.all(b, args.a.all(c, true)))".to_owned(),
-            "`all`, `exists`, `map` and `filter` are nested deeper than 2 levels",
+            "`all`, `exists` and `filter` are nested deeper than 2 levels",
         ),
         ("!".repeat(4095) + "a", "unknown variable `a`"),
         ("-".repeat(4095) + "1", ""),
@@ -158,12 +161,11 @@ fn the_deepest_expression_fits_into_the_stack_of_a_test_thread() {
 
 #[test]
 fn loops_are_limited() {
-    let many = json!({"a": vec![1; 8000]});
+    let many = json!({"a": vec![1; 3500]});
     let start = Instant::now();
     for source in [
         "args.a.all(x, args.a.all(y, x == y))",
         "args.a.exists(x, args.a.exists(y, x != y))",
-        "args.a.map(x, args.a.map(y, x + y)).size() > 0",
         "args.a.filter(x, args.a.filter(y, x == y).size() > 0).size() > 0",
         "args.a.exists_one(x, args.a.exists_one(y, x != y))",
         // An error that another operand hides is still a failure.
@@ -171,14 +173,11 @@ fn loops_are_limited() {
         "!args.a.all(x, args.a.all(y, x == y)) || true",
     ] {
         let error = evaluate(source, &many).unwrap_err();
-        let limits = ["the condition exceeded 10000 iterations", "the conditions ran longer than 100 ms"];
+        let limits = ["the condition exceeded 10000 iterations", "the conditions ran longer than 500 ms"];
         assert!(limits.contains(&error.as_str()), "{source}: {error}");
     }
     assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
     assert_eq!(evaluate("args.a.all(x, x == 1)", &json!({"a": vec![1; 1000]})), Ok(true));
-    let big = json!({"a": vec![1; 100], "b": {"c": "x".repeat(60_000)}});
-    let copies = "args.a.map(x, args.a.map(y, args.b)).size() == 100";
-    drop(evaluate(copies, &big));
 }
 
 #[test]

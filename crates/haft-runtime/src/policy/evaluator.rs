@@ -22,9 +22,9 @@ pub(super) const MAX_ARGS_BYTES: usize = 64 * 1024;
 /// The maximum number of iterations of all loops of a condition.
 const MAX_STEPS: u32 = 10_000;
 /// How long all conditions of a question may run.
-const MAX_TIME: Duration = Duration::from_millis(100);
+const MAX_TIME: Duration = Duration::from_millis(500);
 /// What a value without text counts towards the size of the arguments.
-const VALUE_BYTES: usize = 8;
+const VALUE_BYTES: usize = 16;
 
 /// The variables of a condition.
 pub(super) const VARIABLES: [&str; 4] = ["args", "tool", "principal", "surface"];

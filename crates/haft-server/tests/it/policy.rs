@@ -73,7 +73,10 @@ async fn invalid_rules_are_rejected_as_a_whole_and_the_old_ones_stay() {
         (rule("1".repeat(1_000_000)), "the limit is 262144"),
         (rule("1".repeat(5000)), "the limit is 4096"),
         (rule(nested), "brackets are nested deeper than 32 levels"),
-        (rule("args.a.all(x, x.all(y, y.all(z, z)))".to_owned()), "are nested deeper than 2 levels"),
+        (
+            rule("args.a.all(x, x.all(y, y.all(z, z)))".to_owned()),
+            "`all`, `exists` and `filter` are nested deeper than 2 levels",
+        ),
         (json!([]), "expected an object such as"),
         (json!({}), "expected an object such as"),
     ] {
