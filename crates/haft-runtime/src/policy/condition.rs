@@ -76,7 +76,8 @@ fn compile_one(source: &str, patterns: &mut Patterns) -> Result<Condition, Condi
 fn syntax_error(errors: &cel::ParseErrors) -> ConditionError {
     let Some(first) = errors.errors.first() else { return ConditionError::ParserFailed };
     let (line, column) = first.pos;
-    ConditionError::Syntax { line, column, message: excerpt(&first.msg, 200) }
+    let message = first.msg.strip_prefix("Syntax error: ").unwrap_or(&first.msg);
+    ConditionError::Syntax { line, column, message: excerpt(message, 200) }
 }
 
 /// Returns the deepest nesting of brackets. Brackets in strings count too: this only limits what the parser is given.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::condition::compile;
@@ -197,4 +198,63 @@ fn the_size_of_the_arguments_is_limited() {
     assert_eq!(evaluate("size(args) == 1 && args == args", &deep), Ok(true));
     assert_eq!(evaluate("args.n > 0", &json!({"n": 1e308})), Ok(true));
     assert_eq!(evaluate("args.n > 0", &json!({"n": i64::MIN})), Ok(false));
+}
+
+/// Pieces of conditions, from which the property test makes valid and invalid ones.
+const PIECES: [&str; 44] = [
+    "args",
+    ".a",
+    ".b",
+    "[0]",
+    "['a']",
+    ".?a",
+    "[?0]",
+    ".orValue(1)",
+    "(",
+    ")",
+    "[",
+    "]",
+    "{",
+    "}",
+    "{'a': 1}",
+    ":",
+    ",",
+    "1",
+    "-1",
+    "1u",
+    "1.5",
+    "9223372036854775807",
+    "'text'",
+    "b'x'",
+    "null",
+    "true",
+    "false",
+    " + ",
+    " - ",
+    " * ",
+    " / ",
+    " % ",
+    " == ",
+    " < ",
+    " in ",
+    " && ",
+    " || ",
+    " ? ",
+    "!",
+    ".all(x, ",
+    ".filter(x, ",
+    "x",
+    "size(",
+    ".matches('a+')",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn no_condition_panics(pieces in prop::collection::vec(prop::sample::select(&PIECES[..]), 1..14)) {
+        let args = json!({"a": [1, "b", {"a": 1.5}, null], "b": {"a": -1, "c": u64::MAX}});
+        let result = evaluate(&pieces.concat(), &args);
+        prop_assert_ne!(result, Err("the condition failed internally".to_owned()));
+    }
 }

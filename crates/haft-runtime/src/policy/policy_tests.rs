@@ -251,7 +251,10 @@ fn a_rule_set_that_fails_its_examples_is_rejected_with_every_problem() {
         {"name": "b", "when": "args.x > 1", "effect": "deny"},
         {"name": "c", "when": "foo", "effect": "deny"},
     ]);
-    insta::assert_snapshot!(problems(invalid), @"");
+    insta::assert_snapshot!(problems(invalid), @r"
+        `rules[0].when`: rule `a`: syntax error at line 1, column 6: no viable alternative at input '.'
+        `rules[2].when`: rule `c`: unknown variable `foo`; expected `args`, `tool`, `principal`, `surface`
+        ");
     let bad = rules(json!([{"name": "a", "when": "foo", "effect": "deny"}]));
     let error = Policy::compile(
         &PolicyRules::default(),
