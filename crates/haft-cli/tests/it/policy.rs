@@ -38,13 +38,47 @@ fn rules_are_tested_set_shown_and_explained() {
     let pay = haft.write("pay.yaml", PAY);
     ok(&haft.run(&["tool", "add", &pay]));
     let file = haft.write("policy.yaml", RULES);
-    insta::assert_snapshot!(ok(&haft.run(&["policy", "show"])), @"");
-    insta::assert_snapshot!(ok(&haft.run(&["policy", "test", &file])), @"");
+    insta::assert_snapshot!(ok(&haft.run(&["policy", "show"])), @r"
+    exit code: 0
+    ----- stdout
+    ----- stderr
+    there are no rules: the settings of each tool apply
+    ");
+    insta::assert_snapshot!(ok(&haft.run(&["policy", "test", &file])), @r"
+    exit code: 0
+    ----- stdout
+    ----- stderr
+    1 rule with 2 examples passed; nothing was stored
+    ");
     assert_eq!(haft.json(&["policy", "show"]), json!({"rules": []}));
-    insta::assert_snapshot!(ok(&haft.run(&["policy", "set", &file])), @"");
-    insta::assert_snapshot!(ok(&haft.run(&["policy", "show"])), @"");
+    insta::assert_snapshot!(ok(&haft.run(&["policy", "set", &file])), @r"
+    exit code: 0
+    ----- stdout
+    ----- stderr
+    stored 1 rule with 2 examples
+    ");
+    insta::assert_snapshot!(ok(&haft.run(&["policy", "show"])), @r"
+    exit code: 0
+    ----- stdout
+    NAME            EFFECT   MATCH                      WHEN                                   EXAMPLES
+    large-payments  approve  roles: caller; tools: pay  has(args.amount) && args.amount > 100  2
+    ----- stderr
+    ");
     let explain = ["policy", "explain", "pay", "-a", "amount=250", "--as-role", "caller"];
-    insta::assert_snapshot!(ok(&haft.run(&explain)), @"");
+    insta::assert_snapshot!(ok(&haft.run(&explain)), @r"
+    exit code: 0
+    ----- stdout
+    approve: decided by `large-payments`
+    reason: ask Finance
+
+    RULE                 EFFECT   MATCHED  WHY
+    built-in:role        deny     no       the role `caller` may call tools
+    built-in:allow-list  deny     no       the token has no allow-list
+    built-in:state       deny     no       the tool can run in debug mode
+    large-payments       approve  yes      `match` matches and `when` is true
+    built-in:tool        approve  no       the tool itself requires no approval
+    ----- stderr
+    ");
     let small = haft.json(&["policy", "explain", "pay", "-a", "amount=5", "--as-role", "caller"]);
     assert_eq!(small.pointer("/effect"), Some(&json!("allow")), "{small}");
 
@@ -62,10 +96,19 @@ fn rules_are_tested_set_shown_and_explained() {
 fn invalid_rules_are_rejected_with_their_lines_also_without_a_server() {
     let haft = Haft::new();
     let wrong = haft.write("wrong.yaml", &RULES.replace("expect: no_match", "expect: match"));
-    insta::assert_snapshot!(haft.run(&["policy", "set", &wrong]).shown(), @"");
-    let wrong = haft
-        .write("wrong.yaml", &RULES.replace("tools:", "tols:").replace("args.amount > 100", "arg.amount"));
-    insta::assert_snapshot!(haft.run(&["policy", "test", &wrong]).shown(), @"");
+    insta::assert_snapshot!(haft.run(&["policy", "set", &wrong]).shown(), @r"
+    exit code: 8
+    ----- stdout
+    ----- stderr
+    error: line 12, column 9: `rules[0].examples[1]`: rule `large-payments`, example 2: expected `match`, got `no_match`: `when` is false
+    ");
+    let wrong = haft.write("wrong.yaml", &RULES.replace("tools:", "tols:").replace("effect:", "efect:"));
+    insta::assert_snapshot!(haft.run(&["policy", "test", &wrong]).shown(), @r"
+    exit code: 8
+    ----- stdout
+    ----- stderr
+    error: line 5, column 7: `rules[0].match.tols`: unknown field; did you mean `tools`?
+    ");
     let missing = haft.run(&["policy", "explain", "pya"]);
     assert_ne!(missing.code, 0, "{}", missing.shown());
 }

@@ -111,8 +111,7 @@ fn scope(identity: &Identity, params: &Params) -> Result<PolicyScope, ApiError> 
 }
 
 fn invalid(problems: &[Problem]) -> ApiError {
-    let message = format!("invalid policy: {}", join(problems));
-    ApiError::bad_request(message).with_details(json!({"problems": problems}))
+    ApiError::bad_request(join(problems)).with_details(json!({"problems": problems}))
 }
 
 impl From<LoadPolicyError> for ApiError {
