@@ -165,7 +165,7 @@ impl Policy {
     /// Returns who may approve the calls that a rule of a decision holds back; `None` if the rule does not say.
     pub fn approvers(&self, tenant: &TenantId, rule: &str) -> Option<&Approvers> {
         let sets = self.sets(tenant)?;
-        let mut rules = sets.into_iter().flat_map(|set| set.rules());
+        let mut rules = sets.into_iter().flat_map(RuleSet::rules);
         rules.find(|known| &*known.label == rule)?.approvers.as_ref()
     }
 

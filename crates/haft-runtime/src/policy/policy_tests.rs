@@ -16,7 +16,7 @@ use uuid::Uuid;
 use super::{Policy, PolicyHandle, Question};
 
 fn rules(value: Value) -> PolicyRules {
-    PolicyRules::read(&json!({"rules": value})).unwrap()
+    PolicyRules::read(&[("rules".to_owned(), value)].into_iter().collect()).unwrap()
 }
 
 fn tenant(name: &str) -> TenantId {
