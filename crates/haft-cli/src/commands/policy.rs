@@ -87,7 +87,7 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<(), CliEr
         Command::Show { scope } => show(&scope, context).await,
         Command::Set(file) => set(&file, context).await,
         Command::Test(file) => test(&file, context).await,
-        Command::Explain(arguments) => self::explain_call(*arguments, context).await,
+        Command::Explain(arguments) => explain_call(&arguments, context).await,
     }
 }
 
@@ -159,7 +159,7 @@ fn count(data: &Value) -> String {
     format!("{} with {}", plural(rules.len(), "rule"), plural(examples, "example"))
 }
 
-async fn explain_call(arguments: Explain, context: &Context) -> Result<(), CliError> {
+async fn explain_call(arguments: &Explain, context: &Context) -> Result<(), CliError> {
     let client = context.client().await?;
     let response = match arguments.values.read(&arguments.tool, &client, &context.output).await {
         Ok(args) => client.data(Request::post("/api/policy/explain", arguments.body(&args))).await,
