@@ -11,8 +11,7 @@ use serde_json::{Map, Value};
 use crate::name::TenantId;
 
 pub use read::{
-    MAX_APPROVERS, MAX_CONDITION_BYTES, MAX_EXAMPLES, MAX_PATTERNS, MAX_REASON_LENGTH, MAX_RULES,
-    MAX_RULES_BYTES,
+    MAX_CONDITION_BYTES, MAX_EXAMPLES, MAX_PATTERNS, MAX_REASON_LENGTH, MAX_RULES, MAX_RULES_BYTES,
 };
 
 /// The rules of a tenant or of the platform. Their order matters only for which of several rules with the same effect is

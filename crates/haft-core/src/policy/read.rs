@@ -15,8 +15,6 @@ pub const MAX_RULES: usize = 256;
 pub const MAX_RULES_BYTES: usize = 256 * 1024;
 /// The maximum number of patterns in a list.
 pub const MAX_PATTERNS: usize = 64;
-/// The maximum number of patterns in a list of approvers.
-pub const MAX_APPROVERS: usize = MAX_PATTERNS;
 /// The maximum number of examples of a rule.
 pub const MAX_EXAMPLES: usize = 32;
 /// The maximum size of a condition.
