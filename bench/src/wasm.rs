@@ -114,6 +114,7 @@ async fn pipeline(bytes: &[u8]) -> Result<Vec<Duration>> {
         registry,
         ledger: None,
         waiting: None,
+        policy: Arc::default(),
         observer: None,
         secrets: Arc::new(NoSecrets),
         clock: Arc::new(SystemClock),

@@ -6,8 +6,8 @@ use clap::{ArgAction, Args, Parser, Subcommand};
 use haft_core::secret::Secret;
 
 use crate::commands::{
-    approval, audit, bundle, call, completions, doctor, import, init, mcp, mcp_server, reindex, secret,
-    serve, token, tool,
+    approval, audit, bundle, call, completions, doctor, import, init, mcp, mcp_server, policy, reindex,
+    secret, serve, token, tool,
 };
 use crate::context::Context;
 use crate::error::CliError;
@@ -118,6 +118,10 @@ pub(crate) enum Command {
     #[command(subcommand)]
     #[command(after_help = examples!("haft approval list --watch", "haft approval approve ID", "haft approval deny ID --reason \"not today\""))]
     Approval(approval::Command),
+    /// Manage policy rules: who may call which tool with which arguments
+    #[command(subcommand)]
+    #[command(after_help = examples!("haft policy set policy.yaml", "haft policy explain pay -a amount=250"))]
+    Policy(policy::Command),
     /// Show recorded calls
     #[command(subcommand)]
     #[command(after_help = examples!("haft call list --status error", "haft call show ID"))]
@@ -148,6 +152,7 @@ impl Command {
             Self::Bundle(command) => bundle::run(command, context).await,
             Self::Token(command) => token::run(command, context).await,
             Self::Approval(command) => approval::run(command, context).await,
+            Self::Policy(command) => policy::run(command, context).await,
             Self::Call(command) => call::run(command, context).await,
             Self::Audit(arguments) => audit::run(arguments, context).await,
             Self::Completions(arguments) => completions::run(&arguments, context),

@@ -23,6 +23,7 @@ pub mod name;
 pub mod outcome;
 pub mod output;
 pub mod page;
+pub mod policy;
 pub mod principal;
 pub mod problem;
 pub mod redact;

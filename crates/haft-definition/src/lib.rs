@@ -10,3 +10,4 @@ pub mod export;
 pub mod folder;
 pub mod mcp_import;
 pub mod openapi;
+pub mod policy;

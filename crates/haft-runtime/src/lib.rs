@@ -14,6 +14,7 @@ pub mod function;
 pub mod http;
 pub mod jsonpath;
 pub mod pipeline;
+pub mod policy;
 pub mod process;
 pub mod python;
 pub mod queue;

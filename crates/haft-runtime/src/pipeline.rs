@@ -30,8 +30,10 @@ use haft_core::id::CallId;
 use haft_core::invocation::{Invocation, Invoker, Lineage, NestedCall};
 use haft_core::ledger::{CallQueue, Ledger};
 use haft_core::outcome::{CallError, ErrorCode, Outcome};
+use haft_core::policy::{Decision, Effect};
 use haft_core::runnable::Mode;
 use haft_core::secret::SecretSource;
+use haft_core::tool::Tool;
 use haft_core::{BoxFuture, Clock};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -45,7 +47,7 @@ pub use self::request::{CallTarget, Labels, Principal, Request};
 use self::admission::admit;
 use self::call::CallDraft;
 use self::checks::{
-    approval_impossible, check_allow_list, compiled, ledger_unavailable, not_recorded, own_cause,
+    approval_impossible, check_allow_list, compiled, ledger_unavailable, not_recorded, own_cause, policy_denied,
 };
 pub(crate) use self::checks::{milliseconds, timed_out};
 use self::in_flight::{InFlight, InFlightGuard};
@@ -54,6 +56,7 @@ use self::waiting::Reserved;
 use crate::concurrency::ConcurrencyLimit;
 use crate::events::BackgroundCalls;
 use crate::function::catch_panic;
+use crate::policy::{PolicyHandle, Question};
 use crate::registry::{CompiledTool, Entry, Registry, ResolvedTool};
 use crate::stages::{Next, Stage};
 use crate::{clock, depth};
@@ -78,6 +81,7 @@ pub struct Pipeline {
     registry: Arc<Registry>,
     ledger: Option<Arc<dyn Ledger>>,
     waiting: Option<WaitingCalls>,
+    policy: Arc<PolicyHandle>,
     observer: Option<CallObserver>,
     clock: Arc<dyn Clock>,
     secrets: Arc<dyn SecretSource>,
@@ -97,6 +101,8 @@ pub struct PipelineParts {
     pub ledger: Option<Arc<dyn Ledger>>,
     /// Where calls wait. Without it, a call that needs approval is rejected and nothing can be queued.
     pub waiting: Option<WaitingCalls>,
+    /// The policy rules.
+    pub policy: Arc<PolicyHandle>,
     /// Receives the record of every call that ran, for metrics.
     pub observer: Option<CallObserver>,
     /// The source of `${NAME}` values.
@@ -146,6 +152,7 @@ impl Pipeline {
             registry: parts.registry,
             ledger: parts.ledger,
             waiting: parts.waiting,
+            policy: parts.policy,
             observer: parts.observer,
             clock: parts.clock,
             secrets: parts.secrets,
@@ -168,6 +175,7 @@ impl Pipeline {
             registry: Arc::clone(&self.registry),
             ledger: self.ledger.clone(),
             waiting: self.waiting.clone(),
+            policy: Arc::clone(&self.policy),
             observer: self.observer.clone(),
             clock: Arc::clone(&self.clock),
             secrets: Arc::clone(&self.secrets),
@@ -329,12 +337,53 @@ impl Pipeline {
         if invocation.idempotency_key.is_some() {
             invocation.args_digest = Some(haft_core::hash::of_args(&invocation.args));
         }
-        let needs_approval = own_cause(&plan.spec).filter(|_| !is_trial && !context.principal().elevated);
+        let needs_approval = self.authorise(draft, &plan, is_trial)?;
+        let CallDraft { context, invocation, .. } = &mut *draft;
         invocation.is_pure = plan.spec.execution.is_pure;
         let timeout = invocation.timeout_ms.map_or(plan.deadline, Duration::from_millis);
         context.deadline = context.started + timeout.min(MAX_REQUEST_TIMEOUT.max(plan.deadline));
         draft.steps.check_ms = draft.step();
         Ok((plan, needs_approval))
+    }
+
+    /// Asks the policy rules, then the tool's own flag, which a person who tries the tool overrides. Returns why the call
+    /// needs approval.
+    fn authorise(
+        &self,
+        draft: &mut CallDraft,
+        plan: &CompiledTool,
+        is_trial: bool,
+    ) -> Result<Option<ApprovalCause>, CallError> {
+        let policy = self.policy.load();
+        let decision = if policy.is_empty() {
+            Decision::no_match()
+        } else {
+            policy.decide(&Question {
+                principal: draft.context.principal(),
+                tool: &draft.entry.tool,
+                surface: &draft.invocation.surface,
+                agent: None,
+                args: &draft.invocation.args,
+            })
+        };
+        if let Some(rule) = &decision.rule {
+            draft.decision.get_or_insert_default().rule = Some(rule.to_string());
+        }
+        let own = own_cause(&plan.spec);
+        let elevated = is_trial || draft.context.principal().elevated;
+        match (decision.with_tool(own.is_some(), elevated), &decision.rule) {
+            (Effect::Allow, _) => Ok(None),
+            (Effect::Deny, rule) => Err(policy_denied(rule.as_deref(), decision.reason.as_deref())),
+            (Effect::Approve, Some(rule)) => Ok(Some(ApprovalCause::Rule(rule.to_string()))),
+            (Effect::Approve, None) => Ok(own),
+        }
+    }
+
+    /// Returns whether a principal may call a tool, as far as that does not depend on the arguments: lists show the tools
+    /// for which this is true.
+    pub fn may_call(&self, principal: &Principal, tool: &Tool, surface: &str) -> bool {
+        let policy = self.policy.load();
+        principal.tools.allows(tool) && (policy.is_empty() || policy.may_call(principal, tool, surface))
     }
 
     fn draft(self: &Arc<Self>, request: Request, entry: Arc<Entry>) -> CallDraft {

@@ -37,6 +37,7 @@ use crate::identity::Tokens;
 use crate::local_token::{self, LocalTokenError};
 use crate::mcp::{Mcp, StdioClient, UnknownBundle};
 use crate::metrics::Metrics;
+use crate::policy::{LoadPolicyError, PolicyState};
 use crate::search::ToolSearch;
 use crate::secrets::Secrets;
 use crate::settings::Settings;
@@ -71,6 +72,9 @@ pub enum StartError {
     /// A built-in tool has an invalid name.
     #[error("cannot create the built-in tools")]
     BuiltIns(#[from] NameError),
+    /// The stored policy cannot be used.
+    #[error("cannot load the policy")]
+    Policy(#[from] LoadPolicyError),
     /// The store cannot be opened.
     #[error("cannot open the store")]
     Store(#[from] StoreError),
@@ -97,6 +101,7 @@ pub struct App {
     pipeline: Arc<Pipeline>,
     clock: Arc<dyn Clock>,
     tokens: Tokens,
+    policy: PolicyState,
     local_token: Secret,
     metrics: Arc<Metrics>,
     sandbox: Sandbox,
@@ -139,6 +144,7 @@ impl App {
         let store = Store::open(store_settings(&settings), Arc::clone(&clock), sink).await?;
         store.set_built_ins(specs).await?;
 
+        let policy = PolicyState::load(&store).await?;
         let metrics = Arc::new(Metrics::default());
         let secrets: Arc<dyn SecretSource> = Arc::new(Secrets {
             store: Arc::clone(&store),
@@ -155,6 +161,7 @@ impl App {
                 approval_lifetime: settings.approvals.lifetime,
                 max_queued: settings.queue.max_queued,
             }),
+            policy: Arc::clone(policy.handle()),
             observer: Some(metrics.observer()),
             secrets,
             clock: Arc::clone(&clock),
@@ -172,6 +179,7 @@ impl App {
             pipeline,
             clock,
             tokens: Tokens::default(),
+            policy,
             local_token,
             metrics,
             sandbox: resources.processes.sandbox().clone(),
@@ -293,6 +301,11 @@ impl App {
 
     pub(crate) fn tokens(&self) -> &Tokens {
         &self.tokens
+    }
+
+    /// Returns the policy rules.
+    pub(crate) fn policy(&self) -> &PolicyState {
+        &self.policy
     }
 
     pub(crate) fn metrics(&self) -> &Metrics {

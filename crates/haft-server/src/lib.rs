@@ -42,6 +42,7 @@ mod mcp_definition;
 mod metrics;
 mod params;
 mod permissions;
+mod policy;
 mod query;
 mod reply;
 mod request_id;

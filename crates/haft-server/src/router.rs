@@ -20,7 +20,8 @@ use crate::error::ApiError;
 use crate::query::QueryParameters;
 use crate::routes::{
     approvals, bundle_tools, bundles, calls, changes, credentials, definitions, health, import, invoke,
-    lifecycle, mcp, mcp_logins, mcp_servers, revisions, search, test, tokens, tool, tools, validate,
+    lifecycle, mcp, mcp_logins, mcp_servers, policy, policy_explain, revisions, search, test, tokens, tool,
+    tools, validate,
 };
 use crate::{audit, docs, document};
 
@@ -156,6 +157,7 @@ fn other_routes(app: &Arc<App>) -> OpenApiRouter<Arc<App>> {
         .routes(routes!(credentials::put, credentials::delete))
         .routes(routes!(tokens::list, tokens::create))
         .routes(routes!(tokens::delete))
+        .routes(routes!(policy::get, policy::put))
         .routes(routes!(import::openapi))
         .routes(routes!(mcp_servers::list, mcp_servers::create))
         .routes(routes!(mcp_servers::get, mcp_servers::patch, mcp_servers::delete))
@@ -166,6 +168,7 @@ fn other_routes(app: &Arc<App>) -> OpenApiRouter<Arc<App>> {
         .routes(routes!(mcp_logins::logout))
         .layer(middleware::from_fn_with_state(Arc::clone(app), audit::record))
         .routes(routes!(changes::list))
+        .routes(routes!(policy_explain::explain))
         .routes(routes!(mcp_logins::callback))
 }
 

@@ -132,6 +132,7 @@ impl BackgroundTasks {
                 app.save_usage_periodically(),
                 app.follow_tokens(),
                 app.run_queue(),
+                app.policy().follow(app.store()),
                 mcp_connections::keep_connected(&app)
             );
         });

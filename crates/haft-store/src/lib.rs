@@ -1,4 +1,4 @@
-//! Persistent data: catalog, definition files, call ledger, credentials, tokens, audit records.
+//! Persistent data: catalog, definition files, call ledger, credentials, tokens, policy rules, audit records.
 //!
 //! The only crate with SQL. Embedded, the definition files in `skills/` are the source of truth and SQLite is their
 //! index. Scaled out, PostgreSQL is the source of truth and there are no files. Both use the same statements.
@@ -12,6 +12,7 @@ mod inspect;
 mod ledger;
 mod migrate;
 mod nodes;
+mod policies;
 mod reaper;
 mod rows;
 mod session;
@@ -25,6 +26,7 @@ mod watch;
 pub use approvals::{ApprovalDecision, ApprovalQuery};
 pub use catalog::mcp::PendingToolChange;
 pub use catalog::sync::ReindexReport;
+pub use policies::StoredPolicies;
 pub use reaper::ReapReport;
 pub use settings::{LedgerSync, Retention, StoreSettings};
 pub use store::Store;

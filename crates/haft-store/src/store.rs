@@ -65,6 +65,8 @@ pub(crate) struct Inner {
     pub(crate) tokens: watch::Sender<u64>,
     /// Changes whenever approvals may have changed.
     pub(crate) approvals: watch::Sender<u64>,
+    /// Changes whenever the policy rules may have changed.
+    pub(crate) policies: watch::Sender<u64>,
 }
 
 /// The index as this process has loaded it. The lock serialises all changes.
@@ -138,6 +140,7 @@ impl Store {
             built_in_names: RwLock::default(),
             tokens: watch::Sender::new(0),
             approvals: watch::Sender::new(0),
+            policies: watch::Sender::new(0),
         });
         inner.begin_lease().await?;
         if has_room {
@@ -247,6 +250,7 @@ impl Inner {
         *state = fresh;
         self.sink.replace(everything);
         self.signal_token_change();
+        self.signal_policy_change();
         self.open_vault().await
     }
 

@@ -232,6 +232,7 @@ impl Builder {
             registry: Arc::clone(set.registry()),
             ledger: None,
             waiting: None,
+            policy: Arc::default(),
             observer: None,
             secrets: Arc::new(self.secrets),
             clock: Arc::new(SystemClock),

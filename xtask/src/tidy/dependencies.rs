@@ -29,6 +29,7 @@ const LICENCES: &[&str] = &[
 /// Packages that our dependencies need in two or more versions. Remove a name as soon as `tidy` asks for it.
 const DUPLICATES: &[&str] = &[
     "base64",
+    "bit-set",
     "bit-vec",
     "bitflags",
     "block-buffer",
@@ -40,6 +41,7 @@ const DUPLICATES: &[&str] = &[
     "hashbrown",
     "io-lifetimes",
     "nom",
+    "proc-macro-crate",
     "rand",
     "rand_core",
     "sha2",
@@ -48,6 +50,7 @@ const DUPLICATES: &[&str] = &[
     "thiserror",
     "thiserror-impl",
     "toml_datetime",
+    "toml_edit",
     "tower-http",
     "wast",
     "winnow",

@@ -11,6 +11,7 @@ pub(crate) mod init;
 pub(crate) mod mcp;
 mod mcp_import;
 pub(crate) mod mcp_server;
+pub(crate) mod policy;
 pub(crate) mod reindex;
 pub(crate) mod secret;
 pub(crate) mod serve;

@@ -38,6 +38,13 @@ pub(crate) enum Role {
     Admin,
 }
 
+impl Role {
+    /// Returns the name in requests.
+    pub(crate) fn name(self) -> Option<String> {
+        self.to_possible_value().map(|value| value.get_name().to_owned())
+    }
+}
+
 /// Create a token; it is printed only once
 #[derive(Debug, Args)]
 pub(crate) struct Create {
@@ -64,7 +71,7 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<(), CliEr
 }
 
 async fn create(create: Create, context: &Context) -> Result<(), CliError> {
-    let role = create.role.to_possible_value().map(|value| value.get_name().to_owned());
+    let role = create.role.name();
     let mut body = Map::new();
     body.insert("name".to_owned(), json!(create.name));
     body.insert("role".to_owned(), json!(role));

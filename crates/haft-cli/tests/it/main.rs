@@ -11,6 +11,7 @@ mod mcp_auth;
 mod mcp_peers;
 mod mcp_real;
 mod mcp_server;
+mod policy;
 mod serve;
 mod tools;
 mod tour;

@@ -189,6 +189,16 @@ fn body_text(body: &str, windows: bool) -> String {
     body.strip_suffix('\n').map_or_else(|| body.clone(), str::to_owned)
 }
 
+/// Sets the source positions of problems of a foreign document.
+pub(crate) fn locate_foreign(text: &str, problems: &mut [Problem]) {
+    let Ok(parsed) = yaml::parse(text) else { return };
+    for problem in problems.iter_mut().filter(|problem| problem.line.is_none()) {
+        if let Some(SourcePosition { line, column }) = parsed.root.locate(&dotted(&problem.field)) {
+            (problem.line, problem.column) = (Some(line), Some(column));
+        }
+    }
+}
+
 /// Parses a foreign document such as an API description: JSON if it starts like JSON, YAML otherwise. Duplicate keys
 /// and deep nesting are rejected.
 pub(crate) fn read_foreign(text: &str, bounds: Bounds) -> Result<Value, Problem> {

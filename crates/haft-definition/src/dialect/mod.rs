@@ -28,8 +28,8 @@ mod tool_json;
 mod write;
 mod yaml;
 
-pub(crate) use document::read_foreign;
 pub use document::{MAX_TEXT, locate};
+pub(crate) use document::{locate_foreign, read_foreign};
 pub use partial::{UNKNOWN_FIELD, read_without};
 pub use reading::{Defaults, Dialect, ParsedDefinition, detect, form_of_extension, read, read_value};
 pub use write::write;

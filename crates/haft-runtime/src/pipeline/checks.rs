@@ -47,6 +47,14 @@ pub(super) fn check_allow_list(entry: &Entry, principal: &Principal) -> Result<(
     }))
 }
 
+/// Returns the error of a call that a policy rule denies.
+pub(super) fn policy_denied(rule: Option<&str>, reason: Option<&str>) -> CallError {
+    let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+    let rule = rule.map_or_else(|| "a policy rule".to_owned(), |rule| format!("the policy rule `{rule}`"));
+    CallError::new(ErrorCode::PolicyDenied, format!("{rule} denies the call{reason}"))
+        .for_model(format!("the call is not allowed{reason}"))
+}
+
 /// Returns why the tool itself asks for approval.
 pub(super) fn own_cause(spec: &ToolSpec) -> Option<ApprovalCause> {
     match spec.policy {

@@ -92,7 +92,7 @@ impl Pipeline {
                     let message = "the tool was changed after the call was approved; ask again";
                     return Err(CallError::new(ErrorCode::Conflict, message));
                 }
-                match cause {
+                match cause.filter(|_| !was_approved) {
                     Some(cause) => Err(super::approval_impossible(plan.spec.name.as_str(), &cause)),
                     None => Ok(plan),
                 }

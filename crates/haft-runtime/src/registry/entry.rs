@@ -212,7 +212,7 @@ impl Entry {
     }
 
     /// Decides whether the tool may run in a mode.
-    pub(crate) fn runnable(&self, bundle_enabled: bool, mode: Mode) -> Result<(), NotRunnable> {
+    pub fn runnable(&self, bundle_enabled: bool, mode: Mode) -> Result<(), NotRunnable> {
         let policy = self.definition(mode.into()).map_or(self.tool.spec.policy, |(_, spec)| spec.policy);
         // A file that no longer parses takes its tool out of service in every mode.
         let ready = self.tool.fault.is_none() && (mode == Mode::Production || self.ready());

@@ -15,6 +15,8 @@ pub(crate) mod lifecycle;
 pub(crate) mod mcp;
 pub(crate) mod mcp_logins;
 pub(crate) mod mcp_servers;
+pub(crate) mod policy;
+pub(crate) mod policy_explain;
 pub(crate) mod revisions;
 pub(crate) mod search;
 pub(crate) mod test;

@@ -22,6 +22,7 @@ mod mcp_login;
 mod mcp_servers;
 mod oauth;
 mod operation;
+mod policy;
 mod postgres;
 mod robustness;
 mod scripts;

@@ -125,6 +125,9 @@ impl Inner {
             self.queue_changed.notify_one();
             self.signal_approval_change();
         }
+        if changes.policies {
+            self.signal_policy_change();
+        }
         if changes.bundles.is_empty() && changes.tools.is_empty() && !changes.credentials {
             return Ok(());
         }

@@ -16,6 +16,7 @@ pub(crate) struct ChangeSet {
     pub(crate) credentials: bool,
     /// There may be calls in the queue, and decisions about approvals.
     pub(crate) queue: bool,
+    pub(crate) policies: bool,
 }
 
 impl ChangeSet {
@@ -31,6 +32,10 @@ impl ChangeSet {
         Self { credentials: true, ..Self::default() }
     }
 
+    pub(crate) fn policies() -> Self {
+        Self { policies: true, ..Self::default() }
+    }
+
     /// Returns as few payloads as possible that announce the changes of a node.
     pub(crate) fn payloads(&self, node: &str) -> Vec<String> {
         let bundles = self.bundles.iter().map(|id| format!(" b:{id}"));
@@ -38,8 +43,10 @@ impl ChangeSet {
         let tokens = self.tokens.then(|| " k".to_owned());
         let credentials = self.credentials.then(|| " c".to_owned());
         let queue = self.queue.then(|| " q".to_owned());
+        let policies = self.policies.then(|| " p".to_owned());
+        let flags = tokens.into_iter().chain(credentials).chain(queue).chain(policies);
         let mut payloads: Vec<String> = Vec::new();
-        for item in bundles.chain(tools).chain(tokens).chain(credentials).chain(queue) {
+        for item in bundles.chain(tools).chain(flags) {
             match payloads.last_mut() {
                 Some(last) if last.len() + item.len() <= MAX_PAYLOAD_BYTES => last.push_str(&item),
                 _ => payloads.push(format!("{node}{item}")),
@@ -62,6 +69,7 @@ impl ChangeSet {
                     self.tokens |= item == "k";
                     self.credentials |= item == "c";
                     self.queue |= item == "q";
+                    self.policies |= item == "p";
                 }
             }
         }
@@ -81,6 +89,7 @@ mod tests {
             tokens: true,
             credentials: false,
             queue: true,
+            policies: true,
         };
         let payloads = changes.payloads("node-1");
         assert_eq!(payloads.len(), 5);

@@ -17,6 +17,7 @@ mod harness;
 mod ledger;
 mod mcp;
 mod nodes;
+mod policies;
 mod processes;
 mod property;
 mod queue;

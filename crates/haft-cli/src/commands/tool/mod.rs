@@ -19,5 +19,5 @@ mod test;
 mod validate;
 mod version;
 
-pub(crate) use arguments::parse_mode;
+pub(crate) use arguments::{CallArguments, parse_mode};
 pub(crate) use command::Command;

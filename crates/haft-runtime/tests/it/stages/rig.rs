@@ -81,6 +81,7 @@ impl Rig {
             registry: Arc::clone(&registry),
             ledger: None,
             waiting: None,
+            policy: Arc::default(),
             observer: Some(Arc::new(observer)),
             secrets: Arc::new(Nothing),
             clock: Arc::new(SystemClock),
