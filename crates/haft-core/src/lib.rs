@@ -16,6 +16,7 @@ pub mod hash;
 pub mod id;
 pub mod implementation;
 pub mod ledger;
+pub mod login;
 pub mod mcp;
 pub mod name;
 pub mod outcome;
@@ -29,6 +30,7 @@ pub mod runnable;
 pub mod schema;
 pub mod secret;
 pub mod spec;
+pub mod tenant;
 pub mod token;
 pub mod tool;
 
