@@ -60,7 +60,10 @@ pub struct FileRoot {
     #[cfg_attr(feature = "openapi", schema(example = "reports", min_length = 1, max_length = 64))]
     pub name: String,
     /// The folder on the server; an absolute path.
-    #[cfg_attr(feature = "openapi", schema(example = "/srv/acme/reports", min_length = 1, max_length = 4096))]
+    #[cfg_attr(
+        feature = "openapi",
+        schema(example = "/srv/acme/reports", min_length = 1, max_length = 4096)
+    )]
     pub path: String,
     /// Whether its content must not be changed.
     #[serde(default)]
@@ -113,8 +116,9 @@ impl Tenant {
         let length = self.name.chars().count();
         if self.name.trim().is_empty() || length > MAX_NAME_LENGTH || self.name.chars().any(char::is_control)
         {
-            let message =
-                format!("invalid name: expected 1 to {MAX_NAME_LENGTH} characters without control characters");
+            let message = format!(
+                "invalid name: expected 1 to {MAX_NAME_LENGTH} characters without control characters"
+            );
             problems.push(Problem::new("name", "invalid_name", message));
         }
         check_file_roots(&self.settings.file_roots, &mut problems);

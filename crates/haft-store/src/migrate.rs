@@ -7,7 +7,7 @@ use crate::engine::{self, Engine, failed_to};
 use crate::ledger;
 
 /// All scripts, in order. A released script is never edited; a change needs a new script.
-const SCRIPTS: [&str; 8] = [
+const SCRIPTS: [&str; 9] = [
     include_str!("../migrations/0001_first.sql"),
     include_str!("../migrations/0002_refresh_tokens.sql"),
     include_str!("../migrations/0003_audit.sql"),
@@ -16,6 +16,7 @@ const SCRIPTS: [&str; 8] = [
     include_str!("../migrations/0006_bundle_kind.sql"),
     include_str!("../migrations/0007_ledger_sizes.sql"),
     include_str!("../migrations/0008_call_filters.sql"),
+    include_str!("../migrations/0010_access.sql"),
 ];
 
 /// The script after which the columns of recorded calls are filled from their records.
@@ -157,7 +158,7 @@ mod tests {
         let error = run_scripts(&engine, &SCRIPTS[..5]).await.unwrap_err();
         assert_eq!(
             error.with_cause(),
-            "cannot migrate the database schema: the database has schema version 8, but this version of haft supports at \
+            "cannot migrate the database schema: the database has schema version 9, but this version of haft supports at \
              most 5; upgrade haft"
         );
         engine.close().await;
