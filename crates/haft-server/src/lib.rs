@@ -21,9 +21,11 @@
 //! # }
 //! ```
 
+mod access;
 mod app;
 mod audit;
 mod body;
+mod browser;
 mod built_ins;
 mod definition;
 mod docs;
@@ -35,6 +37,7 @@ mod execution_resources;
 mod identity;
 mod importing;
 mod local_token;
+mod login;
 mod mcp;
 mod mcp_connections;
 mod mcp_definition;
@@ -50,6 +53,7 @@ mod search;
 mod secrets;
 mod serve;
 pub mod settings;
+mod tenant_files;
 mod view;
 mod warnings;
 

@@ -12,6 +12,7 @@ mod mcp_peers;
 mod mcp_real;
 mod mcp_server;
 mod serve;
+mod tenants;
 mod tools;
 mod tour;
 mod upstream;
