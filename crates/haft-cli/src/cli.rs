@@ -6,8 +6,8 @@ use clap::{ArgAction, Args, Parser, Subcommand};
 use haft_core::secret::Secret;
 
 use crate::commands::{
-    approval, audit, bundle, call, completions, doctor, import, init, mcp, mcp_server, policy, reindex,
-    secret, serve, token, tool,
+    approval, audit, bundle, call, completions, doctor, import, init, login_link, mcp, mcp_server, policy,
+    reindex, secret, serve, tenant, token, tool,
 };
 use crate::context::Context;
 use crate::error::CliError;
@@ -110,9 +110,13 @@ pub(crate) enum Command {
     #[command(subcommand)]
     #[command(after_help = examples!("haft bundle list", "haft bundle disable pets"))]
     Bundle(bundle::Command),
+    /// Manage tenants
+    #[command(subcommand)]
+    #[command(after_help = examples!("haft tenant create acme", "haft token create ci --tenant acme --role editor"))]
+    Tenant(tenant::Command),
     /// Manage access tokens
     #[command(subcommand)]
-    #[command(after_help = examples!("haft token create ci --role caller --expires 90d", "haft token list"))]
+    #[command(after_help = examples!("haft token create ci --role caller --expires-in 90d", "haft token list"))]
     Token(token::Command),
     /// Decide about calls that wait for a person
     #[command(subcommand)]
@@ -122,6 +126,9 @@ pub(crate) enum Command {
     #[command(subcommand)]
     #[command(after_help = examples!("haft policy set policy.yaml", "haft policy explain pay -a amount=250"))]
     Policy(policy::Command),
+    /// Print a link that logs a browser in; it works once
+    #[command(after_help = examples!("haft login-link"))]
+    LoginLink,
     /// Show recorded calls
     #[command(subcommand)]
     #[command(after_help = examples!("haft call list --status error", "haft call show ID"))]
@@ -150,9 +157,11 @@ impl Command {
             Self::Import(command) => import::run(command, context).await,
             Self::Secret(command) => secret::run(command, context).await,
             Self::Bundle(command) => bundle::run(command, context).await,
+            Self::Tenant(command) => tenant::run(command, context).await,
             Self::Token(command) => token::run(command, context).await,
             Self::Approval(command) => approval::run(command, context).await,
             Self::Policy(command) => policy::run(command, context).await,
+            Self::LoginLink => login_link::run(context).await,
             Self::Call(command) => call::run(command, context).await,
             Self::Audit(arguments) => audit::run(arguments, context).await,
             Self::Completions(arguments) => completions::run(&arguments, context),

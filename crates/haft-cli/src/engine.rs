@@ -45,9 +45,12 @@ impl Engine {
         self.app.local_token()
     }
 
-    /// Returns the login link for a browser.
-    pub(crate) fn login_link(&self, addr: SocketAddr) -> String {
-        self.app.login_link(addr)
+    /// Returns a login link for a browser; it works once.
+    pub(crate) async fn login_link(&self, addr: SocketAddr) -> Result<Secret, CliError> {
+        self.app
+            .login_link(addr)
+            .await
+            .map_err(|error| CliError::Open { home: self.app.settings().home.clone(), source: error.into() })
     }
 
     /// Serves HTTP until `stop`, then waits for running calls and closes the home folder.

@@ -18,6 +18,7 @@ pub mod id;
 pub mod implementation;
 pub mod invocation;
 pub mod ledger;
+pub mod login;
 pub mod mcp;
 pub mod name;
 pub mod outcome;
@@ -32,6 +33,7 @@ pub mod runnable;
 pub mod schema;
 pub mod secret;
 pub mod spec;
+pub mod tenant;
 pub mod token;
 pub mod tool;
 

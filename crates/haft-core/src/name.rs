@@ -15,6 +15,9 @@ pub const MAX_LENGTH: usize = 64;
 /// Tool names that are reserved because they are path segments of the API.
 pub const RESERVED: [&str; 5] = ["bundles", "tools", "search", "definitions", "builtins"];
 
+/// The tenant that always exists.
+const DEFAULT_TENANT: &str = "default";
+
 fn reserved() -> String {
     RESERVED.map(|name| format!("`{name}`")).join(", ")
 }
@@ -220,7 +223,12 @@ impl Version {
 impl TenantId {
     /// Returns the default tenant.
     pub fn default_tenant() -> Self {
-        Self("default".into())
+        Self(DEFAULT_TENANT.into())
+    }
+
+    /// Returns whether it is the default tenant.
+    pub fn is_default(&self) -> bool {
+        self.as_str() == DEFAULT_TENANT
     }
 }
 

@@ -31,6 +31,9 @@ pub struct Principal {
     /// Whether tools that need approval run without it.
     #[serde(default)]
     pub elevated: bool,
+    /// Whether it administers the platform: tenants, and the tokens of every tenant.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub platform: bool,
     /// The tools that it may see and call.
     #[serde(default, skip_serializing_if = "AllowList::is_unlimited")]
     pub tools: AllowList,
@@ -48,6 +51,7 @@ impl Principal {
             name: name.into(),
             role,
             elevated: false,
+            platform: false,
             tools: AllowList::default(),
             user: None,
         }
@@ -76,6 +80,8 @@ impl From<&TokenRecord> for Principal {
         Self {
             // A nil id marks a token that is not stored.
             token: Some(token.id).filter(|id| !id.0.is_nil()),
+            platform: token.platform,
+            tools: token.tools.clone(),
             ..Self::new(token.tenant.clone(), token.name.as_str(), token.role).elevated(token.elevated)
         }
     }
@@ -134,6 +140,13 @@ impl AllowList {
         self.0.as_ref().is_none_or(|rules| rules.iter().any(|rule| rule.matches(tool)))
     }
 
+    /// Returns whether it allows every tool that another list allows.
+    pub fn covers(&self, other: &Self) -> bool {
+        let Some(rules) = &self.0 else { return true };
+        let Some(others) = &other.0 else { return false };
+        others.iter().all(|other| rules.iter().any(|rule| rule.covers(other)))
+    }
+
     /// Returns the rules as text, or `None` if every tool is allowed.
     pub fn rules(&self) -> Option<Vec<String>> {
         self.0.as_ref().map(|rules| rules.iter().map(Rule::to_string).collect())
@@ -171,6 +184,26 @@ impl Rule {
             }
             None if is_part(text) => Ok(Self::Name { bundle: None, name: text.to_owned() }),
             _ => Err(invalid()),
+        }
+    }
+
+    /// Returns whether it matches every tool that another rule matches. A `*` in the other rule is compared as a
+    /// character, which only a `*` of this one matches.
+    fn covers(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Name { bundle, name }, Self::Name { bundle: other_bundle, name: other_name }) => {
+                let covers_bundle = match (bundle, other_bundle) {
+                    (None, _) => true,
+                    (Some(bundle), None) => bundle == "*",
+                    (Some(bundle), Some(other)) => matches_pattern(bundle, other),
+                };
+                covers_bundle && matches_pattern(name, other_name)
+            }
+            (Self::Name { bundle, name }, Self::Tag(_)) => {
+                name == "*" && bundle.as_ref().is_none_or(|bundle| bundle == "*")
+            }
+            (Self::Tag(tag), Self::Tag(other)) => tag == other,
+            (Self::Tag(_), Self::Name { .. }) => false,
         }
     }
 
@@ -230,6 +263,28 @@ mod tests {
             ("F*", "fetch", false),
         ] {
             assert_eq!(matches_pattern(pattern, text), expected, "{pattern} {text}");
+        }
+    }
+
+    #[test]
+    fn a_list_covers_the_lists_that_allow_no_more() {
+        let list = |rules: &[&str]| AllowList::new(rules).unwrap();
+        for (wide, narrow, expected) in [
+            (list(&["fetch*"]), list(&["fetch", "web:fetch_all", "fetch_*"]), true),
+            (list(&["web:*", "tag:safe"]), list(&["web:fetch", "tag:safe"]), true),
+            (list(&["*"]), list(&["tag:safe", "a:b"]), true),
+            (list(&["*:*"]), list(&["tag:safe", "b"]), true),
+            (list(&["web:*"]), list(&["fetch"]), false),
+            (list(&["fetch_*"]), list(&["fetch*"]), false),
+            (list(&["f*x*l"]), list(&["f*l"]), false),
+            (list(&["fetch"]), list(&["tag:safe"]), false),
+            (list(&["tag:safe"]), list(&["tag:other"]), false),
+            (list(&["tag:safe"]), list(&["fetch"]), false),
+            (list(&["fetch"]), list(&[]), true),
+            (list(&[]), list(&["fetch"]), false),
+        ] {
+            assert_eq!(wide.covers(&narrow), expected, "{:?} {:?}", wide.rules(), narrow.rules());
+            assert!(AllowList::default().covers(&narrow) && !narrow.covers(&AllowList::default()));
         }
     }
 

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::Timestamp;
 use crate::id::TokenId;
 use crate::name::TenantId;
+use crate::principal::AllowList;
 
 /// The role of a token; each role includes the ones before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -56,8 +57,25 @@ pub struct TokenRecord {
     pub role: Role,
     /// Whether tools that need approval run without it.
     pub elevated: bool,
+    /// Whether it administers the platform: tenants, and the tokens of every tenant.
+    pub platform: bool,
+    /// The tools that it may see and call.
+    pub tools: AllowList,
     /// When it was created.
     pub created_at: Timestamp,
     /// When it expires.
     pub expires_at: Option<Timestamp>,
+    /// When it was last used; written once a minute at most.
+    pub last_used_at: Option<Timestamp>,
+    /// The value before the last rotation, while it still works.
+    pub previous: Option<PreviousToken>,
+}
+
+/// The value of a token before its rotation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PreviousToken {
+    /// The SHA-256 of the value, in hexadecimal.
+    pub hash: String,
+    /// When it stops working.
+    pub expires_at: Timestamp,
 }

@@ -89,7 +89,7 @@ impl PreparedExec {
         let values =
             Values { args, steps: &Map::new(), secrets: &secrets, version: self.spec.version.as_str() };
         let ExecInvocation { argv, env, stdin } = self.template.render(&values).map_err(CallError::from)?;
-        let place = self.processes.place(&self.spec)?;
+        let place = self.processes.place(&self.spec, call)?;
         let mut environment = Environment::new(&self.processes.settings().path, &place);
         let texts = env.iter().map(|(_, value)| value).chain(&stdin);
         let arguments = if self.template.is_argv() { argv.iter().map(String::len).sum() } else { 0 };

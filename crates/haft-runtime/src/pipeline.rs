@@ -33,7 +33,6 @@ use haft_core::outcome::{CallError, ErrorCode, Outcome};
 use haft_core::policy::{Decision, Effect};
 use haft_core::runnable::Mode;
 use haft_core::secret::SecretSource;
-use haft_core::tool::Tool;
 use haft_core::{BoxFuture, Clock};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -377,13 +376,6 @@ impl Pipeline {
             (Effect::Approve, Some(rule)) => Ok(Some(ApprovalCause::Rule(rule.to_string()))),
             (Effect::Approve, None) => Ok(own),
         }
-    }
-
-    /// Returns whether a principal may call a tool, as far as that does not depend on the arguments: lists show the tools
-    /// for which this is true.
-    pub fn may_call(&self, principal: &Principal, tool: &Tool, surface: &str) -> bool {
-        let policy = self.policy.load();
-        principal.tools.allows(tool) && (policy.is_empty() || policy.may_call(principal, tool, surface))
     }
 
     fn draft(self: &Arc<Self>, request: Request, entry: Arc<Entry>) -> CallDraft {

@@ -1,6 +1,5 @@
 //! An open installation: store, registry and pipeline, and what the routes need from them.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,6 +10,7 @@ use haft_core::catalog::{ChangeSink, StoreError};
 use haft_core::id::TokenId;
 use haft_core::ledger::Ledger;
 use haft_core::name::{NameError, TenantId};
+use haft_core::principal::AllowList;
 use haft_core::secret::{Secret, SecretError, SecretSource};
 use haft_core::spec::ToolSpec;
 use haft_core::token::{Role, TokenRecord};
@@ -19,7 +19,7 @@ use haft_mcp::client::McpClients;
 use haft_mcp::server::ProtocolExtension;
 use haft_runtime::clock::SystemClock;
 use haft_runtime::egress::{Egress, RulesError};
-use haft_runtime::files::RootsError;
+use haft_runtime::files::{Files, RootsError};
 use haft_runtime::function::{FunctionExecutor, Functions};
 use haft_runtime::pipeline::{Pipeline, PipelineParts, WaitingCalls};
 use haft_runtime::queue::QueueRunner;
@@ -31,9 +31,9 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use crate::access::{Access, AccessRecords};
 use crate::built_ins::{AppHandle, Installed, install};
 use crate::execution_resources::ExecutionResources;
-use crate::identity::Tokens;
 use crate::local_token::{self, LocalTokenError};
 use crate::mcp::{Mcp, StdioClient, UnknownBundle};
 use crate::metrics::Metrics;
@@ -41,10 +41,12 @@ use crate::policy::{LoadPolicyError, PolicyState};
 use crate::search::ToolSearch;
 use crate::secrets::Secrets;
 use crate::settings::Settings;
-use crate::{mcp_connections, router, serve};
+use crate::{mcp_connections, router, serve, tenant_files};
 
 /// How often the usage counters are written.
 const USAGE_INTERVAL: Duration = Duration::from_secs(5);
+/// How often the last use of tokens is written.
+const TOKEN_USE_INTERVAL: Duration = Duration::from_mins(1);
 
 /// An error that prevents an installation from opening.
 #[derive(Debug, thiserror::Error)]
@@ -100,8 +102,9 @@ pub struct App {
     registry: Arc<Registry>,
     pipeline: Arc<Pipeline>,
     clock: Arc<dyn Clock>,
-    tokens: Tokens,
     policy: PolicyState,
+    access: Arc<Access>,
+    files: Files,
     local_token: Secret,
     metrics: Arc<Metrics>,
     sandbox: Sandbox,
@@ -146,9 +149,11 @@ impl App {
 
         let policy = PolicyState::load(&store).await?;
         let metrics = Arc::new(Metrics::default());
+        let access = Arc::new(Access::default());
         let secrets: Arc<dyn SecretSource> = Arc::new(Secrets {
             store: Arc::clone(&store),
             environment: settings.secrets.environment.iter().cloned().collect(),
+            access: Arc::clone(&access),
         });
         let mcp_clients = resources.mcp_clients(&secrets, &store);
         let ledger: Arc<dyn Ledger> = Arc::clone(&store) as _;
@@ -178,8 +183,9 @@ impl App {
             search,
             pipeline,
             clock,
-            tokens: Tokens::default(),
             policy,
+            access,
+            files: resources.files,
             local_token,
             metrics,
             sandbox: resources.processes.sandbox().clone(),
@@ -189,7 +195,7 @@ impl App {
             queue_stop: CancellationToken::new(),
         });
         handle.set(&app);
-        app.reload_tokens().await?;
+        app.reload_access().await?;
         mcp_connections::declare_servers(&app).await?;
         Ok(app)
     }
@@ -202,11 +208,6 @@ impl App {
     /// Returns an admin token for the owner of the home folder.
     pub fn local_token(&self) -> Secret {
         self.settings.token.clone().unwrap_or_else(|| self.local_token.clone())
-    }
-
-    /// Returns the URL of the web page with the token in its fragment, which browsers do not send to servers.
-    pub fn login_link(&self, addr: SocketAddr) -> String {
-        format!("http://{addr}/#token={}", self.local_token().expose())
     }
 
     /// Builds the whole HTTP surface as a router, to be mounted in another program.
@@ -259,6 +260,7 @@ impl App {
     /// Writes pending counters and closes the store.
     pub async fn close(&self) {
         self.save_usage().await;
+        self.save_token_uses().await;
         self.store.close().await;
     }
 
@@ -299,8 +301,8 @@ impl App {
         &self.sandbox
     }
 
-    pub(crate) fn tokens(&self) -> &Tokens {
-        &self.tokens
+    pub(crate) fn access(&self) -> &Arc<Access> {
+        &self.access
     }
 
     /// Returns the policy rules.
@@ -320,14 +322,17 @@ impl App {
         self.clock.now()
     }
 
-    /// Reloads the tokens after a change.
-    pub(crate) async fn reload_tokens(&self) -> Result<(), StoreError> {
+    /// Reloads tenants, tokens and sessions after a change.
+    pub(crate) async fn reload_access(&self) -> Result<(), StoreError> {
+        let _turn = self.access.reload.lock().await;
         let mut tokens = self.store.tokens().await?;
         tokens.push(self.admin("local", &self.local_token));
         if let Some(token) = &self.settings.token {
             tokens.push(self.admin("environment", token));
         }
-        self.tokens.replace(&tokens);
+        let (tenants, sessions) = (self.store.tenants().await?, self.store.sessions().await?);
+        let gone = self.access.replace(AccessRecords { tenants, tokens, sessions });
+        tenant_files::apply(&self.settings, &self.files, &self.access.tenants(), gone).await;
         Ok(())
     }
 
@@ -340,8 +345,12 @@ impl App {
             hash: hash::of_bytes(token.expose().as_bytes()),
             role: Role::Admin,
             elevated: true,
+            platform: true,
+            tools: AllowList::default(),
             created_at: self.now(),
             expires_at: None,
+            last_used_at: None,
+            previous: None,
         }
     }
 
@@ -352,7 +361,7 @@ impl App {
             pipeline: Arc::clone(&self.pipeline),
             queue: Arc::clone(&self.store) as _,
             workers: self.settings.queue.workers,
-            current_principal: Arc::new(move |principal| app.tokens.current(principal, app.now())),
+            current_principal: Arc::new(move |principal| app.access.current(principal, app.now())),
             on_end: Arc::new(|_| {}),
         };
         runner.run(self.queue_stop.clone()).await;
@@ -365,17 +374,36 @@ impl App {
 
     /// Returns whether `${NAME}` has a value.
     pub(crate) async fn has_secret(&self, tenant: &TenantId, name: &str) -> Result<bool, SecretError> {
-        let from_environment = self.settings.secrets.environment.iter().any(|(known, _)| known == name);
-        Ok(from_environment || self.store.secret(tenant, name).await?.is_some())
+        let is_configured = self.settings.secrets.environment.iter().any(|(known, _)| known == name);
+        let may_read = || self.access.tenant(tenant).is_some_and(|tenant| tenant.may_read_variable(name));
+        Ok((is_configured && may_read()) || self.store.secret(tenant, name).await?.is_some())
     }
 
-    /// Reloads the tokens when other processes change them, until dropped.
-    pub(crate) async fn follow_tokens(&self) {
+    /// Reloads tenants, tokens and sessions when other processes change them, until dropped.
+    pub(crate) async fn follow_access(&self) {
         let mut changes = self.store.token_changes();
         while changes.changed().await.is_ok() {
-            if let Err(error) = self.reload_tokens().await {
+            if let Err(error) = self.reload_access().await {
                 tracing::error!(error = %error, "failed to reload the tokens");
             }
+        }
+    }
+
+    /// Writes when tokens were last used, until dropped.
+    pub(crate) async fn save_token_uses_periodically(&self) {
+        loop {
+            tokio::time::sleep(TOKEN_USE_INTERVAL).await;
+            self.save_token_uses().await;
+        }
+    }
+
+    async fn save_token_uses(&self) {
+        let uses = self.access.take_uses();
+        if uses.is_empty() {
+            return;
+        }
+        if let Err(error) = self.store.touch_tokens(uses).await {
+            tracing::warn!(error = %error, "failed to write the last use of tokens");
         }
     }
 

@@ -92,7 +92,7 @@ pub(crate) async fn record(State(app): State<Arc<App>>, request: Request, next: 
         return next.run(request).await;
     }
     // Unauthenticated requests change nothing and must not fill the table.
-    let Ok(identity) = identity::authenticate(&app, request.headers()) else {
+    let Ok(identity) = identity::authenticate(&app, request.method(), request.headers()).await else {
         return next.run(request).await;
     };
     let record = new_record(&app, &identity, note_from_route(request.method(), request.uri().path()));
@@ -171,6 +171,8 @@ fn note_from_route(method: &Method, path: &str) -> AuditNote {
         ["tools", tool] => (format!("tool.{step}"), *tool),
         ["tools", tool, step] => (format!("tool.{step}"), *tool),
         ["mcp-servers", server, step] if *method == Method::POST => (format!("mcp_server.{step}"), *server),
+        ["tenants", tenant] if *method == Method::PATCH => ("tenant.update".to_owned(), *tenant),
+        ["tokens", token, step] => (format!("token.{step}"), *token),
         ["calls", call, step] => (format!("call.{step}"), *call),
         [kind, rest @ ..] => (
             format!("{}.{step}", kind.strip_suffix('s').unwrap_or(kind).replace('-', "_")),
@@ -203,6 +205,9 @@ mod tests {
             (Method::DELETE, "/api/mcp-servers/a", "mcp_server.delete a"),
             (Method::PUT, "/api/credentials/KEY", "credential.put KEY"),
             (Method::POST, "/api/tokens", "token.create "),
+            (Method::POST, "/api/tokens/1/rotate", "token.rotate 1"),
+            (Method::PATCH, "/api/tenants/acme", "tenant.update acme"),
+            (Method::POST, "/api/login-links", "login_link.create "),
         ] {
             let AuditNote { action, target } = note_from_route(&method, path);
             assert_eq!(format!("{action} {target}"), expected);

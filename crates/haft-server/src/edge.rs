@@ -93,7 +93,8 @@ impl Edge {
                 .into_response();
         }
         if let Err(error) = self.query_parameters.check(request.method(), request.uri()) {
-            let error = identity::authenticate(&self.app, request.headers()).err().unwrap_or(error);
+            let identity = identity::authenticate(&self.app, request.method(), request.headers()).await;
+            let error = identity.err().unwrap_or(error);
             body::discard(request).await;
             return error.into_response();
         }

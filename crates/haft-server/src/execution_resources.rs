@@ -3,23 +3,27 @@
 use std::sync::Arc;
 
 use haft_core::Clock;
+use haft_core::name::TenantId;
 use haft_core::secret::{Secret, SecretSource};
 use haft_mcp::client::{McpClients, McpExecutor};
 use haft_runtime::egress::{Egress, EgressRules, RulesError};
 use haft_runtime::exec::ExecExecutor;
 use haft_runtime::executors::Executors;
-use haft_runtime::files::{FileReadExecutor, FileWriteExecutor, Files, Root, RootsError};
+use haft_runtime::files::{FileReadExecutor, FileWriteExecutor, Files, Root, RootsError, WORKSPACE};
 use haft_runtime::http::HttpExecutor;
 use haft_runtime::process::Processes;
 use haft_runtime::python::{PythonExecutor, PythonPool};
 use haft_runtime::script::ScriptExecutor;
 use haft_sandbox::{Sandbox, SandboxError};
 use haft_store::Store;
-use haft_wasm::{CacheSettings, WasmExecutor, WasmFolder, WasmNetwork, WasmSettings};
+use haft_wasm::{CacheSettings, TenantFolders, WasmExecutor, WasmFolder, WasmNetwork, WasmSettings};
 
 use crate::app::StartError;
 use crate::mcp_connections;
 use crate::settings::Settings;
+
+/// The folder in the home folder with the workspaces of tenants.
+pub(crate) const TENANT_FILES: &str = "files";
 
 /// The resources that tools run with.
 pub(crate) struct ExecutionResources {
@@ -71,10 +75,6 @@ impl ExecutionResources {
 /// Compiled code is cached in the home folder and authenticated with the local token, which only its owner knows.
 fn wasm(settings: &Settings, local_token: &Secret, files: &Files, egress: Egress) -> WasmExecutor {
     let folder = settings.home.join("cache").join("wasm");
-    let folders = files.roots().iter().cloned().map(|root| {
-        let Root { name, path, read_only, make } = root;
-        WasmFolder { name, path, read_only, make }
-    });
     // If only some hosts are allowed, name lookups could leak data to others.
     let names = settings.egress.allowed_hosts.is_empty();
     let network = WasmNetwork { allows: Arc::new(move |address| egress.allows(address)), names };
@@ -82,10 +82,30 @@ fn wasm(settings: &Settings, local_token: &Secret, files: &Files, egress: Egress
         home: settings.database_url.is_none().then(|| settings.home.clone()),
         cache: Some(CacheSettings { folder, key: local_token.clone() }),
         limits: settings.wasm,
-        folders: folders.collect(),
+        tenants: Some(Arc::new(FileRoots(files.clone()))),
         network: Some(network),
         ..WasmSettings::default()
     })
+}
+
+/// The file roots of tenants, for `wasm` tools.
+#[derive(Debug)]
+struct FileRoots(Files);
+
+impl TenantFolders for FileRoots {
+    fn folders(&self, tenant: &TenantId) -> Vec<WasmFolder> {
+        let folder = |root: &Root| WasmFolder {
+            name: root.name.clone(),
+            path: root.path.clone(),
+            read_only: root.read_only,
+            make: root.make,
+        };
+        self.0.roots(tenant).iter().map(folder).collect()
+    }
+
+    fn contains(&self, name: &str) -> bool {
+        self.0.contains(name)
+    }
 }
 
 fn egress(settings: &Settings) -> Result<Egress, RulesError> {
@@ -114,11 +134,11 @@ fn files(settings: &Settings) -> Result<Files, RootsError> {
     let mut roots: Vec<Root> =
         configured.sandboxes.iter().map(|(name, path)| Root::new(name, path.clone())).collect();
     if roots.is_empty() {
-        roots.push(Root { make: true, ..Root::new("workspace", settings.home.join("workspace")) });
+        roots.push(Root { make: true, ..Root::new(WORKSPACE, settings.home.join("workspace")) });
     }
     for name in &configured.read_only {
         let root = roots.iter_mut().find(|root| root.name == *name);
         root.ok_or_else(|| RootsError::Unknown(name.clone()))?.read_only = true;
     }
-    Files::new(roots)
+    Ok(Files::new(roots)?.with_tenant_folder(settings.home.join(TENANT_FILES)))
 }

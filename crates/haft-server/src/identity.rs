@@ -1,36 +1,56 @@
-//! Authentication: bearer tokens, hashed at rest, looked up in memory.
+//! Authentication: a bearer token, or the session cookie of a browser.
 
-use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, header};
-use haft_core::Timestamp;
+use axum::http::{HeaderMap, Method, header};
 use haft_core::executor::CallContext;
-use haft_core::hash;
+use haft_core::login::SessionRecord;
 use haft_core::outcome::ErrorCode;
 use haft_core::principal::Principal;
-use haft_core::token::{Role, TokenRecord};
+use haft_core::token::Role;
 
+use crate::access::Token;
 use crate::app::App;
+use crate::browser;
 use crate::error::ApiError;
 
 /// The authenticated principal of a request.
 #[derive(Debug, Clone)]
-pub(crate) struct Identity(Arc<Principal>);
+pub(crate) struct Identity {
+    principal: Arc<Principal>,
+    /// The token; `None` if a tool makes the request.
+    token: Option<Arc<Token>>,
+    /// The session, if a browser makes the request.
+    session: Option<Arc<SessionRecord>>,
+}
 
 impl Identity {
     /// Returns the identity of the caller of a tool.
     pub(crate) fn from_call(call: &CallContext) -> Self {
-        Self(Arc::clone(call.principal()))
+        Self { principal: Arc::clone(call.principal()), token: None, session: None }
+    }
+
+    /// Returns the identity that a token gives.
+    pub(crate) fn from_token(token: Arc<Token>) -> Self {
+        Self { principal: Arc::clone(&token.principal), token: Some(token), session: None }
     }
 
     /// Returns the principal, for the pipeline.
     pub(crate) fn principal(&self) -> Arc<Principal> {
-        Arc::clone(&self.0)
+        Arc::clone(&self.principal)
+    }
+
+    /// Returns the token.
+    pub(crate) fn token(&self) -> Option<&Arc<Token>> {
+        self.token.as_ref()
+    }
+
+    /// Returns the session of a browser.
+    pub(crate) fn session(&self) -> Option<&SessionRecord> {
+        self.session.as_deref()
     }
 
     /// Rejects a token whose role is too low.
@@ -41,78 +61,85 @@ impl Identity {
         let message = format!("role `{}` required; the token has `{}`", role.as_str(), self.role.as_str());
         Err(ApiError::new(ErrorCode::Forbidden, message))
     }
+
+    /// Returns whether it administers the platform.
+    pub(crate) fn is_platform_admin(&self) -> bool {
+        self.platform && self.role == Role::Admin
+    }
+
+    /// Rejects everybody but platform admins.
+    pub(crate) fn require_platform(&self) -> Result<(), ApiError> {
+        if self.is_platform_admin() {
+            return Ok(());
+        }
+        Err(ApiError::new(ErrorCode::Forbidden, "platform admin required; the token has no `platform`"))
+    }
 }
 
 impl Deref for Identity {
     type Target = Principal;
 
     fn deref(&self) -> &Principal {
-        &self.0
+        &self.principal
     }
 }
 
-/// All tokens by hash; lookups are lock-free, a change replaces the whole map.
-#[derive(Default)]
-pub(crate) struct Tokens {
-    by_hash: ArcSwap<HashMap<String, Token>>,
-}
-
-impl Tokens {
-    /// Replaces all tokens.
-    pub(crate) fn replace(&self, tokens: &[TokenRecord]) {
-        let map = tokens.iter().map(|token| (token.hash.clone(), Token::from(token))).collect();
-        self.by_hash.store(Arc::new(map));
+/// Authenticates a request by its token or its session.
+pub(crate) async fn authenticate(
+    app: &App,
+    method: &Method,
+    headers: &HeaderMap,
+) -> Result<Identity, ApiError> {
+    if headers.contains_key(header::AUTHORIZATION) {
+        return authenticate_bearer(app, headers);
     }
-
-    /// Returns a principal as it is today; `None` if its token was revoked or has expired.
-    pub(crate) fn current(&self, principal: &Principal, now: Timestamp) -> Option<Arc<Principal>> {
-        let Some(id) = principal.token else { return Some(Arc::new(principal.clone())) };
-        let tokens = self.by_hash.load();
-        let token = tokens.values().find(|token| token.principal.token == Some(id))?;
-        token.expires_at.is_none_or(|end| now < end).then(|| Arc::clone(&token.principal))
-    }
-
-    /// Finds the principal of a token. The lookup is by hash, so that its timing reveals nothing about the token.
-    fn find(&self, token: &str, now: Timestamp) -> Option<Identity> {
-        let hash = hash::of_bytes(token.as_bytes());
-        let tokens = self.by_hash.load();
-        let token = tokens.get(&hash).filter(|token| token.expires_at.is_none_or(|end| now < end))?;
-        Some(Identity(Arc::clone(&token.principal)))
+    match browser::session_cookie(headers) {
+        None => authenticate_bearer(app, headers),
+        Some(cookie) => {
+            let identity = authenticate_session(app, cookie).await?;
+            browser::check_same_origin(app, method, headers)?;
+            Ok(identity)
+        }
     }
 }
 
-/// A token that gives access.
-struct Token {
-    principal: Arc<Principal>,
-    expires_at: Option<Timestamp>,
-}
-
-impl From<&TokenRecord> for Token {
-    fn from(token: &TokenRecord) -> Self {
-        Self { principal: Arc::new(Principal::from(token)), expires_at: token.expires_at }
-    }
-}
-
-/// Authenticates a request.
-pub(crate) fn authenticate(app: &App, headers: &HeaderMap) -> Result<Identity, ApiError> {
-    let fail = |message: &str| ApiError::new(ErrorCode::Unauthorized, message);
+/// Authenticates a request by its token only. Unknown, expired and revoked tokens get the same error.
+pub(crate) fn authenticate_bearer(app: &App, headers: &HeaderMap) -> Result<Identity, ApiError> {
     let value = headers
         .get(header::AUTHORIZATION)
-        .ok_or_else(|| fail("missing token; send the header `Authorization: Bearer TOKEN`"))?
+        .ok_or_else(|| unauthorized("missing token; send the header `Authorization: Bearer TOKEN`"))?
         .to_str()
-        .map_err(|_| fail("the `Authorization` header is not ASCII"))?;
+        .map_err(|_| unauthorized("the `Authorization` header is not ASCII"))?;
     let (scheme, token) = value.split_once(' ').unwrap_or((value, ""));
     if !scheme.eq_ignore_ascii_case("bearer") || token.trim().is_empty() {
-        return Err(fail("invalid `Authorization` header; expected `Bearer TOKEN`"));
+        return Err(unauthorized("invalid `Authorization` header; expected `Bearer TOKEN`"));
     }
-    app.tokens().find(token.trim(), app.now()).ok_or_else(|| fail("the token is invalid or has expired"))
+    let token = app.access().token(token.trim(), app.now());
+    token.map(Identity::from_token).ok_or_else(|| unauthorized("the token is invalid or has expired"))
 }
 
-/// A handler that takes an [`Identity`] requires a token; a test requests every route without one.
+/// Authenticates a request by its session. A session that another node has just opened is looked up in the store.
+pub(crate) async fn authenticate_session(app: &App, cookie: &str) -> Result<Identity, ApiError> {
+    let ended = || unauthorized("the session is invalid or has ended; log in again at `/login`");
+    let hash = haft_core::hash::of_bytes(cookie.as_bytes());
+    let now = app.now();
+    let session = match app.access().session(&hash, now) {
+        Some(session) => session,
+        None => app.store().find_session(&hash).await?.ok_or_else(ended)?,
+    };
+    let token = app.access().token_by_hash(&session.token_hash, now).ok_or_else(ended)?;
+    Ok(Identity { session: Some(Arc::new(session)), ..Identity::from_token(token) })
+}
+
+fn unauthorized(message: &str) -> ApiError {
+    ApiError::new(ErrorCode::Unauthorized, message)
+}
+
+/// A handler that takes an [`Identity`] requires a token or a session; a test requests every route without one.
 impl FromRequestParts<Arc<App>> for Identity {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, ApiError> {
-        authenticate(app, &parts.headers)
+        authenticate(app, &parts.method, &parts.headers).await
     }
 }

@@ -21,9 +21,11 @@
 //! # }
 //! ```
 
+mod access;
 mod app;
 mod audit;
 mod body;
+mod browser;
 mod built_ins;
 mod call_events;
 mod definition;
@@ -36,6 +38,7 @@ mod execution_resources;
 mod identity;
 mod importing;
 mod local_token;
+mod login;
 mod mcp;
 mod mcp_connections;
 mod mcp_definition;
@@ -52,6 +55,7 @@ mod search;
 mod secrets;
 mod serve;
 pub mod settings;
+mod tenant_files;
 mod view;
 mod warnings;
 

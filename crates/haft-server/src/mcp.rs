@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use crate::app::App;
 use crate::body;
 use crate::error::ApiError;
+use crate::identity::Identity;
 use crate::routes::mcp::LINE_PROTOCOL;
 use crate::settings::Settings;
 
@@ -84,19 +85,40 @@ impl Mcp {
         self.http.handle(client, request).await.map(Body::new)
     }
 
-    /// Upgrades the connection of a request to one that carries a message per line.
-    pub(crate) fn pipe(&self, client: ClientContext, mut request: Request) -> Response {
+    /// Upgrades the connection of a request to one that carries a message per line. It ends when the token is revoked.
+    pub(crate) fn pipe(
+        &self,
+        app: &Arc<App>,
+        client: ClientContext,
+        identity: Identity,
+        mut request: Request,
+    ) -> Response {
         let Ok(permit) = Arc::clone(&self.pipes).try_acquire_owned() else {
             let message = format!("connection limit ({MAX_PIPES}) of MCP clients exceeded; retry later");
             return ApiError::new(ErrorCode::Overloaded, message).into_response();
         };
         let connection = hyper::upgrade::on(&mut request);
         let (server, max_bytes, ended) = (self.server.clone(), self.max_bytes, self.ended.child_token());
+        let app = Arc::clone(app);
         tokio::spawn(async move {
             match connection.await {
                 Ok(connection) => {
                     let pipe = tokio::io::split(TokioIo::new(connection));
-                    haft_mcp::server::serve_lines(&server, client, pipe, max_bytes, ended).await;
+                    let serving =
+                        haft_mcp::server::serve_lines(&server, client, pipe, max_bytes, ended.clone());
+                    let revoked = async {
+                        match identity.token() {
+                            Some(token) => app.access().revoked(token, || app.now()).await,
+                            None => std::future::pending().await,
+                        }
+                        ended.cancel();
+                    };
+                    tokio::join!(serving, async {
+                        tokio::select! {
+                            () = revoked => {}
+                            () = ended.cancelled() => {}
+                        }
+                    });
                 }
                 Err(error) => {
                     tracing::debug!(error = %error, "an MCP client disconnected before the upgrade");

@@ -5,12 +5,10 @@ use std::sync::Arc;
 use haft_core::catalog::StoreError;
 use haft_core::name::TenantId;
 use haft_core::policy::{PolicyRules, PolicyScope};
-use haft_core::token::Role;
 use haft_runtime::policy::{Policy, PolicyError, PolicyHandle};
 use haft_store::{Store, StoredPolicies};
 use tokio::sync::{Mutex, watch};
 
-use crate::identity::Identity;
 
 /// Rules that cannot be loaded.
 #[derive(Debug, thiserror::Error)]
@@ -87,9 +85,4 @@ pub(crate) async fn check(scope: &PolicyScope, rules: &PolicyRules) -> Result<()
 async fn compile(policies: StoredPolicies) -> Result<Policy, LoadPolicyError> {
     let work = move || Policy::compile(&policies.platform, &policies.tenants);
     Ok(tokio::task::spawn_blocking(work).await??)
-}
-
-/// Returns whether a token administers the platform: an admin of the default tenant.
-pub(crate) fn is_platform_admin(identity: &Identity) -> bool {
-    identity.role >= Role::Admin && identity.tenant == TenantId::default_tenant()
 }

@@ -20,8 +20,8 @@ use crate::error::ApiError;
 use crate::query::QueryParameters;
 use crate::routes::{
     approvals, bundle_tools, bundles, calls, changes, credentials, definitions, health, import, invoke,
-    lifecycle, mcp, mcp_logins, mcp_servers, policy, policy_explain, revisions, search, test, tokens, tool,
-    tools, validate,
+    lifecycle, login, mcp, mcp_logins, mcp_servers, policy, policy_explain, revisions, search, sessions,
+    tenants, test, tokens, tool, tools, validate,
 };
 use crate::{audit, docs, document};
 
@@ -56,6 +56,7 @@ pub(crate) fn edge(app: &Arc<App>) -> Edge {
         .route("/docs", get(|| async { Redirect::permanent("/") }))
         .route("/docs/start.js", get(docs::script))
         .route("/docs/{file}", get(docs::file))
+        .route("/login/style.css", get(login::style))
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed);
     Edge::new(Arc::clone(app), routes, query_parameters)
@@ -81,7 +82,7 @@ fn api(app: &Arc<App>) -> (Router, utoipa::openapi::OpenApi) {
     components.schemas.extend(root.components.unwrap_or_default().schemas);
     for (path, mut item) in root.paths.paths {
         // Root routes are not below `/api`, so each names its own server.
-        if let Some(operation) = &mut item.get {
+        for operation in [&mut item.get, &mut item.post].into_iter().flatten() {
             operation.servers = Some(vec![utoipa::openapi::Server::new("/")]);
         }
         document.paths.paths.insert(path, item);
@@ -155,8 +156,13 @@ fn other_routes(app: &Arc<App>) -> OpenApiRouter<Arc<App>> {
         .routes(routes!(approvals::deny))
         .routes(routes!(credentials::list))
         .routes(routes!(credentials::put, credentials::delete))
+        .routes(routes!(tenants::list, tenants::create))
+        .routes(routes!(tenants::get, tenants::patch, tenants::delete))
         .routes(routes!(tokens::list, tokens::create))
-        .routes(routes!(tokens::delete))
+        .routes(routes!(tokens::get, tokens::delete))
+        .routes(routes!(tokens::rotate))
+        .routes(routes!(sessions::create_link))
+        .routes(routes!(sessions::get))
         .routes(routes!(policy::get, policy::put))
         .routes(routes!(import::openapi))
         .routes(routes!(mcp_servers::list, mcp_servers::create))
@@ -187,6 +193,8 @@ fn root_routes(app: &Arc<App>) -> OpenApiRouter {
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz))
         .routes(routes!(health::metrics))
+        .routes(routes!(login::page, login::submit))
+        .routes(routes!(login::logout))
         .with_state(Arc::clone(app))
 }
 

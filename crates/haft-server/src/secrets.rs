@@ -1,4 +1,4 @@
-//! The values of `${NAME}`: stored credentials first, then the configured environment variables.
+//! The values of `${NAME}`: stored credentials first, then the configured environment variables that the tenant may read.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,10 +8,22 @@ use haft_core::name::TenantId;
 use haft_core::secret::{RefreshTokens, Secret, SecretError, SecretSource};
 use haft_store::Store;
 
+use crate::access::Access;
+
 /// Stored credentials, then the configured environment variables.
 pub(crate) struct Secrets {
     pub(crate) store: Arc<Store>,
     pub(crate) environment: HashMap<String, Secret>,
+    pub(crate) access: Arc<Access>,
+}
+
+impl Secrets {
+    /// Returns a configured environment variable, if the tenant may read it.
+    fn variable(&self, tenant: &TenantId, name: &str) -> Option<Secret> {
+        let value = self.environment.get(name)?;
+        let tenant = self.access.tenant(tenant)?;
+        tenant.may_read_variable(name).then(|| value.clone())
+    }
 }
 
 impl SecretSource for Secrets {
@@ -22,7 +34,7 @@ impl SecretSource for Secrets {
     ) -> BoxFuture<'a, Result<Option<Secret>, SecretError>> {
         Box::pin(async move {
             let stored = self.store.secret(tenant, name).await?;
-            Ok(stored.or_else(|| self.environment.get(name).cloned()))
+            Ok(stored.or_else(|| self.variable(tenant, name)))
         })
     }
 

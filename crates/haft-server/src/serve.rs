@@ -130,7 +130,8 @@ impl BackgroundTasks {
                 app.search().follow(),
                 app.probe_sandbox(),
                 app.save_usage_periodically(),
-                app.follow_tokens(),
+                app.follow_access(),
+                app.save_token_uses_periodically(),
                 app.run_queue(),
                 app.policy().follow(app.store()),
                 mcp_connections::keep_connected(&app)

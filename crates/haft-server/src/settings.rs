@@ -70,6 +70,8 @@ pub struct ServerSettings {
     pub cors_origins: Vec<String>,
     /// How long running calls may continue after a stop signal.
     pub shutdown_grace: Duration,
+    /// How long a browser stays logged in.
+    pub session_lifetime: Duration,
 }
 
 /// Imports of API descriptions.
@@ -133,7 +135,8 @@ pub struct EgressSettings {
 /// The folders that file tools may use.
 #[derive(Debug, Clone, Default)]
 pub struct FileSettings {
-    /// Names and folders; the first one is the default. Empty means `workspace` in the home folder.
+    /// Names and folders of the tenant `default`; the first one is the default. Empty means `workspace` in the home
+    /// folder. Other tenants have a folder of their own.
     pub sandboxes: Vec<(String, PathBuf)>,
     /// The names of the read-only folders.
     pub read_only: Vec<String>,
@@ -261,6 +264,7 @@ impl Default for ServerSettings {
             max_running_calls: 1024,
             cors_origins: Vec::new(),
             shutdown_grace: Duration::from_secs(30),
+            session_lifetime: Duration::from_hours(12),
         }
     }
 }

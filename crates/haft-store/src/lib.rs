@@ -1,4 +1,5 @@
-//! Persistent data: catalog, definition files, call ledger, credentials, tokens, policy rules, audit records.
+//! Persistent data: catalog, definition files, call ledger, queue, approvals, credentials, tenants, tokens, policy
+//! rules, audit records.
 //!
 //! The only crate with SQL. Embedded, the definition files in `skills/` are the source of truth and SQLite is their
 //! index. Scaled out, PostgreSQL is the source of truth and there are no files. Both use the same statements.
@@ -10,6 +11,7 @@ mod engine;
 mod files;
 mod inspect;
 mod ledger;
+mod logins;
 mod migrate;
 mod nodes;
 mod policies;
@@ -18,6 +20,7 @@ mod rows;
 mod session;
 mod settings;
 mod store;
+mod tenants;
 mod time;
 mod tokens;
 mod vault;
@@ -30,5 +33,7 @@ pub use policies::StoredPolicies;
 pub use reaper::ReapReport;
 pub use settings::{LedgerSync, Retention, StoreSettings};
 pub use store::Store;
+pub use tenants::TenantChange;
+pub use tokens::TokenRotation;
 pub use vault::CredentialInfo;
 pub use watch::WatchTasks;

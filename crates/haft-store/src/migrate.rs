@@ -7,7 +7,7 @@ use crate::engine::{self, Engine, failed_to};
 use crate::ledger;
 
 /// All scripts, in order. A released script is never edited; a change needs a new script.
-const SCRIPTS: [&str; 10] = [
+const SCRIPTS: [&str; 11] = [
     include_str!("../migrations/0001_first.sql"),
     include_str!("../migrations/0002_refresh_tokens.sql"),
     include_str!("../migrations/0003_audit.sql"),
@@ -17,6 +17,7 @@ const SCRIPTS: [&str; 10] = [
     include_str!("../migrations/0007_ledger_sizes.sql"),
     include_str!("../migrations/0008_call_filters.sql"),
     include_str!("../migrations/0009_waiting_calls.sql"),
+    include_str!("../migrations/0010_access.sql"),
     include_str!("../migrations/0011_policies.sql"),
 ];
 
@@ -159,7 +160,7 @@ mod tests {
         let error = run_scripts(&engine, &SCRIPTS[..5]).await.unwrap_err();
         assert_eq!(
             error.with_cause(),
-            "cannot migrate the database schema: the database has schema version 10, but this version of haft supports at \
+            "cannot migrate the database schema: the database has schema version 11, but this version of haft supports at \
              most 5; upgrade haft"
         );
         engine.close().await;

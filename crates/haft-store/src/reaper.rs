@@ -40,6 +40,8 @@ impl Inner {
     pub(crate) async fn reap(&self) -> Result<ReapReport, StoreError> {
         self.reap_refresh_tokens().await.map_err(failed_to("remove old refresh tokens"))?;
         self.reap_audit().await.map_err(failed_to("remove old audit records"))?;
+        self.reap_logins().await.map_err(failed_to("remove expired sessions"))?;
+        self.reap_deleted_tenants().await?;
         self.reap_history().await?;
         self.reap_events().await.map_err(failed_to("remove old events"))?;
         self.reap_missing().await.map_err(failed_to("remove tools without a file"))?;
@@ -134,7 +136,7 @@ impl Inner {
 
     /// Removes the calls of a tenant before an id, in small transactions along the primary key, so that recording a
     /// call does not wait long.
-    async fn reap_calls_of(&self, tenant: &str, end: &str) -> Result<u64, sqlx::Error> {
+    pub(crate) async fn reap_calls_of(&self, tenant: &str, end: &str) -> Result<u64, sqlx::Error> {
         let skip = CALLS_PER_TRANSACTION - 1;
         let find = format!(
             "SELECT id FROM calls WHERE tenant = $1 AND id > $2 AND id < $3 ORDER BY id LIMIT 1 OFFSET {skip}"

@@ -37,6 +37,15 @@ where
     text.parse().map_err(|reason: T::Err| invalid(column, text, &reason))
 }
 
+/// Reads a JSON column.
+pub(crate) fn json_column<T>(row: &AnyRow, column: &'static str) -> Result<T, sqlx::Error>
+where
+    T: serde::de::DeserializeOwned,
+{
+    let text: &str = row.try_get(column)?;
+    serde_json::from_str(text).map_err(|reason| invalid(column, text, &reason))
+}
+
 /// Reads a boolean column.
 pub(crate) fn boolean(row: &AnyRow, column: &'static str) -> Result<bool, sqlx::Error> {
     Ok(row.try_get::<i64, _>(column)? != 0)

@@ -33,6 +33,8 @@ pub(crate) struct Session<'a> {
     index_updates: Vec<IndexUpdate>,
     /// New tools that are not in the table yet.
     pub(crate) pending_inserts: Vec<PendingInsert>,
+    /// The tenant whose data is removed.
+    removed_tenant: Option<TenantId>,
 }
 
 /// An update of [`State`] when the change is committed.
@@ -110,6 +112,7 @@ impl Inner {
             paths: Vec::new(),
             index_updates: Vec::new(),
             pending_inserts: Vec::new(),
+            removed_tenant: None,
         })
     }
 }
@@ -136,9 +139,14 @@ impl Session<'_> {
         }
     }
 
+    /// Marks the tenant whose data is removed, tokens and credentials included.
+    pub(crate) fn touch_tenant(&mut self, id: TenantId) {
+        self.removed_tenant = Some(id);
+    }
+
     /// Returns the number of changes to announce.
     pub(crate) fn touched(&self) -> usize {
-        self.tools.len() + self.bundles.len() + self.paths.len()
+        self.tools.len() + self.bundles.len() + self.paths.len() + usize::from(self.removed_tenant.is_some())
     }
 
     /// Tells whether there is nothing to announce.
@@ -200,10 +208,13 @@ impl Session<'_> {
         let changed = ChangeSet {
             bundles: self.bundles.iter().copied().collect(),
             tools: self.tools.iter().copied().collect(),
+            tokens: self.removed_tenant.is_some(),
+            credentials: self.removed_tenant.is_some(),
             ..ChangeSet::default()
         };
         self.inner.engine.notify(&mut self.tx, &self.inner.node, &changed).await?;
-        advance_generation(&mut self.tx, &subject(changes)).await
+        let subject = self.removed_tenant.as_ref().map_or_else(|| subject(changes), TenantId::to_string);
+        advance_generation(&mut self.tx, &subject).await
     }
 
     async fn collect(&mut self) -> Result<Vec<Change>, sqlx::Error> {

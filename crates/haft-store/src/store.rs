@@ -148,6 +148,7 @@ impl Store {
         } else {
             inner.defer_recovery();
         }
+        inner.ensure_default_tenant().await?;
         inner.reload().await?;
         if let Some(files) = &inner.files {
             files.clean_history().await?;

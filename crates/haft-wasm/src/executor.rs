@@ -197,6 +197,7 @@ impl Prepared for PreparedWasm {
             let input = guest::input(&program, args, self.limits.input)?;
             let shared = &self.loader.shared;
             let env = self.grants.environment(call, args).await?;
+            let folders = self.grants.folders(call.tenant())?;
             let secrets = if env.is_empty() { Vec::new() } else { call.exposed() };
             let permit = acquire(&shared.permits, call.deadline).await?;
             let guest = Guest {
@@ -205,7 +206,7 @@ impl Prepared for PreparedWasm {
                 input,
                 limits: self.limits,
                 determinism: self.determinism,
-                grants: CallGrants { tool: Arc::clone(&self.grants), env },
+                grants: CallGrants { tool: Arc::clone(&self.grants), folders, env },
                 secrets,
                 budget: Arc::clone(&shared.budget),
                 events: call.events.clone(),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use haft_core::executor::CallContext;
 use haft_core::implementation::{FileAccess, Wasm};
+use haft_core::name::TenantId;
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::problem::{Problem, excerpt};
 use haft_core::secret::Secret;
@@ -13,17 +14,22 @@ use haft_template::{EscapeContext, Notation, Scope, Template, Values};
 use serde_json::{Map, Value};
 use wasmtime_wasi::FsPerms;
 
-use crate::settings::{WasmFolder, WasmNetwork, WasmSettings};
+use crate::settings::{TenantFolders, WasmFolder, WasmNetwork, WasmSettings};
 
 /// The size limit of a variable, as for processes.
 const MAX_VARIABLE_BYTES: usize = 128 * 1024;
+
+/// The code of the problem of a folder that does not exist.
+const UNKNOWN_ROOT: &str = "unknown_root";
 
 /// What is granted to the guests of one tool.
 #[derive(Default)]
 pub(crate) struct Grants {
     env: Vec<(String, Template)>,
     version: String,
-    pub(crate) folders: Vec<Folder>,
+    files: Vec<(String, FileAccess)>,
+    folders: Vec<WasmFolder>,
+    tenants: Option<Arc<dyn TenantFolders>>,
     pub(crate) network: Option<WasmNetwork>,
 }
 
@@ -46,12 +52,19 @@ impl Grants {
                 Err(error) => problems.push(error.to_problem(format!("implementation.env.{name}"))),
             }
         }
+        let of_default = settings.tenants.as_ref();
+        let of_default = of_default.map(|tenants| tenants.folders(&TenantId::default_tenant()));
+        let known = of_default.as_ref().unwrap_or(&settings.folders);
         for (name, access) in &wasm.files {
-            match folder(name, *access, &settings.folders) {
-                Ok(folder) => grants.folders.push(folder),
-                Err(problem) => problems.push(problem),
+            let is_of_tenant = settings.tenants.as_ref().is_some_and(|tenants| tenants.contains(name));
+            match folder(name, *access, known) {
+                Err(problem) if !is_of_tenant || problem.code != UNKNOWN_ROOT => problems.push(problem),
+                // Checked again in each call, with the folders of its tenant.
+                _ => grants.files.push((name.clone(), *access)),
             }
         }
+        grants.folders.clone_from(&settings.folders);
+        grants.tenants.clone_from(&settings.tenants);
         if spec.network {
             grants.network.clone_from(&settings.network);
             if grants.network.is_none() {
@@ -65,7 +78,17 @@ impl Grants {
 
     /// Returns whether a guest has files or network.
     pub(crate) fn has_io(&self) -> bool {
-        self.network.is_some() || !self.folders.is_empty()
+        self.network.is_some() || !self.files.is_empty()
+    }
+
+    /// Returns the folders of a call.
+    pub(crate) fn folders(&self, tenant: &TenantId) -> Result<Vec<Folder>, CallError> {
+        let of_tenant = self.tenants.as_ref().map(|tenants| tenants.folders(tenant));
+        let known = of_tenant.as_ref().unwrap_or(&self.folders);
+        let folders = self.files.iter().map(|(name, access)| folder(name, *access, known));
+        folders.collect::<Result<_, _>>().map_err(|problem| {
+            CallError::new(ErrorCode::NotReady, problem.to_string()).for_model("this tool is unavailable")
+        })
     }
 
     /// Renders the environment of a call.
@@ -111,7 +134,7 @@ fn folder(name: &str, access: FileAccess, known: &[WasmFolder]) -> Result<Folder
         let names: Vec<String> = known.iter().map(|root| format!("`{}`", root.name)).collect();
         let configured = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
         let message = format!("not configured in `files.sandboxes`; configured: {configured}");
-        return Err(Problem::new(field(), "unknown_root", message));
+        return Err(Problem::new(field(), UNKNOWN_ROOT, message));
     };
     if access == FileAccess::Write && root.read_only {
         let message = "the folder is read-only; use `read`";
@@ -127,5 +150,6 @@ fn folder(name: &str, access: FileAccess, known: &[WasmFolder]) -> Result<Folder
 /// What is granted to a guest in one call.
 pub(crate) struct CallGrants {
     pub(crate) tool: Arc<Grants>,
+    pub(crate) folders: Vec<Folder>,
     pub(crate) env: Vec<(String, String)>,
 }

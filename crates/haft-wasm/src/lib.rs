@@ -26,4 +26,4 @@ mod threads;
 mod ticker;
 
 pub use executor::WasmExecutor;
-pub use settings::{CacheSettings, WasmFolder, WasmLimits, WasmNetwork, WasmSettings};
+pub use settings::{CacheSettings, TenantFolders, WasmFolder, WasmLimits, WasmNetwork, WasmSettings};

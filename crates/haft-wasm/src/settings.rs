@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use haft_core::name::TenantId;
 use haft_core::secret::Secret;
 
 /// Settings of the executor.
@@ -18,8 +19,10 @@ pub struct WasmSettings {
     pub max_module_bytes: u64,
     /// Resource limits of guests.
     pub limits: WasmLimits,
-    /// The folders that definitions can use.
+    /// The folders that definitions can use, unless `tenants` decides.
     pub folders: Vec<WasmFolder>,
+    /// The folders of each tenant; `None` gives all tenants the same ones.
+    pub tenants: Option<Arc<dyn TenantFolders>>,
     /// The network of tools with `network: true`; `None` rejects them.
     pub network: Option<WasmNetwork>,
 }
@@ -35,6 +38,15 @@ pub struct WasmFolder {
     pub read_only: bool,
     /// Whether the folder is created on first use.
     pub make: bool,
+}
+
+/// The folders of tenants, which can change while tools are prepared.
+pub trait TenantFolders: fmt::Debug + Send + Sync {
+    /// Returns the folders of a tenant.
+    fn folders(&self, tenant: &TenantId) -> Vec<WasmFolder>;
+
+    /// Returns whether some tenant has a folder with this name.
+    fn contains(&self, name: &str) -> bool;
 }
 
 /// The network of guests: outgoing connections only.
@@ -93,6 +105,7 @@ impl Default for WasmSettings {
             max_module_bytes: 32 * 1024 * 1024,
             limits: WasmLimits::default(),
             folders: Vec::new(),
+            tenants: None,
             network: None,
         }
     }

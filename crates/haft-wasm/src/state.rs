@@ -68,7 +68,7 @@ impl State {
     pub(crate) fn new(io: GuestIo, max_memory: usize, budget: Arc<Budget>) -> Result<Self, CallError> {
         let mut table = ResourceTable::new();
         table.set_max_capacity(io.handles());
-        let folders = &io.grants.tool.folders;
+        let folders = &io.grants.folders;
         let opened = if folders.is_empty() {
             None
         } else {

@@ -66,13 +66,14 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), C
     let stop = stop_signal(move || file_on_exit.remove()).map_err(CliError::io("listen for signals"))?;
     // `0.0.0.0` is an address to listen on, not one to connect to.
     let connect_addr = connect_addr(addr);
-    let login = engine.login_link(connect_addr);
-    // The link contains an admin token: print it only to a terminal, not to a log.
+    // The link logs an admin in: print it only to a terminal, not to a log.
     let tokens = home.join("tokens");
     let (login, shown) = if std::io::stdout().is_terminal() {
-        (login.clone(), login)
+        let login = engine.login_link(connect_addr).await?.expose().to_owned();
+        let shown = format!("{login}\n  token    in `{}`", tokens.display());
+        (login, shown)
     } else {
-        let page = format!("http://{connect_addr}/");
+        let page = format!("http://{connect_addr}/login");
         let shown = format!("{page} with the token in `{}`", tokens.display());
         (page, shown)
     };

@@ -12,14 +12,33 @@ use crate::view;
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Create a token; it is printed only once
-    #[command(after_help = examples!("haft token create ci --role caller --expires 90d"))]
+    #[command(after_help = examples!(
+        "haft token create ci --role caller --expires-in 90d",
+        "haft token create agent --tools weather,web:*,tag:safe"
+    ))]
     Create(Create),
     /// List tokens
-    #[command(visible_alias = "ls", after_help = examples!("haft token list"))]
-    List,
+    #[command(visible_alias = "ls", after_help = examples!("haft token list", "haft token list --tenant acme"))]
+    List {
+        /// Tenant, for platform admins [default: your own]
+        #[arg(long, value_name = "ID")]
+        tenant: Option<String>,
+    },
+    /// Replace the value of a token; the new one is printed only once
+    #[command(after_help = examples!("haft token rotate 019a8f50-b7b6-7a01-9a05-a22a6e0af101 --grace 10m"))]
+    Rotate {
+        /// Id of the token, from `haft token list`
+        id: String,
+        /// How long the old value still works, e.g. `10m` [default: not at all]
+        #[arg(long, value_name = "DURATION")]
+        grace: Option<String>,
+        /// New lifetime, e.g. `90d` [default: the expiry stays]
+        #[arg(long, value_name = "DURATION")]
+        expires_in: Option<String>,
+    },
     /// Revoke a token
-    #[command(after_help = examples!("haft token rm 019a8f50-b7b6-7a01-9a05-a22a6e0af101"))]
-    Rm {
+    #[command(visible_alias = "rm", after_help = examples!("haft token revoke 019a8f50-b7b6-7a01-9a05-a22a6e0af101"))]
+    Revoke {
         /// Id of the token, from `haft token list`
         id: String,
     },
@@ -53,59 +72,104 @@ pub(crate) struct Create {
     /// Role
     #[arg(long, default_value = "caller")]
     role: Role,
+    /// Tenant, for platform admins [default: your own]
+    #[arg(long, value_name = "ID")]
+    tenant: Option<String>,
+    /// Tools that it may see and call: names, `bundle:*`, patterns, `tag:NAME` [default: every tool]
+    #[arg(long, value_name = "RULES", value_delimiter = ',')]
+    tools: Option<Vec<String>>,
     /// Lifetime, e.g. `12h` or `90d` [default: no expiry]
-    #[arg(long, value_name = "DURATION")]
-    expires: Option<String>,
+    #[arg(long, alias = "expires", value_name = "DURATION")]
+    expires_in: Option<String>,
     /// Run tools that need approval without it
     #[arg(long)]
     elevated: bool,
+    /// Administer tenants; needs the role `admin` in the tenant `default`
+    #[arg(long)]
+    platform: bool,
 }
 
 /// Runs the command.
 pub(crate) async fn run(command: Command, context: &Context) -> Result<(), CliError> {
     match command {
         Command::Create(create) => self::create(create, context).await,
-        Command::List => list(context).await,
-        Command::Rm { id } => remove(&id, context).await,
+        Command::List { tenant } => list(tenant.as_deref(), context).await,
+        Command::Rotate { id, grace, expires_in } => rotate(&id, grace, expires_in, context).await,
+        Command::Revoke { id } => revoke(&id, context).await,
     }
 }
 
 async fn create(create: Create, context: &Context) -> Result<(), CliError> {
-    let role = create.role.name();
-    let mut body = Map::new();
-    body.insert("name".to_owned(), json!(create.name));
-    body.insert("role".to_owned(), json!(role));
-    if let Some(expires) = create.expires {
-        body.insert("expires_in".to_owned(), json!(expires));
-    }
-    if create.elevated {
-        body.insert("elevated".to_owned(), json!(true));
-    }
-    let data = context.request(Request::post("/api/tokens", Value::Object(body))).await?;
-    context.output.data(&data, |output| {
+    let Create { name, role, tenant, tools, expires_in, elevated, platform } = create;
+    let role = role.name();
+    let fields = [
+        ("name", Some(json!(name))),
+        ("role", Some(json!(role))),
+        ("tenant", tenant.map(Value::from)),
+        ("tools", tools.map(Value::from)),
+        ("expires_in", expires_in.map(Value::from)),
+        ("elevated", elevated.then_some(json!(true))),
+        ("platform", platform.then_some(json!(true))),
+    ];
+    let data = context.request(Request::post("/api/tokens", body(fields))).await?;
+    show_value(&data, context)
+}
+
+async fn rotate(
+    id: &str,
+    grace: Option<String>,
+    expires_in: Option<String>,
+    context: &Context,
+) -> Result<(), CliError> {
+    let fields = [("grace", grace.map(Value::from)), ("expires_in", expires_in.map(Value::from))];
+    let path = format!("/api/tokens/{}/rotate", segment(id));
+    let data = context.request(Request::post(path, body(fields))).await?;
+    show_value(&data, context)
+}
+
+/// Returns the fields that have a value.
+fn body<const N: usize>(fields: [(&str, Option<Value>); N]) -> Value {
+    let given = fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    Value::Object(given.collect::<Map<_, _>>())
+}
+
+fn show_value(data: &Value, context: &Context) -> Result<(), CliError> {
+    context.output.data(data, |output| {
         output.note("store the token now: it is not shown again");
-        output.line(&view::text(&data, "token"))
+        output.line(&view::text(data, "token"))
     })
 }
 
-async fn list(context: &Context) -> Result<(), CliError> {
-    let data = context.request(Request::get("/api/tokens?page_size=500")).await?;
+async fn list(tenant: Option<&str>, context: &Context) -> Result<(), CliError> {
+    let request = Request::get("/api/tokens?page_size=500").query_some("tenant", tenant);
+    let data = context.request(request).await?;
     context.output.data(&data, |output| {
         let rows = view::list(&data, "tokens").iter().map(|token| {
+            let role = view::text(token, "role");
             vec![
                 view::text(token, "id"),
                 view::text(token, "name"),
-                view::text(token, "role"),
+                if view::is(token, "platform") { "platform admin".to_owned() } else { role },
                 if view::is(token, "elevated") { "yes" } else { "no" }.to_owned(),
-                view::time(token, "created_at"),
+                tools(token),
+                view::time(token, "last_used_at"),
                 view::time(token, "expires_at"),
             ]
         });
-        output.table(&["ID", "NAME", "ROLE", "ELEVATED", "CREATED", "EXPIRES"], rows.collect())
+        let columns = ["ID", "NAME", "ROLE", "ELEVATED", "TOOLS", "LAST USED", "EXPIRES"];
+        output.table(&columns, rows.collect())
     })
 }
 
-async fn remove(id: &str, context: &Context) -> Result<(), CliError> {
+fn tools(token: &Value) -> String {
+    match token.get("tools").and_then(Value::as_array) {
+        None => "all".to_owned(),
+        Some(rules) if rules.is_empty() => "none".to_owned(),
+        Some(rules) => rules.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(","),
+    }
+}
+
+async fn revoke(id: &str, context: &Context) -> Result<(), CliError> {
     let data = context.request(Request::delete(format!("/api/tokens/{}", segment(id)))).await?;
     context.output.data(&data, |output| {
         output.note(&format!("revoked token `{id}`"));

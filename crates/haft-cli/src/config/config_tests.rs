@@ -122,6 +122,7 @@ fn every_key_can_be_set_by_file_and_by_environment() {
         ("server.max_running_calls", "7"),
         ("server.cors_origins", "[\"https://a.example\", \"https://b.example\"]"),
         ("server.shutdown_grace", "\"1m30s\""),
+        ("server.session_lifetime", "\"8h\""),
         ("import.max_document_bytes", "4096"),
         ("mcp.allowed_hosts", "[\"tools.example.com\"]"),
         ("mcp.public_url", "\"https://tools.example.com\""),

@@ -143,6 +143,12 @@ pub(crate) const KEYS: &[Key] = &[
         |to, value| value.duration().map(|time| to.settings.server.shutdown_grace = time),
     ),
     key(
+        "server.session_lifetime",
+        "\"12h\"",
+        "How long a browser stays logged in; a token that expires earlier ends the session.",
+        |to, value| value.duration().map(|time| to.settings.server.session_lifetime = time),
+    ),
+    key(
         "import.max_document_bytes",
         "33554432",
         "Maximum size of an imported API description in bytes.",

@@ -13,6 +13,7 @@ mod mcp_real;
 mod mcp_server;
 mod policy;
 mod serve;
+mod tenants;
 mod tools;
 mod tour;
 mod upstream;

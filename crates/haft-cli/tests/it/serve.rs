@@ -112,7 +112,7 @@ fn a_server_for_other_machines_warns_and_prints_a_usable_address() {
     }
     let url = text.lines().find_map(|line| line.trim().strip_prefix("address  ")).unwrap();
     let port = url.strip_prefix("http://127.0.0.1:").unwrap();
-    assert!(text.contains(&format!("login    {url}/ with the token in ")), "{text}");
+    assert!(text.contains(&format!("login    {url}/login with the token in ")), "{text}");
     assert!(std::net::TcpStream::connect(("127.0.0.1", port.parse().unwrap())).is_ok(), "{url}");
     assert!(
         warning.contains(&format!("other machines can reach this server at 0.0.0.0:{port}")),

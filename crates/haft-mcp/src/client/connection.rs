@@ -325,6 +325,7 @@ impl ConnectionTask {
         };
         match &self.server.transport {
             Transport::Stdio(stdio) => {
+                let stdio = &stdio::confined(stdio, &self.server.tenant).map_err(Disconnect::new)?;
                 let mut renderer = ConfigRenderer::new(&self.server.tenant, &self.parts.secrets);
                 renderer.hide_literals(&self.server.transport);
                 let started = stdio::start(

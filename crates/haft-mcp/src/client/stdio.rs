@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use haft_core::mcp::Stdio;
+use haft_core::name::TenantId;
 use haft_sandbox::{
     Bind, Command, EngineName, Input, Level, Limits, Running, Sandbox, SandboxError, StdinHandle,
 };
@@ -39,6 +40,18 @@ pub(super) struct Program {
     pub(super) transport:
         RateLimited<StaleResponseFilter<AsyncRwTransport<RoleClient, LineLimiter<ChildStdout>, ChildStdin>>>,
     pub(super) running: Running,
+}
+
+/// Returns how a program of a tenant runs. Host files belong to the default tenant: the programs of others are always
+/// sandboxed, and have no folder of the host.
+pub(super) fn confined(program: &Stdio, tenant: &TenantId) -> Result<Stdio, String> {
+    if tenant.is_default() {
+        return Ok(program.clone());
+    }
+    if program.cwd.is_some() {
+        return Err(format!("`cwd` is not available to the tenant `{tenant}`; remove it"));
+    }
+    Ok(Stdio { sandbox: true, ..program.clone() })
 }
 
 /// Starts a server.
@@ -127,4 +140,19 @@ fn program_not_found(program: &Stdio, name: &str) -> String {
 fn sandbox_message(error: &SandboxError) -> String {
     use std::error::Error as _;
     error.source().map_or(error.to_string(), |source| format!("{error}: {source}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_of_other_tenants_are_sandboxed_without_host_folders() {
+        let [default, acme] = ["default", "acme"].map(|id| TenantId::new(id).unwrap());
+        let program = Stdio { cwd: Some("/srv".to_owned()), ..Stdio::default() };
+        assert_eq!(confined(&program, &default).as_ref(), Ok(&program));
+        assert!(confined(&program, &acme).is_err());
+        let program = Stdio::default();
+        assert!(!program.sandbox && confined(&program, &acme).unwrap().sandbox);
+    }
 }

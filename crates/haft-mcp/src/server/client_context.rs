@@ -29,6 +29,8 @@ pub struct ClientContext {
     pub view: View,
     /// The id of the HTTP request, for the call record.
     pub request_id: Option<String>,
+    /// The policy rules: a tool that they deny whatever the arguments is not listed.
+    pub policy: Arc<PolicyHandle>,
 }
 
 /// Identifies to whom state belongs that outlives a request, such as a session.
@@ -77,7 +79,7 @@ impl ClientContext {
             View::All => true,
             View::Bundle(slug) => *slug == tool.bundle,
         };
-        is_in_view && self.principal.tools.allows(tool)
+        is_in_view && self.policy.may_call(&self.principal, tool, SURFACE)
     }
 
     /// Returns the tools in view, in list order.

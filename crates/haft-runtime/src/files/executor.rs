@@ -6,18 +6,17 @@ use std::sync::Arc;
 use haft_core::BoxFuture;
 use haft_core::executor::{CallContext, Executor, Prepared};
 use haft_core::implementation::{Implementation, Kind, Notation};
-use haft_core::outcome::{CallError, Outcome};
+use haft_core::outcome::{CallError, ErrorCode, Outcome};
 use haft_core::problem::Problem;
 use haft_core::secret::Secret;
 use haft_core::spec::ToolSpec;
 use haft_definition::check;
 use haft_template::{EscapeContext, Scope, Template, Values};
 use serde_json::{Map, Value};
-use tokio::sync::Semaphore;
 
 use super::error::FileError;
 use super::read::FileRead;
-use super::roots::Files;
+use super::roots::{Access, Files};
 use super::work::run_blocking;
 use super::write::FileWrite;
 
@@ -43,7 +42,7 @@ impl Executor for FileReadExecutor {
         let Implementation::FileRead(file) = &spec.implementation else {
             return Err(wrong_type(Kind::FileRead));
         };
-        self.files.find(file.root.as_deref()).map(|_| ())
+        self.files.check(file.root.as_deref(), Access::Read).map(drop)
     }
 
     fn prepare(
@@ -54,16 +53,17 @@ impl Executor for FileReadExecutor {
         let Implementation::FileRead(file) = &spec.implementation else {
             return Err(vec![wrong_type(Kind::FileRead)]);
         };
-        let mut preparation = Preparation::new(spec, &self.files);
+        let mut preparation = Preparation::new(spec);
         let path = preparation.template("path", &file.path);
-        let root = self.files.find(file.root.as_deref());
+        let root = self.files.check(file.root.as_deref(), Access::Read);
         let (root, path) = preparation.finish(root, path)?;
         let reading =
             FileRead { root, encoding: file.encoding, max_bytes: spec.execution.limits.max_response_bytes };
         Ok(Arc::new(PreparedFile {
             templates: vec![path],
             version: preparation.version,
-            permits: preparation.permits,
+            files: self.files.clone(),
+            root: file.root.clone(),
             operation: Operation::Read(reading),
         }))
     }
@@ -91,12 +91,7 @@ impl Executor for FileWriteExecutor {
         let Implementation::FileWrite(file) = &spec.implementation else {
             return Err(wrong_type(Kind::FileWrite));
         };
-        let root = self.files.find(file.root.as_deref())?;
-        if root.read_only {
-            let message = format!("sandbox `{}` is read-only", root.name);
-            return Err(Problem::new("implementation.root", "read_only_root", message));
-        }
-        Ok(())
+        self.files.check(file.root.as_deref(), Access::Write).map(drop)
     }
 
     fn prepare(
@@ -107,10 +102,10 @@ impl Executor for FileWriteExecutor {
         let Implementation::FileWrite(file) = &spec.implementation else {
             return Err(vec![wrong_type(Kind::FileWrite)]);
         };
-        let mut preparation = Preparation::new(spec, &self.files);
+        let mut preparation = Preparation::new(spec);
         let path = preparation.template("path", &file.path);
         let content = preparation.template("content", &file.content);
-        let root = self.available(spec).and_then(|()| self.files.find(file.root.as_deref()));
+        let root = self.files.check(file.root.as_deref(), Access::Write);
         let (root, (path, content)) = preparation.finish(root, path.zip(content))?;
         let writing = FileWrite {
             root,
@@ -123,7 +118,8 @@ impl Executor for FileWriteExecutor {
         Ok(Arc::new(PreparedFile {
             templates,
             version: preparation.version,
-            permits: preparation.permits,
+            files: self.files.clone(),
+            root: file.root.clone(),
             operation: Operation::Write(writing),
         }))
     }
@@ -138,16 +134,14 @@ struct Preparation {
     scope: Scope,
     problems: Vec<Problem>,
     version: String,
-    permits: Arc<Semaphore>,
 }
 
 impl Preparation {
-    fn new(spec: &ToolSpec, files: &Files) -> Self {
+    fn new(spec: &ToolSpec) -> Self {
         Self {
             scope: Scope::from_schema(&spec.input_schema.value()),
             problems: check::implementation_errors(spec),
             version: spec.version.as_str().to_owned(),
-            permits: Arc::clone(&files.permits),
         }
     }
 
@@ -166,11 +160,11 @@ impl Preparation {
 
     fn finish<T>(
         &mut self,
-        root: Result<&super::Root, Problem>,
+        root: Result<super::Root, Problem>,
         templates: Option<T>,
     ) -> Result<(super::Root, T), Vec<Problem>> {
         match (root, templates) {
-            (Ok(root), Some(templates)) if self.problems.is_empty() => Ok((root.clone(), templates)),
+            (Ok(root), Some(templates)) if self.problems.is_empty() => Ok((root, templates)),
             (root, _) => {
                 self.problems.extend(root.err());
                 Err(std::mem::take(&mut self.problems))
@@ -193,13 +187,23 @@ impl Operation {
             Operation::Write(writing) => writing.run(text(0), text(1)),
         }
     }
+
+    /// Returns the operation in another root.
+    fn in_root(&self, root: super::Root) -> Self {
+        match self {
+            Operation::Read(reading) => Operation::Read(FileRead { root, ..reading.clone() }),
+            Operation::Write(writing) => Operation::Write(FileWrite { root, ..writing.clone() }),
+        }
+    }
 }
 
 /// A prepared file tool: the templates of its path and content.
 struct PreparedFile {
     templates: Vec<Template>,
     version: String,
-    permits: Arc<Semaphore>,
+    files: Files,
+    /// The name of the root; each tenant has its own.
+    root: Option<String>,
     operation: Operation,
 }
 
@@ -207,8 +211,10 @@ impl Prepared for PreparedFile {
     fn run<'a>(&'a self, call: &'a CallContext, args: &'a Map<String, Value>) -> BoxFuture<'a, Outcome> {
         Box::pin(async move {
             let texts = self.texts(call, args).await?;
-            let operation = self.operation.clone();
-            run_blocking(&self.permits, move || operation.run(&texts)).await
+            let root = self.files.find(call.tenant(), self.root.as_deref());
+            let root = root.map_err(|problem| CallError::new(ErrorCode::NotReady, problem.to_string()))?;
+            let operation = self.operation.in_root(root);
+            run_blocking(&self.files.permits, move || operation.run(&texts)).await
         })
     }
 }

@@ -23,4 +23,4 @@ mod write;
 pub use append::AppendOptions;
 pub use executor::{FileReadExecutor, FileWriteExecutor};
 pub use list::ListOptions;
-pub use roots::{Files, Root, RootsError};
+pub use roots::{Files, Root, RootsError, WORKSPACE};

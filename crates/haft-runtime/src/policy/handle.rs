@@ -1,14 +1,23 @@
 //! The current policy, shared by the pipeline and everything that changes it.
 
+use std::fmt;
 use std::sync::Arc;
 
 use arc_swap::{ArcSwap, Guard};
+use haft_core::principal::Principal;
+use haft_core::tool::Tool;
 
 use super::decide::Policy;
 
 /// The current policy. Reading it takes no lock.
 #[derive(Default)]
 pub struct PolicyHandle(ArcSwap<Policy>);
+
+impl fmt::Debug for PolicyHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PolicyHandle").finish_non_exhaustive()
+    }
+}
 
 impl PolicyHandle {
     /// Creates a handle of a policy.
@@ -19,6 +28,13 @@ impl PolicyHandle {
     /// Returns the current policy.
     pub fn load(&self) -> Guard<Arc<Policy>> {
         self.0.load()
+    }
+
+    /// Returns whether a principal may call a tool, as far as that does not depend on the arguments: its list of tools
+    /// includes it, and no rule denies it. Lists show exactly these tools.
+    pub fn may_call(&self, principal: &Principal, tool: &Tool, surface: &str) -> bool {
+        let policy = self.load();
+        principal.tools.allows(tool) && (policy.is_empty() || policy.may_call(principal, tool, surface))
     }
 
     /// Replaces the policy; calls that are being decided keep the old one.

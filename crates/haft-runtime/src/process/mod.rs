@@ -10,7 +10,7 @@ mod syntax;
 pub(crate) use environment::{Environment, check_size, declared, required, texts};
 pub(crate) use lines::OutputLines;
 pub(crate) use outcome::{ProcessEnd, ValueSource, network_hint, outcome};
-pub(crate) use runner::{Job, STOP_GRACE, sandbox_error};
+pub(crate) use runner::{Job, STOP_GRACE, level, sandbox_error};
 pub use runner::{ProcessSettings, Processes};
 pub(crate) use slots::{Account, ProcessSlot};
 pub(crate) use syntax::{BashSource, not_checked};

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use haft_core::executor::{CallContext, CallEvent};
+use haft_core::name::TenantId;
 use haft_core::outcome::{CallError, ErrorCode, Outcome};
 use haft_core::spec::ToolSpec;
 use haft_sandbox::{
@@ -90,9 +91,9 @@ impl Processes {
         self.slots.acquire(account).await
     }
 
-    /// Returns the sandbox layout for a process of a tool.
-    pub(crate) fn place(&self, spec: &ToolSpec) -> Result<SandboxLayout, CallError> {
-        let level = if spec.sandbox { Level::Isolated } else { Level::Host };
+    /// Returns the sandbox layout for a process of a call.
+    pub(crate) fn place(&self, spec: &ToolSpec, call: &CallContext) -> Result<SandboxLayout, CallError> {
+        let level = level(spec, call.tenant());
         let engine = spec.image.as_ref().map(|_| self.sandbox.container_engine());
         self.sandbox.place(level, engine).map_err(|error| sandbox_error(&error))
     }
@@ -145,6 +146,12 @@ impl Processes {
         err.flush();
         finished.map_err(|error| sandbox_error(&error))
     }
+}
+
+/// Returns the isolation of the processes of a tool. Host files are those of the default tenant: the processes of other
+/// tenants are always isolated.
+pub(crate) fn level(spec: &ToolSpec, tenant: &TenantId) -> Level {
+    if spec.sandbox || !tenant.is_default() { Level::Isolated } else { Level::Host }
 }
 
 /// Returns the CPU time of a process for a wall-clock time. All its threads count together, so it is the wall-clock

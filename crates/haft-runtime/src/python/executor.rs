@@ -18,8 +18,8 @@ use super::request::{Operation, Request};
 use super::server::PythonResult;
 use super::toolset::{Entrypoint, Toolset};
 use crate::process::{
-    Account, Environment, ProcessEnd, STOP_GRACE, ValueSource, check_size, declared, network_hint, outcome,
-    texts,
+    Account, Environment, ProcessEnd, STOP_GRACE, ValueSource, check_size, declared, level, network_hint,
+    outcome, texts,
 };
 
 /// Runs `module:function(workspace, **kwargs)` of a toolset.
@@ -78,7 +78,7 @@ impl PythonFunction {
                 .for_model("this tool is unavailable")
         })?;
         let processes = self.interpreters.processes();
-        let place = processes.place(&self.spec)?;
+        let place = processes.place(&self.spec, call)?;
         let environment = Environment::new(&processes.settings().path, &place);
         let mut kwargs = args.clone();
         for (name, value) in declared(&self.spec, args) {
@@ -89,15 +89,10 @@ impl PythonFunction {
         let request = Request { operation, env: texts(environment.variables), large: Vec::new() };
         let shown = place.files().to_string_lossy().into_owned();
         let (tenant, files) = (Some(call.tenant().clone()), Vec::new());
-        let job = Job {
-            tenant,
-            account: Account::of(call),
-            recipe: &toolset.recipe,
-            digest: toolset.digest,
-            place,
-            request,
-            files,
-        };
+        let other = toolset.recipe.at_level(level(&self.spec, call.tenant()));
+        let (recipe, digest) =
+            other.as_ref().map_or((&*toolset.recipe, toolset.digest), |(recipe, digest)| (recipe, *digest));
+        let job = Job { tenant, account: Account::of(call), recipe, digest, place, request, files };
         let result = self.interpreters.call(call, &self.spec, job).await?;
         self.returned(call, &result, &shown)
     }

@@ -55,6 +55,18 @@ pub(super) struct Recipe {
     pub(super) image: Option<String>,
 }
 
+impl Recipe {
+    /// Returns the recipe at another level of isolation, with its digest, unless it has that level already.
+    pub(super) fn at_level(&self, level: Level) -> Option<(Self, Digest)> {
+        if self.level == level {
+            return None;
+        }
+        let recipe = Self { level, ..self.clone() };
+        let digest = recipe.digest();
+        Some((recipe, digest))
+    }
+}
+
 /// The hash of a recipe.
 pub(super) type Digest = [u8; 32];
 

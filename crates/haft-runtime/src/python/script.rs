@@ -18,7 +18,9 @@ use serde_json::{Map, Value};
 use super::interpreters::{Job, PythonPool};
 use super::recipe::{Digest, Recipe, Source};
 use super::request::{Operation, Request};
-use crate::process::{Account, Environment, ProcessEnd, STOP_GRACE, ValueSource, outcome, required, texts};
+use crate::process::{
+    Account, Environment, ProcessEnd, STOP_GRACE, ValueSource, level, outcome, required, texts,
+};
 
 /// The file with the arguments in a warm interpreter, in a private folder in memory.
 const ARGS_FILE: &str = "/dev/shm/args.json";
@@ -58,7 +60,7 @@ impl PythonScript {
 
     async fn call(&self, call: &CallContext, args: &Map<String, Value>) -> Outcome {
         let processes = self.interpreters.processes();
-        let place = processes.place(&self.spec)?;
+        let place = processes.place(&self.spec, call)?;
         let mut environment = Environment::new(&processes.settings().path, &place);
         let file = environment.add_arguments(&self.spec, args, &place, true)?;
         let missing = environment.add_secrets(call, &self.secrets).await?;
@@ -75,15 +77,10 @@ impl PythonScript {
         let request = Request { operation, env: texts(variables), large };
         let shown = place.files().to_string_lossy().into_owned();
         let tenant = Some(call.tenant().clone());
-        let job = Job {
-            tenant,
-            account: Account::of(call),
-            recipe: &self.recipe,
-            digest: self.digest,
-            place,
-            request,
-            files,
-        };
+        let other = self.recipe.at_level(level(&self.spec, call.tenant()));
+        let (recipe, digest) =
+            other.as_ref().map_or((&self.recipe, self.digest), |(recipe, digest)| (recipe, *digest));
+        let job = Job { tenant, account: Account::of(call), recipe, digest, place, request, files };
         let result = self.interpreters.call(call, &self.spec, job).await?;
         let end = ProcessEnd {
             ending: result.ending,

@@ -54,7 +54,7 @@ impl BashScript {
 
     async fn call(&self, call: &CallContext, args: &Map<String, Value>) -> Outcome {
         self.check_syntax(call).await?;
-        let place = self.processes.place(&self.spec)?;
+        let place = self.processes.place(&self.spec, call)?;
         let mut environment = Environment::new(&self.processes.settings().path, &place);
         let all = environment.add_arguments(&self.spec, args, &place, self.reads_file)?;
         if self.reads_all && !self.reads_file {
@@ -72,7 +72,7 @@ impl BashScript {
     async fn check_syntax(&self, call: &CallContext) -> Result<(), CallError> {
         let check = async || {
             let _slot = self.processes.slot(Account::of(call)).await;
-            let place = self.processes.place(&self.spec)?;
+            let place = self.processes.place(&self.spec, call)?;
             let within = call.deadline.saturating_duration_since(Instant::now());
             let source = bash_source(&self.body, self.spec.image.as_deref());
             self.processes.check_bash(place, &source, within).await

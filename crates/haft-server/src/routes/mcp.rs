@@ -31,8 +31,8 @@ pub(crate) const METADATA: &str = "/.well-known/oauth-protected-resource";
 /// Handles an MCP request.
 pub(crate) async fn handle(State(app): State<Arc<App>>, request: Request) -> Response {
     match admit(&app, &request) {
-        Ok(client) if requests_pipe(&request) => app.mcp().pipe(client, request),
-        Ok(client) => app.mcp().handle(client, request).await,
+        Ok((client, identity)) if requests_pipe(&request) => app.mcp().pipe(&app, client, identity, request),
+        Ok((client, _)) => app.mcp().handle(client, request).await,
         Err(error) => reject(&app, &request, error),
     }
 }
@@ -61,12 +61,13 @@ fn requests_pipe(request: &Request) -> bool {
     request.headers().get(header::UPGRADE).is_some_and(|name| name == LINE_PROTOCOL)
 }
 
-fn admit(app: &App, request: &Request) -> Result<ClientContext, ApiError> {
+/// Only tokens give access: no browser page is an MCP client.
+fn admit(app: &App, request: &Request) -> Result<(ClientContext, Identity), ApiError> {
     check_host(app, request)?;
     check_origin(app, request)?;
-    let identity = identity::authenticate(app, request.headers())?;
+    let identity = identity::authenticate_bearer(app, request.headers())?;
     let view = view(app, &identity, request.uri().path())?;
-    Ok(client_context(app, &identity, view, request))
+    Ok((client_context(app, &identity, view, request), identity))
 }
 
 fn client_context(app: &App, identity: &Identity, view: View, request: &Request) -> ClientContext {
@@ -77,7 +78,13 @@ fn client_context(app: &App, identity: &Identity, view: View, request: &Request)
     } else {
         identity.principal()
     };
-    ClientContext { principal, mode: app.settings().mode, view, request_id: request_id::current() }
+    ClientContext {
+        principal,
+        mode: app.settings().mode,
+        view,
+        request_id: request_id::current(),
+        policy: Arc::clone(app.policy().handle()),
+    }
 }
 
 /// Returns the view that a path selects.

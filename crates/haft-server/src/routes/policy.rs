@@ -18,7 +18,7 @@ use crate::body::Body;
 use crate::error::{ApiError, ErrorBody};
 use crate::identity::Identity;
 use crate::params::Params;
-use crate::policy::{self, LoadPolicyError, is_platform_admin};
+use crate::policy::{self, LoadPolicyError};
 use crate::reply::{Success, success};
 
 /// Whose rules.
@@ -102,7 +102,7 @@ fn scope(identity: &Identity, params: &Params) -> Result<PolicyScope, ApiError> 
     };
     match params.choice("scope", parse, "`tenant`, `platform`")? {
         None | Some(ScopeName::Tenant) => Ok(PolicyScope::Tenant(identity.tenant.clone())),
-        Some(ScopeName::Platform) if is_platform_admin(identity) => Ok(PolicyScope::Platform),
+        Some(ScopeName::Platform) if identity.is_platform_admin() => Ok(PolicyScope::Platform),
         Some(ScopeName::Platform) => {
             let message = "only an admin of the platform may see and change its rules";
             Err(ApiError::new(ErrorCode::Forbidden, message))

@@ -24,7 +24,6 @@ use crate::body::Body;
 use crate::error::{ApiError, ErrorBody};
 use crate::exact_json;
 use crate::identity::Identity;
-use crate::policy::is_platform_admin;
 use crate::reply::{Success, success};
 
 /// The surface of a call that names none.
@@ -142,7 +141,7 @@ async fn principal(
     let Some(caller) = caller else { return Ok(Principal::clone(identity)) };
     let tenant = match caller.tenant.as_deref() {
         None => identity.tenant.clone(),
-        Some(tenant) if tenant == identity.tenant.as_str() || is_platform_admin(identity) => {
+        Some(tenant) if tenant == identity.tenant.as_str() || identity.is_platform_admin() => {
             TenantId::new(tenant)?
         }
         Some(_) => return Err(ApiError::new(ErrorCode::Forbidden, "`as.tenant` must be your own tenant")),

@@ -17,6 +17,7 @@ mod harness;
 mod hostile;
 mod import;
 mod life_cycle;
+mod login;
 mod mcp;
 mod mcp_login;
 mod mcp_servers;
@@ -30,6 +31,8 @@ mod search;
 #[cfg(feature = "embedding")]
 mod search_reference;
 mod seeds;
+mod tenants;
+mod tokens;
 mod tools;
 mod warnings;
 mod wasm;

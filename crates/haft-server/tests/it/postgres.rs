@@ -78,3 +78,40 @@ async fn a_revoked_token_stops_working_on_every_server() {
     assert_eq!(one.delete(&format!("/api/tokens/{id}")).await.0, 200);
     becomes(401).await;
 }
+
+#[tokio::test]
+async fn tenants_and_sessions_reach_every_server_within_a_second() {
+    let database = postgres::database().unwrap();
+    let one = on(&database.url).await;
+    let other = on(&database.url).await;
+    let token = crate::tenants::tenant(&one, "acme").await;
+    let link =
+        crate::harness::send(one.bare(reqwest::Method::POST, "/api/login-links").bearer_auth(&token)).await.1;
+    let code = link["data"]["url"].as_str().unwrap().split_once("code=").unwrap().1.to_owned();
+    let status = async |request: reqwest::RequestBuilder| crate::harness::send(request).await.0;
+    let with_token = || other.bare(reqwest::Method::GET, "/api/session").bearer_auth(&token);
+    let becomes = async |expected: u16, request: &dyn Fn() -> reqwest::RequestBuilder| {
+        let start = std::time::Instant::now();
+        while status(request()).await != expected {
+            assert!(start.elapsed() < Duration::from_secs(1), "not {expected} within a second");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    becomes(200, &with_token).await;
+    // A session that one server opens works on the other at once.
+    let client =
+        reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build().unwrap();
+    let login = client.get(one.url(&format!("/login?code={code}"))).send().await.unwrap();
+    assert_eq!(login.status(), 303);
+    let cookie = login.headers()["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
+    let with_cookie = || other.bare(reqwest::Method::GET, "/api/session").header("cookie", &cookie);
+    assert_eq!(status(with_cookie()).await, 200);
+    one.patch("/api/tenants/acme", json!({"enabled": false})).await;
+    becomes(401, &with_token).await;
+    becomes(401, &with_cookie).await;
+    one.patch("/api/tenants/acme", json!({"enabled": true})).await;
+    becomes(200, &with_token).await;
+    one.delete("/api/tenants/acme?confirm=acme").await;
+    becomes(401, &with_token).await;
+    assert_eq!(other.get("/api/tenants").await.1["data"]["total"], 1);
+}

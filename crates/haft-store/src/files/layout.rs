@@ -14,11 +14,12 @@ const MAX_NAME_BYTES: usize = 200;
 
 /// Returns the folder of a bundle: at the top for the default tenant, below `@tenant` for others.
 pub(crate) fn bundle_folder(tenant: &TenantId, slug: &BundleSlug) -> String {
-    if *tenant == TenantId::default_tenant() {
-        format!("{SKILLS}/{slug}")
-    } else {
-        format!("{SKILLS}/@{tenant}/{slug}")
-    }
+    if tenant.is_default() { format!("{SKILLS}/{slug}") } else { format!("{}/{slug}", tenant_folder(tenant)) }
+}
+
+/// Returns the folder of a tenant other than the default one.
+pub(crate) fn tenant_folder(tenant: &TenantId) -> String {
+    format!("{SKILLS}/@{tenant}")
 }
 
 /// Returns the file names to try for a new tool, best first.

@@ -2,24 +2,72 @@
 
 use haft_core::catalog::StoreError;
 use haft_core::name::TenantId;
+use haft_core::principal::AllowList;
 use haft_core::secret::{Secret, SecretSource as _};
-use haft_core::token::{Role, TokenRecord};
+use haft_core::token::{PreviousToken, Role, TokenRecord};
+use haft_store::TokenRotation;
 
 use crate::harness::{Harness, on_both};
 
-on_both![a_token_is_stored_listed_and_deleted, other_processes_receive_token_and_credential_changes];
+on_both![
+    a_token_is_stored_listed_and_deleted,
+    a_rotated_token_has_a_new_value,
+    the_last_use_never_moves_back,
+    other_processes_receive_token_and_credential_changes,
+];
 
 fn token() -> TokenRecord {
+    token_of(&TenantId::default_tenant())
+}
+
+/// Returns a token of a tenant.
+pub(crate) fn token_of(tenant: &TenantId) -> TokenRecord {
+    let number = if tenant.is_default() { 1 } else { 2 };
     TokenRecord {
-        id: "018faf50-b7b6-7a01-9a05-a22a6e0af101".parse().unwrap(),
-        tenant: TenantId::default_tenant(),
+        id: format!("018faf50-b7b6-7a01-9a05-a22a6e0af10{number}").parse().unwrap(),
+        tenant: tenant.clone(),
         name: "first".into(),
-        hash: haft_core::hash::of_bytes(b"secret"),
+        hash: haft_core::hash::of_bytes(tenant.as_str().as_bytes()),
         role: Role::Admin,
         elevated: true,
+        platform: tenant.is_default(),
+        tools: AllowList::new(["weather", "web:*", "tag:safe"]).unwrap(),
         created_at: "2026-08-01T10:00:00Z".parse().unwrap(),
         expires_at: Some("2027-08-01T10:00:00Z".parse().unwrap()),
+        last_used_at: None,
+        previous: None,
     }
+}
+
+async fn a_rotated_token_has_a_new_value(mut harness: Harness) {
+    let token = token();
+    harness.store.insert_token(&token).await.unwrap();
+    let expires_at = "2026-08-01T11:00:00Z".parse().unwrap();
+    let previous = Some(PreviousToken { hash: token.hash.clone(), expires_at });
+    let rotation = TokenRotation { id: token.id, hash: "new".into(), previous, expires_at: token.expires_at };
+    let mut changes = harness.store.token_changes();
+    changes.mark_unchanged();
+    harness.store.rotate_token(rotation.clone()).await.unwrap();
+    assert!(changes.has_changed().unwrap());
+    let rotated = TokenRecord { hash: "new".into(), previous: rotation.previous.clone(), ..token };
+    harness.restart().await;
+    assert_eq!(harness.store.tokens().await.unwrap(), [rotated]);
+    let unknown = TokenRotation { id: "018faf50-b7b6-7a01-9a05-a22a6e0af109".parse().unwrap(), ..rotation };
+    assert!(matches!(harness.store.rotate_token(unknown).await, Err(StoreError::NotFound { .. })));
+}
+
+async fn the_last_use_never_moves_back(harness: Harness) {
+    harness.store.insert_token(&token()).await.unwrap();
+    let mut changes = harness.store.token_changes();
+    changes.mark_unchanged();
+    for (use_at, expected) in
+        [("2026-08-01T10:00:00Z", "10"), ("2026-08-01T12:00:00Z", "12"), ("2026-08-01T11:00:00Z", "12")]
+    {
+        harness.store.touch_tokens(vec![(token().id, use_at.parse().unwrap())]).await.unwrap();
+        let stored = harness.store.tokens().await.unwrap()[0].last_used_at;
+        assert_eq!(stored, Some(format!("2026-08-01T{expected}:00:00Z").parse().unwrap()));
+    }
+    assert!(!changes.has_changed().unwrap(), "no node loads the tokens again");
 }
 
 async fn a_token_is_stored_listed_and_deleted(mut harness: Harness) {

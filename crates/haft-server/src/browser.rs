@@ -1,0 +1,131 @@
+//! Browsers: the session cookie, and the check that a request comes from a page of this server.
+
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, HeaderValue, Method, header};
+use haft_core::outcome::ErrorCode;
+use haft_core::problem::excerpt;
+use haft_core::secret::Secret;
+
+use crate::app::App;
+use crate::error::ApiError;
+
+const COOKIE: &str = "haft_session";
+/// Scripts of a page send it if the browser sends neither `Sec-Fetch-Site` nor `Origin`. A page of another site cannot
+/// set it without a preflight request.
+const SESSION_HEADER: &str = "x-haft-session";
+/// The longest value that can be a session.
+const MAX_COOKIE_LENGTH: usize = 128;
+
+/// Returns the value of the session cookie.
+pub(crate) fn session_cookie(headers: &HeaderMap) -> Option<&str> {
+    let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let mut pairs =
+        cookies.flat_map(|cookies| cookies.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    let (_, value) = pairs.find(|(name, _)| *name == COOKIE)?;
+    Some(value).filter(|value| !value.is_empty() && value.len() <= MAX_COOKIE_LENGTH)
+}
+
+/// Returns the header that sets the session cookie.
+pub(crate) fn set_cookie(
+    app: &App,
+    headers: &HeaderMap,
+    value: &Secret,
+    seconds: i64,
+) -> Option<HeaderValue> {
+    let secure = if is_https(app, headers) { "; Secure" } else { "" };
+    let cookie =
+        format!("{COOKIE}={}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}", value.expose());
+    let mut value = HeaderValue::from_str(&cookie).ok()?;
+    value.set_sensitive(true);
+    Some(value)
+}
+
+/// Returns the header that removes the session cookie.
+pub(crate) fn clear_cookie() -> HeaderValue {
+    HeaderValue::from_static("haft_session=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0")
+}
+
+/// Returns whether the browser uses https: the proxy in front of this server says so, or the public URL does.
+fn is_https(app: &App, headers: &HeaderMap) -> bool {
+    let forwarded = headers.get("x-forwarded-proto").and_then(|value| value.to_str().ok());
+    let first = forwarded.and_then(|protocols| protocols.split(',').next()).map(str::trim);
+    let public = app.settings().mcp.public_url.as_deref();
+    first.is_some_and(|protocol| protocol.eq_ignore_ascii_case("https"))
+        || public.is_some_and(|url| url.starts_with("https://"))
+}
+
+/// Rejects a request that changes something unless a page of this server sends it.
+pub(crate) fn check_same_origin(app: &App, method: &Method, headers: &HeaderMap) -> Result<(), ApiError> {
+    if matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS) {
+        return Ok(());
+    }
+    check_page(app, headers)?;
+    let is_marked = headers.get(SESSION_HEADER).is_some_and(|value| value == "1");
+    let is_named = headers.contains_key(SEC_FETCH_SITE) || headers.contains_key(header::ORIGIN);
+    if is_named || is_marked {
+        return Ok(());
+    }
+    Err(forbidden("cannot tell which page sent the request; send the header `X-Haft-Session: 1`".to_owned()))
+}
+
+pub(crate) const SEC_FETCH_SITE: &str = "sec-fetch-site";
+
+/// Rejects a request whose headers name a page of another origin.
+pub(crate) fn check_page(app: &App, headers: &HeaderMap) -> Result<(), ApiError> {
+    if let Some(site) = headers.get(SEC_FETCH_SITE)
+        && site != "same-origin"
+        && site != "none"
+    {
+        let site = excerpt(site.to_str().unwrap_or_default(), 40);
+        return Err(forbidden(format!("requests from pages of other origins are rejected (`{site}`)")));
+    }
+    match headers.get(header::ORIGIN) {
+        Some(origin) if !is_own_origin(app, headers, origin) => {
+            let origin = excerpt(origin.to_str().unwrap_or_default(), 120);
+            Err(forbidden(format!("requests from pages of `{origin}` are rejected")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn is_own_origin(app: &App, headers: &HeaderMap, origin: &HeaderValue) -> bool {
+    let Some((scheme, rest)) = origin.to_str().ok().and_then(|origin| origin.split_once("://")) else {
+        return false;
+    };
+    let Ok(authority) = rest.parse::<Authority>() else { return false };
+    let public = app.settings().mcp.public_url.as_deref().and_then(|url| url.split_once("://"));
+    if let Some((public_scheme, rest)) = public
+        && rest.split('/').next().and_then(|host| host.parse::<Authority>().ok()).as_ref() == Some(&authority)
+    {
+        return scheme.eq_ignore_ascii_case(public_scheme);
+    }
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()?.parse::<Authority>().ok());
+    host == Some(authority)
+}
+
+fn forbidden(message: String) -> ApiError {
+    ApiError::new(ErrorCode::Forbidden, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_session_cookie_is_found_among_others() {
+        let check = |cookies: &[&str], expected: Option<&str>| {
+            let mut headers = HeaderMap::new();
+            for cookie in cookies {
+                headers.append(header::COOKIE, HeaderValue::from_str(cookie).unwrap());
+            }
+            assert_eq!(session_cookie(&headers), expected, "{cookies:?}");
+        };
+        check(&[], None);
+        check(&["haft_session=abc"], Some("abc"));
+        check(&["a=b; haft_session=abc; c=d"], Some("abc"));
+        check(&["a=b", "haft_session=abc"], Some("abc"));
+        check(&["xhaft_session=abc", "haft_session"], None);
+        check(&["haft_session="], None);
+        check(&[&format!("haft_session={}", "x".repeat(200))], None);
+    }
+}

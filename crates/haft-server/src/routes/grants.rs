@@ -1,0 +1,62 @@
+//! Who may create, see, rotate and revoke which tokens.
+
+use haft_core::id::TokenId;
+use haft_core::name::TenantId;
+use haft_core::outcome::ErrorCode;
+use haft_core::token::{Role, TokenRecord};
+
+use crate::app::App;
+use crate::error::ApiError;
+use crate::identity::Identity;
+
+/// Returns the tenant that a request names: its own, or any for platform admins.
+pub(super) fn tenant(app: &App, identity: &Identity, named: Option<&str>) -> Result<TenantId, ApiError> {
+    let Some(named) = named.filter(|named| *named != identity.tenant.as_str()) else {
+        return Ok(identity.tenant.clone());
+    };
+    if identity.require_platform().is_err() {
+        // The same for tenants that do not exist.
+        return Err(forbidden("`tenant` must be your own tenant"));
+    }
+    let id: Option<TenantId> = named.parse().ok();
+    id.filter(|id| app.access().tenant(id).is_some()).ok_or_else(|| ApiError::not_found("tenant", named))
+}
+
+/// Finds a token of the own tenant, or of any for platform admins.
+pub(super) async fn find(app: &App, identity: &Identity, id: &str) -> Result<TokenRecord, ApiError> {
+    let not_found = || ApiError::not_found("token", id);
+    let parsed: TokenId = id.parse().map_err(|_| not_found())?;
+    let is_visible =
+        |token: &TokenRecord| token.tenant == identity.tenant || identity.require_platform().is_ok();
+    let tokens = app.store().tokens().await?;
+    tokens.into_iter().find(|token| token.id == parsed && is_visible(token)).ok_or_else(not_found)
+}
+
+/// Rejects a token that could do more than the principal that creates or rotates it.
+pub(super) fn check(identity: &Identity, token: &TokenRecord) -> Result<(), ApiError> {
+    if token.platform && (token.role != Role::Admin || !token.tenant.is_default()) {
+        return Err(ApiError::bad_request(
+            "invalid `platform`: a platform admin has the role `admin` and the tenant `default`",
+        ));
+    }
+    check_platform(identity, token)?;
+    identity.require(token.role)?;
+    if token.elevated && !identity.elevated {
+        return Err(forbidden("your token is not elevated, so it cannot give access to one that is"));
+    }
+    if identity.tools.covers(&token.tools) {
+        return Ok(());
+    }
+    let own = identity.tools.rules().unwrap_or_default();
+    let own: Vec<String> = own.iter().map(|rule| format!("`{rule}`")).collect();
+    Err(forbidden(format!("`tools` must not allow more than your own token: {}", own.join(", "))))
+}
+
+/// Rejects changes of platform admins by others.
+pub(super) fn check_platform(identity: &Identity, token: &TokenRecord) -> Result<(), ApiError> {
+    if token.platform { identity.require_platform() } else { Ok(()) }
+}
+
+fn forbidden(message: impl Into<String>) -> ApiError {
+    ApiError::new(ErrorCode::Forbidden, message)
+}

@@ -1,0 +1,243 @@
+//! `/login` and `/logout`: the pages of a browser login. They work without scripts.
+
+use std::sync::Arc;
+
+use axum::extract::{Query, Request, State};
+use axum::http::{HeaderMap, HeaderName, Method, StatusCode, header};
+use axum::response::{Html, IntoResponse as _, Response};
+use serde::Deserialize;
+use utoipa::{IntoParams, ToSchema};
+
+use crate::access::Token;
+use crate::app::App;
+use crate::audit;
+use crate::body::Body;
+use crate::browser;
+use crate::error::{ApiError, status};
+use crate::identity::{self, Identity};
+
+const PAGE: &str = include_str!("login.html");
+const STYLE: &str = include_str!("login.css");
+/// The page has no scripts, and only this server may receive its form.
+const POLICY: &str = "default-src 'none'; style-src 'self'; img-src data:; form-action 'self'; \
+                      frame-ancestors 'none'; base-uri 'none'";
+/// The largest form in bytes.
+const MAX_FORM_BYTES: usize = 8 * 1024;
+
+const INVALID_TOKEN: &str = "The token is invalid or has expired.";
+const INVALID_LINK: &str = "The login link is invalid, has expired, or was used already. Create a new one with \
+                            `haft login-link`.";
+
+/// The query of a login link.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct LoginQuery {
+    /// The code of a login link.
+    code: Option<String>,
+}
+
+/// The form of the login page.
+#[derive(ToSchema)]
+pub(crate) struct LoginForm {
+    /// A token.
+    #[schema(example = "haft_…")]
+    token: Option<String>,
+    /// The code of a login link, instead of a token.
+    code: Option<String>,
+}
+
+/// Show the login page, or log in with the code of a login link.
+#[utoipa::path(
+    get, path = "/login", tag = "tokens", params(LoginQuery), security(()),
+    responses(
+        (status = 200, body = String, content_type = "text/html", description = "The login page"),
+        (status = 303, description = "Logged in: a session cookie, and the address of the start page"),
+        (status = 400, body = String, content_type = "text/html", description = "The query is invalid"),
+        (status = 401, body = String, content_type = "text/html", description = "The link is invalid or was used"),
+        (status = 503, body = String, content_type = "text/html", description = "The store is unavailable"),
+    )
+)]
+pub(crate) async fn page(State(app): State<Arc<App>>, request: Request) -> Response {
+    let Ok(Query(LoginQuery { code })) = Query::try_from_uri(request.uri()) else {
+        return form(StatusCode::BAD_REQUEST, "The address is invalid.", None);
+    };
+    let Some(code) = code else { return form(StatusCode::OK, "", None) };
+    if !is_code(&code) {
+        return form(StatusCode::UNAUTHORIZED, INVALID_LINK, None);
+    }
+    let headers = request.headers();
+    // A page of another site must not log its visitor in unnoticed, and a preview of the link must not use it up.
+    let is_direct = browser::check_page(&app, headers).is_ok();
+    let is_preview = ["sec-purpose", "purpose"].iter().any(|name| headers.contains_key(*name));
+    if !is_direct || is_preview || request.method() != Method::GET {
+        return form(StatusCode::OK, "", Some(&code));
+    }
+    let headers = headers.clone();
+    log_in_with_code(&app, &headers, &code).await
+}
+
+/// Log in with a token or the code of a login link.
+#[utoipa::path(
+    post, path = "/login", tag = "tokens", security(()),
+    request_body(content = LoginForm, content_type = "application/x-www-form-urlencoded"),
+    responses(
+        (status = 303, description = "Logged in: a session cookie, and the address of the start page"),
+        (status = 400, body = String, content_type = "text/html", description = "The form is invalid"),
+        (status = 401, body = String, content_type = "text/html", description = "The token or the link is invalid"),
+        (status = 403, body = String, content_type = "text/html", description = "A page of another origin sent the form"),
+        (status = 413, body = String, content_type = "text/html", description = "The form is too large"),
+        (status = 503, body = String, content_type = "text/html", description = "The store is unavailable"),
+    )
+)]
+pub(crate) async fn submit(State(app): State<Arc<App>>, request: Request) -> Response {
+    let headers = request.headers().clone();
+    if let Err(error) = browser::check_page(&app, &headers) {
+        crate::body::discard(request).await;
+        return failed(&error);
+    }
+    let body = match Body::read(request, MAX_FORM_BYTES, "login form").await {
+        Ok(body) => body,
+        Err(error) => return failed(&error),
+    };
+    let LoginForm { token, code } = LoginForm::parse(&body.bytes);
+    if let Some(code) = code {
+        if !is_code(&code) {
+            return form(StatusCode::UNAUTHORIZED, INVALID_LINK, None);
+        }
+        return log_in_with_code(&app, &headers, &code).await;
+    }
+    let Some(token) = token else { return form(StatusCode::BAD_REQUEST, "Enter a token.", None) };
+    match app.access().token(&token, app.now()) {
+        Some(token) => log_in(&app, &headers, token).await,
+        None => form(StatusCode::UNAUTHORIZED, INVALID_TOKEN, None),
+    }
+}
+
+impl LoginForm {
+    /// Reads the fields; empty ones count as missing.
+    fn parse(form: &[u8]) -> Self {
+        let field = |name: &str| {
+            let mut fields = url::form_urlencoded::parse(form);
+            let value = fields.find(|(field, _)| field == name).map(|(_, value)| value.trim().to_owned());
+            value.filter(|value| !value.is_empty())
+        };
+        Self { token: field("token"), code: field("code") }
+    }
+}
+
+/// End the session of a browser.
+#[utoipa::path(
+    post, path = "/logout", tag = "tokens", security(()),
+    responses(
+        (status = 303, description = "Logged out: the address of the login page"),
+        (status = 403, body = String, content_type = "text/html", description = "A page of another origin sent the request"),
+        (status = 503, body = String, content_type = "text/html", description = "The store is unavailable"),
+    )
+)]
+pub(crate) async fn logout(State(app): State<Arc<App>>, request: Request) -> Response {
+    let headers = request.headers().clone();
+    let method = request.method().clone();
+    crate::body::discard(request).await;
+    if let Some(cookie) = browser::session_cookie(&headers) {
+        if let Err(error) = browser::check_same_origin(&app, &method, &headers) {
+            return failed(&error);
+        }
+        if let Ok(identity) = identity::authenticate_session(&app, cookie).await
+            && let Err(error) = end_session(&app, &identity).await
+        {
+            return failed(&error);
+        }
+    }
+    redirect("/login", [(header::SET_COOKIE, browser::clear_cookie())])
+}
+
+/// The style sheet of the page.
+pub(crate) async fn style() -> Response {
+    ([(header::CONTENT_TYPE, "text/css")], STYLE).into_response()
+}
+
+async fn log_in_with_code(app: &Arc<App>, headers: &HeaderMap, code: &str) -> Response {
+    match app.use_login_link(code).await {
+        Ok(Some(token)) => log_in(app, headers, token).await,
+        Ok(None) => form(StatusCode::UNAUTHORIZED, INVALID_LINK, None),
+        Err(error) => failed(&error.into()),
+    }
+}
+
+async fn log_in(app: &Arc<App>, headers: &HeaderMap, token: Arc<Token>) -> Response {
+    let identity = Identity::from_token(Arc::clone(&token));
+    let opening = {
+        let app = Arc::clone(app);
+        async move { app.open_session(&token).await }
+    };
+    let target = identity.name.to_string();
+    match audit::run_change(app, &identity, ("session.open", &target), opening).await {
+        Err(error) => failed(&error),
+        Ok((value, session)) => {
+            let seconds = session.expires_at.as_second() - session.created_at.as_second();
+            let cookie = browser::set_cookie(app, headers, &value, seconds);
+            redirect("/", cookie.map(|cookie| (header::SET_COOKIE, cookie)))
+        }
+    }
+}
+
+async fn end_session(app: &Arc<App>, identity: &Identity) -> Result<(), ApiError> {
+    let Some(session) = identity.session() else { return Ok(()) };
+    let (hash, target) = (session.hash.clone(), identity.name.to_string());
+    let ending = {
+        let app = Arc::clone(app);
+        async move {
+            app.store().delete_session(hash).await?;
+            Ok(app.reload_access().await?)
+        }
+    };
+    audit::run_change(app, identity, ("session.end", &target), ending).await
+}
+
+/// Returns whether a text can be the code of a link.
+fn is_code(text: &str) -> bool {
+    (1..=128).contains(&text.len())
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
+}
+
+fn redirect(
+    to: &'static str,
+    cookie: impl IntoIterator<Item = (HeaderName, axum::http::HeaderValue)>,
+) -> Response {
+    let mut response = (StatusCode::SEE_OTHER, [(header::LOCATION, to)]).into_response();
+    response.headers_mut().insert(header::CACHE_CONTROL, axum::http::HeaderValue::from_static("no-store"));
+    for (name, value) in cookie {
+        response.headers_mut().append(name, value);
+    }
+    response
+}
+
+fn failed(error: &ApiError) -> Response {
+    form(status(error.code), &error.message, None)
+}
+
+/// Renders the page; with the code of a link it has a button instead of the field for a token.
+fn form(status: StatusCode, message: &str, code: Option<&str>) -> Response {
+    let message =
+        if message.is_empty() { String::new() } else { format!("<p role=\"alert\">{}</p>", escape(message)) };
+    let field = match code {
+        // The code has only letters, digits, `-` and `_`.
+        Some(code) => format!("<input type=\"hidden\" name=\"code\" value=\"{}\">", escape(code)),
+        None => "<label for=\"token\">Token</label>\n        <input id=\"token\" name=\"token\" type=\"password\" \
+                 autocomplete=\"current-password\" required autofocus>"
+            .to_owned(),
+    };
+    let page = PAGE.replace("{{message}}", &message).replace("{{field}}", &field);
+    let headers = [
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        // With `no-referrer`, browsers would send the form with `Origin: null`.
+        (header::REFERRER_POLICY, "same-origin"),
+        (header::CACHE_CONTROL, "no-store"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    ];
+    (status, headers, Html(page)).into_response()
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}

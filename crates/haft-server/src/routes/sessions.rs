@@ -1,0 +1,95 @@
+//! `/session` and `/login-links`: who is logged in, and links that log a browser in.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::{HeaderMap, header};
+use axum::response::{IntoResponse as _, Response};
+use haft_core::Timestamp;
+use haft_core::outcome::ErrorCode;
+use haft_core::token::Role;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::audit;
+use crate::error::ApiError;
+use crate::identity::Identity;
+use crate::reply::{Success, created, success};
+use crate::routes::mcp;
+
+/// Who makes the request.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct SessionView {
+    #[schema(example = "default")]
+    tenant: String,
+    /// The name of the token.
+    #[schema(example = "ci")]
+    name: String,
+    role: Role,
+    /// Whether tools that need approval run without it.
+    elevated: bool,
+    /// Whether it administers tenants.
+    platform: bool,
+    /// The rules of the tools that it may see and call; `null` allows every tool.
+    #[schema(required)]
+    tools: Option<Vec<String>>,
+    /// Whether a browser session authenticates the request, not a token.
+    is_session: bool,
+    /// When the session, or the token, expires.
+    #[schema(required)]
+    expires_at: Option<Timestamp>,
+}
+
+/// A link that logs a browser in.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct LoginLinkView {
+    /// The URL to open in a browser; it works once.
+    #[schema(example = "http://127.0.0.1:18789/login?code=…")]
+    url: String,
+    expires_at: Timestamp,
+}
+
+/// Show who makes the request.
+#[utoipa::path(get, path = "/session", tag = "tokens", responses((status = 200, body = Success<SessionView>)))]
+pub(crate) async fn get(identity: Identity) -> Response {
+    let expires_at = match identity.session() {
+        Some(session) => Some(session.expires_at),
+        None => identity.token().and_then(|token| token.expires_at),
+    };
+    let view = SessionView {
+        tenant: identity.tenant.to_string(),
+        name: identity.name.to_string(),
+        role: identity.role,
+        elevated: identity.elevated,
+        platform: identity.platform,
+        tools: identity.tools.rules(),
+        is_session: identity.session().is_some(),
+        expires_at,
+    };
+    success(view).into_response()
+}
+
+/// Create a link that logs a browser in with this token: it works once, within ten minutes.
+#[utoipa::path(
+    post, path = "/login-links", tag = "tokens", responses((status = 201, body = Success<LoginLinkView>))
+)]
+pub(crate) async fn create_link(
+    State(app): State<Arc<App>>,
+    identity: Identity,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    // A session could otherwise prolong itself without end.
+    let Some(token) = identity.token().filter(|_| identity.session().is_none()) else {
+        return Err(ApiError::new(
+            ErrorCode::Forbidden,
+            "login links are created with a token, not in a session",
+        ));
+    };
+    let link = app.create_login_link(token.hash.clone()).await?;
+    audit::note(&identity, "login_link.create", &identity.name);
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()?.parse().ok());
+    let host = host.or_else(|| app.settings().addr.to_string().parse().ok());
+    let url = format!("{}{}", mcp::public_url(&app, host.as_ref()), link.path.expose());
+    Ok(created(LoginLinkView { url, expires_at: link.record.expires_at }))
+}
