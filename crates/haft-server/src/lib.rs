@@ -30,7 +30,6 @@ mod docs;
 mod document;
 mod edge;
 mod error;
-mod exact_json;
 mod execution_resources;
 mod identity;
 mod importing;

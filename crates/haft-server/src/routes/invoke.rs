@@ -8,9 +8,9 @@ use axum::extract::{self, FromRequest, FromRequestParts as _, Path, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use haft_core::call::CallStatus;
+use haft_core::exact_json::{self, InexactJson};
 use haft_core::name::NameError;
 use haft_core::outcome::ErrorCode;
-use haft_core::problem::excerpt;
 use haft_core::reference::ToolRef;
 use haft_core::runnable::Mode;
 use haft_core::token::Role;
@@ -24,7 +24,6 @@ use uuid::Uuid;
 use crate::app::App;
 use crate::body::Body;
 use crate::error::{self, ApiError, ErrorBody};
-use crate::exact_json;
 use crate::identity::Identity;
 use crate::params::Params;
 use crate::view::OutcomeView;
@@ -145,11 +144,8 @@ pub(crate) async fn run(
         ..error.of_call()
     })?;
     if let Some(number) = exact_json::rounded_integer(&body.bytes) {
-        let message = format!(
-            "the integer `{}` does not fit in 64 bits and would be rounded; send it as a string",
-            excerpt(number, 60)
-        );
-        return Err(ApiError::bad_request(message).of_call());
+        let error = InexactJson::RoundedInteger(number.to_owned());
+        return Err(ApiError::bad_request(error.to_string()).of_call());
     }
     for (name, id) in [("chat_id", &call.chat_id), ("message_id", &call.message_id)] {
         if id.as_ref().is_some_and(|id| id.chars().count() > MAX_ID) {
