@@ -14,7 +14,7 @@ use haft_core::runnable::Mode;
 use haft_definition::export::{Definition, Format, definition};
 use haft_runtime::egress::EgressRules;
 use haft_runtime::pipeline::{Call, Pipeline, Principal, Request};
-use haft_runtime::registry::{Entry, ResolvedTool, Snapshot};
+use haft_runtime::registry::{Entry, Naming, ResolvedTool, Snapshot};
 use haft_runtime::stages::Stage;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -234,7 +234,7 @@ impl Tools {
     /// ```
     pub fn definitions(&self, format: Format) -> Vec<Definition> {
         let snapshot = self.snapshot();
-        let offers = snapshot.offers(&self.set.bundle.tenant, MODE).into_iter();
+        let offers = snapshot.offers(&self.set.bundle.tenant, MODE, Naming::ByKind).into_iter();
         let elevated = self.set.principal.elevated;
         offers
             .filter(|offer| self.allows_entry(offer.entry) && (elevated || !offer.spec.needs_approval()))
@@ -455,8 +455,9 @@ impl Tools {
             return Ok(snapshot.resolved(entry));
         }
         let reference = name.parse::<ToolRef>();
-        let found =
-            reference.as_ref().map(|reference| snapshot.resolve_called(tenant, name, reference, MODE));
+        let found = reference
+            .as_ref()
+            .map(|reference| snapshot.resolve_called(tenant, name, reference, MODE, Naming::ByKind));
         match found {
             Ok(Ok(entry)) if self.allows_entry(entry) => return Ok(snapshot.resolved(entry)),
             Ok(Err(error)) if self.allows(name) => {

@@ -7,7 +7,7 @@ use haft_core::runnable::Mode;
 use haft_core::token::Role;
 use haft_core::tool::Tool;
 use haft_runtime::pipeline::Principal;
-use haft_runtime::registry::{Snapshot, ToolOffer};
+use haft_runtime::registry::{Naming, Snapshot, ToolOffer};
 
 /// The tools that a client sees, selected by the path it connects to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -77,12 +77,12 @@ impl ClientContext {
             View::All => true,
             View::Bundle(slug) => *slug == tool.bundle,
         };
-        is_in_view && self.principal.tools.allows(tool)
+        is_in_view && self.principal.allows(tool)
     }
 
     /// Returns the tools in view, in list order.
     pub(super) fn offers<'a>(&'a self, snapshot: &'a Snapshot) -> Vec<ToolOffer<'a>> {
-        let mut offers = snapshot.offers(self.tenant(), self.mode);
+        let mut offers = snapshot.offers(self.tenant(), self.mode, Naming::FirstCome);
         offers.retain(|offer| self.sees(&offer.entry.tool));
         offers
     }

@@ -16,6 +16,7 @@ use serde_json::json;
 
 use crate::executors::Executors;
 use crate::registry::entry::Entry;
+use crate::registry::offer::Naming;
 
 /// The order of lists: by name, then bundle, then version.
 type ListKey = (TenantId, ToolName, BundleSlug, Version, ToolId);
@@ -257,13 +258,14 @@ impl Snapshot {
         nearest(name.as_str(), candidates).map(str::to_owned)
     }
 
-    /// Returns the tool that keeps a bare name that several bundles share: the one that had it first. Another tool never
-    /// takes over the name under which models know it.
+    /// Returns the tool that keeps a bare name that several bundles share: the one that had it first, among all kinds of
+    /// bundles or among those of the first kind. Another tool never takes over the name under which models know it.
     pub(super) fn first_named<'a>(
         &'a self,
         tenant: &TenantId,
         reference: &ToolRef,
         mode: Mode,
+        naming: Naming,
     ) -> Option<&'a Arc<Entry>> {
         let ToolRef::Name { bundle: None, name, version: None } = reference else { return None };
         let all = self.names.get(name).into_iter().flat_map(|list| list.iter());
@@ -271,8 +273,10 @@ impl Snapshot {
         if mode == Mode::Production && all.iter().any(|entry| entry.tool.published.is_some()) {
             all.retain(|entry| entry.tool.published.is_some());
         }
-        let first =
-            all.iter().min_by_key(|entry| (entry.tool.source, entry.tool.created_at, entry.tool.id))?;
+        let first = all.iter().min_by_key(|entry| {
+            let kind = (naming == Naming::ByKind).then_some(entry.tool.source);
+            (kind, entry.tool.created_at, entry.tool.id)
+        })?;
         let bundle = Some(first.tool.bundle.clone());
         self.resolve_in(tenant, &ToolRef::Name { bundle, name: name.clone(), version: None }, mode).ok()
     }

@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use haft_core::problem::{Problem, nearest};
 use haft_core::reference::ToolRef;
 use haft_definition::export::{Definition, Format, definition};
-use haft_runtime::registry::ToolOffer;
+use haft_runtime::registry::{Naming, ToolOffer};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -109,7 +109,7 @@ pub(crate) async fn one(
 ) -> Result<Response, ApiError> {
     let entry = super::tool::find(&app, &identity, &reference)?;
     let snapshot = app.registry().snapshot();
-    let offer = snapshot.offer(&entry, app.settings().mode);
+    let offer = snapshot.offer(&entry, app.settings().mode, Naming::ByKind);
     let Definition { value, tokens, warnings } = definition(offer.spec, &offer.name, format(&params)?);
     let warnings = Warning::from_problems(&entry.qualified, warnings).collect();
     let (status, data, tokens_by_name) = (SuccessStatus::Success, ModelDefinition(value), BTreeMap::new());
@@ -139,7 +139,7 @@ pub(crate) async fn all(
     let snapshot = app.registry().snapshot();
     let (mut list, mut tokens, mut tokens_by_name, mut warnings) =
         (Vec::new(), 0, BTreeMap::new(), Vec::new());
-    let offers = snapshot.offers(&identity.tenant, app.settings().mode);
+    let offers = snapshot.offers(&identity.tenant, app.settings().mode, Naming::ByKind);
     filter.check_names(&offers)?;
     for offer in offers.into_iter().filter(|offer| filter.matches(offer)) {
         let exported = definition(offer.spec, &offer.name, format);
