@@ -191,9 +191,32 @@ impl Index {
         })
     }
 
-    /// Returns the best entries by `key`, best first. The score of a slot is at most `highest`; where that is 0 the slot
-    /// does not fit. Most slots are worse than the worst hit so far, and their entries are not read.
+    /// Returns the best accepted entries by `key`, best first. The score of a slot is at most `highest`; where that is 0
+    /// the slot does not fit.
+    ///
+    /// `accept` is expensive and rejects few tools. So it is called for the best entries only, and only if too many of
+    /// them are rejected for every entry that could be among them.
     fn best(
+        &self,
+        limit: usize,
+        accept: impl Fn(ToolId) -> bool,
+        highest: impl Fn(usize) -> f32,
+        key: impl Fn(usize, &Entry) -> Ranked,
+    ) -> Vec<Hit> {
+        let with_spare = limit.saturating_add(limit / 4 + 1);
+        let mut hits = self.top(with_spare, |_| true, &highest, &key);
+        let is_complete = hits.len() < with_spare;
+        hits.retain(|hit| accept(hit.id));
+        if is_complete || hits.len() >= limit {
+            hits.truncate(limit);
+            return hits;
+        }
+        self.top(limit, accept, highest, key)
+    }
+
+    /// Returns the best accepted entries, as [`Index::best`] does. Most slots are worse than the worst hit so far, and
+    /// their entries are not read.
+    fn top(
         &self,
         limit: usize,
         accept: impl Fn(ToolId) -> bool,

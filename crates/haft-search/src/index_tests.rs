@@ -122,6 +122,21 @@ fn ranking_by_meaning_is_bounded() {
 }
 
 #[test]
+fn rejected_tools_make_room_for_the_next_best() {
+    let documents: Vec<Document> =
+        (0..40).map(|number| document(&format!("report_{number}"), "Reports")).collect();
+    let index = index(&documents);
+    let all: Vec<ToolId> = index.search("report", 40, |_| true).into_iter().map(|hit| hit.id).collect();
+    assert_eq!(all.len(), 40);
+    // One rejected tool is within the spare ones, the best thirty are not.
+    for rejected in [1, 30] {
+        let hits = index.search("report", 8, |id| !all[..rejected].contains(&id));
+        let found: Vec<ToolId> = hits.into_iter().map(|hit| hit.id).collect();
+        assert_eq!(found, all[rejected..rejected + 8], "{rejected}");
+    }
+}
+
+#[test]
 fn a_replaced_tool_is_found_by_its_new_text_only() {
     let mut index = index(&[document("a", "alpha"), document("b", "beta")]);
     index.put(id(0), &document("a", "gamma"), time(9));

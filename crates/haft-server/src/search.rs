@@ -5,6 +5,7 @@
 //! that a written tool is found.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -40,14 +41,18 @@ pub(crate) struct SearchQuery {
     pub(crate) tenant: TenantId,
     pub(crate) text: String,
     pub(crate) ranking: Ranking,
-    /// The most tools that are returned.
+    /// The most tools that are found.
     pub(crate) limit: usize,
+    /// Which of them are returned.
+    pub(crate) page: Range<usize>,
 }
 
-/// The tools that fit a query, best first.
+/// A page of the tools that fit a query, best first.
 #[derive(Default)]
 pub(crate) struct Ranked {
     pub(crate) tools: Vec<RankedEntry>,
+    /// The number of tools on all pages.
+    pub(crate) total: usize,
     /// Marks the words that the query matches.
     pub(crate) matcher: Matcher,
 }
@@ -133,7 +138,7 @@ impl ToolSearch {
     }
 
     fn rank(&self, query: &SearchQuery, accept: impl Fn(&Snapshot, &Entry) -> bool) -> Ranked {
-        let SearchQuery { tenant, text, ranking, limit } = query;
+        let SearchQuery { tenant, text, ranking, limit, page } = query;
         let snapshot = self.registry.snapshot();
         let accept = |id| snapshot.tool(tenant, id).is_some_and(|entry| accept(&snapshot, entry));
         let indexes = self.indexes.read().unwrap_or_else(PoisonError::into_inner);
@@ -144,7 +149,9 @@ impl ToolSearch {
         };
         let found =
             |hit: Hit| Some(RankedEntry { entry: snapshot.tool(tenant, hit.id).cloned()?, score: hit.score });
-        Ranked { tools: hits.into_iter().filter_map(found).collect(), matcher: index.matcher(text) }
+        let total = hits.len();
+        let selected = hits.into_iter().skip(page.start).take(page.len());
+        Ranked { tools: selected.filter_map(found).collect(), total, matcher: index.matcher(text) }
     }
 
     /// Waits until the changes so far are indexed, at most [`MAX_WAIT`].

@@ -13,7 +13,7 @@ use haft_core::tool::{Source, Status, Tool, ToolType};
 use haft_definition::dialect::{Defaults, ParsedDefinition};
 use haft_runtime::registry::{Entry, Snapshot};
 use serde::Serialize;
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 use crate::app::App;
 use crate::audit;
@@ -44,15 +44,7 @@ pub(crate) struct ToolList {
 #[utoipa::path(
     get, path = "/tools", tag = "tools",
     params(
-        ("filter" = Option<String>, Query, description = "`all`, `built-in` (or `builtin`), `skills` (or `user`), or `plugins`",
-            pattern = "^(all|built-in|builtin|skills|user|plugins)$"),
-        ("runtime" = Option<String>, Query, description = "`bash`, `python` or `wasm`", pattern = "^(bash|python|wasm)$"),
-        ("status" = Option<Status>, Query, description = "The life cycle status"),
-        ("implementation_type" = Option<Kind>, Query, description = "The kind of implementation"),
-        ("tool_type" = Option<ToolType>, Query, description = "The category of the tool"),
-        ("tags" = Option<String>, Query, description = "Comma-separated; matches any of them"),
-        ("bundle_ids" = Option<String>, Query, description = "Comma-separated ids or slugs"),
-        ("include_disabled" = Option<bool>, Query),
+        ToolFilterParams,
         ("q" = Option<String>, Query, description = "Part of the name, the description or a tag"),
         PageParams,
     ),
@@ -162,6 +154,31 @@ fn bundle_slug(app: &App, identity: &Identity, named: Option<&str>) -> Result<Bu
 
 fn parse_runtime(text: &str) -> Option<&'static str> {
     ["bash", "python", "wasm"].into_iter().find(|runtime| *runtime == text)
+}
+
+/// The filter of a list of tools, as the OpenAPI document shows it; [`ToolFilter::parse`] parses it.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "only describes the parameters")]
+pub(crate) struct ToolFilterParams {
+    /// `all`, `built-in` (or `builtin`), `skills` (or `user`), or `plugins`
+    #[param(pattern = "^(all|built-in|builtin|skills|user|plugins)$")]
+    filter: Option<String>,
+    /// `bash`, `python` or `wasm`
+    #[param(pattern = "^(bash|python|wasm)$")]
+    runtime: Option<String>,
+    /// The life cycle status
+    status: Option<Status>,
+    /// The kind of implementation
+    implementation_type: Option<Kind>,
+    /// The category of the tool
+    tool_type: Option<ToolType>,
+    /// Comma-separated; matches any of them
+    tags: Option<String>,
+    /// Comma-separated ids or slugs
+    bundle_ids: Option<String>,
+    /// Also tools that cannot be called
+    include_disabled: Option<bool>,
 }
 
 /// The filter of a list of tools.
