@@ -154,8 +154,9 @@ pub(crate) struct AppendArgs {
 impl BuiltIn for AppendFile {
     type Args = AppendArgs;
 
-    async fn call(&self, _call: &CallContext, args: AppendArgs) -> Outcome {
-        self.0.append(AppendOptions { path: args.path, content: args.content, max_bytes: MAX_LOG_SIZE }).await
+    async fn call(&self, call: &CallContext, args: AppendArgs) -> Outcome {
+        let options = AppendOptions { path: args.path, content: args.content, max_bytes: MAX_LOG_SIZE };
+        self.0.append(call.tenant(), options).await
     }
 }
 
@@ -177,9 +178,8 @@ fn workspace_root() -> String {
 impl BuiltIn for ListFiles {
     type Args = ListArgs;
 
-    async fn call(&self, _call: &CallContext, args: ListArgs) -> Outcome {
-        self.0
-            .list(ListOptions { path: args.path, recursive: args.recursive, max_entries: MAX_ENTRIES })
-            .await
+    async fn call(&self, call: &CallContext, args: ListArgs) -> Outcome {
+        let options = ListOptions { path: args.path, recursive: args.recursive, max_entries: MAX_ENTRIES };
+        self.0.list(call.tenant(), options).await
     }
 }

@@ -268,7 +268,7 @@ impl Pipeline {
         authorise(&plan, context.principal().elevated)?;
         validate(&plan, args)?;
         depth::check(plan.spec.name.as_str())?;
-        let admission = admit(&self.limit, entry, &plan)?;
+        let admission = admit(&self.limit, entry, &plan, context.tenant())?;
         let timeout = timeout.unwrap_or(plan.deadline).min(MAX_REQUEST_TIMEOUT.max(plan.deadline));
         context.deadline = context.started + timeout;
         Ok((plan, admission))

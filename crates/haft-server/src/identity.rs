@@ -11,6 +11,7 @@ use axum::http::{HeaderMap, header};
 use haft_core::Timestamp;
 use haft_core::executor::CallContext;
 use haft_core::hash;
+use haft_core::name::TenantId;
 use haft_core::outcome::ErrorCode;
 use haft_core::principal::Principal;
 use haft_core::token::{Role, TokenRecord};
@@ -39,6 +40,23 @@ impl Identity {
             return Ok(());
         }
         let message = format!("role `{}` required; the token has `{}`", role.as_str(), self.role.as_str());
+        Err(ApiError::new(ErrorCode::Forbidden, message))
+    }
+
+    /// Returns whether it administers the platform: what belongs to no tenant.
+    pub(crate) fn is_platform_admin(&self) -> bool {
+        self.role == Role::Admin && self.tenant == TenantId::default_tenant()
+    }
+
+    /// Rejects a change to what an owner has: an editor changes what belongs to its tenant, a platform admin also what is
+    /// global.
+    pub(crate) fn require_editor_of(&self, owner: &TenantId) -> Result<(), ApiError> {
+        self.require(Role::Editor)?;
+        if !owner.is_global() || self.is_platform_admin() {
+            return Ok(());
+        }
+        let message =
+            "built-in tools belong to all tenants; only an admin of the tenant `default` can change them";
         Err(ApiError::new(ErrorCode::Forbidden, message))
     }
 }

@@ -7,7 +7,7 @@ use crate::engine::{self, Engine, failed_to};
 use crate::ledger;
 
 /// All scripts, in order. A released script is never edited; a change needs a new script.
-const SCRIPTS: [&str; 8] = [
+const SCRIPTS: [&str; 9] = [
     include_str!("../migrations/0001_first.sql"),
     include_str!("../migrations/0002_refresh_tokens.sql"),
     include_str!("../migrations/0003_audit.sql"),
@@ -16,6 +16,7 @@ const SCRIPTS: [&str; 8] = [
     include_str!("../migrations/0006_bundle_kind.sql"),
     include_str!("../migrations/0007_ledger_sizes.sql"),
     include_str!("../migrations/0008_call_filters.sql"),
+    include_str!("../migrations/0012_scopes.sql"),
 ];
 
 /// The script after which the columns of recorded calls are filled from their records.
@@ -78,14 +79,15 @@ mod tests {
         sqlx::query(server).execute(&engine.pool).await.unwrap();
         run(&engine).await.unwrap();
         run(&engine).await.unwrap();
-        let rows = sqlx::query("SELECT slug, kind FROM bundles ORDER BY slug")
+        let rows = sqlx::query("SELECT slug, kind, tenant FROM bundles ORDER BY slug")
             .fetch_all(&engine.pool)
             .await
             .unwrap();
-        let kinds: Vec<(String, String)> =
-            rows.iter().map(|row| (row.get("slug"), row.get("kind"))).collect();
-        let expected = [("builtin", "built_in"), ("files", "mcp"), ("web", "user")];
-        assert_eq!(kinds, expected.map(|(slug, kind)| (slug.to_owned(), kind.to_owned())));
+        let kinds: Vec<[String; 3]> =
+            rows.iter().map(|row| ["slug", "kind", "tenant"].map(|column| row.get(column))).collect();
+        let expected =
+            [["builtin", "built_in", "*"], ["files", "mcp", "default"], ["web", "user", "default"]];
+        assert_eq!(kinds, expected.map(|row| row.map(str::to_owned)));
         engine.close().await;
     }
 
@@ -157,7 +159,7 @@ mod tests {
         let error = run_scripts(&engine, &SCRIPTS[..5]).await.unwrap_err();
         assert_eq!(
             error.with_cause(),
-            "cannot migrate the database schema: the database has schema version 8, but this version of haft supports at \
+            "cannot migrate the database schema: the database has schema version 9, but this version of haft supports at \
              most 5; upgrade haft"
         );
         engine.close().await;

@@ -205,7 +205,7 @@ impl Prepared for PreparedWasm {
                 input,
                 limits: self.limits,
                 determinism: self.determinism,
-                grants: CallGrants { tool: Arc::clone(&self.grants), env },
+                grants: CallGrants { tool: Arc::clone(&self.grants), tenant: call.tenant().clone(), env },
                 secrets,
                 budget: Arc::clone(&shared.budget),
                 events: call.events.clone(),

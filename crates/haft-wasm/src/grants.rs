@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use haft_core::executor::CallContext;
 use haft_core::implementation::{FileAccess, Wasm};
+use haft_core::name::TenantId;
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::problem::{Problem, excerpt};
 use haft_core::secret::Secret;
@@ -127,5 +128,7 @@ fn folder(name: &str, access: FileAccess, known: &[WasmFolder]) -> Result<Folder
 /// What is granted to a guest in one call.
 pub(crate) struct CallGrants {
     pub(crate) tool: Arc<Grants>,
+    /// The tenant whose folders are opened.
+    pub(crate) tenant: TenantId,
     pub(crate) env: Vec<(String, String)>,
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use haft_core::name::TenantId;
 use haft_core::outcome::{CallError, ErrorCode};
 use wasmtime::ResourceLimiter;
 use wasmtime::component::ResourceTable;
@@ -74,7 +75,7 @@ impl State {
         } else {
             let mut builder = io.builder();
             for folder in folders {
-                open(&mut builder, folder)?;
+                open(&mut builder, folder, &io.grants.tenant)?;
             }
             Some(builder)
         };
@@ -101,15 +102,16 @@ impl WasiView for State {
     }
 }
 
-/// Opens a folder; all paths of the guest are resolved relative to this handle.
-fn open(builder: &mut WasiCtxBuilder, folder: &Folder) -> Result<(), CallError> {
+/// Opens a folder of a tenant; all paths of the guest are resolved relative to this handle.
+fn open(builder: &mut WasiCtxBuilder, folder: &Folder, tenant: &TenantId) -> Result<(), CallError> {
     use std::os::unix::fs::DirBuilderExt as _;
     let root = &folder.root;
-    if root.make && !root.path.exists() {
+    let path = tenant.own_folder(&root.path);
+    if root.make && !path.exists() {
         // If this fails, opening it fails, too.
-        drop(std::fs::DirBuilder::new().mode(0o700).create(&root.path));
+        drop(std::fs::DirBuilder::new().mode(0o700).create(&path));
     }
-    match builder.preopened_dir(&root.path, &folder.guest_path, folder.access) {
+    match builder.preopened_dir(&path, &folder.guest_path, folder.access) {
         Ok(_) => Ok(()),
         Err(error) => {
             let message = format!("failed to open the folder `{}`: {error}", root.name);

@@ -9,7 +9,7 @@ use haft_core::name::{BundleSlug, ToolName};
 use haft_core::outcome::{CallError, ErrorCode, Outcome};
 use haft_core::reference::ToolRef;
 use haft_runtime::pipeline::{CallTarget, Labels, Request};
-use haft_runtime::registry::{Entry, Naming, Snapshot};
+use haft_runtime::registry::{Entry, Snapshot};
 use rmcp::model::{
     CallToolRequestMethod, CallToolRequestParams, CallToolResponse, CallToolResult, ConstString as _,
     LoggingLevel,
@@ -193,19 +193,18 @@ pub(super) fn includes_output(level: LoggingLevel) -> bool {
 pub(super) fn find(snapshot: &Snapshot, client: &ClientContext, name: &str) -> Result<Arc<Entry>, ErrorData> {
     let unknown = |why: String| ErrorData::invalid_params(why, None);
     let reference: ToolRef = name.parse().map_err(|_| unknown(format!("tool `{name}` not found")))?;
-    let entry =
-        match snapshot.resolve_called(client.tenant(), name, &reference, client.mode, Naming::FirstCome) {
-            Ok(entry) if client.sees(&entry.tool) => entry,
-            resolved => {
-                let in_bundle = find_in_bundle(snapshot, client, name);
-                in_bundle.filter(|entry| client.sees(&entry.tool)).ok_or_else(|| {
-                    unknown(resolved.map_or_else(
-                        |error| error.to_string(),
-                        |_| format!("tool `{name}` not found in this bundle"),
-                    ))
-                })?
-            }
-        };
+    let entry = match snapshot.resolve_called(name, &reference, client.audience()) {
+        Ok(entry) if client.sees(&entry.tool) => entry,
+        resolved => {
+            let in_bundle = find_in_bundle(snapshot, client, name);
+            in_bundle.filter(|entry| client.sees(&entry.tool)).ok_or_else(|| {
+                unknown(resolved.map_or_else(
+                    |error| error.to_string(),
+                    |_| format!("tool `{name}` not found in this bundle"),
+                ))
+            })?
+        }
+    };
     Ok(Arc::clone(entry))
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use haft_runtime::pipeline::Pipeline;
-use haft_runtime::registry::{Entry, Naming, Registry, Snapshot, ToolOffer};
+use haft_runtime::registry::{Entry, Registry, Snapshot, ToolOffer};
 use rmcp::model::{
     CallToolRequestMethod, CallToolRequestParams, CallToolResponse, CompleteRequestMethod,
     CompleteRequestParams, CompleteResult, ConstString, CustomRequest, CustomResult, ErrorCode,
@@ -167,7 +167,7 @@ impl McpServer {
         for name in compact::HELPERS.into_iter().rev() {
             let built_in = helper(&snapshot, client, name);
             if let Some(entry) = built_in.filter(|entry| !client.sees(&entry.tool)) {
-                tools.insert(0, listing::tool(&snapshot.offer(&entry, client.mode, Naming::FirstCome)));
+                tools.insert(0, listing::tool(&snapshot.offer(&entry, client.audience())));
             }
         }
         tools.insert(0, compact::call_tool());

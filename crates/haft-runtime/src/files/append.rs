@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::Write as _;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
+use haft_core::name::TenantId;
 use haft_core::outcome::{CallError, ErrorCode, Outcome};
 use rustix::fs::{AtFlags, Mode, OFlags, fstat, openat, statat};
 use rustix::io::Errno;
@@ -27,9 +28,9 @@ pub struct AppendOptions {
 }
 
 impl Files {
-    /// Appends a text to a file of the first root. A missing file is created, with its folders.
-    pub async fn append(&self, options: AppendOptions) -> Outcome {
-        let root = self.find(None).cloned();
+    /// Appends a text to a file in the first root of a tenant. A missing file is created, with its folders.
+    pub async fn append(&self, tenant: &TenantId, options: AppendOptions) -> Outcome {
+        let root = self.find(None).map(|root| root.of_tenant(tenant));
         let root = root.map_err(|problem| CallError::new(ErrorCode::NotReady, problem.to_string()))?;
         run_blocking(&self.permits, move || options.run(&root)).await
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use haft_core::BoxFuture;
 use haft_core::executor::{CallContext, Executor, Prepared};
 use haft_core::implementation::{Implementation, Kind, Notation};
+use haft_core::name::TenantId;
 use haft_core::outcome::{CallError, Outcome};
 use haft_core::problem::Problem;
 use haft_core::secret::Secret;
@@ -186,6 +187,18 @@ enum Operation {
 }
 
 impl Operation {
+    /// Returns the operation on the files of a tenant.
+    fn of_tenant(&self, tenant: &TenantId) -> Self {
+        match self {
+            Operation::Read(reading) => {
+                Operation::Read(FileRead { root: reading.root.of_tenant(tenant), ..*reading })
+            }
+            Operation::Write(writing) => {
+                Operation::Write(FileWrite { root: writing.root.of_tenant(tenant), ..*writing })
+            }
+        }
+    }
+
     fn run(&self, texts: &[String]) -> Result<Value, FileError> {
         let text = |index: usize| texts.get(index).map(String::as_str).unwrap_or_default();
         match self {
@@ -207,7 +220,7 @@ impl Prepared for PreparedFile {
     fn run<'a>(&'a self, call: &'a CallContext, args: &'a Map<String, Value>) -> BoxFuture<'a, Outcome> {
         Box::pin(async move {
             let texts = self.texts(call, args).await?;
-            let operation = self.operation.clone();
+            let operation = self.operation.of_tenant(call.tenant());
             run_blocking(&self.permits, move || operation.run(&texts)).await
         })
     }

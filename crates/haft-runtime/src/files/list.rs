@@ -3,6 +3,7 @@
 use std::os::fd::{AsFd, OwnedFd};
 
 use haft_core::Timestamp;
+use haft_core::name::TenantId;
 use haft_core::outcome::{CallError, ErrorCode, Outcome};
 use rustix::fs::{AtFlags, Dir, FileType, OFlags, Stat, statat};
 use serde_json::{Value, json};
@@ -31,9 +32,9 @@ pub struct ListOptions {
 }
 
 impl Files {
-    /// Lists a folder of the first root, sorted by name.
-    pub async fn list(&self, options: ListOptions) -> Outcome {
-        let root = self.find(None).cloned();
+    /// Lists a folder in the first root of a tenant, sorted by name.
+    pub async fn list(&self, tenant: &TenantId, options: ListOptions) -> Outcome {
+        let root = self.find(None).map(|root| root.of_tenant(tenant));
         let root = root.map_err(|problem| CallError::new(ErrorCode::NotReady, problem.to_string()))?;
         run_blocking(&self.permits, move || options.run(&root)).await
     }

@@ -4,6 +4,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use haft_core::name::TenantId;
 use haft_core::problem::{Problem, excerpt};
 use rustix::fs::{CWD, Mode, OFlags, mkdir, openat};
 use rustix::io::Errno;
@@ -102,6 +103,11 @@ impl Root {
     /// Creates a writable root whose folder must exist.
     pub fn new(name: &str, path: PathBuf) -> Self {
         Self { name: name.to_owned(), path, read_only: false, make: false }
+    }
+
+    /// Returns the root of a tenant.
+    pub(super) fn of_tenant(&self, tenant: &TenantId) -> Self {
+        Self { path: tenant.own_folder(&self.path), ..self.clone() }
     }
 
     /// Opens the folder, and creates it first if that is allowed.

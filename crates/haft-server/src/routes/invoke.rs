@@ -16,7 +16,7 @@ use haft_core::runnable::Mode;
 use haft_core::token::Role;
 use haft_core::tool::Status;
 use haft_runtime::pipeline::{CallTarget, CompletedCall, Labels, Request};
-use haft_runtime::registry::Naming;
+use haft_runtime::registry::{Audience, Naming};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -102,7 +102,8 @@ pub(crate) async fn invoke(
     let mode = mode(&app, &identity, &request.params)?;
     let snapshot = app.registry().snapshot();
     // A tool that was offered to a model under an alias can be called by the alias.
-    let tool = match snapshot.resolve_called(&identity.tenant, &reference, &named, mode, Naming::ByKind) {
+    let audience = Audience { tenant: &identity.tenant, mode, naming: Naming::ByKind };
+    let tool = match snapshot.resolve_called(&reference, &named, audience) {
         Ok(entry) => CallTarget::Resolved(snapshot.resolved(entry)),
         Err(_) => CallTarget::Named(named),
     };

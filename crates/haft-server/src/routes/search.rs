@@ -95,13 +95,13 @@ pub(crate) async fn search(
         page: start..start.saturating_add(usize::try_from(page.size).unwrap_or(usize::MAX)),
     };
     let ranked = app.search().search(query, accept).await?;
-    let tools: Vec<_> = ranked.tools.iter().map(|found| view(found, &ranked.matcher)).collect();
+    let tools: Vec<_> = ranked.tools.iter().map(|found| view(found, &ranked.matcher, &identity)).collect();
     let (total, end) = (ranked.total, start.saturating_add(tools.len()));
     let next_page_token = (end < total).then(|| page.token(&end.to_string()));
     Ok(success(SearchResult { tools, total, next_page_token }).into_response())
 }
 
-fn view(found: &RankedEntry, matcher: &Matcher) -> RankedTool {
+fn view(found: &RankedEntry, matcher: &Matcher, identity: &Identity) -> RankedTool {
     let spec = &found.entry.tool.spec;
     let highlights = Highlights {
         name: matcher.ranges(spec.name.as_str()),
@@ -109,7 +109,7 @@ fn view(found: &RankedEntry, matcher: &Matcher) -> RankedTool {
     };
     let parameters = spec.declared_arguments();
     let matched_words = matcher.words(searched_texts(spec).chain(parameters.iter().map(String::as_str)));
-    RankedTool { tool: ToolView::from(&*found.entry), score: found.score, matched_words, highlights }
+    RankedTool { tool: ToolView::new(&found.entry, identity), score: found.score, matched_words, highlights }
 }
 
 fn searched_texts(spec: &ToolSpec) -> impl Iterator<Item = &str> {

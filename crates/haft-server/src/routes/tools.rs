@@ -65,7 +65,7 @@ pub(crate) async fn list(
     let mut warnings = Warnings::new(&app, &identity);
     let mut tools = Vec::with_capacity(selected.len());
     for item in &selected {
-        let mut view = item.view();
+        let mut view = item.view(&identity);
         if let ListItem::Tool(entry) = item {
             view.warnings = warnings.of(entry).await;
         }
@@ -84,7 +84,7 @@ pub(crate) async fn built_ins(State(app): State<Arc<App>>, identity: Identity) -
     let built_ins: Vec<_> = snapshot.tools(&identity.tenant).filter(|entry| entry.tool.built_in).collect();
     let total = built_ins.len();
     let ready = built_ins.iter().filter(|entry| entry.ready()).count();
-    let tools = built_ins.into_iter().map(|entry| ToolView::from(&**entry)).collect();
+    let tools = built_ins.into_iter().map(|entry| ToolView::new(entry, &identity)).collect();
     Ok(success(ToolList { tools, total, ready, failed: total - ready, next_page_token: None })
         .into_response())
 }
@@ -146,7 +146,7 @@ fn bundle_slug(app: &App, identity: &Identity, named: Option<&str>) -> Result<Bu
     let Some(named) = named else { return Ok(BundleSlug::user_created()) };
     if let Ok(id) = named.parse() {
         let snapshot = app.registry().snapshot();
-        let bundle = snapshot.bundle(id).filter(|bundle| bundle.tenant == identity.tenant);
+        let bundle = snapshot.bundle(id).filter(|bundle| identity.tenant.sees(&bundle.tenant));
         return bundle.map(|bundle| bundle.slug.clone()).ok_or_else(|| ApiError::not_found("bundle", named));
     }
     Ok(BundleSlug::new(named)?)
@@ -301,9 +301,9 @@ impl ListItem<'_> {
         matches!(self, ListItem::Tool(entry) if entry.ready())
     }
 
-    fn view(&self) -> ToolView {
+    fn view(&self, identity: &Identity) -> ToolView {
         match self {
-            ListItem::Tool(entry) => ToolView::from(*entry),
+            ListItem::Tool(entry) => ToolView::new(entry, identity),
             ListItem::File(file) => ToolView::from(*file),
         }
     }

@@ -24,6 +24,7 @@ mod oauth;
 mod operation;
 mod postgres;
 mod robustness;
+mod scopes;
 mod scripts;
 mod search;
 #[cfg(feature = "embedding")]
