@@ -133,12 +133,11 @@ impl Snapshot {
         all.push(Arc::clone(&entry));
         self.names.insert_mut(entry.tool.spec.name.clone(), all.into());
         let owner = &entry.tool.tenant;
-        match self.order.get_mut(owner) {
-            Some(order) => order.insert_mut(list_key(&entry.tool), Arc::clone(&entry)),
-            None => {
-                let order = ListOrder::new_sync().insert(list_key(&entry.tool), Arc::clone(&entry));
-                self.order.insert_mut(owner.clone(), order);
-            }
+        if let Some(order) = self.order.get_mut(owner) {
+            order.insert_mut(list_key(&entry.tool), Arc::clone(&entry));
+        } else {
+            let order = ListOrder::new_sync().insert(list_key(&entry.tool), Arc::clone(&entry));
+            self.order.insert_mut(owner.clone(), order);
         }
         self.tools.insert_mut(entry.tool.id, entry);
     }
