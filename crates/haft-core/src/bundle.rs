@@ -79,7 +79,7 @@ impl FromStr for BundleKind {
 pub struct Bundle {
     /// The id.
     pub id: BundleId,
-    /// The tenant that owns it.
+    /// The tenant that owns it; [`TenantId::global`] for a bundle that every tenant sees.
     pub tenant: TenantId,
     /// The name, which is also the name of its folder.
     pub slug: BundleSlug,

@@ -12,6 +12,7 @@ pub mod catalog;
 pub mod coerce;
 pub mod duration;
 pub mod encode;
+pub mod exact_json;
 pub mod executor;
 pub mod hash;
 pub mod id;

@@ -2,6 +2,7 @@
 
 use std::borrow::Borrow;
 use std::fmt;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -220,6 +221,9 @@ impl Version {
     }
 }
 
+/// The owner of what belongs to no tenant; not a valid id, so no input can name it.
+const GLOBAL: &str = "*";
+
 impl TenantId {
     /// Returns the default tenant.
     pub fn default_tenant() -> Self {
@@ -229,6 +233,36 @@ impl TenantId {
     /// Returns whether it is the default tenant.
     pub fn is_default(&self) -> bool {
         self.as_str() == DEFAULT_TENANT
+    }
+
+    /// Returns the owner of global definitions, which every tenant sees and none can change.
+    pub fn global() -> Self {
+        Self(GLOBAL.into())
+    }
+
+    /// Returns whether this is the owner of global definitions.
+    pub fn is_global(&self) -> bool {
+        &*self.0 == GLOBAL
+    }
+
+    /// Parses the stored owner of a definition: a tenant, or the global scope.
+    pub fn parse_owner(text: &str) -> Result<Self, NameError> {
+        if text == GLOBAL { Ok(Self::global()) } else { Self::new(text) }
+    }
+
+    /// Returns the folder that this tenant uses in place of a configured one. That of another tenant than the default one
+    /// is a sibling with the tenant in its name, so that no path leads from one to the other.
+    pub fn own_folder(&self, configured: &Path) -> PathBuf {
+        let mut folder = configured.as_os_str().to_owned();
+        if *self != Self::default_tenant() {
+            folder.push(format!("@{self}"));
+        }
+        folder.into()
+    }
+
+    /// Returns whether this tenant sees the definitions of an owner: its own and the global ones.
+    pub fn sees(&self, owner: &TenantId) -> bool {
+        self == owner || owner.is_global()
     }
 }
 
@@ -260,6 +294,23 @@ pub fn check_without_underscore(text: &str) -> Result<(), NameError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_input_names_the_global_scope() {
+        assert!(TenantId::new("*").is_err());
+        assert!(serde_json::from_str::<TenantId>("\"*\"").is_err());
+        assert_eq!(TenantId::parse_owner("*"), Ok(TenantId::global()));
+        let [one, two] = ["one", "two"].map(|name| TenantId::new(name).unwrap());
+        assert!(one.sees(&one) && one.sees(&TenantId::global()) && !one.sees(&two));
+        assert!(!TenantId::global().sees(&one));
+    }
+
+    #[test]
+    fn every_tenant_has_folders_of_its_own() {
+        let of = |tenant: &str| TenantId::new(tenant).unwrap().own_folder(Path::new("/srv/work"));
+        assert_eq!(of("default"), Path::new("/srv/work"));
+        assert_eq!(of("acme"), Path::new("/srv/work@acme"));
+    }
 
     #[test]
     fn names_follow_the_rule() {

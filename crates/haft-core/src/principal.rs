@@ -15,6 +15,9 @@ const MAX_RULES: usize = 256;
 /// The maximum length of a rule.
 const MAX_RULE_LENGTH: usize = 256;
 
+/// The built-in tools that every allow-list includes, so that a client with a compact list can use it.
+const FINDERS: [&str; 2] = ["search_tools", "describe_tool"];
+
 /// Who calls, with all that decides what they may do. It is stored with a call that waits, so that the call can be
 /// authorised again when it runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,6 +68,12 @@ impl Principal {
     /// Returns what identifies it within its tenant: the id of its token, or its name.
     pub fn id(&self) -> Arc<str> {
         self.token.map_or_else(|| Arc::clone(&self.name), |id| id.to_string().into())
+    }
+
+    /// Returns whether it may see and call a tool: one that its allow-list names, or a built-in tool that finds and
+    /// describes what it may call and reveals nothing else.
+    pub fn allows(&self, tool: &Tool) -> bool {
+        self.tools.allows(tool) || (tool.built_in && FINDERS.contains(&tool.spec.name.as_str()))
     }
 
     /// Returns a principal that runs tools that need approval without it.
@@ -246,6 +255,10 @@ pub fn matches_pattern(pattern: &str, text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Timestamp;
+    use crate::id::{BundleId, ToolId};
+    use crate::name::BundleSlug;
+    use crate::tool::{Source, Status, Usage};
 
     #[test]
     fn patterns() {
@@ -285,6 +298,51 @@ mod tests {
         ] {
             assert_eq!(wide.covers(&narrow), expected, "{:?} {:?}", wide.rules(), narrow.rules());
             assert!(AllowList::default().covers(&narrow) && !narrow.covers(&AllowList::default()));
+        }
+    }
+
+    #[test]
+    fn an_allow_list_includes_the_tools_that_find_tools() {
+        let principal = Principal {
+            tools: AllowList::new(["web:fetch", "tag:safe"]).unwrap(),
+            ..Principal::anonymous(TenantId::default_tenant())
+        };
+        for (bundle, name, tag, built_in, expected) in [
+            ("web", "fetch", "x", false, true),
+            ("web", "other", "x", false, false),
+            ("web", "other", "safe", false, true),
+            ("builtin", "search_tools", "x", true, true),
+            ("builtin", "describe_tool", "x", true, true),
+            ("builtin", "bash", "x", true, false),
+            ("web", "search_tools", "x", false, false),
+        ] {
+            assert_eq!(principal.allows(&tool(bundle, name, tag, built_in)), expected, "{bundle}:{name}");
+        }
+    }
+
+    fn tool(bundle: &str, name: &str, tag: &str, built_in: bool) -> Tool {
+        let spec = serde_json::json!({
+            "name": name, "version": "1.0.0", "description": "d", "tags": [tag],
+            "implementation": {"type": "function", "function": "f"},
+        });
+        Tool {
+            id: ToolId(uuid::Uuid::nil()),
+            tenant: TenantId::default_tenant(),
+            bundle_id: BundleId(uuid::Uuid::nil()),
+            bundle: BundleSlug::new(bundle).unwrap(),
+            spec: Arc::new(serde_json::from_value(spec).unwrap()),
+            revision: 1,
+            published: None,
+            status: Status::Draft,
+            enabled: true,
+            built_in,
+            fault: None,
+            source: Source::User,
+            path: None,
+            usage: Usage::default(),
+            created_at: Timestamp::UNIX_EPOCH,
+            modified_at: Timestamp::UNIX_EPOCH,
+            published_at: None,
         }
     }
 

@@ -135,7 +135,7 @@ pub struct Usage {
 pub struct Tool {
     /// The id.
     pub id: ToolId,
-    /// The tenant that owns it.
+    /// The tenant that owns it; [`TenantId::global`] for a tool that every tenant sees.
     pub tenant: TenantId,
     /// The bundle that contains it.
     pub bundle_id: BundleId,

@@ -442,7 +442,7 @@ impl Pipeline {
 
     fn admit_now(&self, checked: CheckedCall) -> Result<Call, Box<RejectedCall>> {
         let CheckedCall { plan, draft, .. } = checked;
-        match admit(&self.limit, &draft.entry, &plan) {
+        match admit(&self.limit, &draft.entry, &plan, draft.invocation.tenant()) {
             Ok(admission) => Ok(Call { plan, draft, cancel: None, attempt: 0, admission, artifacts: None }),
             Err(error) => Err(Box::new(RejectedCall { error, draft })),
         }

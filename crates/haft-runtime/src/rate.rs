@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use haft_core::duration;
+use haft_core::name::TenantId;
 use haft_core::outcome::{CallError, ErrorCode};
 use serde_json::json;
 
@@ -20,6 +21,9 @@ const BATCHES: u32 = 16;
 
 /// The shortest time between two searches for unused keys: each one visits all keys.
 const SWEEP_INTERVAL: Duration = Duration::from_millis(100);
+
+/// The number of tenants above which those without recent calls are forgotten when their number doubles.
+const MIN_TENANT_SWEEP: usize = 64;
 
 /// A number of calls per period.
 ///
@@ -173,6 +177,28 @@ impl RateWindow {
     }
 }
 
+/// The recent calls of one tool, for each tenant that calls it: the calls of one tenant do not count for another.
+#[derive(Debug, Default)]
+pub(crate) struct TenantRateWindows(Mutex<HashMap<TenantId, Arc<RateWindow>>>);
+
+impl TenantRateWindows {
+    /// Counts a call of a tenant, or returns how long it has to wait until the rate allows one.
+    pub(crate) fn take(&self, tenant: &TenantId, rate: Rate, now: Instant) -> Result<(), Duration> {
+        self.window(tenant, rate, now).take(rate, now)
+    }
+
+    fn window(&self, tenant: &TenantId, rate: Rate, now: Instant) -> Arc<RateWindow> {
+        let mut windows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(window) = windows.get(tenant) {
+            return Arc::clone(window);
+        }
+        if windows.len() >= MIN_TENANT_SWEEP && windows.len().is_power_of_two() {
+            windows.retain(|_, window| Arc::strong_count(window) > 1 || !window.is_empty(rate, now));
+        }
+        Arc::clone(windows.entry(tenant.clone()).or_default())
+    }
+}
+
 fn remove_expired(batches: &mut VecDeque<Batch>, rate: Rate, now: Instant) {
     while batches.front().is_some_and(|batch| now.saturating_duration_since(batch.last) >= rate.period) {
         batches.pop_front();
@@ -289,6 +315,22 @@ impl Keys {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn tenants_are_counted_apart_and_forgotten() {
+        let (start, rate) = (Instant::now(), Rate::new(1, Duration::from_secs(1)));
+        let windows = TenantRateWindows::default();
+        let tenant = |number: usize| TenantId::new(&format!("tenant-{number}")).unwrap();
+        assert!(windows.take(&tenant(0), rate, start).is_ok());
+        assert!(windows.take(&tenant(0), rate, start).is_err());
+        assert!(windows.take(&tenant(1), rate, start).is_ok());
+        let mut now = start;
+        for number in 0..1000 {
+            now += Duration::from_secs(2);
+            assert!(windows.take(&tenant(number), rate, now).is_ok());
+        }
+        assert!(windows.0.lock().unwrap().len() <= MIN_TENANT_SWEEP);
+    }
 
     #[test]
     fn small_rates_are_counted_exactly() {

@@ -17,7 +17,7 @@ use tokio::sync::watch;
 
 pub use self::compiled::{CompileResult, CompiledTool, RevisionSelector};
 pub use self::entry::Entry;
-pub use self::offer::ToolOffer;
+pub use self::offer::{Audience, Naming, ToolOffer};
 pub use self::snapshot::{ResolveError, ResolvedTool, Snapshot};
 
 use self::usage::UsageCounter;

@@ -8,13 +8,11 @@ use haft_core::id::ToolId;
 
 use crate::document::{Document, PreparedDocument};
 use crate::embedding::{DIMENSIONS, SHORT, Vector, dot, model};
-use crate::highlight::Matcher;
 use crate::keywords::{Names, WHOLE_QUERY, keywords, tiers, whole_query};
 use crate::lexicon::Lexicon;
 use crate::tokens::{is_camel_case, letters_and_digits, tokens};
+use crate::union::Union;
 
-/// The most characters of a query that count.
-pub const MAX_QUERY: usize = 4000;
 /// The weight of the lexical score next to the cosine.
 const LEXICAL_WEIGHT: f32 = 0.03;
 /// Short queries rest more on their words.
@@ -27,10 +25,6 @@ const NAME_IN_QUERY: f32 = 1.0;
 const MIN_IDENTIFIER: usize = 5;
 /// Larger catalogues compare only the first part of the vectors.
 const SHORT_VECTORS_ABOVE: usize = 20_000;
-/// Queries of more words are sentences, not keywords.
-const MAX_KEYWORDS: usize = 2;
-/// The most tools that [`Index::search`] ranks by meaning: every tool fits somehow, and nobody reads further.
-pub const MAX_RANKED: usize = 100;
 /// Differences of the ranker below this do not outweigh recency among equal keyword fits.
 const RANK_STEP: f32 = 0.2;
 
@@ -127,23 +121,24 @@ impl Index {
         self.free.push(slot);
     }
 
-    /// Returns the best tools for one or two keywords by tier (name prefix, whole word, start of a word, similar word),
-    /// and within a tier by [`Index::rank`]; for anything longer, or if no keyword fits, the [`MAX_RANKED`] best by
-    /// [`Index::rank`].
+    /// Returns the best tools for a query, as [`Union::search`] does.
     pub fn search(&self, query: &str, limit: usize, accept: impl Fn(ToolId) -> bool) -> Vec<Hit> {
-        let query = cut(query);
-        if query.split_whitespace().count() <= MAX_KEYWORDS {
-            let hits = self.search_keywords(query, limit, &accept);
-            if !hits.is_empty() {
-                return hits;
-            }
-        }
-        self.rank(query, limit.min(MAX_RANKED), accept)
+        Union::new([self]).search(query, limit, accept)
     }
 
     /// Returns the best tools for a query in plain language.
     pub fn rank(&self, query: &str, limit: usize, accept: impl Fn(ToolId) -> bool) -> Vec<Hit> {
-        let scores = self.scores(cut(query), None);
+        Union::new([self]).rank(query, limit, accept)
+    }
+
+    /// Returns the best tools by meaning, next to those of `all` indexes that are searched together.
+    pub(crate) fn rank_among(
+        &self,
+        all: &[&Index],
+        (query, limit): (&str, usize),
+        accept: impl Fn(ToolId) -> bool,
+    ) -> Vec<Ranked> {
+        let scores = self.scores(query, all, None);
         let score = |slot: usize| scores.get(slot).copied().unwrap_or_default();
         self.best(limit, accept, score, |slot, entry| Ranked {
             score: score(slot),
@@ -153,29 +148,19 @@ impl Index {
         })
     }
 
-    /// Returns what marks the words of a tool that a query matches.
-    pub fn matcher(&self, query: &str) -> Matcher {
-        let query = cut(query);
-        let mut terms: Vec<String> = tokens(query)
-            .iter()
-            .flat_map(|token| self.lexicon.matching_terms(token))
-            .map(str::to_owned)
-            .collect();
-        terms.sort_unstable();
-        terms.dedup();
-        let is_sentence = query.split_whitespace().count() > MAX_KEYWORDS;
-        // In a sentence only whole words match.
-        let prefixes = if is_sentence { Vec::new() } else { keywords(query) };
-        Matcher { terms, prefixes }
-    }
-
-    fn search_keywords(&self, query: &str, limit: usize, accept: &impl Fn(ToolId) -> bool) -> Vec<Hit> {
+    /// Returns the best tools by keywords, next to those of `all` indexes that are searched together.
+    pub(crate) fn search_keywords_among(
+        &self,
+        all: &[&Index],
+        (query, limit): (&str, usize),
+        accept: impl Fn(ToolId) -> bool,
+    ) -> Vec<Ranked> {
         let keywords = keywords(query);
         if keywords.is_empty() {
             return Vec::new();
         }
         let tiers = tiers(&self.names, &self.lexicon, &keywords, self.entries.len());
-        let scores = self.scores(query, Some(&tiers));
+        let scores = self.scores(query, all, Some(&tiers));
         let whole = query.trim().to_lowercase();
         let tier = |slot: usize| tiers.get(slot).copied().unwrap_or_default();
         let score = |tier: u32| f32::from(u16::try_from(tier).unwrap_or(u16::MAX));
@@ -191,15 +176,43 @@ impl Index {
         })
     }
 
-    /// Returns the best entries by `key`, best first. The score of a slot is at most `highest`; where that is 0 the slot
-    /// does not fit. Most slots are worse than the worst hit so far, and their entries are not read.
+    /// Returns the terms that the words of a query match.
+    pub(crate) fn matching_terms(&self, tokens: &[String]) -> Vec<String> {
+        tokens.iter().flat_map(|token| self.lexicon.matching_terms(token)).map(str::to_owned).collect()
+    }
+
+    /// Returns the best accepted entries by `key`, best first. The score of a slot is at most `highest`; where that is 0
+    /// the slot does not fit.
+    ///
+    /// `accept` is expensive and rejects few tools. So it is called for the best entries only, and only if too many of
+    /// them are rejected for every entry that could be among them.
     fn best(
         &self,
         limit: usize,
         accept: impl Fn(ToolId) -> bool,
         highest: impl Fn(usize) -> f32,
         key: impl Fn(usize, &Entry) -> Ranked,
-    ) -> Vec<Hit> {
+    ) -> Vec<Ranked> {
+        let with_spare = limit.saturating_add(limit / 4 + 1);
+        let mut hits = self.top(with_spare, |_| true, &highest, &key);
+        let is_complete = hits.len() < with_spare;
+        hits.retain(|hit| accept(hit.id));
+        if is_complete || hits.len() >= limit {
+            hits.truncate(limit);
+            return hits;
+        }
+        self.top(limit, accept, highest, key)
+    }
+
+    /// Returns the best accepted entries, as [`Index::best`] does. Most slots are worse than the worst hit so far, and
+    /// their entries are not read.
+    fn top(
+        &self,
+        limit: usize,
+        accept: impl Fn(ToolId) -> bool,
+        highest: impl Fn(usize) -> f32,
+        key: impl Fn(usize, &Entry) -> Ranked,
+    ) -> Vec<Ranked> {
         let mut heap: BinaryHeap<Reverse<Ranked>> = BinaryHeap::new();
         let mut floor = 0.0;
         for (slot, entry) in self.entries.iter().enumerate() {
@@ -220,15 +233,15 @@ impl Index {
                 floor = heap.peek().map_or(0.0, |Reverse(worst)| worst.score);
             }
         }
-        let ranked = heap.into_sorted_vec();
-        ranked.into_iter().map(|Reverse(ranked)| Hit { id: ranked.id, score: ranked.score }).collect()
+        heap.into_sorted_vec().into_iter().map(|Reverse(ranked)| ranked).collect()
     }
 
     /// Returns the score of every slot, without the embedding where `tiers` are given and that of the slot is 0.
-    fn scores(&self, query: &str, tiers: Option<&[u32]>) -> Vec<f32> {
+    fn scores(&self, query: &str, all: &[&Index], tiers: Option<&[u32]>) -> Vec<f32> {
         let mut scores = vec![0.0_f32; self.entries.len()];
         let mut tokens = tokens(query);
-        self.lexicon.score(&tokens, &mut scores);
+        let lexicons: Vec<&Lexicon> = all.iter().map(|index| &index.lexicon).collect();
+        self.lexicon.score(&tokens, &lexicons, &mut scores);
         tokens.sort_unstable();
         tokens.dedup();
         let distinct = f32::from(u16::try_from(tokens.len()).unwrap_or(u16::MAX)).max(1.0);
@@ -237,7 +250,8 @@ impl Index {
             *score *= weight;
         }
         if let Some(model) = model() {
-            let width = if self.len() > SHORT_VECTORS_ABOVE { Width::Short } else { Width::Full };
+            let is_large = all.iter().map(|index| index.len()).sum::<usize>() > SHORT_VECTORS_ABOVE;
+            let width = if is_large { Width::Short } else { Width::Full };
             self.vectors.add_cosines(&model.query(query), width, tiers, &mut scores);
         }
         self.add_names(query, &mut scores);
@@ -331,11 +345,17 @@ impl Vectors {
 
 /// The order of hits: by score, then among equal ones by the tie breaker, then the most recent.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Ranked {
+pub(crate) struct Ranked {
     score: f32,
     tie: f32,
     modified_at: Timestamp,
     id: ToolId,
+}
+
+impl From<Ranked> for Hit {
+    fn from(ranked: Ranked) -> Self {
+        Self { id: ranked.id, score: ranked.score }
+    }
 }
 
 impl Eq for Ranked {}
@@ -354,12 +374,6 @@ impl Ord for Ranked {
             .then_with(|| self.modified_at.cmp(&other.modified_at))
             .then_with(|| other.id.cmp(&self.id))
     }
-}
-
-/// Cuts a query to the characters that count.
-fn cut(query: &str) -> &str {
-    let end = query.char_indices().nth(MAX_QUERY).map_or(query.len(), |(at, _)| at);
-    query.get(..end).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@ use proptest::prelude::*;
 use uuid::Uuid;
 
 use super::*;
+use crate::union::MAX_RANKED;
 
 fn id(number: usize) -> ToolId {
     ToolId(Uuid::from_u128(number as u128 + 1))
@@ -93,7 +94,7 @@ fn plain_language_finds_what_no_keyword_finds() {
 fn a_misspelt_word_is_corrected() {
     let documents = [document("weather", "Current weather"), document("stock", "Stock prices")];
     let index = index(&documents);
-    let matcher = index.matcher("wether prises");
+    let matcher = Union::new([&index]).matcher("wether prises");
     assert_eq!(matcher.words(["Prices and weather of today"]), ["prices", "weather"]);
     assert_eq!(names(&documents, &index.rank("the curent wether outside", 1, |_| true)), ["weather"]);
 }
@@ -119,6 +120,51 @@ fn ranking_by_meaning_is_bounded() {
     let index = index(&documents);
     assert_eq!(index.search("what is the weather like today", 1000, |_| true).len(), MAX_RANKED);
     assert_eq!(index.search("weather", 1000, |_| true).len(), 250);
+}
+
+#[test]
+fn rejected_tools_make_room_for_the_next_best() {
+    let documents: Vec<Document> =
+        (0..40).map(|number| document(&format!("report_{number}"), "Reports")).collect();
+    let index = index(&documents);
+    let all: Vec<ToolId> = index.search("report", 40, |_| true).into_iter().map(|hit| hit.id).collect();
+    assert_eq!(all.len(), 40);
+    // One rejected tool is within the spare ones, the best thirty are not.
+    for rejected in [1, 30] {
+        let hits = index.search("report", 8, |id| !all[..rejected].contains(&id));
+        let found: Vec<ToolId> = hits.into_iter().map(|hit| hit.id).collect();
+        assert_eq!(found, all[rejected..rejected + 8], "{rejected}");
+    }
+}
+
+#[test]
+fn a_union_ranks_like_one_index() {
+    let documents: Vec<Document> = [
+        ("send_email", "Sends an email message to a person"),
+        ("list_messages", "Lists the messages of a channel"),
+        ("convert_time", "Converts a time between time zones"),
+        ("create_invoice", "Creates an invoice for a customer"),
+        ("weather", "Returns the weather forecast of a city"),
+        ("send_invoice", "Sends an invoice by email"),
+    ]
+    .map(|(name, description)| document(name, description))
+    .into();
+    let one = index(&documents);
+    let (mut left, mut right) = (Index::default(), Index::default());
+    for (number, document) in documents.iter().enumerate() {
+        let part = if number % 3 == 0 { &mut left } else { &mut right };
+        part.put(id(number), document, time(number));
+    }
+    let union = Union::new([&left, &right]);
+    for query in ["email", "send", "invoce", "send an invoice to a customer", "time in another zone", "x"] {
+        let rounded = |hits: Vec<Hit>| -> Vec<(ToolId, i64)> {
+            #[expect(clippy::cast_possible_truncation, reason = "scores are small")]
+            hits.iter().map(|hit| (hit.id, (hit.score * 1000.0).round() as i64)).collect()
+        };
+        assert_eq!(rounded(union.rank(query, 4, |_| true)), rounded(one.rank(query, 4, |_| true)), "{query}");
+        let found = |hits: Vec<Hit>| -> Vec<ToolId> { hits.iter().map(|hit| hit.id).collect() };
+        assert_eq!(found(union.search(query, 4, |_| true)), found(one.search(query, 4, |_| true)), "{query}");
+    }
 }
 
 #[test]

@@ -16,6 +16,9 @@ const K3: f32 = 0.5;
 /// What a pair of words counts in comparison with a word.
 const PAIR_WEIGHT: f32 = 0.3;
 
+/// The most terms of a field that are indexed; their number is kept in 16 bits.
+const MAX_TERMS: usize = 65_535;
+
 type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 
 /// How often a term occurs in the fields of one document. All counts are zero after the document was removed.
@@ -32,12 +35,8 @@ struct Postings {
     removed: usize,
 }
 
-/// The terms of a document, for its removal.
-#[derive(Debug, Default)]
-struct Entry {
-    terms: Box<[u32]>,
-    pairs: Box<[u64]>,
-}
+/// The terms of all fields of a document, one field after the other, for its removal.
+type Terms = Box<[u32]>;
 
 /// Documents by the words they contain.
 #[derive(Debug, Default)]
@@ -47,7 +46,7 @@ pub(crate) struct Lexicon {
     terms: Vec<(Box<str>, Postings)>,
     pairs: Map<u64, Postings>,
     trigrams: Map<[char; 3], Vec<u32>>,
-    entries: Vec<Entry>,
+    documents_terms: Vec<Terms>,
     /// The lengths of the fields of each document, apart because every query reads them.
     lengths: Vec<[u16; FIELDS]>,
     documents: usize,
@@ -70,7 +69,13 @@ impl Postings {
                     self.removed = self.removed.saturating_sub(1);
                 }
             }
-            Err(at) => self.list.insert(at, Posting { slot, counts }),
+            Err(at) => {
+                // Most lists stay short, so a list that doubles would waste much of the memory of an index.
+                if self.list.len() == self.list.capacity() {
+                    self.list.reserve_exact(1 + self.list.len() / 4);
+                }
+                self.list.insert(at, Posting { slot, counts });
+            }
         }
     }
 
@@ -89,12 +94,11 @@ impl Postings {
 impl Lexicon {
     /// Adds a document to a free slot.
     pub(crate) fn put(&mut self, slot: u32, fields: [Vec<String>; FIELDS]) {
-        let mut entry = Entry::default();
-        let mut lengths = [0_u16; FIELDS];
+        let (mut terms, mut lengths) = (Vec::new(), [0_u16; FIELDS]);
         let mut counts: Map<u32, [u8; FIELDS]> = Map::default();
         let mut pair_counts: Map<u64, [u8; FIELDS]> = Map::default();
         for (field, tokens) in fields.into_iter().enumerate() {
-            let ids: Vec<u32> = tokens.into_iter().map(|token| self.id(token)).collect();
+            let ids: Vec<u32> = tokens.into_iter().take(MAX_TERMS).map(|token| self.id(token)).collect();
             for id in &ids {
                 increment(counts.entry(*id).or_default(), field);
             }
@@ -108,9 +112,8 @@ impl Lexicon {
                 *total += u64::from(*length);
                 *pairs += u64::from(length.saturating_sub(1));
             }
+            terms.extend(ids);
         }
-        entry.terms = counts.keys().copied().collect();
-        entry.pairs = pair_counts.keys().copied().collect();
         for (id, counts) in counts {
             if let Some((_, postings)) = usize::try_from(id).ok().and_then(|id| self.terms.get_mut(id)) {
                 postings.put(slot, counts);
@@ -120,12 +123,12 @@ impl Lexicon {
             self.pairs.entry(key).or_default().put(slot, counts);
         }
         let index = usize::try_from(slot).unwrap_or(usize::MAX);
-        if index >= self.entries.len() {
-            self.entries.resize_with(index + 1, Entry::default);
+        if index >= self.documents_terms.len() {
+            self.documents_terms.resize_with(index + 1, Terms::default);
             self.lengths.resize(index + 1, [0; FIELDS]);
         }
-        if let (Some(place), Some(own)) = (self.entries.get_mut(index), self.lengths.get_mut(index)) {
-            *place = entry;
+        if let (Some(place), Some(own)) = (self.documents_terms.get_mut(index), self.lengths.get_mut(index)) {
+            *place = terms.into();
             *own = lengths;
         }
         self.documents += 1;
@@ -134,22 +137,25 @@ impl Lexicon {
     /// Removes the document of a slot.
     pub(crate) fn remove(&mut self, slot: u32) {
         let index = usize::try_from(slot).unwrap_or(usize::MAX);
-        let Some(entry) = self.entries.get_mut(index).map(std::mem::take) else { return };
+        let Some(terms) = self.documents_terms.get_mut(index).map(std::mem::take) else { return };
         let lengths = self.lengths.get_mut(index).map(std::mem::take).unwrap_or_default();
-        for id in &entry.terms {
-            let place = usize::try_from(*id).ok().and_then(|id| self.terms.get_mut(id));
-            let Some((_, postings)) = place else { continue };
-            postings.remove(slot);
-            if postings.live() == 0 {
-                self.forget(*id);
-            }
-        }
-        for key in &entry.pairs {
+        for key in &distinct_pairs(&terms, &lengths) {
             if let Some(postings) = self.pairs.get_mut(key) {
                 postings.remove(slot);
                 if postings.live() == 0 {
                     self.pairs.remove(key);
                 }
+            }
+        }
+        let mut distinct = terms.into_vec();
+        distinct.sort_unstable();
+        distinct.dedup();
+        for id in &distinct {
+            let place = usize::try_from(*id).ok().and_then(|id| self.terms.get_mut(id));
+            let Some((_, postings)) = place else { continue };
+            postings.remove(slot);
+            if postings.live() == 0 {
+                self.forget(*id);
             }
         }
         for (field, length) in lengths.iter().enumerate() {
@@ -212,42 +218,47 @@ impl Lexicon {
         self.postings(id).map_or(0, |(_, postings)| postings.live())
     }
 
-    /// Adds the lexical score of every document to `scores`, which has a value per slot.
-    pub(crate) fn score(&self, query: &[String], scores: &mut [f32]) {
-        let norms = Norms::of(Unit::Words, &self.total_lengths, self.documents);
+    /// Adds the lexical score of every document to `scores`, which has a value per slot. How rare a word is and how long
+    /// documents are follows from `all` lexicons that are searched together, this one among them.
+    pub(crate) fn score(&self, query: &[String], all: &[&Lexicon], scores: &mut [f32]) {
+        let norms = Norms::of(Unit::Words, all);
         for (token, count) in counted(query) {
             let gain = query_gain(count);
             match self.find(token) {
-                Some(id) => self.score_term(id, gain, &norms, scores),
+                Some(id) => self.score_term(id, gain, (&norms, all), scores),
+                // A word of another lexicon is not misspelt.
+                None if all.iter().any(|other| other.find(token).is_some()) => {}
                 None => {
                     for (id, weight) in self.corrections(token) {
-                        self.score_term(id, gain * weight, &norms, scores);
+                        self.score_term(id, gain * weight, (&norms, all), scores);
                     }
                 }
             }
         }
-        let norms = Norms::of(Unit::Pairs, &self.total_pairs, self.documents);
-        let ids: Vec<Option<u32>> = query.iter().map(|token| self.find(token)).collect();
-        let pairs: Vec<u64> = ids
-            .iter()
-            .zip(ids.iter().skip(1))
-            .filter_map(|(left, right)| Some(pair((*left)?, (*right)?)))
-            .collect();
-        for (key, count) in counted(&pairs) {
-            if let Some(postings) = self.pairs.get(key) {
-                self.score_postings(postings, PAIR_WEIGHT * query_gain(count), &norms, scores);
+        let norms = Norms::of(Unit::Pairs, all);
+        let pairs: Vec<(&String, &String)> = query.iter().zip(query.iter().skip(1)).collect();
+        for ((left, right), count) in counted(&pairs) {
+            if let Some(postings) = self.pair_postings(left, right) {
+                let frequencies = all.iter().filter_map(|other| other.pair_postings(left, right));
+                let frequency = frequencies.map(Postings::live).sum();
+                let gain = PAIR_WEIGHT * query_gain(count) * inverse_frequency(all, frequency);
+                self.score_postings(postings, gain, &norms, scores);
             }
         }
     }
 
-    fn score_term(&self, id: u32, gain: f32, norms: &Norms, scores: &mut [f32]) {
-        if let Some((_, postings)) = self.postings(id) {
-            self.score_postings(postings, gain, norms, scores);
-        }
+    fn score_term(&self, id: u32, gain: f32, (norms, all): (&Norms, &[&Lexicon]), scores: &mut [f32]) {
+        let Some((term, postings)) = self.postings(id) else { return };
+        let frequency = |other: &&Lexicon| other.find(term).map_or(0, |id| other.frequency(id));
+        let gain = gain * inverse_frequency(all, all.iter().map(frequency).sum());
+        self.score_postings(postings, gain, norms, scores);
+    }
+
+    fn pair_postings(&self, left: &str, right: &str) -> Option<&Postings> {
+        self.pairs.get(&pair(self.find(left)?, self.find(right)?))
     }
 
     fn score_postings(&self, postings: &Postings, gain: f32, norms: &Norms, scores: &mut [f32]) {
-        let gain = gain * self.inverse_frequency(postings.live());
         for posting in &postings.list {
             let index = usize::try_from(posting.slot).unwrap_or(usize::MAX);
             let (Some(score), Some(lengths)) = (scores.get_mut(index), self.lengths.get(index)) else {
@@ -256,12 +267,6 @@ impl Lexicon {
             let x = norms.weigh(posting, lengths);
             *score += gain * (K1 + 1.0) * x / (K1 + x);
         }
-    }
-
-    #[expect(clippy::cast_precision_loss, reason = "catalogues have far fewer tools than f32 has integers")]
-    fn inverse_frequency(&self, frequency: usize) -> f32 {
-        let (documents, frequency) = (self.documents as f32, frequency as f32);
-        (1.0 + (documents - frequency + 0.5) / (frequency + 0.5)).ln()
     }
 
     /// Returns the terms that a misspelt word may mean, each with its weight.
@@ -379,10 +384,16 @@ struct Norms {
 
 impl Norms {
     #[expect(clippy::cast_precision_loss, reason = "an average need not be exact")]
-    fn of(unit: Unit, totals: &[u64; FIELDS], documents: usize) -> Self {
+    fn of(unit: Unit, all: &[&Lexicon]) -> Self {
         let mut norms = Self { unit, base: LENGTH_NORM.map(|b| 1.0 - b), factor: LENGTH_NORM };
-        for (factor, total) in norms.factor.iter_mut().zip(totals) {
-            *factor /= (*total as f32 / documents.max(1) as f32).max(1e-6);
+        let documents: usize = all.iter().map(|lexicon| lexicon.documents).sum();
+        for (field, factor) in norms.factor.iter_mut().enumerate() {
+            let totals = all.iter().map(|lexicon| match unit {
+                Unit::Words => &lexicon.total_lengths,
+                Unit::Pairs => &lexicon.total_pairs,
+            });
+            let total: u64 = totals.filter_map(|totals| totals.get(field)).sum();
+            *factor /= (total as f32 / documents.max(1) as f32).max(1e-6);
         }
         norms
     }
@@ -403,6 +414,13 @@ impl Norms {
     }
 }
 
+#[expect(clippy::cast_precision_loss, reason = "catalogues have far fewer tools than f32 has integers")]
+fn inverse_frequency(all: &[&Lexicon], frequency: usize) -> f32 {
+    let documents: usize = all.iter().map(|lexicon| lexicon.documents).sum();
+    let (documents, frequency) = (documents as f32, frequency as f32);
+    (1.0 + (documents - frequency + 0.5) / (frequency + 0.5)).ln()
+}
+
 /// Returns the trigrams under which a term is found; very short terms are not corrections of anything.
 fn indexed_trigrams(term: &str) -> Vec<[char; 3]> {
     if term.chars().count() < 3 { Vec::new() } else { fuzzy::trigrams(term) }
@@ -412,6 +430,19 @@ fn indexed_trigrams(term: &str) -> Vec<[char; 3]> {
 fn query_gain(count: usize) -> f32 {
     let count = f32::from(u16::try_from(count).unwrap_or(u16::MAX));
     (K3 + 1.0) * count / (K3 + count)
+}
+
+/// Returns the pairs of neighbouring terms of a document, each once.
+fn distinct_pairs(terms: &[u32], lengths: &[u16; FIELDS]) -> Vec<u64> {
+    let (mut pairs, mut rest) = (Vec::with_capacity(terms.len()), terms);
+    for length in lengths {
+        let (field, others) = rest.split_at(usize::from(*length).min(rest.len()));
+        pairs.extend(field.iter().zip(field.iter().skip(1)).map(|(left, right)| pair(*left, *right)));
+        rest = others;
+    }
+    pairs.sort_unstable();
+    pairs.dedup();
+    pairs
 }
 
 fn pair(left: u32, right: u32) -> u64 {

@@ -12,7 +12,9 @@ mod index;
 mod keywords;
 mod lexicon;
 mod tokens;
+mod union;
 
 pub use document::{Document, PreparedDocument};
 pub use highlight::Matcher;
-pub use index::{Hit, Index, MAX_QUERY, MAX_RANKED};
+pub use index::{Hit, Index};
+pub use union::{MAX_QUERY, MAX_RANKED, Union};

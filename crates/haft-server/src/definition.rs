@@ -190,7 +190,7 @@ fn shadowed_by_built_in(app: &App, spec: &ToolSpec) -> Option<Problem> {
     let snapshot = app.registry().snapshot();
     let (bundle, version) = (Some(BundleSlug::built_in()), None);
     let reference = ToolRef::Name { bundle, name: spec.name.clone(), version };
-    let built_in = snapshot.resolve(&TenantId::default_tenant(), &reference).ok()?;
+    let built_in = snapshot.resolve(&TenantId::global(), &reference).ok()?;
     (*built_in.tool.spec != *spec).then(|| {
         let message = format!(
             "a built-in tool is also named `{0}`, and `{0}` calls that one; call this tool as `bundle:{0}`, or rename it",

@@ -8,6 +8,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, header};
 use haft_core::executor::CallContext;
 use haft_core::login::SessionRecord;
+use haft_core::name::TenantId;
 use haft_core::outcome::ErrorCode;
 use haft_core::principal::Principal;
 use haft_core::token::Role;
@@ -73,6 +74,17 @@ impl Identity {
             return Ok(());
         }
         Err(ApiError::new(ErrorCode::Forbidden, "platform admin required; the token has no `platform`"))
+    }
+
+    /// Rejects a change to what an owner has: an editor changes what belongs to its tenant, a platform admin also what is
+    /// global.
+    pub(crate) fn require_editor_of(&self, owner: &TenantId) -> Result<(), ApiError> {
+        self.require(Role::Editor)?;
+        if !owner.is_global() || self.is_platform_admin() {
+            return Ok(());
+        }
+        let message = "built-in tools belong to all tenants; only a platform admin can change them";
+        Err(ApiError::new(ErrorCode::Forbidden, message))
     }
 }
 

@@ -33,7 +33,6 @@ mod docs;
 mod document;
 mod edge;
 mod error;
-mod exact_json;
 mod execution_resources;
 mod identity;
 mod importing;

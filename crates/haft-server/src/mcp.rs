@@ -167,6 +167,7 @@ impl StdioClient {
             mode: app.settings().mode,
             view,
             request_id: None,
+            policy: Arc::clone(app.policy().handle()),
         })
     }
 }

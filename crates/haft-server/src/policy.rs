@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use haft_core::catalog::StoreError;
-use haft_core::name::TenantId;
 use haft_core::policy::{PolicyRules, PolicyScope};
 use haft_runtime::policy::{Policy, PolicyError, PolicyHandle};
 use haft_store::{Store, StoredPolicies};

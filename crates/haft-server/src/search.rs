@@ -5,6 +5,7 @@
 //! that a written tool is found.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use haft_core::id::ToolId;
 use haft_core::name::TenantId;
 use haft_core::outcome::ErrorCode;
 use haft_runtime::registry::{Entry, Registry, Snapshot};
-use haft_search::{Document, Hit, Index, Matcher, PreparedDocument};
+use haft_search::{Document, Hit, Index, Matcher, PreparedDocument, Union};
 use tokio::sync::{Semaphore, watch};
 
 use crate::error::ApiError;
@@ -40,14 +41,17 @@ pub(crate) struct SearchQuery {
     pub(crate) tenant: TenantId,
     pub(crate) text: String,
     pub(crate) ranking: Ranking,
-    /// The most tools that are returned.
+    /// The most tools that are found.
     pub(crate) limit: usize,
+    /// Which of them are returned.
+    pub(crate) page: Range<usize>,
 }
 
-/// The tools that fit a query, best first.
-#[derive(Default)]
+/// A page of the tools that fit a query, best first.
 pub(crate) struct Ranked {
     pub(crate) tools: Vec<RankedEntry>,
+    /// The number of tools on all pages.
+    pub(crate) total: usize,
     /// Marks the words that the query matches.
     pub(crate) matcher: Matcher,
 }
@@ -58,7 +62,7 @@ pub(crate) struct RankedEntry {
     pub(crate) score: f32,
 }
 
-/// The indexes of all tenants.
+/// The indexes of all tools.
 pub(crate) struct ToolSearch {
     registry: Arc<Registry>,
     pending: Mutex<Pending>,
@@ -84,7 +88,8 @@ struct Pending {
 
 #[derive(Default)]
 struct Indexes {
-    tenants: HashMap<TenantId, Index>,
+    /// By owner. The global tools have an index of their own, however many tenants there are.
+    by_owner: HashMap<TenantId, Index>,
     owners: HashMap<ToolId, TenantId>,
 }
 
@@ -133,18 +138,20 @@ impl ToolSearch {
     }
 
     fn rank(&self, query: &SearchQuery, accept: impl Fn(&Snapshot, &Entry) -> bool) -> Ranked {
-        let SearchQuery { tenant, text, ranking, limit } = query;
+        let SearchQuery { tenant, text, ranking, limit, page } = query;
         let snapshot = self.registry.snapshot();
         let accept = |id| snapshot.tool(tenant, id).is_some_and(|entry| accept(&snapshot, entry));
         let indexes = self.indexes.read().unwrap_or_else(PoisonError::into_inner);
-        let Some(index) = indexes.tenants.get(tenant) else { return Ranked::default() };
+        let union = indexes.of(tenant);
         let hits = match ranking {
-            Ranking::Keywords => index.search(text, *limit, accept),
-            Ranking::PlainLanguage => index.rank(text, *limit, accept),
+            Ranking::Keywords => union.search(text, *limit, accept),
+            Ranking::PlainLanguage => union.rank(text, *limit, accept),
         };
         let found =
             |hit: Hit| Some(RankedEntry { entry: snapshot.tool(tenant, hit.id).cloned()?, score: hit.score });
-        Ranked { tools: hits.into_iter().filter_map(found).collect(), matcher: index.matcher(text) }
+        let total = hits.len();
+        let selected = hits.into_iter().skip(page.start).take(page.len());
+        Ranked { tools: selected.filter_map(found).collect(), total, matcher: union.matcher(text) }
     }
 
     /// Waits until the changes so far are indexed, at most [`MAX_WAIT`].
@@ -238,19 +245,25 @@ impl Drop for IndexingGuard<'_> {
 }
 
 impl Indexes {
+    /// Returns the tools that a tenant sees.
+    fn of(&self, tenant: &TenantId) -> Union<'_> {
+        let global = self.by_owner.get(&TenantId::global());
+        Union::new(self.by_owner.get(tenant).into_iter().chain(global))
+    }
+
     fn put(&mut self, entry: &Entry, document: PreparedDocument) {
         let tool = &entry.tool;
         self.owners.insert(tool.id, tool.tenant.clone());
-        let index = self.tenants.entry(tool.tenant.clone()).or_default();
+        let index = self.by_owner.entry(tool.tenant.clone()).or_default();
         index.put_prepared(tool.id, document, tool.modified_at);
     }
 
     fn remove(&mut self, id: ToolId) {
         let Some(tenant) = self.owners.remove(&id) else { return };
-        if let Some(index) = self.tenants.get_mut(&tenant) {
+        if let Some(index) = self.by_owner.get_mut(&tenant) {
             index.remove(id);
             if index.is_empty() {
-                self.tenants.remove(&tenant);
+                self.by_owner.remove(&tenant);
             }
         }
     }

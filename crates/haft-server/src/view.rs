@@ -5,6 +5,7 @@ use haft_core::bundle::{Bundle, BundleKind};
 use haft_core::call::{CallDecision, CallRecord, CallStatus, ProcessRecord, StepTimes};
 use haft_core::catalog::UnreadableFile;
 use haft_core::implementation::{Implementation, Kind};
+use haft_core::name::TenantId;
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::redact;
 use haft_core::runnable::Mode;
@@ -17,6 +18,8 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use crate::identity::Identity;
+
 /// A tool, as the API shows it.
 #[derive(Debug, Serialize, ToSchema)]
 #[expect(clippy::struct_excessive_bools, reason = "they are the fields of the API")]
@@ -24,8 +27,9 @@ pub(crate) struct ToolView {
     /// The id; `null` for an unreadable file.
     #[schema(required)]
     id: Option<Uuid>,
-    #[schema(example = "default")]
-    tenant: String,
+    /// The tenant that owns it; `null` for a global tool, which every tenant has.
+    #[schema(required, example = "default")]
+    tenant: Option<String>,
     #[schema(example = "user-created")]
     bundle: String,
     /// The id of the bundle; `null` for an unreadable file.
@@ -138,6 +142,23 @@ impl ToolRuntime {
     }
 }
 
+/// Returns the name of the tenant that owns something, if any.
+fn owner(tenant: &TenantId) -> Option<String> {
+    (!tenant.is_global()).then(|| tenant.to_string())
+}
+
+impl ToolView {
+    /// Creates the view of a tool for a caller.
+    pub(crate) fn new(entry: &Entry, identity: &Identity) -> Self {
+        let mut view = Self::from(entry);
+        // The usage of a global tool counts the calls of all tenants.
+        if entry.tool.tenant.is_global() && !identity.is_platform_admin() {
+            view.usage = Usage::default();
+        }
+        view
+    }
+}
+
 impl From<&Entry> for ToolView {
     fn from(entry: &Entry) -> Self {
         let tool = &entry.tool;
@@ -149,7 +170,7 @@ impl From<&Entry> for ToolView {
         let timeout_secs = body.as_ref().and(spec.execution.timeout_ms).map(|millis| millis.div_ceil(1000));
         Self {
             id: Some(tool.id.0),
-            tenant: tool.tenant.to_string(),
+            tenant: owner(&tool.tenant),
             bundle: tool.bundle.to_string(),
             bundle_id: Some(tool.bundle_id.0),
             name: spec.name.to_string(),
@@ -201,7 +222,7 @@ impl From<&UnreadableFile> for ToolView {
     fn from(file: &UnreadableFile) -> Self {
         Self {
             id: None,
-            tenant: file.tenant.to_string(),
+            tenant: owner(&file.tenant),
             bundle: file.bundle.to_string(),
             bundle_id: None,
             name: file.name.clone(),
@@ -249,8 +270,9 @@ impl From<&UnreadableFile> for ToolView {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct BundleView {
     id: Uuid,
-    #[schema(example = "default")]
-    tenant: String,
+    /// The tenant that owns it; `null` for a global bundle, which every tenant has.
+    #[schema(required, example = "default")]
+    tenant: Option<String>,
     #[schema(example = "demo")]
     slug: String,
     #[schema(example = "Demo")]
@@ -277,7 +299,7 @@ impl BundleView {
     pub(crate) fn new(bundle: &Bundle, tool_count: usize) -> Self {
         Self {
             id: bundle.id.0,
-            tenant: bundle.tenant.to_string(),
+            tenant: owner(&bundle.tenant),
             slug: bundle.slug.to_string(),
             display_name: bundle.display_name.clone(),
             description: bundle.description.clone(),

@@ -7,7 +7,7 @@ use crate::engine::{self, Engine, failed_to};
 use crate::ledger;
 
 /// All scripts, in order. A released script is never edited; a change needs a new script.
-const SCRIPTS: [&str; 11] = [
+const SCRIPTS: [&str; 12] = [
     include_str!("../migrations/0001_first.sql"),
     include_str!("../migrations/0002_refresh_tokens.sql"),
     include_str!("../migrations/0003_audit.sql"),
@@ -19,6 +19,7 @@ const SCRIPTS: [&str; 11] = [
     include_str!("../migrations/0009_waiting_calls.sql"),
     include_str!("../migrations/0010_access.sql"),
     include_str!("../migrations/0011_policies.sql"),
+    include_str!("../migrations/0012_scopes.sql"),
 ];
 
 /// The script after which the columns of recorded calls are filled from their records.
@@ -81,14 +82,15 @@ mod tests {
         sqlx::query(server).execute(&engine.pool).await.unwrap();
         run(&engine).await.unwrap();
         run(&engine).await.unwrap();
-        let rows = sqlx::query("SELECT slug, kind FROM bundles ORDER BY slug")
+        let rows = sqlx::query("SELECT slug, kind, tenant FROM bundles ORDER BY slug")
             .fetch_all(&engine.pool)
             .await
             .unwrap();
-        let kinds: Vec<(String, String)> =
-            rows.iter().map(|row| (row.get("slug"), row.get("kind"))).collect();
-        let expected = [("builtin", "built_in"), ("files", "mcp"), ("web", "user")];
-        assert_eq!(kinds, expected.map(|(slug, kind)| (slug.to_owned(), kind.to_owned())));
+        let kinds: Vec<[String; 3]> =
+            rows.iter().map(|row| ["slug", "kind", "tenant"].map(|column| row.get(column))).collect();
+        let expected =
+            [["builtin", "built_in", "*"], ["files", "mcp", "default"], ["web", "user", "default"]];
+        assert_eq!(kinds, expected.map(|row| row.map(str::to_owned)));
         engine.close().await;
     }
 
@@ -160,7 +162,7 @@ mod tests {
         let error = run_scripts(&engine, &SCRIPTS[..5]).await.unwrap_err();
         assert_eq!(
             error.with_cause(),
-            "cannot migrate the database schema: the database has schema version 11, but this version of haft supports at \
+            "cannot migrate the database schema: the database has schema version 12, but this version of haft supports at \
              most 5; upgrade haft"
         );
         engine.close().await;

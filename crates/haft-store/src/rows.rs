@@ -64,6 +64,12 @@ pub(crate) fn optional_timestamp(
     Ok(row.try_get::<Option<i64>, _>(column)?.map(from_micros))
 }
 
+/// Reads the owner of a bundle or tool: a tenant, or the global scope.
+fn owner(row: &AnyRow) -> Result<TenantId, sqlx::Error> {
+    let text: &str = row.try_get("tenant")?;
+    TenantId::parse_owner(text).map_err(|reason| invalid("tenant", text, &reason))
+}
+
 fn number(row: &AnyRow, column: &'static str) -> Result<u32, sqlx::Error> {
     let value: i64 = row.try_get(column)?;
     u32::try_from(value).map_err(|reason| invalid(column, &value.to_string(), &reason))
@@ -80,7 +86,7 @@ pub(crate) const BUNDLE: &str = "SELECT id, tenant, slug, display_name, descript
 pub(crate) fn bundle(row: &AnyRow) -> Result<Bundle, sqlx::Error> {
     Ok(Bundle {
         id: parse_column::<BundleId>(row, "id")?,
-        tenant: parse_column::<TenantId>(row, "tenant")?,
+        tenant: owner(row)?,
         slug: parse_column::<BundleSlug>(row, "slug")?,
         display_name: row.try_get("display_name")?,
         description: row.try_get("description")?,
@@ -123,7 +129,7 @@ pub(crate) fn tool(row: &AnyRow) -> Result<Tool, sqlx::Error> {
     let source: &str = row.try_get("source")?;
     Ok(Tool {
         id: parse_column::<ToolId>(row, "id")?,
-        tenant: parse_column::<TenantId>(row, "tenant")?,
+        tenant: owner(row)?,
         bundle_id: parse_column::<BundleId>(row, "bundle_id")?,
         bundle: parse_column::<BundleSlug>(row, "bundle")?,
         spec: newest,

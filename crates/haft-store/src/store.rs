@@ -10,6 +10,8 @@ use haft_core::catalog::{Change, ChangeSink, StoreError};
 use haft_core::id::{BundleId, ToolId};
 use haft_core::name::{BundleSlug, TenantId, ToolName};
 use haft_core::secret::Secret;
+use haft_core::spec::ToolSpec;
+use haft_core::tool::Tool;
 use haft_core::{Clock, Timestamp};
 use haft_definition::folder::FileStamp;
 use sqlx::Row as _;
@@ -281,8 +283,11 @@ impl Inner {
         }
         // One by one: all rows at once would take as much memory as all tools.
         let mut tools = sqlx::query(rows::TOOL).fetch(pool);
+        let mut texts = HashSet::new();
         while let Some(row) = tools.try_next().await? {
-            everything.push(Change::Tool(Box::new(rows::tool(&row)?)));
+            let mut tool = rows::tool(&row)?;
+            share_schemas(&mut tool, &mut texts);
+            everything.push(Change::Tool(Box::new(tool)));
         }
         drop(tools);
         for row in sqlx::query(rows::UNREADABLE).fetch_all(pool).await? {
@@ -299,6 +304,20 @@ impl Inner {
             state.files.insert(row.try_get("path")?, IndexedFile { stamp, tool });
         }
         Ok((state, everything))
+    }
+}
+
+/// Lets equal schemas of tools share their text.
+fn share_schemas(tool: &mut Tool, texts: &mut HashSet<Arc<str>>) {
+    // The published definition is usually the newest one; then both stay one object.
+    let is_newest = |(_, spec): &mut (u32, Arc<ToolSpec>)| Arc::ptr_eq(spec, &tool.spec);
+    let published = tool.published.take_if(is_newest).map(|(number, _)| number);
+    if let Some(spec) = Arc::get_mut(&mut tool.spec) {
+        spec.input_schema.share(texts);
+        spec.output_schema.share(texts);
+    }
+    if let Some(number) = published {
+        tool.published = Some((number, Arc::clone(&tool.spec)));
     }
 }
 

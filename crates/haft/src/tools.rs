@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use haft_core::catalog::FileForm;
-use haft_core::name::ToolName;
+use haft_core::name::{TenantId, ToolName};
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::principal::AllowList;
 use haft_core::problem::nearest;
@@ -15,7 +15,7 @@ use haft_core::runnable::Mode;
 use haft_definition::export::{Definition, Format, definition};
 use haft_runtime::egress::EgressRules;
 use haft_runtime::pipeline::{Call, Pipeline, Principal, Request};
-use haft_runtime::registry::{Entry, ResolvedTool, Snapshot};
+use haft_runtime::registry::{Audience, Entry, Naming, ResolvedTool, Snapshot};
 use haft_runtime::stages::Stage;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -235,7 +235,7 @@ impl Tools {
     /// ```
     pub fn definitions(&self, format: Format) -> Vec<Definition> {
         let snapshot = self.snapshot();
-        let offers = snapshot.offers(&self.set.bundle.tenant, MODE).into_iter();
+        let offers = snapshot.offers(audience(&self.set.bundle.tenant)).into_iter();
         let elevated = self.set.principal.elevated;
         offers
             .filter(|offer| self.allows_entry(offer.entry) && (elevated || !offer.spec.needs_approval()))
@@ -458,7 +458,7 @@ impl Tools {
         }
         let reference = name.parse::<ToolRef>();
         let found =
-            reference.as_ref().map(|reference| snapshot.resolve_called(tenant, name, reference, MODE));
+            reference.as_ref().map(|reference| snapshot.resolve_called(name, reference, audience(tenant)));
         match found {
             Ok(Ok(entry)) if self.allows_entry(entry) => return Ok(snapshot.resolved(entry)),
             Ok(Err(error)) if self.allows(name) => {
@@ -499,6 +499,11 @@ impl Tools {
     fn allows(&self, name: &str) -> bool {
         self.allowed.as_ref().is_none_or(|allowed| allowed.contains(name))
     }
+}
+
+/// Returns for whom the tools of a set are named.
+fn audience(tenant: &TenantId) -> Audience<'_> {
+    Audience { tenant, mode: MODE, naming: Naming::ByKind }
 }
 
 impl fmt::Debug for Tools {

@@ -1,5 +1,6 @@
 //! A JSON Schema as it is stored.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -29,6 +30,14 @@ impl RawSchema {
     pub fn value(&self) -> Value {
         // The text was valid JSON when it was stored here.
         serde_json::from_str(&self.0).unwrap_or_default()
+    }
+
+    /// Replaces the text by an equal one in `texts`, or adds it there. Imported tools share many schemas.
+    pub fn share(&mut self, texts: &mut HashSet<Arc<str>>) {
+        match texts.get(&self.0) {
+            Some(text) => self.0 = Arc::clone(text),
+            None => drop(texts.insert(Arc::clone(&self.0))),
+        }
     }
 
     /// Returns the JSON text.
@@ -97,6 +106,18 @@ mod tests {
         let value = serde_json::to_value(&schema).unwrap();
         assert_eq!(value, schema.value());
         assert_eq!(serde_json::from_value::<RawSchema>(value).unwrap(), schema);
+    }
+
+    #[test]
+    fn equal_texts_are_shared() {
+        let [mut first, mut second, mut other] =
+            [json!({"a": 1}), json!({"a": 1}), json!({"a": 2})].map(RawSchema::from);
+        let mut texts = HashSet::new();
+        for schema in [&mut first, &mut second, &mut other] {
+            schema.share(&mut texts);
+        }
+        assert!(Arc::ptr_eq(&first.0, &second.0) && !Arc::ptr_eq(&first.0, &other.0));
+        assert_eq!((other, texts.len()), (RawSchema::from(json!({"a": 2})), 2));
     }
 
     #[test]

@@ -12,8 +12,9 @@ use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt as _, BodyStream, Full, StreamBody};
 use rmcp::model::{ErrorData, ProtocolVersion, RequestId};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
-use super::envelope;
+use super::envelope::{self, Envelope};
 
 type EventStream = Pin<Box<dyn Stream<Item = Result<Frame<Bytes>, Infallible>> + Send + Sync>>;
 
@@ -26,10 +27,10 @@ pub(super) fn is_batch(message: &[u8]) -> bool {
     message.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[')
 }
 
-/// Parses a batch in a session of `version`; without a session there are no batches.
+/// Splits a batch in a session of `version` into messages; without a session there are no batches.
 ///
 /// Version 2025-06-18 removed batches.
-pub(super) fn parse(message: &[u8], version: Option<&str>) -> Result<Vec<Value>, ErrorData> {
+pub(super) fn parse<'a>(message: &'a [u8], version: Option<&str>) -> Result<Vec<&'a RawValue>, ErrorData> {
     let last = ProtocolVersion::V_2025_03_26;
     if version.is_none_or(|version| version > last.as_str()) {
         let reason = version.map_or_else(
@@ -39,7 +40,7 @@ pub(super) fn parse(message: &[u8], version: Option<&str>) -> Result<Vec<Value>,
         let message = format!("batches require a session of protocol version {last} or older: {reason}");
         return Err(ErrorData::invalid_request(message, None));
     }
-    let messages: Vec<Value> = serde_json::from_slice(message)
+    let messages: Vec<&RawValue> = serde_json::from_slice(message)
         .map_err(|error| ErrorData::parse_error(format!("batch is not valid JSON: {error}"), None))?;
     if messages.is_empty() {
         return Err(ErrorData::invalid_request("empty batch", None));
@@ -48,7 +49,11 @@ pub(super) fn parse(message: &[u8], version: Option<&str>) -> Result<Vec<Value>,
         let message = format!("batch limit ({MAX_MESSAGES} messages) exceeded: got {}", messages.len());
         return Err(ErrorData::invalid_request(message, None));
     }
-    if messages.iter().any(|message| message.get("method").is_some_and(|method| method == "initialize")) {
+    let is_initialize = |message: &&RawValue| {
+        let envelope = Envelope::parse(message.get().as_bytes());
+        envelope.is_some_and(|envelope| envelope.method.as_deref() == Some("initialize"))
+    };
+    if messages.iter().any(is_initialize) {
         return Err(ErrorData::invalid_request("`initialize` cannot be part of a batch", None));
     }
     Ok(messages)

@@ -137,7 +137,7 @@ impl McpServer {
             mode: client.mode,
             events,
             labels: Labels::of_request(client.request_id.clone()),
-            ..Request::new(Arc::clone(&client.principal), "mcp", arguments)
+            ..Request::new(Arc::clone(&client.principal), super::client_context::SURFACE, arguments)
         };
         let tool = CallTarget::Resolved(self.shared.registry.current().resolved(entry));
         // Boxed, because the large future is moved to where it is awaited.
@@ -180,7 +180,7 @@ pub(super) fn includes_output(level: LoggingLevel) -> bool {
 pub(super) fn find(snapshot: &Snapshot, client: &ClientContext, name: &str) -> Result<Arc<Entry>, ErrorData> {
     let unknown = |why: String| ErrorData::invalid_params(why, None);
     let reference: ToolRef = name.parse().map_err(|_| unknown(format!("tool `{name}` not found")))?;
-    let entry = match snapshot.resolve_called(client.tenant(), name, &reference, client.mode) {
+    let entry = match snapshot.resolve_called(name, &reference, client.audience()) {
         Ok(entry) if client.sees(&entry.tool) => entry,
         resolved => {
             let in_bundle = find_in_bundle(snapshot, client, name);

@@ -7,7 +7,11 @@ use haft_core::runnable::Mode;
 use haft_core::token::Role;
 use haft_core::tool::Tool;
 use haft_runtime::pipeline::Principal;
-use haft_runtime::registry::{Snapshot, ToolOffer};
+use haft_runtime::policy::PolicyHandle;
+use haft_runtime::registry::{Audience, Naming, Snapshot, ToolOffer};
+
+/// The surface of calls that arrive through MCP.
+pub(super) const SURFACE: &str = "mcp";
 
 /// The tools that a client sees, selected by the path it connects to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -68,6 +72,11 @@ impl ClientContext {
         &self.principal.tenant
     }
 
+    /// Returns for whom tools are named. A name that the client has seen never starts to mean another tool.
+    pub(super) fn audience(&self) -> Audience<'_> {
+        Audience { tenant: self.tenant(), mode: self.mode, naming: Naming::FirstCome }
+    }
+
     /// Returns whether the client can call tools, not only list them.
     pub(super) fn may_call(&self) -> bool {
         self.principal.role >= Role::Caller
@@ -84,7 +93,7 @@ impl ClientContext {
 
     /// Returns the tools in view, in list order.
     pub(super) fn offers<'a>(&'a self, snapshot: &'a Snapshot) -> Vec<ToolOffer<'a>> {
-        let mut offers = snapshot.offers(self.tenant(), self.mode);
+        let mut offers = snapshot.offers(self.audience());
         offers.retain(|offer| self.sees(&offer.entry.tool));
         offers
     }

@@ -5,10 +5,12 @@ use std::borrow::Cow;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use haft_core::exact_json;
 use http::HeaderMap;
 use rmcp::model::{ErrorCode, ErrorData, ProtocolVersion, RequestId};
 use rmcp::transport::common::http_header::{HEADER_MCP_METHOD, HEADER_MCP_NAME, HEADER_MCP_PROTOCOL_VERSION};
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 /// How many characters of a client's text an error message repeats.
@@ -25,12 +27,15 @@ pub(super) struct Envelope<'a> {
     pub(super) id: Option<RequestId>,
     #[serde(borrow, default)]
     pub(super) method: Option<Cow<'a, str>>,
-    #[serde(default)]
-    params: Option<Params>,
+    #[serde(borrow, default)]
+    params: Option<Params<'a>>,
 }
 
 #[derive(Deserialize)]
-struct Params {
+struct Params<'a> {
+    /// The arguments as the client wrote them.
+    #[serde(borrow, default)]
+    arguments: Option<&'a RawValue>,
     #[serde(default)]
     cursor: Option<Value>,
     #[serde(default)]
@@ -47,6 +52,21 @@ impl<'a> Envelope<'a> {
 
     /// Returns the error of a request that rmcp would read as another one.
     pub(super) fn params_error(&self) -> Option<ErrorData> {
+        self.cursor_error().or_else(|| self.arguments_error())
+    }
+
+    /// Returns the error of a call whose arguments rmcp would change: it keeps one of duplicate keys, and rounds integers
+    /// beyond 64 bits.
+    fn arguments_error(&self) -> Option<ErrorData> {
+        if self.method.as_deref() != Some("tools/call") {
+            return None;
+        }
+        let arguments = self.params.as_ref()?.arguments?;
+        let error = exact_json::check_arguments(arguments.get()).err()?;
+        Some(ErrorData::invalid_params(error.to_string(), None))
+    }
+
+    fn cursor_error(&self) -> Option<ErrorData> {
         let is_list = self.method.as_deref().is_some_and(|method| method.ends_with("/list"));
         let cursor = self.params.as_ref().and_then(|params| params.cursor.as_ref());
         let is_invalid = is_list && cursor.is_some_and(|cursor| !cursor.is_string());
@@ -109,6 +129,12 @@ fn decoded(text: &str) -> Option<Cow<'_, str>> {
     String::from_utf8(STANDARD.decode(encoded).ok()?).ok().map(Cow::Owned)
 }
 
+/// Returns the error of a message that is no [`Envelope`] because a key occurs twice; rmcp would keep one of the values.
+pub(super) fn duplicate_key_error(message: &[u8]) -> Option<ErrorData> {
+    let key = exact_json::duplicate_key(message)?;
+    Some(ErrorData::invalid_request(exact_json::InexactJson::DuplicateKey(key).to_string(), None))
+}
+
 /// Writes an error response; without a request its id is `null`.
 pub(super) fn error(id: Option<&RequestId>, error: &ErrorData) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "error": error})
@@ -133,6 +159,27 @@ mod tests {
             let error = Envelope::parse(text.as_bytes()).unwrap().params_error();
             assert_eq!(error.map(|error| error.code.0), is_invalid.then_some(-32602), "{message}");
         }
+    }
+
+    #[test]
+    fn arguments_are_exact() {
+        let check = |method: &str, arguments: &str, expected: Option<&str>| {
+            let text =
+                format!(r#"{{"method": "{method}", "params": {{"name": "t", "arguments": {arguments}}}}}"#);
+            let error = Envelope::parse(text.as_bytes()).unwrap().params_error();
+            let message = error.as_ref().map(|error| &*error.message);
+            assert_eq!(message, expected, "{text}");
+        };
+        check("tools/call", r#"{"a": [1, 2.5], "b": null}"#, None);
+        check("tools/call", "null", None);
+        check("tools/call", r#"{"a": {"b": 1, "b": 2}}"#, Some("argument `a`: duplicate key `b`"));
+        check("prompts/get", r#"{"a": 1, "a": 1}"#, None);
+        let message = "argument `n`: the integer `18446744073709551616` does not fit in 64 bits and would be rounded; \
+                       send it as a string";
+        check("tools/call", r#"{"n": 18446744073709551616}"#, Some(message));
+        let twice = br#"{"method": "tools/call", "params": {"arguments": {}, "arguments": {"a": 1}}}"#;
+        assert!(Envelope::parse(twice).is_none());
+        assert_eq!(duplicate_key_error(twice).unwrap().message, "duplicate key `arguments`");
     }
 
     #[test]

@@ -167,7 +167,7 @@ impl McpServer {
         for name in compact::HELPERS.into_iter().rev() {
             let built_in = helper(&snapshot, client, name);
             if let Some(entry) = built_in.filter(|entry| !client.sees(&entry.tool)) {
-                tools.insert(0, listing::tool(&snapshot.offer(&entry, client.mode)));
+                tools.insert(0, listing::tool(&snapshot.offer(&entry, client.audience())));
             }
         }
         tools.insert(0, compact::call_tool());

@@ -109,6 +109,8 @@ impl HttpService {
             if let Some(error) = envelope.params_error() {
                 return error_response(StatusCode::OK, id, &error);
             }
+        } else if let Some(error) = envelope::duplicate_key_error(&body) {
+            return error_response(StatusCode::BAD_REQUEST, None, &error);
         }
         self.forward(client, Request::from_parts(head, Full::new(body))).await
     }
@@ -132,9 +134,9 @@ impl HttpService {
         };
         let mut responses = BatchResponses::default();
         for message in messages {
-            let text = message.to_string();
-            let id = Envelope::parse(text.as_bytes()).and_then(|envelope| envelope.id);
-            let response = self.handle_message(client.clone(), head.clone(), text.into()).await;
+            let text = Bytes::copy_from_slice(message.get().as_bytes());
+            let id = Envelope::parse(&text).and_then(|envelope| envelope.id);
+            let response = self.handle_message(client.clone(), head.clone(), text).await;
             responses.add(id, response).await;
         }
         responses.into_response()

@@ -182,7 +182,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> Lines<R, W> {
         let mut batch = Batch { pending: Vec::new(), responses: Vec::new() };
         let mut messages = Vec::with_capacity(values.len());
         for value in values {
-            match parse(value.to_string().as_bytes()) {
+            match parse(value.get().as_bytes()) {
                 Ok(ClientJsonRpcMessage::Request(request)) if is_full => {
                     let message = format!("limit of {MAX_BATCHES} batches in progress exceeded");
                     batch.reject(Some(&request.id), &ErrorData::invalid_request(message, None));
@@ -269,6 +269,11 @@ fn parse(line: &[u8]) -> Result<ClientJsonRpcMessage, ParseError> {
         && let Some(error) = envelope.params_error()
     {
         return Err(ParseError::Invalid(envelope.id.clone(), error));
+    }
+    if envelope.is_none()
+        && let Some(error) = envelope::duplicate_key_error(line)
+    {
+        return Err(ParseError::Invalid(None, error));
     }
     serde_json::from_slice(line).map_err(|_| match (envelope, serde_json::from_slice::<Value>(line)) {
         (_, Err(error)) => {

@@ -6,6 +6,7 @@
 use std::convert::Infallible;
 
 use bytes::Bytes;
+use haft_core::exact_json;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Method, Response};
 use http_body_util::combinators::BoxBody;
@@ -46,7 +47,7 @@ struct Message {
 #[serde(deny_unknown_fields)]
 struct Params {
     name: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "exact_json::object")]
     arguments: Map<String, Value>,
     #[serde(rename = "_meta")]
     meta: Meta,
@@ -90,7 +91,8 @@ pub(super) fn parse(headers: &HeaderMap, body: &[u8]) -> Option<StatelessCall> {
     let is_single = headers.get_all(HEADER_MCP_NAME).iter().count() == 1;
     let is_call =
         jsonrpc == "2.0" && method == CALL && meta.version == ProtocolVersion::V_2026_07_28.as_str();
-    (agrees && is_single && is_call).then_some(StatelessCall { id, name, arguments })
+    let is_exact = exact_json::rounded_integer(body).is_none();
+    (agrees && is_single && is_call && is_exact).then_some(StatelessCall { id, name, arguments })
 }
 
 /// Runs a call; `None` where rmcp has to handle it.

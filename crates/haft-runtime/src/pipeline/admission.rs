@@ -1,5 +1,6 @@
 //! Admission of a call: the limit of the server, and the limits of the tool's definition.
 
+use haft_core::name::TenantId;
 use haft_core::outcome::{CallError, ErrorCode};
 
 use crate::clock;
@@ -17,6 +18,7 @@ pub(super) fn admit(
     server: &ConcurrencyLimit,
     entry: &Entry,
     plan: &CompiledTool,
+    tenant: &TenantId,
 ) -> Result<Admission, CallError> {
     let permit = server.enqueue().ok_or_else(|| {
         let message = format!("limit of {} running calls reached; retry later", server.max());
@@ -32,9 +34,9 @@ pub(super) fn admit(
         None => None,
     };
     // Last, so that rejected calls do not count against the rate.
-    if let (Some(rate), Some(window)) = (plan.rate, &entry.rate_window) {
-        window
-            .take(rate, clock::now())
+    if let (Some(rate), Some(windows)) = (plan.rate, &entry.rate_windows) {
+        windows
+            .take(tenant, rate, clock::now())
             .map_err(|wait| entry.named_error(|tool| rate.exceeded(&format!("`{tool}`"), wait)))?;
     }
     Ok(Admission { tool, _server: permit })

@@ -36,7 +36,7 @@ pub(super) fn compiled(
 
 /// Checks that the principal's list of tools includes the tool.
 pub(super) fn check_allow_list(entry: &Entry, principal: &Principal) -> Result<(), CallError> {
-    if principal.tools.allows(&entry.tool) {
+    if principal.allows(&entry.tool) {
         return Ok(());
     }
     Err(entry.named_error(|tool| {

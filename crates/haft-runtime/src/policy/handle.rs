@@ -34,7 +34,7 @@ impl PolicyHandle {
     /// includes it, and no rule denies it. Lists show exactly these tools.
     pub fn may_call(&self, principal: &Principal, tool: &Tool, surface: &str) -> bool {
         let policy = self.load();
-        principal.tools.allows(tool) && (policy.is_empty() || policy.may_call(principal, tool, surface))
+        principal.allows(tool) && (policy.is_empty() || policy.may_call(principal, tool, surface))
     }
 
     /// Replaces the policy; calls that are being decided keep the old one.

@@ -12,7 +12,7 @@ use haft_definition::export::{Format, definition, is_model_name, model_name};
 
 use crate::concurrency::ConcurrencyLimit;
 use crate::executors::Executors;
-use crate::rate::RateWindow;
+use crate::rate::TenantRateWindows;
 use crate::registry::compiled::{CompileCache, CompileResult, CompiledTool, RevisionSelector};
 use crate::registry::usage::UsageCounter;
 
@@ -32,8 +32,8 @@ pub struct Entry {
     pub(super) usage: Arc<UsageCounter>,
     /// The concurrency limit of the newest definition.
     pub(crate) concurrency: Option<Arc<ConcurrencyLimit>>,
-    /// The recent calls, if a definition has a rate limit. They stay counted when the limit changes.
-    pub(crate) rate_window: Option<Arc<RateWindow>>,
+    /// The recent calls by tenant, if a definition has a rate limit. They stay counted when the limit changes.
+    pub(crate) rate_windows: Option<Arc<TenantRateWindows>>,
     /// The estimated tokens of the newest definition.
     tokens: OnceLock<usize>,
     /// The warnings about how the newest definition will run.
@@ -53,6 +53,8 @@ impl Entry {
             _ => Arc::default(),
         };
         let published = match (&tool.published, same_folder) {
+            // Never used, and a cache of its own would take memory.
+            (None, _) => Arc::clone(&head),
             (Some((_, spec)), _) if *spec == tool.spec => Arc::clone(&head),
             (published, Some(entry)) if entry.tool.published == *published => Arc::clone(&entry.published),
             _ => Arc::default(),
@@ -67,8 +69,8 @@ impl Entry {
             Some(limit) if Some(limit.max()) == max_parallel => Some(Arc::clone(limit)),
             _ => max_parallel.map(|max| Arc::new(ConcurrencyLimit::new(max, MAX_QUEUED))),
         };
-        let rate_window = match earlier.and_then(|entry| entry.rate_window.as_ref()) {
-            Some(window) => Some(Arc::clone(window)),
+        let rate_windows = match earlier.and_then(|entry| entry.rate_windows.as_ref()) {
+            Some(windows) => Some(Arc::clone(windows)),
             None => has_rate_limit(&tool).then(Arc::default),
         };
         Self {
@@ -79,7 +81,7 @@ impl Entry {
             published,
             usage,
             concurrency,
-            rate_window,
+            rate_windows,
             tokens: OnceLock::new(),
             warnings: OnceLock::new(),
             examined: OnceLock::new(),

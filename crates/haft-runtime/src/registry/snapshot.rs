@@ -16,16 +16,21 @@ use serde_json::json;
 
 use crate::executors::Executors;
 use crate::registry::entry::Entry;
+use crate::registry::offer::Naming;
 
 /// The order of lists: by name, then bundle, then version.
-type ListKey = (TenantId, ToolName, BundleSlug, Version, ToolId);
+type ListKey = (ToolName, BundleSlug, Version, ToolId);
+
+/// The tools of one owner, in the order of lists.
+type ListOrder = RedBlackTreeMapSync<ListKey, Arc<Entry>>;
 
 /// All tools and bundles at one moment.
 #[derive(Clone, Default)]
 pub struct Snapshot {
     tools: HashTrieMapSync<ToolId, Arc<Entry>>,
     pub(super) names: HashTrieMapSync<ToolName, Arc<[Arc<Entry>]>>,
-    order: RedBlackTreeMapSync<ListKey, Arc<Entry>>,
+    /// By owner. A global tool has one entry, however many tenants see it.
+    order: HashTrieMapSync<TenantId, ListOrder>,
     bundles: HashTrieMapSync<BundleId, Arc<Bundle>>,
     unreadable: RedBlackTreeMapSync<String, Arc<UnreadableFile>>,
 }
@@ -40,15 +45,15 @@ pub struct ResolvedTool {
 }
 
 impl Snapshot {
-    /// Returns a tool by id.
+    /// Returns a tool that a tenant sees, by id.
     pub fn tool(&self, tenant: &TenantId, id: ToolId) -> Option<&Arc<Entry>> {
-        self.tools.get(&id).filter(|entry| entry.tool.tenant == *tenant)
+        self.tools.get(&id).filter(|entry| tenant.sees(&entry.tool.tenant))
     }
 
     /// Returns the tool with this name if there is exactly one.
     pub fn unique(&self, tenant: &TenantId, name: &str) -> Option<&Arc<Entry>> {
         match &**self.names.get(name)? {
-            [entry] if entry.tool.tenant == *tenant => Some(entry),
+            [entry] if tenant.sees(&entry.tool.tenant) => Some(entry),
             _ => None,
         }
     }
@@ -63,9 +68,20 @@ impl Snapshot {
         self.tools.get(&id)
     }
 
-    /// Returns the tools of a tenant in the order of lists.
+    /// Returns the tools that a tenant sees, its own and the global ones, in the order of lists.
     pub fn tools<'a>(&'a self, tenant: &'a TenantId) -> impl Iterator<Item = &'a Arc<Entry>> {
-        self.order.values().filter(move |entry| entry.tool.tenant == *tenant)
+        let own = self.order.get(tenant);
+        let global = self.order.get(&TenantId::global()).filter(|_| !tenant.is_global());
+        let listed = |order: Option<&'a ListOrder>| order.into_iter().flat_map(ListOrder::iter).peekable();
+        let (mut own, mut global) = (listed(own), listed(global));
+        std::iter::from_fn(move || {
+            let is_global_next = match (own.peek(), global.peek()) {
+                (Some((own, _)), Some((global, _))) => global < own,
+                (own, _) => own.is_none(),
+            };
+            let next = if is_global_next { global.next() } else { own.next() };
+            next.map(|(_, entry)| entry)
+        })
     }
 
     /// Returns a bundle by id.
@@ -83,9 +99,9 @@ impl Snapshot {
         ResolvedTool { entry: Arc::clone(entry), bundle_enabled: self.is_bundle_enabled(entry) }
     }
 
-    /// Returns the bundles of a tenant, in no particular order.
+    /// Returns the bundles that a tenant sees, in no particular order.
     pub fn bundles<'a>(&'a self, tenant: &'a TenantId) -> impl Iterator<Item = &'a Arc<Bundle>> {
-        self.bundles.values().filter(move |bundle| bundle.tenant == *tenant)
+        self.bundles.values().filter(move |bundle| tenant.sees(&bundle.tenant))
     }
 
     /// Returns the files of a tenant that cannot be read, by path.
@@ -116,7 +132,13 @@ impl Snapshot {
         let mut all: Vec<_> = same.into_iter().flat_map(|list| list.iter().cloned()).collect();
         all.push(Arc::clone(&entry));
         self.names.insert_mut(entry.tool.spec.name.clone(), all.into());
-        self.order.insert_mut(list_key(&entry.tool), Arc::clone(&entry));
+        let owner = &entry.tool.tenant;
+        if let Some(order) = self.order.get_mut(owner) {
+            order.insert_mut(list_key(&entry.tool), Arc::clone(&entry));
+        } else {
+            let order = ListOrder::new_sync().insert(list_key(&entry.tool), Arc::clone(&entry));
+            self.order.insert_mut(owner.clone(), order);
+        }
         self.tools.insert_mut(entry.tool.id, entry);
     }
 
@@ -128,7 +150,14 @@ impl Snapshot {
     }
 
     fn unlink(&mut self, entry: &Entry) {
-        self.order.remove_mut(&list_key(&entry.tool));
+        let owner = &entry.tool.tenant;
+        let is_last = self.order.get_mut(owner).is_some_and(|order| {
+            order.remove_mut(&list_key(&entry.tool));
+            order.is_empty()
+        });
+        if is_last {
+            self.order.remove_mut(owner);
+        }
         let name = &entry.tool.spec.name;
         let rest: Vec<_> = self
             .names
@@ -178,8 +207,8 @@ impl Snapshot {
         }
     }
 
-    /// Resolves a reference: built-in, then user, then toolset, then MCP; without a version the most recently created
-    /// one.
+    /// Resolves a reference: built-in, then user, then toolset, then MCP, and within a kind the tools of the tenant
+    /// before global ones; without a version the most recently created one.
     pub fn resolve(&self, tenant: &TenantId, reference: &ToolRef) -> Result<&Arc<Entry>, ResolveError> {
         self.resolve_among(tenant, reference, |_| true)
     }
@@ -215,20 +244,21 @@ impl Snapshot {
         let matching = || {
             self.names.get(name).into_iter().flat_map(|list| list.iter()).filter(|entry| {
                 let tool = &entry.tool;
-                tool.tenant == *tenant
+                tenant.sees(&tool.tenant)
                     && bundle.as_ref().is_none_or(|bundle| tool.bundle == *bundle)
                     && version.as_ref().is_none_or(|version| tool.spec.version == *version)
                     && accepts(entry)
             })
         };
-        let Some(first) = matching().map(|entry| entry.tool.source).min() else {
+        let precedence = |entry: &Entry| (entry.tool.source, entry.tool.tenant.is_global());
+        let Some(first) = matching().map(|entry| precedence(entry)).min() else {
             let unreadable = |file: &Arc<UnreadableFile>| ResolveError::Unreadable {
                 name: reference.to_string(),
                 error: file.error.clone(),
             };
             return Err(self.unreadable_named(tenant, reference).map_or_else(not_found, unreadable));
         };
-        let best = || matching().filter(|entry| entry.tool.source == first);
+        let best = || matching().filter(|entry| precedence(entry) == first);
         let newest =
             best().max_by_key(|entry| (entry.tool.created_at, entry.tool.id)).ok_or_else(not_found)?;
         if best().any(|entry| entry.tool.bundle_id != newest.tool.bundle_id) {
@@ -243,36 +273,39 @@ impl Snapshot {
     fn nearest(&self, tenant: &TenantId, reference: &ToolRef) -> Option<String> {
         let ToolRef::Name { name, .. } = reference else { return None };
         let length = name.as_str().len();
-        let is_own = |entry: &Arc<Entry>| entry.tool.tenant == *tenant;
+        let is_visible = |entry: &Arc<Entry>| tenant.sees(&entry.tool.tenant);
         let candidates = self
             .names
             .iter()
             .filter(|(known, list)| {
                 known.as_str().len().abs_diff(length) <= MAX_LENGTH_DIFFERENCE
                     && *known != name
-                    && list.iter().any(is_own)
+                    && list.iter().any(is_visible)
             })
             .take(MAX_COMPARED)
             .map(|(known, _)| known.as_str());
         nearest(name.as_str(), candidates).map(str::to_owned)
     }
 
-    /// Returns the tool that keeps a bare name that several bundles share: the one that had it first. Another tool never
-    /// takes over the name under which models know it.
+    /// Returns the tool that keeps a bare name that several bundles share: the one that had it first, among all kinds of
+    /// bundles or among those of the first kind. Another tool never takes over the name under which models know it.
     pub(super) fn first_named<'a>(
         &'a self,
         tenant: &TenantId,
         reference: &ToolRef,
         mode: Mode,
+        naming: Naming,
     ) -> Option<&'a Arc<Entry>> {
         let ToolRef::Name { bundle: None, name, version: None } = reference else { return None };
         let all = self.names.get(name).into_iter().flat_map(|list| list.iter());
-        let mut all: Vec<&Arc<Entry>> = all.filter(|entry| entry.tool.tenant == *tenant).collect();
+        let mut all: Vec<&Arc<Entry>> = all.filter(|entry| tenant.sees(&entry.tool.tenant)).collect();
         if mode == Mode::Production && all.iter().any(|entry| entry.tool.published.is_some()) {
             all.retain(|entry| entry.tool.published.is_some());
         }
-        let first =
-            all.iter().min_by_key(|entry| (entry.tool.source, entry.tool.created_at, entry.tool.id))?;
+        let first = all.iter().min_by_key(|entry| {
+            let kind = (naming == Naming::ByKind).then_some(entry.tool.source);
+            (kind, entry.tool.created_at, entry.tool.id)
+        })?;
         let bundle = Some(first.tool.bundle.clone());
         self.resolve_in(tenant, &ToolRef::Name { bundle, name: name.clone(), version: None }, mode).ok()
     }
@@ -288,7 +321,7 @@ impl Snapshot {
 
 fn list_key(tool: &Tool) -> ListKey {
     let spec = &tool.spec;
-    (tool.tenant.clone(), spec.name.clone(), tool.bundle.clone(), spec.version.clone(), tool.id)
+    (spec.name.clone(), tool.bundle.clone(), spec.version.clone(), tool.id)
 }
 
 /// How many names are compared with an unknown one, and by how many bytes they may be longer or shorter.

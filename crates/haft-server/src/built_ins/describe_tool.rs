@@ -9,7 +9,7 @@ use haft_core::outcome::{CallError, ErrorCode, Outcome};
 use haft_core::problem::excerpt;
 use haft_core::reference::ToolRef;
 use haft_core::spec::ToolSpec;
-use haft_runtime::registry::{Entry, Snapshot};
+use haft_runtime::registry::{Audience, Entry, Naming, Snapshot};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -59,7 +59,7 @@ impl BuiltIn for DescribeTool {
         let app = self.0.get()?;
         let snapshot = app.registry().snapshot();
         let entry = find(&snapshot, call, &args)?;
-        let spec = snapshot.offer(entry, call.mode).spec;
+        let spec = snapshot.offer(entry, audience(call)).spec;
         let mut described = json!({
             "name": spec.name.as_str(),
             "tool": entry.qualified,
@@ -79,16 +79,21 @@ impl BuiltIn for DescribeTool {
     }
 }
 
+fn audience(call: &CallContext) -> Audience<'_> {
+    Audience { tenant: call.tenant(), mode: call.mode, naming: Naming::FirstCome }
+}
+
 /// Finds a tool that can be called, by a reference or by the name that models see, in one bundle if the call says so.
 fn find<'a>(snapshot: &'a Snapshot, call: &'a CallContext, args: &Args) -> Result<&'a Arc<Entry>, CallError> {
-    let (tenant, mode) = (call.tenant(), call.mode);
+    let mode = call.mode;
     let accept = |entry: &&Arc<Entry>| {
         args.bundle.as_deref().is_none_or(|bundle| bundle == entry.tool.bundle.as_str())
+            && call.principal().allows(&entry.tool)
             && snapshot.is_runnable(entry, mode)
     };
     let resolve = |text: &str| {
         let reference: ToolRef = text.parse().ok()?;
-        snapshot.resolve_called(tenant, text, &reference, mode).ok().filter(accept)
+        snapshot.resolve_called(text, &reference, audience(call)).ok().filter(accept)
     };
     // A bare name may mean a tool of another bundle first.
     let in_bundle = || resolve(&format!("{}:{}", args.bundle.as_deref()?, args.tool));

@@ -1,5 +1,7 @@
 //! `search_tools`: a model finds the tool for its task.
 
+use std::sync::Arc;
+
 use haft_builtins::{BuiltIn, Describe, describe};
 use haft_core::executor::CallContext;
 use haft_core::name::NameError;
@@ -71,15 +73,18 @@ impl BuiltIn for SearchTools {
 
     async fn call(&self, call: &CallContext, args: Args) -> Outcome {
         let app = self.0.get()?;
+        let limit = args.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT);
         let query = SearchQuery {
             tenant: call.tenant().clone(),
             text: args.query,
             ranking: Ranking::PlainLanguage,
-            limit: args.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT),
+            limit,
+            page: 0..limit,
         };
-        let (bundle, mode) = (args.bundle, call.mode);
+        let (bundle, mode, principal) = (args.bundle, call.mode, Arc::clone(call.principal()));
         let accept = move |snapshot: &Snapshot, entry: &Entry| {
             bundle.as_deref().is_none_or(|bundle| bundle == entry.tool.bundle.as_str())
+                && principal.allows(&entry.tool)
                 && snapshot.is_runnable(entry, mode)
         };
         let ranked = app.search().search(query, accept).await.map_err(call_error)?;

@@ -34,11 +34,11 @@ pub(crate) struct BundleList {
     next_page_token: Option<String>,
 }
 
-/// Finds a bundle of the caller's tenant by id or slug.
+/// Finds a bundle that the caller's tenant sees by id or slug.
 pub(crate) fn find(app: &App, identity: &Identity, key: &str) -> Result<Arc<Bundle>, ApiError> {
     let snapshot = app.registry().snapshot();
     let bundle = match key.parse::<BundleId>() {
-        Ok(id) => snapshot.bundle(id).filter(|bundle| bundle.tenant == identity.tenant).cloned(),
+        Ok(id) => snapshot.bundle(id).filter(|bundle| identity.tenant.sees(&bundle.tenant)).cloned(),
         Err(_) => snapshot.bundles(&identity.tenant).find(|bundle| bundle.slug.as_str() == key).cloned(),
     };
     bundle.ok_or_else(|| ApiError::not_found("bundle", key))
@@ -202,6 +202,7 @@ pub(crate) async fn patch(
     identity.require(Role::Editor)?;
     let EnabledBody { enabled } = body.json()?;
     let bundle = find(&app, &identity, &key)?;
+    identity.require_editor_of(&bundle.tenant)?;
     let bundle = app.store().enable_bundle(bundle.id, enabled).await?;
     audit::note(&identity, if enabled { "bundle.enable" } else { "bundle.disable" }, bundle.slug.as_str());
     Ok(success(view(&app, &identity, &bundle)).into_response())

@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use haft_core::problem::{Problem, nearest};
 use haft_core::reference::ToolRef;
 use haft_definition::export::{Definition, Format, definition};
-use haft_runtime::registry::ToolOffer;
+use haft_runtime::registry::{Audience, Naming, ToolOffer};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -81,6 +81,11 @@ impl Warning {
     }
 }
 
+/// Returns for whom the tools are named: names that `invoke` accepts.
+fn audience<'a>(app: &App, identity: &'a Identity) -> Audience<'a> {
+    Audience { tenant: &identity.tenant, mode: app.settings().mode, naming: Naming::ByKind }
+}
+
 fn format(params: &Params) -> Result<Format, ApiError> {
     let format = params.choice("format", Format::parse, Format::NAMES)?.unwrap_or(Format::OpenAi);
     if !params.flag("strict")? {
@@ -109,7 +114,7 @@ pub(crate) async fn one(
 ) -> Result<Response, ApiError> {
     let entry = super::tool::find(&app, &identity, &reference)?;
     let snapshot = app.registry().snapshot();
-    let offer = snapshot.offer(&entry, app.settings().mode);
+    let offer = snapshot.offer(&entry, audience(&app, &identity));
     let Definition { value, tokens, warnings } = definition(offer.spec, &offer.name, format(&params)?);
     let warnings = Warning::from_problems(&entry.qualified, warnings).collect();
     let (status, data, tokens_by_name) = (SuccessStatus::Success, ModelDefinition(value), BTreeMap::new());
@@ -139,7 +144,7 @@ pub(crate) async fn all(
     let snapshot = app.registry().snapshot();
     let (mut list, mut tokens, mut tokens_by_name, mut warnings) =
         (Vec::new(), 0, BTreeMap::new(), Vec::new());
-    let offers = snapshot.offers(&identity.tenant, app.settings().mode);
+    let offers = snapshot.offers(audience(&app, &identity));
     filter.check_names(&offers)?;
     for offer in offers.into_iter().filter(|offer| filter.matches(offer)) {
         let exported = definition(offer.spec, &offer.name, format);

@@ -8,14 +8,15 @@ use axum::extract::{self, FromRequest, FromRequestParts as _, Path, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use haft_core::call::CallStatus;
+use haft_core::exact_json::{self, InexactJson};
 use haft_core::name::NameError;
 use haft_core::outcome::{CallError, ErrorCode};
-use haft_core::problem::excerpt;
 use haft_core::reference::ToolRef;
 use haft_core::runnable::Mode;
 use haft_core::token::Role;
 use haft_core::tool::Status;
 use haft_runtime::pipeline::{CallTarget, CompletedCall, Labels, Request};
+use haft_runtime::registry::{Audience, Naming};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -24,7 +25,6 @@ use uuid::Uuid;
 use crate::app::App;
 use crate::body::Body;
 use crate::error::{self, ApiError, ErrorBody};
-use crate::exact_json;
 use crate::identity::Identity;
 use crate::params::Params;
 use crate::view::OutcomeView;
@@ -119,7 +119,8 @@ pub(crate) async fn invoke(
     let mode = mode(&app, &identity, &request.params)?;
     let snapshot = app.registry().snapshot();
     // A tool that was offered to a model under an alias can be called by the alias.
-    let tool = match snapshot.resolve_called(&identity.tenant, &reference, &named, mode) {
+    let audience = Audience { tenant: &identity.tenant, mode, naming: Naming::ByKind };
+    let tool = match snapshot.resolve_called(&reference, &named, audience) {
         Ok(entry) => CallTarget::Resolved(snapshot.resolved(entry)),
         Err(_) => CallTarget::Named(named),
     };
@@ -164,11 +165,8 @@ pub(crate) async fn run(
         ..error.of_call()
     })?;
     if let Some(number) = exact_json::rounded_integer(&body.bytes) {
-        let message = format!(
-            "the integer `{}` does not fit in 64 bits and would be rounded; send it as a string",
-            excerpt(number, 60)
-        );
-        return Err(ApiError::bad_request(message).of_call());
+        let error = InexactJson::RoundedInteger(number.to_owned());
+        return Err(ApiError::bad_request(error.to_string()).of_call());
     }
     for (name, id) in [("chat_id", &call.chat_id), ("message_id", &call.message_id)] {
         if id.as_ref().is_some_and(|id| id.chars().count() > MAX_ID) {

@@ -22,7 +22,7 @@ use utoipa::ToSchema;
 use crate::app::App;
 use crate::body::Body;
 use crate::error::{ApiError, ErrorBody};
-use crate::exact_json;
+use haft_core::exact_json;
 use crate::identity::Identity;
 use crate::reply::{Success, success};
 

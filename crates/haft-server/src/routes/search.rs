@@ -4,15 +4,13 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use haft_core::implementation::Kind;
 use haft_core::spec::ToolSpec;
-use haft_core::tool::{Status, ToolType};
 use haft_runtime::registry::{Entry, Snapshot};
 use haft_search::Matcher;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::tools::ToolFilter;
+use super::tools::{ToolFilter, ToolFilterParams};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::identity::Identity;
@@ -64,15 +62,7 @@ pub(crate) struct Highlights {
     params(
         ("q" = String, Query, description = "Keywords or a sentence, at most 4,000 characters",
             min_length = 1, max_length = 4000, example = "greet"),
-        ("filter" = Option<String>, Query, description = "`all`, `built-in` (or `builtin`), `skills` (or `user`), or `plugins`",
-            pattern = "^(all|built-in|builtin|skills|user|plugins)$"),
-        ("runtime" = Option<String>, Query, description = "`bash`, `python` or `wasm`", pattern = "^(bash|python|wasm)$"),
-        ("status" = Option<Status>, Query, description = "The life cycle status"),
-        ("implementation_type" = Option<Kind>, Query, description = "The kind of implementation"),
-        ("tool_type" = Option<ToolType>, Query, description = "The category of the tool"),
-        ("tags" = Option<String>, Query, description = "Comma-separated; matches any of them"),
-        ("bundle_ids" = Option<String>, Query, description = "Comma-separated ids or slugs"),
-        ("include_disabled" = Option<bool>, Query, description = "Also tools that cannot be called"),
+        ToolFilterParams,
         PageParams,
     ),
     responses((status = 200, body = Success<SearchResult>))
@@ -102,17 +92,16 @@ pub(crate) async fn search(
         text: text.to_owned(),
         ranking: Ranking::Keywords,
         limit: MAX_HITS,
+        page: start..start.saturating_add(usize::try_from(page.size).unwrap_or(usize::MAX)),
     };
     let ranked = app.search().search(query, accept).await?;
-    let size = usize::try_from(page.size).unwrap_or(usize::MAX);
-    let selected = ranked.tools.iter().skip(start).take(size);
-    let tools: Vec<_> = selected.map(|found| view(found, &ranked.matcher)).collect();
-    let (total, end) = (ranked.tools.len(), start.saturating_add(tools.len()));
+    let tools: Vec<_> = ranked.tools.iter().map(|found| view(found, &ranked.matcher, &identity)).collect();
+    let (total, end) = (ranked.total, start.saturating_add(tools.len()));
     let next_page_token = (end < total).then(|| page.token(&end.to_string()));
     Ok(success(SearchResult { tools, total, next_page_token }).into_response())
 }
 
-fn view(found: &RankedEntry, matcher: &Matcher) -> RankedTool {
+fn view(found: &RankedEntry, matcher: &Matcher, identity: &Identity) -> RankedTool {
     let spec = &found.entry.tool.spec;
     let highlights = Highlights {
         name: matcher.ranges(spec.name.as_str()),
@@ -120,7 +109,7 @@ fn view(found: &RankedEntry, matcher: &Matcher) -> RankedTool {
     };
     let parameters = spec.declared_arguments();
     let matched_words = matcher.words(searched_texts(spec).chain(parameters.iter().map(String::as_str)));
-    RankedTool { tool: ToolView::from(&*found.entry), score: found.score, matched_words, highlights }
+    RankedTool { tool: ToolView::new(&found.entry, identity), score: found.score, matched_words, highlights }
 }
 
 fn searched_texts(spec: &ToolSpec) -> impl Iterator<Item = &str> {

@@ -49,7 +49,7 @@ pub(crate) async fn view(app: &App, identity: &Identity, id: ToolId) -> Result<T
 /// Returns the view of a tool with its warnings, after it is known whether the tool can run.
 pub(crate) async fn view_of(app: &App, identity: &Identity, entry: &Arc<Entry>) -> ToolView {
     app.registry().verified(entry).await;
-    let mut view = ToolView::from(&**entry);
+    let mut view = ToolView::new(entry, identity);
     let mut warnings = Warnings::new(app, identity);
     warnings.examine(entry).await;
     view.warnings = warnings.of(entry).await;
@@ -162,7 +162,7 @@ pub(crate) async fn set_enabled(
     entry: &Entry,
     body: &Body,
 ) -> Result<Response, ApiError> {
-    identity.require(Role::Editor)?;
+    identity.require_editor_of(&entry.tool.tenant)?;
     bundles::require_enabled_bundle(app, identity, entry)?;
     let EnabledBody { enabled } = body.json()?;
     let tool = app.store().enable_tool(entry.tool.id, enabled).await?;

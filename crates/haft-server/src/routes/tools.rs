@@ -13,7 +13,7 @@ use haft_core::tool::{Source, Status, Tool, ToolType};
 use haft_definition::dialect::{Defaults, ParsedDefinition};
 use haft_runtime::registry::{Entry, Snapshot};
 use serde::Serialize;
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 use crate::app::App;
 use crate::audit;
@@ -44,15 +44,7 @@ pub(crate) struct ToolList {
 #[utoipa::path(
     get, path = "/tools", tag = "tools",
     params(
-        ("filter" = Option<String>, Query, description = "`all`, `built-in` (or `builtin`), `skills` (or `user`), or `plugins`",
-            pattern = "^(all|built-in|builtin|skills|user|plugins)$"),
-        ("runtime" = Option<String>, Query, description = "`bash`, `python` or `wasm`", pattern = "^(bash|python|wasm)$"),
-        ("status" = Option<Status>, Query, description = "The life cycle status"),
-        ("implementation_type" = Option<Kind>, Query, description = "The kind of implementation"),
-        ("tool_type" = Option<ToolType>, Query, description = "The category of the tool"),
-        ("tags" = Option<String>, Query, description = "Comma-separated; matches any of them"),
-        ("bundle_ids" = Option<String>, Query, description = "Comma-separated ids or slugs"),
-        ("include_disabled" = Option<bool>, Query),
+        ToolFilterParams,
         ("q" = Option<String>, Query, description = "Part of the name, the description or a tag"),
         PageParams,
     ),
@@ -73,7 +65,7 @@ pub(crate) async fn list(
     let mut warnings = Warnings::new(&app, &identity);
     let mut tools = Vec::with_capacity(selected.len());
     for item in &selected {
-        let mut view = item.view();
+        let mut view = item.view(&identity);
         if let ListItem::Tool(entry) = item {
             view.warnings = warnings.of(entry).await;
         }
@@ -92,7 +84,7 @@ pub(crate) async fn built_ins(State(app): State<Arc<App>>, identity: Identity) -
     let built_ins: Vec<_> = snapshot.tools(&identity.tenant).filter(|entry| entry.tool.built_in).collect();
     let total = built_ins.len();
     let ready = built_ins.iter().filter(|entry| entry.ready()).count();
-    let tools = built_ins.into_iter().map(|entry| ToolView::from(&**entry)).collect();
+    let tools = built_ins.into_iter().map(|entry| ToolView::new(entry, &identity)).collect();
     Ok(success(ToolList { tools, total, ready, failed: total - ready, next_page_token: None })
         .into_response())
 }
@@ -154,7 +146,7 @@ fn bundle_slug(app: &App, identity: &Identity, named: Option<&str>) -> Result<Bu
     let Some(named) = named else { return Ok(BundleSlug::user_created()) };
     if let Ok(id) = named.parse() {
         let snapshot = app.registry().snapshot();
-        let bundle = snapshot.bundle(id).filter(|bundle| bundle.tenant == identity.tenant);
+        let bundle = snapshot.bundle(id).filter(|bundle| identity.tenant.sees(&bundle.tenant));
         return bundle.map(|bundle| bundle.slug.clone()).ok_or_else(|| ApiError::not_found("bundle", named));
     }
     Ok(BundleSlug::new(named)?)
@@ -162,6 +154,31 @@ fn bundle_slug(app: &App, identity: &Identity, named: Option<&str>) -> Result<Bu
 
 fn parse_runtime(text: &str) -> Option<&'static str> {
     ["bash", "python", "wasm"].into_iter().find(|runtime| *runtime == text)
+}
+
+/// The filter of a list of tools, as the OpenAPI document shows it; [`ToolFilter::parse`] parses it.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "only describes the parameters")]
+pub(crate) struct ToolFilterParams {
+    /// `all`, `built-in` (or `builtin`), `skills` (or `user`), or `plugins`
+    #[param(pattern = "^(all|built-in|builtin|skills|user|plugins)$")]
+    filter: Option<String>,
+    /// `bash`, `python` or `wasm`
+    #[param(pattern = "^(bash|python|wasm)$")]
+    runtime: Option<String>,
+    /// The life cycle status
+    status: Option<Status>,
+    /// The kind of implementation
+    implementation_type: Option<Kind>,
+    /// The category of the tool
+    tool_type: Option<ToolType>,
+    /// Comma-separated; matches any of them
+    tags: Option<String>,
+    /// Comma-separated ids or slugs
+    bundle_ids: Option<String>,
+    /// Also tools that cannot be called
+    include_disabled: Option<bool>,
 }
 
 /// The filter of a list of tools.
@@ -284,9 +301,9 @@ impl ListItem<'_> {
         matches!(self, ListItem::Tool(entry) if entry.ready())
     }
 
-    fn view(&self) -> ToolView {
+    fn view(&self, identity: &Identity) -> ToolView {
         match self {
-            ListItem::Tool(entry) => ToolView::from(*entry),
+            ListItem::Tool(entry) => ToolView::new(entry, identity),
             ListItem::File(file) => ToolView::from(*file),
         }
     }

@@ -26,6 +26,7 @@ mod operation;
 mod policy;
 mod postgres;
 mod robustness;
+mod scopes;
 mod scripts;
 mod search;
 #[cfg(feature = "embedding")]

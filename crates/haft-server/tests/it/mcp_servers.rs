@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Server, code};
+use crate::harness::{Server, code, function_tool};
 use crate::mcp::client::{Session, names};
 
 /// The program that the tests of haft-mcp use, too.
@@ -324,6 +324,32 @@ async fn a_name_clash_does_not_rename_the_first_tool() {
         calls["data"]["calls"].as_array().unwrap().iter().map(|c| c["tool"].clone()).collect();
     called.sort_by_key(Value::to_string);
     assert_eq!(called, ["alpha:echo@1.0.0", "zeta:echo@1.0.0", "zeta:echo@1.0.0"]);
+}
+
+#[tokio::test]
+async fn a_listed_name_never_means_a_tool_of_another_kind() {
+    let server = Server::start().await;
+    server.post("/api/mcp-servers", json!({"id": "zeta", "command": "python3", "args": [PROGRAM]})).await;
+    connected(&server, "zeta").await;
+    let session = Session::open(&server, "/mcp", &server.token, "2025-11-25").await;
+    let params = json!({"name": "echo", "arguments": {"text": "x"}});
+    let before = session.ask("tools/call", params.clone()).await.last()["result"].take();
+    server.create(function_tool("echo", "echo")).await;
+    let after = session.ask("tools/call", params).await.last()["result"].take();
+    assert_eq!(before, after);
+
+    let list = session.ask("tools/list", json!({})).await.last();
+    let own = names(&list).into_iter().find(|name| name.starts_with("echo_")).unwrap();
+    session.ask("tools/call", json!({"name": own, "arguments": {}})).await;
+    // A reference still resolves by kind.
+    server.invoke("echo", json!({"text": "x"})).await;
+    let (_, calls) = server.get("/api/calls?limit=4").await;
+    let called: Vec<_> =
+        calls["data"]["calls"].as_array().unwrap().iter().map(|c| c["tool"].clone()).collect();
+    assert_eq!(
+        called,
+        ["user-created:echo@1.0.0", "user-created:echo@1.0.0", "zeta:echo@1.0.0", "zeta:echo@1.0.0"]
+    );
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! The built-in tools.
+//! The built-in tools. They are global: every tenant sees them.
 
 use std::collections::HashMap;
 use std::sync::PoisonError;
@@ -52,7 +52,7 @@ impl Inner {
 impl Session<'_> {
     /// Stores the built-in tools of this program and returns those of other programs, which stay unchanged.
     async fn set_built_ins(&mut self, specs: Vec<ToolSpec>) -> Result<Vec<Change>, sqlx::Error> {
-        let (tenant, slug) = (TenantId::default_tenant(), BundleSlug::built_in());
+        let (tenant, slug) = (TenantId::global(), BundleSlug::built_in());
         let bundle = match self.bundle_by_slug(&tenant, &slug).await? {
             Some(bundle) => bundle,
             None if specs.is_empty() => return Ok(Vec::new()),

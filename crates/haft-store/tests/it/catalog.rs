@@ -180,6 +180,12 @@ async fn built_in_tools_are_read_only_and_updated_with_the_program(mut harness: 
     let echo = harness.mirror().named("echo").cloned().unwrap();
     assert_eq!((echo.built_in, echo.status, echo.bundle.as_str()), (true, Status::Published, "builtin"));
     assert!(echo.published.is_some());
+    assert!(
+        echo.tenant.is_global() && harness.mirror().bundles.values().all(|bundle| bundle.tenant.is_global())
+    );
+    let mut of_tenant = new_tool("builtin", spec("mine", "x"));
+    of_tenant.tenant = haft_core::name::TenantId::new("acme").unwrap();
+    read_only(harness.store.create_tool(of_tenant).await);
     read_only(harness.store.update_tool(echo.id, spec("echo", "mine").into()).await);
     read_only(harness.store.delete_tool(echo.id, Backup::Keep).await);
     read_only(harness.store.transition(echo.id, Transition::Deprecate).await);

@@ -4,7 +4,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 
-use super::client::{Session, request, send};
+use super::client::{MODERN, Session, modern_message, request, send};
 use crate::harness::{Server, function_tool};
 
 fn call(id: u32, name: &str, arguments: &Value) -> Value {
@@ -201,4 +201,59 @@ async fn a_client_that_sends_too_much_gets_the_response() {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 413") && answer.contains("-32600"), "{answer}");
+}
+
+#[tokio::test]
+async fn arguments_arrive_as_they_were_sent_or_not_at_all() {
+    let server = Server::start().await;
+    server.create(function_tool("worker", "echo")).await;
+    let session = Session::open(&server, "/mcp", &server.token, "2025-03-26").await;
+    let pipe =
+        server.request(Method::GET, "/mcp").header("connection", "upgrade").header("upgrade", "mcp-lines");
+    let mut pipe = BufReader::new(pipe.send().await.unwrap().upgrade().await.unwrap());
+    let mut ask_line = async |line: &str| -> Value {
+        pipe.write_all(format!("{line}\n").as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        pipe.read_line(&mut answer).await.unwrap();
+        serde_json::from_str(&answer).unwrap_or_else(|error| panic!("{error}: {answer:?}"))
+    };
+    let modern =
+        modern_message("tools/call", json!({"name": "worker", "arguments": "ARGUMENTS"})).to_string();
+    let older = call(1, "worker", &json!("ARGUMENTS")).to_string();
+    let too_large = "argument `n`: the integer `18446744073709551616` does not fit in 64 bits";
+    for (arguments, expected) in [
+        (r#"{"n": 18446744073709551616}"#, too_large),
+        (r#"{"n": 1, "n": 2}"#, "duplicate key `n`"),
+        (r#"{"a": {"n": 1, "n": 1}}"#, "argument `a`: duplicate key `n`"),
+    ] {
+        let fill = |message: &str| message.replace("\"ARGUMENTS\"", arguments);
+        let stateless = send(
+            request(&server, "/mcp", &server.token, &Value::Null)
+                .header("mcp-protocol-version", MODERN)
+                .header("mcp-method", "tools/call")
+                .header("mcp-name", "worker")
+                .body(fill(&modern)),
+        );
+        let in_session = send(session.request(&Value::Null).body(fill(&older)));
+        let in_batch = send(session.request(&Value::Null).body(format!("[{}]", fill(&older))));
+        for (what, answer) in [
+            ("stateless", stateless.await.last()),
+            ("session", in_session.await.last()),
+            ("batch", in_batch.await.last()),
+            ("line", ask_line(&fill(&modern)).await),
+        ] {
+            let error = &answer["error"];
+            let message = error["message"].as_str().unwrap_or_default();
+            assert_eq!((&answer["id"], &error["code"]), (&json!(1), &json!(-32602)), "{what}: {answer}");
+            assert!(message.starts_with(expected), "{what}: {answer}");
+        }
+    }
+    let twice = older.replace("\"arguments\"", "\"arguments\":{},\"arguments\"");
+    let answer = send(session.request(&Value::Null).body(twice)).await.last();
+    assert_eq!(answer["error"]["message"], "duplicate key `arguments`", "{answer}");
+    let exact = json!({"n": u64::MAX, "m": i64::MIN, "f": 1e30});
+    let answer = send(session.request(&call(1, "worker", &exact))).await.last();
+    assert_eq!(answer["result"]["structuredContent"], exact, "{answer}");
+    let (_, calls) = server.get("/api/calls").await;
+    assert_eq!(calls["data"]["total"], 1, "rejected calls do not run: {calls}");
 }
