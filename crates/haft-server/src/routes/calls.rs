@@ -186,10 +186,14 @@ pub(crate) async fn cancel(
     identity.require(Role::Caller)?;
     let record = find(&app, &identity, &id).await?;
     // At once if it runs on this node; the node that runs it looks for the request otherwise.
-    if let Some(running) = app.pipeline().background().get(record.tenant(), record.id()) {
-        running.cancel.cancel();
-    }
-    let cancelled = app.store().cancel(record.tenant(), record.id()).await?;
+    let here = app.pipeline().background().get(record.tenant(), record.id());
+    let cancelled = match here {
+        Some(running) => {
+            running.cancel.cancel();
+            Some(Cancellation::Requested)
+        }
+        None => app.store().cancel(record.tenant(), record.id()).await?,
+    };
     let message = match cancelled.ok_or_else(|| ApiError::not_found("call", &id))? {
         Cancellation::Cancelled => "the call was cancelled before it ran",
         Cancellation::Requested => "cancellation requested",

@@ -108,7 +108,7 @@ async fn elevated_tools_run_for_elevated_tokens_only() {
     let plain = token_of(&server, json!({"name": "plain"})).await;
     let raised = token_of(&server, json!({"name": "raised", "elevated": true})).await;
     for (token, path, expected) in [
-        (&plain, "/api/tools/risky/invoke", (403, "approval_required")),
+        (&plain, "/api/tools/risky/invoke", (202, "approval_required")),
         (&raised, "/api/tools/risky/invoke", (200, "")),
         (&raised, "/api/tools/never/invoke", (403, "policy_denied")),
     ] {

@@ -116,7 +116,7 @@ async fn commands_run_confined_and_only_for_elevated_callers() {
     for tool in ["exec", "bash"] {
         let args = if tool == "exec" { json!({"command": "true"}) } else { json!({"script": "true"}) };
         let (status, answer) = invoke_as(&server, &caller, tool, args).await;
-        assert_eq!((status, code(&answer)), (403, "approval_required"), "{answer}");
+        assert_eq!((status, code(&answer)), (202, "approval_required"), "{answer}");
     }
 }
 

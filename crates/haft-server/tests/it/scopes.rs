@@ -6,6 +6,7 @@ use haft_core::catalog::{Change, ChangeSink};
 use haft_core::id::TokenId;
 use haft_core::name::TenantId;
 use haft_core::secret::Secret;
+use haft_core::principal::AllowList;
 use haft_core::token::{Role, TokenRecord};
 use haft_core::{Clock, Timestamp, hash};
 use haft_store::{Store, StoreSettings};
@@ -57,8 +58,12 @@ impl<'a> Caller<'a> {
             hash: hash::of_bytes(token.as_bytes()),
             role,
             elevated: false,
+            platform: false,
+            tools: AllowList::default(),
             created_at: Timestamp::now(),
             expires_at: None,
+            last_used_at: None,
+            previous: None,
         };
         store.insert_token(&record).await.unwrap();
         store.close().await;

@@ -385,7 +385,7 @@ async fn elevated_scripts_need_an_elevated_token() {
     let request =
         server.bare(reqwest::Method::POST, "/api/tools/careful/invoke").bearer_auth(token).body("{}");
     let (status, answer) = crate::harness::send(request).await;
-    assert_eq!((status, code(&answer)), (403, "approval_required"), "{answer}");
+    assert_eq!((status, code(&answer)), (202, "approval_required"), "{answer}");
     let (_, answer) = server.invoke("careful", json!({})).await;
     assert_eq!(answer["value"], "ran");
 }

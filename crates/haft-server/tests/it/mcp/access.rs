@@ -116,7 +116,9 @@ async fn approval_required_has_a_hint() {
     let params = || json!({"name": "guarded", "arguments": {}});
     let plain = token_of(&server, "plain", "caller").await;
     let refused = send(modern(&server, "/mcp", &plain, "tools/call", params())).await.last();
-    insta::assert_snapshot!(refused["result"]["content"][0]["text"].as_str().unwrap(), @"Tool call failed: `guarded` needs approval, which MCP clients cannot request yet: use an elevated token, or ask a person to call it");
+    let text = refused["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(text.starts_with("Tool call failed: a person has to approve this call first (approval "), "{text}");
+    assert!(text.ends_with("); repeat the same call later to get its result"), "{text}");
     let elevated = send(modern(&server, "/mcp", &server.token, "tools/call", params())).await.last();
     assert_eq!(elevated["result"]["isError"], false, "{elevated}");
     // The elevation can be kept back.
