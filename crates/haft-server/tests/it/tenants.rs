@@ -95,8 +95,8 @@ async fn tools_files_and_calls_of_a_tenant_are_its_own() {
     let acme = |method, path: &'static str, body| with(&server, &token, method, path, body);
     let (status, tool) = acme(Method::POST, "/api/tools", function_tool("worker", "echo")).await;
     assert_eq!(status, 201, "{tool}");
-    assert_eq!(tool["data"]["path"], "skills/@acme/user-created/worker.skill");
-    assert!(server.home.path().join("skills/@acme/user-created/worker.skill").exists());
+    assert_eq!(tool["data"]["path"], "skills/@acme/user-created/worker@1.0.0.json");
+    assert!(server.home.path().join("skills/@acme/user-created/worker@1.0.0.json").exists());
     let (status, answer) = acme(Method::POST, "/api/tools/worker/invoke", json!({"args": {"a": 1}})).await;
     assert_eq!((status, &answer["value"]), (200, &json!({"a": 1})), "{answer}");
     let call = format!("/api/calls/{}", answer["call_id"].as_str().unwrap());

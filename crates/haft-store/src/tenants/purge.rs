@@ -14,6 +14,7 @@ use uuid::Uuid;
 use crate::engine::failed_to;
 use crate::files::layout::{self, SKILLS};
 use crate::files::write::{self, Undo};
+use crate::ledger::LedgerBackend;
 use crate::rows;
 use crate::session::Session;
 use crate::store::Inner;
@@ -69,6 +70,11 @@ impl Inner {
         if let (Some(files), Some(folder)) = (&self.files, removed_folder) {
             let action = format!("remove the folder `{folder}`");
             files.run(action, move |home| std::fs::remove_dir_all(home.join(folder))).await?;
+        }
+        // Calls that are recorded but not in the table yet.
+        match &self.ledger {
+            LedgerBackend::Journal(_) => self.drain_journal().await?,
+            LedgerBackend::Database(group_commit) => group_commit.flush().await,
         }
         self.purge_calls(id.as_str()).await.map_err(failed_to(PURGE))
     }
