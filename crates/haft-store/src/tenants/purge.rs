@@ -5,6 +5,7 @@
 //! were still running.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use haft_core::catalog::StoreError;
 use haft_core::name::TenantId;
@@ -49,7 +50,7 @@ const KEPT: [&str; 1] = ["audit"];
 
 impl Inner {
     /// Removes the definitions, credentials, tokens and calls of a deleted tenant.
-    pub(super) async fn purge_tenant(&self, id: &TenantId) -> Result<(), StoreError> {
+    pub(super) async fn purge_tenant(self: &Arc<Self>, id: &TenantId) -> Result<(), StoreError> {
         let mut session = self.session().await?;
         // Somebody may have created the tenant again.
         let sql = "SELECT 1 FROM tenants WHERE id = $1 AND deleted_at IS NOT NULL";
