@@ -146,10 +146,9 @@ async fn requests_of_other_sites_are_rejected() {
 
 #[tokio::test]
 async fn a_session_ends_with_logout_revocation_rotation_and_time() {
-    let server = Server::start_with(|settings| {
-        settings.server.session_lifetime = std::time::Duration::from_secs(3600)
-    })
-    .await;
+    let server =
+        Server::start_with(|settings| settings.server.session_lifetime = std::time::Duration::from_hours(1))
+            .await;
     let mut ended = Vec::new();
     for end in ["logout", "revoke", "rotate", "disable"] {
         crate::tenants::tenant(&server, end).await;

@@ -77,9 +77,8 @@ async fn a_platform_admin_manages_tenants() {
             assert_eq!((status, code(&answer)), (403, "forbidden"), "{path}");
         }
     }
-    for (path, body) in [("/api/tenants/default", json!({"enabled": false}))] {
-        assert_eq!(code(&server.patch(path, body).await.1), "read_only");
-    }
+    let disabled = server.patch("/api/tenants/default", json!({"enabled": false})).await.1;
+    assert_eq!(code(&disabled), "read_only");
     assert_eq!(code(&server.delete("/api/tenants/default?confirm=default").await.1), "read_only");
     assert_eq!(server.delete("/api/tenants/none?confirm=none").await.0, 404);
 }
@@ -95,8 +94,8 @@ async fn tools_files_and_calls_of_a_tenant_are_its_own() {
     let acme = |method, path: &'static str, body| with(&server, &token, method, path, body);
     let (status, tool) = acme(Method::POST, "/api/tools", function_tool("worker", "echo")).await;
     assert_eq!(status, 201, "{tool}");
-    assert_eq!(tool["data"]["path"], "skills/@acme/user-created/worker.skill");
-    assert!(server.home.path().join("skills/@acme/user-created/worker.skill").exists());
+    assert_eq!(tool["data"]["path"], "skills/@acme/user-created/worker@1.0.0.json");
+    assert!(server.home.path().join("skills/@acme/user-created/worker@1.0.0.json").exists());
     let (status, answer) = acme(Method::POST, "/api/tools/worker/invoke", json!({"args": {"a": 1}})).await;
     assert_eq!((status, &answer["value"]), (200, &json!({"a": 1})), "{answer}");
     let call = format!("/api/calls/{}", answer["call_id"].as_str().unwrap());

@@ -1,5 +1,7 @@
 //! Creating, changing, listing and deleting tenants.
 
+use std::sync::Arc;
+
 use haft_core::catalog::StoreError;
 use haft_core::name::TenantId;
 use haft_core::tenant::{FileRoot, Tenant, TenantLimits, TenantSettings};
@@ -73,7 +75,7 @@ impl Inner {
         tx.commit().await.map_err(failed_to(STORE))
     }
 
-    async fn create_tenant(&self, id: TenantId, name: String) -> Result<Tenant, StoreError> {
+    async fn create_tenant(self: &Arc<Self>, id: TenantId, name: String) -> Result<Tenant, StoreError> {
         let tenant = Tenant::new(id, name, self.now());
         check(&tenant)?;
         let id = tenant.id.clone();
@@ -126,7 +128,7 @@ impl Inner {
         Ok(tenant)
     }
 
-    async fn delete_tenant(&self, id: TenantId) -> Result<(), StoreError> {
+    async fn delete_tenant(self: &Arc<Self>, id: TenantId) -> Result<(), StoreError> {
         if id.is_default() {
             return Err(permanent("deleted"));
         }

@@ -5,6 +5,7 @@
 //! were still running.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use haft_core::catalog::StoreError;
 use haft_core::name::TenantId;
@@ -14,6 +15,7 @@ use uuid::Uuid;
 use crate::engine::failed_to;
 use crate::files::layout::{self, SKILLS};
 use crate::files::write::{self, Undo};
+use crate::ledger::LedgerBackend;
 use crate::rows;
 use crate::session::Session;
 use crate::store::Inner;
@@ -48,7 +50,7 @@ const KEPT: [&str; 1] = ["audit"];
 
 impl Inner {
     /// Removes the definitions, credentials, tokens and calls of a deleted tenant.
-    pub(super) async fn purge_tenant(&self, id: &TenantId) -> Result<(), StoreError> {
+    pub(super) async fn purge_tenant(self: &Arc<Self>, id: &TenantId) -> Result<(), StoreError> {
         let mut session = self.session().await?;
         // Somebody may have created the tenant again.
         let sql = "SELECT 1 FROM tenants WHERE id = $1 AND deleted_at IS NOT NULL";
@@ -69,6 +71,11 @@ impl Inner {
         if let (Some(files), Some(folder)) = (&self.files, removed_folder) {
             let action = format!("remove the folder `{folder}`");
             files.run(action, move |home| std::fs::remove_dir_all(home.join(folder))).await?;
+        }
+        // Calls that are recorded but not in the table yet.
+        match &self.ledger {
+            LedgerBackend::Journal(_) => self.drain_journal().await?,
+            LedgerBackend::Database(group_commit) => group_commit.flush().await,
         }
         self.purge_calls(id.as_str()).await.map_err(failed_to(PURGE))
     }
