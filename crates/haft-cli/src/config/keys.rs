@@ -239,20 +239,6 @@ pub(crate) const KEYS: &[Key] = &[
             value.choice(&choices).map(|sync| to.settings.ledger.sync = sync)
         },
     ),
-    key("queue.workers", "16", "How many queued calls run at once on this node.", |to, value| {
-        let workers = value.number(1..=10_000)?;
-        to.settings.queue.workers = usize::try_from(workers).unwrap_or(usize::MAX);
-        Ok(())
-    }),
-    key("queue.max_queued", "100000", "How many calls of one tenant may wait in the queue.", |to, value| {
-        value.number(1..=10_000_000).map(|max| to.settings.queue.max_queued = max)
-    }),
-    key("approvals.expire_after", "\"24h\"", "How long a call waits for approval.", |to, value| {
-        value.duration().map(|time| to.settings.approvals.lifetime = time)
-    }),
-    key("approvals.four_eyes", "false", "Whether nobody may approve a call of their own.", |to, value| {
-        value.boolean().map(|on| to.settings.approvals.four_eyes = on)
-    }),
     key("ledger.keep_days", "30", "How many days calls are kept; 0 keeps them forever.", |to, value| {
         days(value).map(|days| to.settings.ledger.keep_days = days)
     }),
@@ -274,6 +260,20 @@ pub(crate) const KEYS: &[Key] = &[
         "Maximum size of all calls in bytes; the tenant that takes most is reduced first. 0 means no limit.",
         |to, value| bytes(value).map(|limit| to.settings.retention.ledger_bytes = limit),
     ),
+    key("queue.workers", "16", "How many queued calls run at once on this node.", |to, value| {
+        let workers = value.number(1..=10_000)?;
+        to.settings.queue.workers = usize::try_from(workers).unwrap_or(usize::MAX);
+        Ok(())
+    }),
+    key("queue.max_queued", "100000", "How many calls of one tenant may wait in the queue.", |to, value| {
+        value.number(1..=10_000_000).map(|max| to.settings.queue.max_queued = max)
+    }),
+    key("approvals.expire_after", "\"24h\"", "How long a call waits for approval.", |to, value| {
+        value.duration().map(|time| to.settings.approvals.lifetime = time)
+    }),
+    key("approvals.four_eyes", "false", "Whether nobody may approve a call of their own.", |to, value| {
+        value.boolean().map(|on| to.settings.approvals.four_eyes = on)
+    }),
     key(
         "audit.keep_days",
         "365",

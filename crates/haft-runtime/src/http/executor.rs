@@ -12,7 +12,7 @@ use haft_core::secret::Secret;
 use haft_core::spec::ToolSpec;
 use haft_core::{BoxFuture, Clock};
 use haft_template::Values;
-use http::{Method, StatusCode};
+use http::{HeaderName, HeaderValue, Method, StatusCode};
 use serde_json::{Map, Value};
 
 use super::auth::{self, AuthPlan};
@@ -24,6 +24,8 @@ use super::response::{self, ResponseBody, ResponseReader};
 use super::tokens::TokenCache;
 use crate::egress::{Egress, OutgoingRequest, RedirectTrail};
 use crate::retry;
+
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// Responses above this size are parsed on a blocking thread.
 const OFFLOAD_BYTES: usize = 256 * 1024;
@@ -129,6 +131,7 @@ impl PreparedHttp {
         safety: RetrySafety,
     ) -> Result<Value, CallError> {
         let mut outgoing = step.build(values)?;
+        pass_key_on(&mut outgoing, call, self.plan.steps.len() == 1);
         if let Some(auth) = &self.plan.auth {
             auth.apply(&mut outgoing, call, values, self.shared.clock.now())?;
         }
@@ -248,5 +251,22 @@ impl Exchange<'_> {
         let reader: Arc<ResponseReader> = Arc::clone(&self.step.reader);
         let parsing = tokio::task::spawn_blocking(move || reader.value(&body));
         parsing.await.unwrap_or_else(|_| Err(CallError::internal("failed to process the response")))
+    }
+}
+
+/// Passes the idempotency key of the call on, so that the service does not act twice either. A request that only reads
+/// needs none, and a key that the definition sets stays.
+fn pass_key_on(outgoing: &mut OutgoingRequest, call: &CallContext, is_only_step: bool) {
+    let Some(key) = call.idempotency_key.as_deref() else { return };
+    if outgoing.method.is_safe() || outgoing.headers.contains_key(IDEMPOTENCY_KEY) {
+        return;
+    }
+    // The steps of one call are different requests.
+    let value = match is_only_step {
+        true => HeaderValue::from_str(key),
+        false => HeaderValue::from_str(&format!("{key}:{}{}", outgoing.method, outgoing.url.path())),
+    };
+    if let Ok(value) = value {
+        outgoing.headers.insert(IDEMPOTENCY_KEY, value);
     }
 }

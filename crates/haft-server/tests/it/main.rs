@@ -35,5 +35,6 @@ mod seeds;
 mod tenants;
 mod tokens;
 mod tools;
+mod waiting;
 mod warnings;
 mod wasm;

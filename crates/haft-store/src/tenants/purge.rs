@@ -28,7 +28,7 @@ const AFTER_EVERY_CALL: &str = "g";
 
 /// Deletes the rows of a tenant, in an order that keeps references valid. A table with the column `tenant` that is not
 /// named here, in [`DELETED_LATER`] or in [`KEPT`] fails a test.
-const STATEMENTS: [&str; 10] = [
+const STATEMENTS: [&str; 14] = [
     "DELETE FROM mcp_pins WHERE tool_id IN (SELECT id FROM tools WHERE tenant = $1)",
     "DELETE FROM revisions WHERE tool_id IN (SELECT id FROM tools WHERE tenant = $1)",
     "DELETE FROM tools WHERE tenant = $1",
@@ -39,6 +39,11 @@ const STATEMENTS: [&str; 10] = [
     "DELETE FROM credentials WHERE tenant = $1",
     "DELETE FROM sessions WHERE token_hash IN (SELECT hash FROM tokens WHERE tenant = $1)",
     "DELETE FROM tokens WHERE tenant = $1",
+    "DELETE FROM policies WHERE tenant = $1",
+    "DELETE FROM approvals WHERE tenant = $1",
+    "DELETE FROM approval_grants WHERE tenant = $1",
+    // What has not started never will.
+    "DELETE FROM calls WHERE tenant = $1 AND status IN ('pending', 'awaiting_approval')",
 ];
 
 /// Tables whose rows are deleted in small transactions.
