@@ -10,6 +10,7 @@ use crate::Timestamp;
 use crate::call::CallRecord;
 use crate::catalog::StoreError;
 use crate::id::{ApprovalId, CallId, ToolId};
+use crate::policy::Approvers;
 use crate::principal::Principal;
 use crate::token::Role;
 
@@ -181,11 +182,19 @@ pub enum CannotDecide {
 
 impl Approval {
     /// Checks whether a principal may decide. By default, whoever asked may confirm a call of a tool with
-    /// `requires_confirmation`; an admin or an elevated token decides about all others.
-    pub fn check_approver(&self, approver: &Principal, four_eyes: bool) -> Result<(), CannotDecide> {
+    /// `requires_confirmation`; an admin or an elevated token decides about all others. A policy rule may name others.
+    pub fn check_approver(
+        &self,
+        approver: &Principal,
+        approvers: Option<&Approvers>,
+        four_eyes: bool,
+    ) -> Result<(), CannotDecide> {
         let is_requester =
             approver.tenant == self.requested_by.tenant && approver.id() == self.requested_by.id();
-        let may_decide = approver.role >= Role::Admin || (approver.elevated && approver.role >= Role::Caller);
+        let may_decide = match approvers {
+            Some(approvers) => approvers.include(approver),
+            None => approver.role >= Role::Admin || (approver.elevated && approver.role >= Role::Caller),
+        };
         match (is_requester, &self.cause) {
             (true, _) if four_eyes => Err(CannotDecide::FourEyes),
             (true, ApprovalCause::RequiresConfirmation) => Ok(()),

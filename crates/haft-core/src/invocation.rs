@@ -63,9 +63,6 @@ pub struct Invocation {
     /// Whether the tool has no side effects, so that a call that was cut off may run again.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_pure: bool,
-    /// The URL that is notified when the call ends.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub webhook_url: Option<String>,
 }
 
 impl Invocation {
@@ -146,7 +143,6 @@ struct StoredInvocation {
     timeout_ms: Option<u64>,
     #[serde(default)]
     is_pure: bool,
-    webhook_url: Option<String>,
 }
 
 impl From<StoredInvocation> for Invocation {
@@ -173,7 +169,6 @@ impl From<StoredInvocation> for Invocation {
             message_id: stored.message_id,
             timeout_ms: stored.timeout_ms,
             is_pure: stored.is_pure,
-            webhook_url: stored.webhook_url,
         }
     }
 }

@@ -8,6 +8,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::principal::{Principal, matches_pattern};
+
 use crate::name::TenantId;
 
 pub use read::{
@@ -123,6 +125,16 @@ pub struct Approvers {
     /// Names or ids of tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<Vec<String>>,
+}
+
+impl Approvers {
+    /// Returns whether a principal is among them: its role or its token is named.
+    pub fn include(&self, principal: &Principal) -> bool {
+        let id = principal.id();
+        let has_role = |role: &String| matches_pattern(role, principal.role.as_str());
+        let has_token = |token: &String| matches_pattern(token, &principal.name) || **token == *id;
+        self.roles.iter().flatten().any(has_role) || self.tokens.iter().flatten().any(has_token)
+    }
 }
 
 /// A call that a rule must or must not match.

@@ -46,7 +46,8 @@ pub use self::request::{CallTarget, Labels, Principal, Request};
 use self::admission::admit;
 use self::call::CallDraft;
 use self::checks::{
-    approval_impossible, check_allow_list, compiled, ledger_unavailable, not_recorded, own_cause, policy_denied,
+    approval_impossible, check_allow_list, compiled, ledger_unavailable, not_recorded, own_cause,
+    policy_denied,
 };
 pub(crate) use self::checks::{milliseconds, timed_out};
 use self::in_flight::{InFlight, InFlightGuard};
@@ -400,7 +401,6 @@ impl Pipeline {
             message_id: labels.message_id,
             timeout_ms: timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
             is_pure: false,
-            webhook_url: labels.webhook_url,
         };
         let mut draft = self.draft_of(invocation, entry);
         draft.context.events = events;

@@ -8,7 +8,6 @@ use haft_runtime::policy::{Policy, PolicyError, PolicyHandle};
 use haft_store::{Store, StoredPolicies};
 use tokio::sync::{Mutex, watch};
 
-
 /// Rules that cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadPolicyError {

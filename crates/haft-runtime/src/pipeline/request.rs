@@ -78,8 +78,6 @@ pub struct Labels {
     pub chat_id: Option<String>,
     /// The message the call belongs to.
     pub message_id: Option<String>,
-    /// The URL that is notified when a queued call ends.
-    pub webhook_url: Option<String>,
 }
 
 impl Labels {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use haft_core::Timestamp;
-use haft_core::approval::{Approval, ApprovalCause, ApprovalStatus, Remember};
+use haft_core::approval::{Approval, ApprovalCause, ApprovalStatus, CannotDecide, Remember};
 use haft_core::hash;
 use haft_core::id::ApprovalId;
 use haft_core::outcome::ErrorCode;
@@ -69,10 +69,20 @@ pub(crate) struct ApprovalView {
     may_decide: bool,
 }
 
+/// Checks whether a principal may decide: the rule that asks for the approval may name its approvers.
+fn check_approver(app: &App, approval: &Approval, approver: &Principal) -> Result<(), CannotDecide> {
+    let policy = app.policy().handle().load();
+    let approvers = match &approval.cause {
+        ApprovalCause::Rule(rule) => policy.approvers(&approval.requested_by.tenant, rule),
+        ApprovalCause::RequiresConfirmation | ApprovalCause::ElevatedPolicy => None,
+    };
+    approval.check_approver(approver, approvers, app.settings().approvals.four_eyes)
+}
+
 impl ApprovalView {
-    fn new(approval: Approval, viewer: &Principal, four_eyes: bool) -> Self {
+    fn new(app: &App, approval: Approval, viewer: &Principal) -> Self {
         let may_decide =
-            approval.status == ApprovalStatus::Waiting && approval.check_approver(viewer, four_eyes).is_ok();
+            approval.status == ApprovalStatus::Waiting && check_approver(app, &approval, viewer).is_ok();
         Self {
             id: approval.id.0,
             call_id: approval.call_id.0,
@@ -127,9 +137,8 @@ pub(crate) async fn list(
     };
     let (approvals, total) = app.store().approvals(query).await?;
     let next_page_token = page.token_after(&approvals, page.size, |approval| approval.id.to_string());
-    let four_eyes = app.settings().approvals.four_eyes;
     let approvals =
-        approvals.into_iter().map(|approval| ApprovalView::new(approval, &identity, four_eyes)).collect();
+        approvals.into_iter().map(|approval| ApprovalView::new(&app, approval, &identity)).collect();
     Ok(success(ApprovalList { approvals, total, next_page_token }).into_response())
 }
 
@@ -159,7 +168,7 @@ pub(crate) async fn get(
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     let approval = find(&app, &identity, &id).await?;
-    Ok(success(ApprovalView::new(approval, &identity, app.settings().approvals.four_eyes)).into_response())
+    Ok(success(ApprovalView::new(&app, approval, &identity)).into_response())
 }
 
 /// The body of an approval.
@@ -238,8 +247,7 @@ pub(crate) async fn deny(
 async fn approvable(app: &App, identity: &Identity, id: &str) -> Result<Approval, ApiError> {
     identity.require(Role::Caller)?;
     let approval = find(app, identity, id).await?;
-    approval
-        .check_approver(identity, app.settings().approvals.four_eyes)
+    check_approver(app, &approval, identity)
         .map_err(|error| ApiError::new(ErrorCode::Forbidden, error.to_string()))?;
     Ok(approval)
 }
@@ -253,7 +261,7 @@ async fn decide(
 ) -> Result<Response, ApiError> {
     audit::note(identity, action, &approval.id.to_string());
     let decided = app.store().decide(approval.id, identity, decision).await?;
-    Ok(success(ApprovalView::new(decided, identity, app.settings().approvals.four_eyes)).into_response())
+    Ok(success(ApprovalView::new(app, decided, identity)).into_response())
 }
 
 /// Returns the definition that would run, if it is still the one that was shown.

@@ -46,9 +46,6 @@ pub(crate) struct InvokeBody {
     /// A timeout in milliseconds, instead of the tool's.
     #[schema(example = 30000)]
     timeout_ms: Option<u64>,
-    /// A URL that receives the outcome of a queued call.
-    #[schema(max_length = 2048, example = "https://example.com/hooks/haft")]
-    webhook_url: Option<String>,
 }
 
 /// The longest id of a chat or message, in characters.
@@ -182,7 +179,6 @@ pub(crate) async fn run(
             request_id: crate::request_id::current(),
             chat_id: call.chat_id,
             message_id: call.message_id,
-            webhook_url: call.webhook_url,
         })),
         ..Request::new(identity.principal(), surface, call.args)
     };

@@ -22,9 +22,9 @@ use utoipa::ToSchema;
 use crate::app::App;
 use crate::body::Body;
 use crate::error::{ApiError, ErrorBody};
-use haft_core::exact_json;
 use crate::identity::Identity;
 use crate::reply::{Success, success};
+use haft_core::exact_json;
 
 /// The surface of a call that names none.
 const DEFAULT_SURFACE: &str = "rest";

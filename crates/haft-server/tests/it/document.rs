@@ -51,9 +51,20 @@ async fn types_are_exact() {
     let is_required = |schema: &str, name: &str| {
         schemas[schema]["required"].as_array().is_some_and(|names| names.contains(&json!(name)))
     };
-    assert_eq!(schemas["CallStatus"]["enum"], json!([
-        "pending", "running", "success", "error", "cancelled", "awaiting_approval", "denied", "expired", "interrupted"
-    ]));
+    assert_eq!(
+        schemas["CallStatus"]["enum"],
+        json!([
+            "pending",
+            "running",
+            "success",
+            "error",
+            "cancelled",
+            "awaiting_approval",
+            "denied",
+            "expired",
+            "interrupted"
+        ])
+    );
     assert_eq!(property("ToolView", "status")["$ref"], "#/components/schemas/ToolStatus");
     assert_eq!(schemas["ToolStatus"]["enum"], json!(["draft", "published", "deprecated", "disabled"]));
     // Always present, maybe `null`.

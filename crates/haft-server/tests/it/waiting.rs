@@ -104,7 +104,10 @@ async fn who_may_decide_depends_on_the_cause() {
     let answer = with(&server, &agent, Method::POST, path, json!({})).await.1;
     let (status, refused) = decide(&server, &agent, &answer["approval_id"], "approve", json!({})).await;
     assert_eq!(status, 403, "{refused}");
-    assert!(refused["error"]["message"].as_str().unwrap().starts_with("you asked for this call"), "{refused}");
+    assert!(
+        refused["error"]["message"].as_str().unwrap().starts_with("you asked for this call"),
+        "{refused}"
+    );
     let raised = token(&server, json!({"name": "raised", "elevated": true})).await;
     assert_eq!(decide(&server, &raised, &answer["approval_id"], "approve", json!({})).await.0, 200);
     assert_eq!(finished(&server, &answer["call_id"]).await["status"], "success");
@@ -114,7 +117,10 @@ async fn who_may_decide_depends_on_the_cause() {
     let another = token(&server, json!({"name": "another"})).await;
     for token in [&stranger, &another] {
         assert_eq!(decide(&server, token, &answer["approval_id"], "approve", json!({})).await.0, 404);
-        assert_eq!(with(&server, token, Method::GET, "/api/approvals", json!({})).await.1["data"]["total"], 0);
+        assert_eq!(
+            with(&server, token, Method::GET, "/api/approvals", json!({})).await.1["data"]["total"],
+            0
+        );
         let path = format!("/api/calls/{}", answer["call_id"].as_str().unwrap());
         assert_eq!(with(&server, token, Method::GET, &path, json!({})).await.0, 404);
     }
@@ -132,7 +138,8 @@ async fn a_tool_that_changed_is_not_approved() {
     let mut changed = function_tool("guarded", "tally");
     changed["requires_confirmation"] = json!(true);
     assert_eq!(server.put("/api/tools/guarded", changed).await.0, 200);
-    let (status, refused) = decide(&server, &server.token, &answer["approval_id"], "approve", json!({})).await;
+    let (status, refused) =
+        decide(&server, &server.token, &answer["approval_id"], "approve", json!({})).await;
     assert_eq!((status, code(&refused)), (409, "conflict"), "{refused}");
     assert_eq!(finished(&server, &answer["call_id"]).await["status"], "expired");
 }
@@ -164,7 +171,8 @@ async fn a_client_can_wait_for_the_decision() {
     let server = Server::start().await;
     let agent = guarded(&server, "echo").await;
     let request = server.bare(Method::POST, "/api/tools/guarded/invoke").bearer_auth(&agent);
-    let waiting = tokio::spawn(send(request.header("prefer", "wait=30").body(json!({"args": {"n": 1}}).to_string())));
+    let waiting =
+        tokio::spawn(send(request.header("prefer", "wait=30").body(json!({"args": {"n": 1}}).to_string())));
     let approval = poll(async || {
         let list = server.get("/api/approvals?status=waiting").await.1;
         Some(list["data"]["approvals"][0]["id"].clone()).filter(|id| id.is_string())
@@ -229,7 +237,8 @@ async fn many_calls_with_one_key_run_once() {
     server.create(function_tool("tally", "tally")).await;
     let calls: Vec<_> = (0..200)
         .map(|_| {
-            let request = server.request(Method::POST, "/api/tools/tally/invoke").header("idempotency-key", "one");
+            let request =
+                server.request(Method::POST, "/api/tools/tally/invoke").header("idempotency-key", "one");
             tokio::spawn(send(request))
         })
         .collect();

@@ -59,7 +59,6 @@ pub(crate) fn invocation(id: CallId) -> Invocation {
         message_id: None,
         timeout_ms: None,
         is_pure: false,
-        webhook_url: None,
     }
 }
 

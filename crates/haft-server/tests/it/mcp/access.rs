@@ -117,7 +117,10 @@ async fn approval_required_has_a_hint() {
     let plain = token_of(&server, "plain", "caller").await;
     let refused = send(modern(&server, "/mcp", &plain, "tools/call", params())).await.last();
     let text = refused["result"]["content"][0]["text"].as_str().unwrap();
-    assert!(text.starts_with("Tool call failed: a person has to approve this call first (approval "), "{text}");
+    assert!(
+        text.starts_with("Tool call failed: a person has to approve this call first (approval "),
+        "{text}"
+    );
     assert!(text.ends_with("); repeat the same call later to get its result"), "{text}");
     let elevated = send(modern(&server, "/mcp", &server.token, "tools/call", params())).await.last();
     assert_eq!(elevated["result"]["isError"], false, "{elevated}");
