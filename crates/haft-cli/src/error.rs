@@ -90,7 +90,7 @@ pub(crate) enum CliError {
     #[error("{}", .0.message)]
     Api(Box<ApiError>),
     /// The call failed; with `--json` the outcome was printed as data.
-    #[error("the call failed: {message}")]
+    #[error("{}{message}", if code == "approval_required" { "" } else { "the call failed: " })]
     CallFailed {
         /// The stable code.
         code: String,

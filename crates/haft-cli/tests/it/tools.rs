@@ -475,14 +475,16 @@ fn calls_that_are_rejected_have_their_own_exit_codes() {
     let token = ok(&haft.run(&["token", "create", "plain", "--role", "caller"])).trim().to_owned();
     let mut command = haft.command(&["tool", "call", "guarded", "--server", &server.url]);
     let refused = haft.finish(command.env("HAFT_TOKEN", &token).output().unwrap());
-    insta::assert_snapshot!(refused.shown(), @r"
-    exit code: 7
-    ----- stdout
-    ----- stderr
-    error: `guarded` has `policy: elevated`: only an elevated token may call it
-
-    hint: use a token from `haft token create NAME --role caller --elevated`, or try it with `haft tool test guarded`
-    ");
+    fails(&refused, 7, "error: the call needs approval: `user-created:guarded@1.0.0` has `policy: elevated`; approve it with `haft approval approve ");
+    let waiting = ok(&haft.run(&["approval", "list", "--json"]));
+    let waiting: serde_json::Value = serde_json::from_str(&waiting).unwrap();
+    let id = waiting["approvals"][0]["id"].as_str().unwrap();
+    ok(&haft.run(&["approval", "show", id]));
+    ok(&haft.run(&["approval", "approve", id]));
+    fails(&haft.run(&["approval", "deny", id, "--reason", "too late"]), 4, "already decided");
+    let mut command = haft.command(&["tool", "call", "guarded", "--server", &server.url]);
+    let picked_up = haft.finish(command.env("HAFT_TOKEN", &token).output().unwrap());
+    assert_eq!(ok(&picked_up), "hi\n");
     insta::assert_snapshot!(haft.run(&["tool", "call", "limited", "--mode", "production"]).shown(), @r"
     exit code: 4
     ----- stdout

@@ -34,7 +34,7 @@ pub(crate) enum ScopeName {
 /// Show the policy rules.
 #[utoipa::path(
     get, path = "/policy", tag = "policy",
-    params(("scope" = Option<ScopeName>, Query, description = "Default: `tenant`")),
+    params(("scope" = inline(Option<ScopeName>), Query, description = "Default: `tenant`")),
     responses((status = 200, body = Success<PolicyRules>))
 )]
 pub(crate) async fn get(
@@ -51,7 +51,7 @@ pub(crate) async fn get(
 #[utoipa::path(
     put, path = "/policy", tag = "policy",
     params(
-        ("scope" = Option<ScopeName>, Query, description = "Default: `tenant`"),
+        ("scope" = inline(Option<ScopeName>), Query, description = "Default: `tenant`"),
         ("dry_run" = Option<bool>, Query, description = "Check the rules and their examples, and store nothing"),
     ),
     request_body(description = "The rules as JSON or YAML",

@@ -65,6 +65,8 @@ impl<'a> Caller<'a> {
             last_used_at: None,
             previous: None,
         };
+        // It exists already if an earlier caller is of the same tenant.
+        let _ = store.create_tenant(record.tenant.clone(), tenant.to_owned()).await;
         store.insert_token(&record).await.unwrap();
         store.close().await;
         let caller = Self { server, token };
@@ -200,17 +202,17 @@ async fn built_in_file_tools_use_the_folders_of_the_tenant() {
     let (_, answer) = acme.invoke("write_file", json!({"path": "notes.txt", "content": "of acme"})).await;
     assert_eq!(answer["ok"], true, "{answer}");
     acme.invoke("append_file", json!({"path": "notes.txt", "content": "!"})).await;
-    let file = server.home.path().join("workspace@acme/notes.txt");
+    let file = server.home.path().join("files/acme/notes.txt");
     assert_eq!(std::fs::read_to_string(file).unwrap(), "of acme!");
     assert_eq!(acme.invoke("read_file", json!({"path": "notes.txt"})).await.1["value"], "of acme!");
     assert_eq!(acme.invoke("list_files", json!({})).await.1["value"][0]["name"], "notes.txt");
 
     server.invoke("write_file", json!({"path": "own.txt", "content": "mine"})).await;
-    for path in ["notes.txt", "../workspace@acme/notes.txt"] {
+    for path in ["notes.txt", "../files/acme/notes.txt"] {
         assert_eq!(server.invoke("read_file", json!({"path": path})).await.1["ok"], false, "{path}");
     }
     let listed = server.invoke("list_files", json!({})).await.1;
     assert_eq!(listed["value"].as_array().map(Vec::len), Some(1), "{listed}");
-    let (_, answer) = acme.invoke("read_file", json!({"path": "../workspace/own.txt"})).await;
+    let (_, answer) = acme.invoke("read_file", json!({"path": "../../workspace/own.txt"})).await;
     assert_eq!(answer["error"]["code"], "path_escapes", "{answer}");
 }
