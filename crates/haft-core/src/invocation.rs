@@ -116,7 +116,7 @@ pub struct NestedCall {
 /// deadline.
 pub trait Invoker: Send + Sync {
     /// Runs a nested call to its end.
-    fn invoke<'a>(self: Arc<Self>, parent: &'a CallContext, call: NestedCall) -> BoxFuture<'a, Outcome>;
+    fn invoke(self: Arc<Self>, parent: &CallContext, call: NestedCall) -> BoxFuture<'_, Outcome>;
 }
 
 /// An invocation as it is stored. Earlier versions stored the tenant and the name of the caller instead of the principal.

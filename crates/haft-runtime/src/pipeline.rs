@@ -530,7 +530,7 @@ impl Pipeline {
 }
 
 impl Invoker for Pipeline {
-    fn invoke<'a>(self: Arc<Self>, parent: &'a CallContext, call: NestedCall) -> BoxFuture<'a, Outcome> {
+    fn invoke(self: Arc<Self>, parent: &CallContext, call: NestedCall) -> BoxFuture<'_, Outcome> {
         let NestedCall { tool, args, surface, request_id } = call;
         let request = Request {
             mode: parent.mode,

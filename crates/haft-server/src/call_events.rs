@@ -102,7 +102,7 @@ impl Reader {
         match self.app.store().events(self.record.id(), after).await {
             Ok(events) => self.ready.extend(events),
             Err(error) => {
-                tracing::warn!(error = &error as &dyn std::error::Error, "cannot read the events of a call")
+                tracing::warn!(error = &error as &dyn std::error::Error, "cannot read the events of a call");
             }
         }
     }

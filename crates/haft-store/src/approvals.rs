@@ -226,7 +226,7 @@ impl Inner {
             }
             ApprovalDecision::Deny { reason } => deny(&mut approval, &mut call, reason, approver, now),
             ApprovalDecision::Outdate => {
-                expire(&mut approval, &mut call, "the tool was changed meanwhile", now)
+                expire(&mut approval, &mut call, "the tool was changed meanwhile", now);
             }
         }
         store_state(&mut tx, &call).await?;
@@ -314,7 +314,7 @@ impl Inner {
     async fn approvals(&self, query: ApprovalQuery) -> Result<(Vec<Approval>, u64), StoreError> {
         let status = query.status.map(ApprovalStatus::as_str).unwrap_or_default();
         let principal = query.requested_by.unwrap_or_default();
-        let before = query.before.map(|id| id.to_string()).unwrap_or_else(|| "g".to_owned());
+        let before = query.before.map_or_else(|| "g".to_owned(), |id| id.to_string());
         let matching =
             "FROM approvals WHERE tenant = $1 AND ($2 = '' OR status = $2) AND ($3 = '' OR principal = $3)";
         let count = sqlx::AssertSqlSafe(format!("SELECT COUNT(*) {matching}"));

@@ -475,9 +475,13 @@ fn calls_that_are_rejected_have_their_own_exit_codes() {
     let token = ok(&haft.run(&["token", "create", "plain", "--role", "caller"])).trim().to_owned();
     let mut command = haft.command(&["tool", "call", "guarded", "--server", &server.url]);
     let refused = haft.finish(command.env("HAFT_TOKEN", &token).output().unwrap());
-    fails(&refused, 7, "error: the call needs approval: `user-created:guarded@1.0.0` has `policy: elevated`; approve it with `haft approval approve ");
-    let waiting = ok(&haft.run(&["approval", "list", "--json"]));
-    let waiting: serde_json::Value = serde_json::from_str(&waiting).unwrap();
+    fails(
+        &refused,
+        7,
+        "error: the call needs approval: `user-created:guarded@1.0.0` has `policy: elevated`; approve it with `haft approval approve ",
+    );
+    let listed = haft.run(&["approval", "list", "--json"]);
+    let waiting: Value = serde_json::from_str(ok(&listed)).unwrap();
     let id = waiting["approvals"][0]["id"].as_str().unwrap();
     ok(&haft.run(&["approval", "show", id]));
     ok(&haft.run(&["approval", "approve", id]));

@@ -262,9 +262,10 @@ fn pass_key_on(outgoing: &mut OutgoingRequest, call: &CallContext, is_only_step:
         return;
     }
     // The steps of one call are different requests.
-    let value = match is_only_step {
-        true => HeaderValue::from_str(key),
-        false => HeaderValue::from_str(&format!("{key}:{}{}", outgoing.method, outgoing.url.path())),
+    let value = if is_only_step {
+        HeaderValue::from_str(key)
+    } else {
+        HeaderValue::from_str(&format!("{key}:{}{}", outgoing.method, outgoing.url.path()))
     };
     if let Ok(value) = value {
         outgoing.headers.insert(IDEMPOTENCY_KEY, value);

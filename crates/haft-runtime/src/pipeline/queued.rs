@@ -44,7 +44,7 @@ impl Pipeline {
         };
         let was_approved = record.decision.as_ref().is_some_and(|decision| decision.approval_id.is_some());
         self.compile(&tool, record.invocation.mode).await;
-        let checked = match self.check_claimed(tool, record.clone(), principal, was_approved) {
+        let checked = match self.check_claimed(&tool, record.clone(), principal, was_approved) {
             Ok(checked) => checked,
             Err(rejected) => return self.end(record, rejected.error).await,
         };
@@ -74,7 +74,7 @@ impl Pipeline {
 
     fn check_claimed(
         self: &Arc<Self>,
-        tool: ResolvedTool,
+        tool: &ResolvedTool,
         record: CallRecord,
         principal: Arc<haft_core::principal::Principal>,
         was_approved: bool,

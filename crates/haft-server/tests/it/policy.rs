@@ -108,7 +108,8 @@ async fn editors_explain_and_admins_change() {
     ];
     let roles = ["viewer", "caller", "editor", "admin"];
     for (rank, role) in roles.iter().enumerate() {
-        let token = token_of(&server, json!({"name": role, "role": role, "platform": *role == "admin"})).await;
+        let token =
+            token_of(&server, json!({"name": role, "role": role, "platform": *role == "admin"})).await;
         for (needed, method, path, body) in &requests {
             let allowed = rank >= roles.iter().position(|role| role == needed).unwrap();
             let request = server.bare(method.clone(), path).bearer_auth(&token).body(body.to_string());

@@ -8,7 +8,8 @@ use haft_core::name::TenantId;
 use haft_core::principal::AllowList;
 use haft_core::secret::Secret;
 use haft_core::token::{Role, TokenRecord};
-use haft_core::{Clock, Timestamp, hash};
+use haft_core::{Clock, hash};
+use haft_runtime::clock::SystemClock;
 use haft_store::{Store, StoreSettings};
 use haft_testkit::postgres;
 use reqwest::Method;
@@ -17,14 +18,6 @@ use uuid::Uuid;
 
 use crate::harness::{Server, code, function_tool, poll, send};
 use crate::mcp::client::{modern, names, send as send_message};
-
-struct Now;
-
-impl Clock for Now {
-    fn now(&self) -> Timestamp {
-        Timestamp::now()
-    }
-}
 
 struct Ignored;
 
@@ -50,7 +43,7 @@ impl<'a> Caller<'a> {
             },
             None => StoreSettings::embedded(server.home.path().to_owned()),
         };
-        let store = Store::open(settings, Arc::new(Now), Arc::new(Ignored)).await.unwrap();
+        let store = Store::open(settings, Arc::new(SystemClock), Arc::new(Ignored)).await.unwrap();
         let record = TokenRecord {
             id: TokenId(Uuid::now_v7()),
             tenant: TenantId::new(tenant).unwrap(),
@@ -60,7 +53,7 @@ impl<'a> Caller<'a> {
             elevated: false,
             platform: false,
             tools: AllowList::default(),
-            created_at: Timestamp::now(),
+            created_at: SystemClock.now(),
             expires_at: None,
             last_used_at: None,
             previous: None,

@@ -175,7 +175,7 @@ async fn a_client_can_wait_for_the_decision() {
         tokio::spawn(send(request.header("prefer", "wait=30").body(json!({"args": {"n": 1}}).to_string())));
     let approval = poll(async || {
         let list = server.get("/api/approvals?status=waiting").await.1;
-        Some(list["data"]["approvals"][0]["id"].clone()).filter(|id| id.is_string())
+        Some(list["data"]["approvals"][0]["id"].clone()).filter(Value::is_string)
     })
     .await;
     assert_eq!(decide(&server, &server.token, &approval, "approve", json!({})).await.0, 200);

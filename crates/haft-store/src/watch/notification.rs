@@ -9,6 +9,7 @@ const MAX_PAYLOAD_BYTES: usize = 7_900;
 
 /// The changes that one or more notifications announce.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each says that one kind of thing may have changed")]
 pub(crate) struct ChangeSet {
     pub(crate) bundles: BTreeSet<BundleId>,
     pub(crate) tools: BTreeSet<ToolId>,

@@ -142,9 +142,9 @@ async fn calls_are_listed_newest_first(harness: Harness) {
     let theirs =
         call_with(&harness.clock, CallStatus::Success, |call| call.principal = principal("acme", "test"));
     harness.store.record(Arc::new(theirs)).await.unwrap();
-    let ids = |page: CallPage| (page.calls.iter().map(|call| call.id()).collect::<Vec<_>>(), page.total);
+    let ids = |page: CallPage| (page.calls.iter().map(CallRecord::id).collect::<Vec<_>>(), page.total);
     let expected =
-        |range: std::ops::Range<usize>| records[range].iter().map(|call| call.id()).collect::<Vec<_>>();
+        |range: std::ops::Range<usize>| records[range].iter().map(CallRecord::id).collect::<Vec<_>>();
     let list = async |query: CallQuery| ids(harness.store.calls(query).await.unwrap());
     assert_eq!(list(all()).await, (expected(0..7), 7));
     assert_eq!(list(CallQuery { limit: 3, ..all() }).await, (expected(0..3), 7));
