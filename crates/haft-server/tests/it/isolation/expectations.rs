@@ -52,13 +52,13 @@ pub(super) const EXPECTATIONS: &[(&str, &str, Expected)] = &[
     ("post", "/tools/{ref}/validate", NotFound),
     ("get", "/tools/bundles", BuiltIn("bundles")),
     ("get", "/tools/bundles/{id}", NotFound),
-    // Slugs are per tenant, so this creates one. An id is unique on the server: 409.
-    ("put", "/tools/bundles/{id}", Own(&[201, 409])),
+    // Slugs are per tenant, so this writes an own bundle. An id is unique on the server: 409.
+    ("put", "/tools/bundles/{id}", Own(&[200, 201, 409])),
     ("patch", "/tools/bundles/{id}", NotFound),
     ("delete", "/tools/bundles/{id}", NotFound),
     ("get", TOOL_PATH, NotFound),
-    // Creates a tool in the bundle that the tenant has created, except by the id of the other one.
-    ("put", TOOL_PATH, Own(&[201, 404])),
+    // In the own bundle of the same slug; the tool may exist there already. By the id of the other bundle: 404.
+    ("put", TOOL_PATH, Own(&[201, 404, 409])),
     ("patch", TOOL_PATH, NotFound),
     ("delete", TOOL_PATH, NotFound),
     ("post", TOOL_CALL, NotFound),

@@ -185,7 +185,12 @@ async fn create_settings(server: &Server) -> (String, String) {
     }]});
     let mcp_server = json!({"id": MCP_SERVER, "url": "http://127.0.0.1:9/coral-path", "enabled": false});
     for (method, path, body, expected) in [
-        (Method::PUT, &*format!("/api/credentials/{CREDENTIAL}"), json!({"value": "jade-credential-value"}), 200),
+        (
+            Method::PUT,
+            &*format!("/api/credentials/{CREDENTIAL}"),
+            json!({"value": "jade-credential-value"}),
+            200,
+        ),
         (Method::PUT, "/api/policy", rules, 200),
         (Method::POST, "/api/mcp-servers", mcp_server, 201),
         (Method::PATCH, "/api/tenants/default", json!({"name": "cobalt-tenant-name"}), 200),

@@ -77,7 +77,9 @@ fn calls(probe: &Probe<'_>) -> Vec<(&'static str, Value)> {
         ("write_file", json!({"path": "note.txt", "content": "x"})),
     ];
     let home = probe.server.home.path().display();
-    for command in [format!("cat {home}/skills/*/*"), format!("ls -R {home}"), format!("cat {home}/workspace/*")] {
+    for command in
+        [format!("cat {home}/skills/*/*"), format!("ls -R {home}"), format!("cat {home}/workspace/*")]
+    {
         calls.push(("bash", json!({"script": command})));
         calls.push(("exec", json!({"command": command})));
     }
@@ -99,10 +101,10 @@ fn references(first: &FirstTenant) -> Vec<String> {
 /// Sends every method in both versions of the protocol, and fails if a response reveals anything of the first tenant.
 pub(super) async fn walk(probe: &Probe<'_>) {
     let session = Session::open(probe.server, "/mcp", &probe.token, "2025-11-25").await;
-    check_coverage(probe).await;
     for (method, params) in methods(probe.first) {
         ask(probe, &session, method, params).await;
     }
+    check_coverage(probe).await;
     for reference in references(probe.first) {
         let params = json!({"name": reference, "arguments": {}});
         for answer in ask(probe, &session, "tools/call", params).await {
@@ -185,7 +187,7 @@ async fn use_bundle_and_session(probe: &Probe<'_>) {
 
 /// Fails if a client is notified of a change of another tenant's tools.
 pub(super) async fn listen(probe: &Probe<'_>) {
-    let Probe { server, first, token } = probe;
+    let Probe { server, first, token, .. } = probe;
     let own = Session::open(server, "/mcp", &server.token, "2025-11-25").await;
     let other = Session::open(server, "/mcp", token, "2025-11-25").await;
     let mut own = own.listen().send().await.unwrap();

@@ -10,6 +10,8 @@ mod mcp;
 mod probe;
 mod routes;
 
+use std::cell::RefCell;
+
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -26,6 +28,7 @@ struct Tenants {
     /// Tokens of the second tenant.
     admin: String,
     viewer: String,
+    sent: RefCell<String>,
 }
 
 impl Tenants {
@@ -36,11 +39,11 @@ impl Tenants {
         let (_, viewer) = server.post("/api/tokens", body).await;
         let viewer = viewer["data"]["token"].as_str().unwrap().to_owned();
         let first = FirstTenant::create(&server).await;
-        Self { server, first, admin, viewer }
+        Self { server, first, admin, viewer, sent: RefCell::default() }
     }
 
     fn probe(&self, token: &str) -> Probe<'_> {
-        Probe { server: &self.server, first: &self.first, token: token.to_owned() }
+        Probe { server: &self.server, first: &self.first, token: token.to_owned(), sent: &self.sent }
     }
 
     /// Fails if the first tenant has not what it had, or its sessions, links and calls ended.
@@ -72,8 +75,9 @@ async fn every_route_reveals_nothing_of_another_tenant() {
     let viewer = tenants.probe(&tenants.viewer);
     routes::walk(&viewer, Walker::Viewer).await;
     let admin = tenants.probe(&tenants.admin);
-    routes::walk(&admin, Walker::Admin).await;
+    // Before the walk creates things of the same names.
     routes::walk_undocumented(&admin).await;
+    routes::walk(&admin, Walker::Admin).await;
     routes::use_names_and_keys(&admin).await;
     tenants.check_first(&before).await;
 }
@@ -92,4 +96,18 @@ async fn every_mcp_method_reveals_nothing_of_another_tenant() {
 async fn mcp_clients_are_not_notified_of_changes_of_another_tenant() {
     let tenants = Tenants::create().await;
     mcp::listen(&tenants.probe(&tenants.admin)).await;
+}
+
+#[tokio::test]
+#[should_panic(expected = "reveals `")]
+async fn the_walk_of_routes_notices_what_the_first_tenant_sees() {
+    let tenants = Tenants::create().await;
+    routes::walk(&tenants.probe(&tenants.server.token), Walker::Admin).await;
+}
+
+#[tokio::test]
+#[should_panic(expected = "reveals `")]
+async fn the_walk_of_mcp_notices_what_the_first_tenant_sees() {
+    let tenants = Tenants::create().await;
+    mcp::walk(&tenants.probe(&tenants.server.token)).await;
 }
