@@ -1,5 +1,6 @@
 //! The registry: an immutable snapshot of all tools, replaced on every change.
 
+mod changes;
 mod compiled;
 mod entry;
 mod offer;
@@ -7,14 +8,17 @@ mod snapshot;
 mod usage;
 mod verifier;
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::{ArcSwap, Guard};
 use haft_core::Timestamp;
 use haft_core::catalog::{Change, ChangeSink};
 use haft_core::id::ToolId;
+use haft_core::name::TenantId;
 use tokio::sync::watch;
 
+pub use self::changes::ChangeCounts;
 pub use self::compiled::{CompileResult, CompiledTool, RevisionSelector};
 pub use self::entry::Entry;
 pub use self::offer::{Audience, Naming, ToolOffer};
@@ -33,7 +37,7 @@ pub struct Registry {
     writer: Mutex<()>,
     executors: Arc<Executors>,
     unsaved: Mutex<Vec<(ToolId, Arc<UsageCounter>)>>,
-    changes: watch::Sender<()>,
+    changes: watch::Sender<ChangeCounts>,
     verifier: Arc<Verifier>,
 }
 
@@ -52,8 +56,8 @@ impl Registry {
         }
     }
 
-    /// Returns a receiver that is notified of every change.
-    pub fn changes(&self) -> watch::Receiver<()> {
+    /// Returns a receiver that is notified of every change; the counts tell whom it concerns.
+    pub fn changes(&self) -> watch::Receiver<ChangeCounts> {
         self.changes.subscribe()
     }
 
@@ -90,15 +94,16 @@ impl Registry {
 
     /// Applies changes and verifies the changed tools on this thread, for callers that may block.
     pub fn apply_verified(&self, changes: Vec<Change>) {
-        let changed = self.update(changes);
+        let (changed, owners) = self.update(changes);
         self.verifier.verify(&changed);
-        self.changes.send_replace(());
+        self.notify(&owners);
     }
 
-    /// Applies changes to the snapshot; returns the changed tools. Nothing is compiled.
-    fn update(&self, changes: Vec<Change>) -> Vec<Arc<Entry>> {
+    /// Applies changes to the snapshot; returns the changed tools, and the owners of what changed. Nothing is compiled.
+    fn update(&self, changes: Vec<Change>) -> (Vec<Arc<Entry>>, HashSet<TenantId>) {
         let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let mut next = Snapshot::clone(&self.snapshot.load());
+        let owners = changes::owners(&next, &changes);
         let mut changed = Vec::new();
         for change in changes {
             if let Change::Tool(tool) = &change {
@@ -108,7 +113,11 @@ impl Registry {
         }
         let entries = changed.iter().filter_map(|id| next.entry(*id).cloned()).collect();
         self.snapshot.store(Arc::new(next));
-        entries
+        (entries, owners)
+    }
+
+    fn notify(&self, owners: &HashSet<TenantId>) {
+        self.changes.send_modify(|counts| owners.iter().for_each(|owner| counts.add(owner)));
     }
 
     /// Counts a call of a tool.
@@ -131,8 +140,8 @@ impl Registry {
 
 impl ChangeSink for Registry {
     fn apply(&self, changes: Vec<Change>) {
-        let changed = self.update(changes);
-        self.changes.send_replace(());
+        let (changed, owners) = self.update(changes);
+        self.notify(&owners);
         self.verifier.enqueue(changed);
     }
 
@@ -140,6 +149,6 @@ impl ChangeSink for Registry {
         let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let next = self.snapshot.load().replaced(everything, &self.executors);
         self.snapshot.store(Arc::new(next));
-        self.changes.send_replace(());
+        self.changes.send_modify(ChangeCounts::add_for_everybody);
     }
 }

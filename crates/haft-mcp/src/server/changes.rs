@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use haft_runtime::registry::ChangeCounts;
 use rmcp::RoleServer;
 use rmcp::service::{Peer, SubscriptionContext};
 use tokio::sync::broadcast::error::RecvError;
@@ -18,7 +19,9 @@ const POLL_INTERVAL: Duration = Duration::from_mins(1);
 
 /// The changes of one client's list of tools.
 pub(super) struct ListChanges {
-    registry: watch::Receiver<()>,
+    registry: watch::Receiver<ChangeCounts>,
+    /// The changes of the tenant's tools that the client knows.
+    seen: u64,
     list_changed: broadcast::Receiver<SessionKey>,
     owner: SessionKey,
 }
@@ -26,14 +29,21 @@ pub(super) struct ListChanges {
 impl ListChanges {
     /// Starts to watch the list of `owner`.
     pub(super) fn new(shared: &Shared, owner: SessionKey) -> Self {
-        Self { registry: shared.registry.changes(), list_changed: shared.list_changed.subscribe(), owner }
+        let registry = shared.registry.changes();
+        let seen = registry.borrow().seen_by(&owner.tenant);
+        Self { registry, seen, list_changed: shared.list_changed.subscribe(), owner }
     }
 
     /// Waits for the next change and those that follow shortly; `false` where there will be none.
     async fn next(&mut self) -> bool {
         let more = loop {
             tokio::select! {
-                changed = self.registry.changed() => break changed.is_ok(),
+                changed = self.registry.changed() => match changed {
+                    // Changes of other tenants concern nobody else.
+                    Ok(()) if self.take_count() => break true,
+                    Ok(()) => {}
+                    Err(_) => break false,
+                },
                 changed = self.list_changed.recv() => match changed {
                     Ok(owner) if owner != self.owner => {}
                     // A missed message may have been for this owner.
@@ -44,9 +54,15 @@ impl ListChanges {
         };
         if more {
             tokio::time::sleep(DEBOUNCE).await;
-            self.registry.mark_unchanged();
+            self.take_count();
         }
         more
+    }
+
+    /// Notes the changes so far; returns whether any of them concerns the client's tenant.
+    fn take_count(&mut self) -> bool {
+        let count = self.registry.borrow_and_update().seen_by(&self.owner.tenant);
+        std::mem::replace(&mut self.seen, count) != count
     }
 
     /// Notifies the client of a session until the session ends.

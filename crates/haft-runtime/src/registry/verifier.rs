@@ -7,6 +7,7 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 use crate::executors::Executors;
+use crate::registry::changes::ChangeCounts;
 use crate::registry::entry::Entry;
 
 /// The minimum number of definitions per thread.
@@ -16,7 +17,7 @@ const MIN_CHUNK: usize = 200;
 pub(super) struct Verifier {
     executors: Arc<Executors>,
     /// Notified if a tool became ready or stopped being ready.
-    changes: watch::Sender<()>,
+    changes: watch::Sender<ChangeCounts>,
     queue: Mutex<Queue>,
 }
 
@@ -27,7 +28,7 @@ struct Queue {
 }
 
 impl Verifier {
-    pub(super) fn new(executors: Arc<Executors>, changes: watch::Sender<()>) -> Self {
+    pub(super) fn new(executors: Arc<Executors>, changes: watch::Sender<ChangeCounts>) -> Self {
         Self { executors, changes, queue: Mutex::default() }
     }
 
@@ -74,7 +75,7 @@ impl Verifier {
         let verify = |chunk: &[Arc<Entry>]| {
             for entry in chunk {
                 if entry.verify(&self.executors) {
-                    self.changes.send_replace(());
+                    self.changes.send_modify(|counts| counts.add(&entry.tool.tenant));
                 }
             }
         };

@@ -6,13 +6,14 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use haft_core::outcome::ErrorCode;
 use haft_core::runnable::Mode;
 use haft_core::token::Role;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::error::ApiError;
+use crate::error::{ApiError, ErrorBody};
 use crate::identity::Identity;
 
 /// The process is alive.
@@ -115,10 +116,14 @@ pub(crate) async fn readyz(State(app): State<Arc<App>>) -> Response {
     (status, Json(body)).into_response()
 }
 
-/// Return the metrics in the Prometheus text format.
+/// Return the metrics of all tenants in the Prometheus text format, for tokens of the tenant `default`.
 #[utoipa::path(get, path = "/metrics", tag = "operation", responses((status = 200, content_type = "text/plain", body = String,
-    example = "haft_calls_total{outcome=\"success\"} 1\n")))]
+    example = "haft_calls_total{outcome=\"success\"} 1\n"), (status = 403, body = ErrorBody)))]
 pub(crate) async fn metrics(State(app): State<Arc<App>>, identity: Identity) -> Result<Response, ApiError> {
     identity.require(Role::Viewer)?;
+    if !identity.tenant.is_default() {
+        let message = "the metrics cover all tenants; use a token of the tenant `default`";
+        return Err(ApiError::new(ErrorCode::Forbidden, message));
+    }
     Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], app.metrics_text()).into_response())
 }

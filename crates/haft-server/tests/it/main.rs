@@ -16,6 +16,7 @@ mod full_disk;
 mod harness;
 mod hostile;
 mod import;
+mod isolation;
 mod life_cycle;
 mod login;
 mod mcp;

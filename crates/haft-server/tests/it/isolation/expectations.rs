@@ -1,0 +1,247 @@
+//! What another tenant gets from each route, and the values that requests are filled with.
+
+use serde_json::{Value, json};
+
+use super::first_tenant::{
+    BROKEN_TOOL, BUNDLE, CHAT, CONFIRMED_TOOL, CREDENTIAL, FirstTenant, HTTP_TOOL, MCP_SERVER, OTHER_TENANT,
+    TAG, TOKEN, TOOL,
+};
+use crate::harness::function_tool;
+
+/// What an admin of another tenant gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Expected {
+    /// 404, with the same words as for something that does not exist.
+    NotFound,
+    /// 403: platform admins only.
+    Forbidden,
+    /// 200 with this list, and nothing in it.
+    Empty(&'static str),
+    /// 200 with this list, and only built-in tools or bundles in it.
+    BuiltIn(&'static str),
+    /// One of these statuses; the response is about the other tenant itself, or about no tenant.
+    Own(&'static [u16]),
+}
+
+use Expected::{BuiltIn, Empty, Forbidden, NotFound, Own};
+
+const TOOL_PATH: &str = "/tools/bundles/{id}/tools/{name}/version/{version}";
+const TOOL_CALL: &str = "/tools/bundles/{id}/tools/{name}/version/{version}/invoke";
+
+/// Every operation of the OpenAPI document.
+pub(super) const EXPECTATIONS: &[(&str, &str, Expected)] = &[
+    ("get", "/tools", BuiltIn("tools")),
+    ("post", "/tools", Own(&[201])),
+    ("get", "/tools/search", BuiltIn("tools")),
+    ("get", "/tools/builtins/templates", BuiltIn("tools")),
+    ("get", "/tools/definitions/all", Own(&[200])),
+    ("get", "/tools/{ref}", NotFound),
+    ("put", "/tools/{ref}", NotFound),
+    ("patch", "/tools/{ref}", NotFound),
+    ("delete", "/tools/{ref}", NotFound),
+    ("get", "/tools/{ref}/source", NotFound),
+    ("get", "/tools/{ref}/definition", NotFound),
+    ("post", "/tools/{ref}/publish", NotFound),
+    ("post", "/tools/{ref}/deprecate", NotFound),
+    ("post", "/tools/{ref}/version", NotFound),
+    ("get", "/tools/{ref}/revisions", NotFound),
+    ("post", "/tools/{ref}/revisions/{n}/restore", NotFound),
+    ("get", "/tools/{ref}/diff", NotFound),
+    ("post", "/tools/{ref}/invoke", NotFound),
+    ("post", "/tools/{ref}/test", NotFound),
+    ("post", "/tools/{ref}/validate", NotFound),
+    ("get", "/tools/bundles", BuiltIn("bundles")),
+    ("get", "/tools/bundles/{id}", NotFound),
+    // Slugs are per tenant, so this writes an own bundle. An id is unique on the server: 409.
+    ("put", "/tools/bundles/{id}", Own(&[200, 201, 409])),
+    ("patch", "/tools/bundles/{id}", NotFound),
+    ("delete", "/tools/bundles/{id}", NotFound),
+    ("get", TOOL_PATH, NotFound),
+    // In the own bundle of the same slug; the tool may exist there already. By the id of the other bundle: 404.
+    ("put", TOOL_PATH, Own(&[201, 404, 409])),
+    ("patch", TOOL_PATH, NotFound),
+    ("delete", TOOL_PATH, NotFound),
+    ("post", TOOL_CALL, NotFound),
+    ("get", "/calls", Empty("calls")),
+    ("get", "/calls/{id}", NotFound),
+    ("get", "/calls/{id}/events", NotFound),
+    ("post", "/calls/{id}/cancel", NotFound),
+    ("get", "/approvals", Empty("approvals")),
+    ("get", "/approvals/{id}", NotFound),
+    ("post", "/approvals/{id}/approve", NotFound),
+    ("post", "/approvals/{id}/deny", NotFound),
+    ("get", "/credentials", Empty("credentials")),
+    ("put", "/credentials/{name}", Own(&[200])),
+    ("delete", "/credentials/{name}", NotFound),
+    ("get", "/tenants", Forbidden),
+    ("post", "/tenants", Forbidden),
+    ("get", "/tenants/{id}", Forbidden),
+    ("patch", "/tenants/{id}", Forbidden),
+    ("delete", "/tenants/{id}", Forbidden),
+    ("get", "/tokens", Own(&[200])),
+    ("post", "/tokens", Own(&[201])),
+    ("get", "/tokens/{id}", NotFound),
+    ("delete", "/tokens/{id}", NotFound),
+    ("post", "/tokens/{id}/rotate", NotFound),
+    ("post", "/login-links", Own(&[201])),
+    ("get", "/session", Own(&[200])),
+    ("get", "/policy", Empty("rules")),
+    ("put", "/policy", Own(&[200])),
+    ("post", "/policy/explain", NotFound),
+    ("post", "/import/openapi", Own(&[200])),
+    ("get", "/mcp-servers", Empty("mcp_servers")),
+    ("post", "/mcp-servers", Own(&[201])),
+    ("get", "/mcp-servers/{id}", NotFound),
+    ("patch", "/mcp-servers/{id}", NotFound),
+    ("delete", "/mcp-servers/{id}", NotFound),
+    ("post", "/mcp-servers/{id}/refresh", NotFound),
+    ("get", "/mcp-servers/{id}/changes", NotFound),
+    ("post", "/mcp-servers/{id}/accept", NotFound),
+    ("post", "/mcp-servers/{id}/login", NotFound),
+    ("post", "/mcp-servers/{id}/logout", NotFound),
+    // Needs the state of a login, which only its client knows.
+    ("get", "/mcp-servers/oauth/callback", Own(&[400])),
+    ("get", "/audit", Own(&[200])),
+    ("get", "/healthz", Own(&[200])),
+    ("get", "/readyz", Own(&[200])),
+    ("get", "/metrics", Forbidden),
+    ("get", "/login", Own(&[200])),
+    ("post", "/login", Own(&[400])),
+    ("post", "/logout", Own(&[200])),
+];
+
+/// Returns the expectation of an operation.
+pub(super) fn expected(method: &str, path: &str) -> Expected {
+    let found = EXPECTATIONS.iter().find(|entry| (entry.0, entry.1) == (method, path));
+    let Some((_, _, expected)) = found else {
+        panic!(
+            "`{method} {path}` is not covered: add what another tenant gets from it to `EXPECTATIONS` in \
+             `tests/it/isolation/expectations.rs`, and what the first tenant has of it to `first_tenant.rs`"
+        );
+    };
+    *expected
+}
+
+/// Returns the values of a path parameter that mean things of the first tenant.
+pub(super) fn path_values(first: &FirstTenant, path: &str, parameter: &str) -> Vec<String> {
+    let (before, _) = path.split_once(&format!("/{{{parameter}}}")).unwrap();
+    let collection = before.rsplit('/').next().unwrap();
+    let texts = |values: &[&str]| values.iter().map(|&value| value.to_owned()).collect();
+    match (collection, parameter) {
+        ("tools", "ref") => texts(&[
+            &first.tool,
+            TOOL,
+            &format!("{BUNDLE}:{TOOL}"),
+            &format!("{BUNDLE}:{TOOL}@1.0.0"),
+            HTTP_TOOL,
+            CONFIRMED_TOOL,
+            BROKEN_TOOL,
+        ]),
+        ("bundles", "id") => texts(&[&first.bundle, BUNDLE]),
+        ("tools", "name") => texts(&[TOOL]),
+        ("version", "version") => texts(&["1.0.0"]),
+        ("revisions", "n") => texts(&["1"]),
+        ("calls", "id") => first.calls.clone(),
+        ("approvals", "id") => texts(&[&first.approval]),
+        ("tokens", "id") => texts(&[&first.token]),
+        ("tenants", "id") => texts(&["default", OTHER_TENANT]),
+        ("credentials", "name") => texts(&[CREDENTIAL]),
+        ("mcp-servers", "id") => texts(&[MCP_SERVER]),
+        _ => panic!(
+            "no value for `{{{parameter}}}` of `{path}`: add what the first tenant has to `path_values` in \
+             `tests/it/isolation/expectations.rs`"
+        ),
+    }
+}
+
+/// Query parameters that name nothing of a tenant.
+const PLAIN_PARAMETERS: [&str; 32] = [
+    "async",
+    "base_url",
+    "code",
+    "delete_missing",
+    "dry_run",
+    "error",
+    "error_code",
+    "error_description",
+    "exclude",
+    "filter",
+    "format",
+    "from",
+    "implementation_type",
+    "include",
+    "include_disabled",
+    "iss",
+    "keep_backup",
+    "limit",
+    "mode",
+    "page_size",
+    "page_token",
+    "paths",
+    "recommended_page_size",
+    "runtime",
+    "since",
+    "skip",
+    "state",
+    "status",
+    "strict",
+    "to",
+    "tool_type",
+    "until",
+];
+
+/// Returns the values of a query parameter that mean things of the first tenant.
+pub(super) fn query_values(first: &FirstTenant, path: &str, parameter: &str) -> Vec<String> {
+    let texts = |values: &[&str]| values.iter().map(|&value| value.to_owned()).collect();
+    match parameter {
+        "q" => texts(&[TOOL, "opal-second-description", "topaz-default", "ruby-argument"]),
+        "tool" | "names" => texts(&[&first.tool, TOOL]),
+        "tag" | "tags" => texts(&[TAG]),
+        "bundle" | "bundle_ids" => texts(&[&first.bundle, BUNDLE]),
+        "caller" | "actor" => texts(&[TOKEN, &first.token, "local"]),
+        "chat_id" => texts(&[CHAT]),
+        "action" => texts(&["tool.create", "policy.put"]),
+        "target" => texts(&[TOOL, "default"]),
+        "tenant" => texts(&["default", OTHER_TENANT]),
+        "confirm" => texts(&["default"]),
+        "scope" => texts(&["platform"]),
+        "new_version" => texts(&["2.0.0"]),
+        _ if PLAIN_PARAMETERS.contains(&parameter) => Vec::new(),
+        _ => panic!(
+            "the query parameter `{parameter}` of `{path}` is not covered: add it to `query_values`, or to \
+             `PLAIN_PARAMETERS` if it names nothing of a tenant, in `tests/it/isolation/expectations.rs`"
+        ),
+    }
+}
+
+/// Returns the body of a request that changes something.
+pub(super) fn body(first: &FirstTenant, method: &str, path: &str) -> Value {
+    match (method, path) {
+        ("get" | "delete", _) | ("post", "/login" | "/logout") => Value::Null,
+        ("post", "/tools") | ("put", TOOL_PATH) => function_tool(TOOL, "echo"),
+        ("put", "/tools/{ref}") => {
+            json!({"description": "changed", "implementation": {"type": "function", "function": "echo"}})
+        }
+        ("put", "/tools/bundles/{id}") => json!({"slug": BUNDLE, "description": "changed"}),
+        ("patch", path) if path.starts_with("/tools") => json!({"enabled": false}),
+        ("patch", "/mcp-servers/{id}") => json!({"policy": "deny"}),
+        ("patch", "/tenants/{id}") => json!({"name": "changed"}),
+        ("post", "/tenants") => json!({"id": "another"}),
+        ("put", "/credentials/{name}") => json!({"value": "changed"}),
+        ("post", "/tokens") => json!({"name": TOKEN, "role": "admin"}),
+        ("put", "/policy") => json!({"rules": []}),
+        ("post", "/policy/explain") => json!({"tool": first.tool}),
+        ("post", "/mcp-servers") => json!({"id": MCP_SERVER, "url": "http://127.0.0.1:9/", "enabled": false}),
+        ("post", "/import/openapi") => json!({
+            "bundle": BUNDLE,
+            "delete_missing": true,
+            "document": {
+                "openapi": "3.0.3",
+                "info": {"title": "import", "version": "1"},
+                "servers": [{"url": "http://127.0.0.1:9"}],
+                "paths": {"/x": {"get": {"operationId": "imported", "responses": {"200": {"description": "ok"}}}}},
+            },
+        }),
+        _ => json!({}),
+    }
+}

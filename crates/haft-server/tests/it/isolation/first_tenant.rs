@@ -1,0 +1,254 @@
+//! The first tenant, `default`: one of everything, each with words that occur nowhere else.
+
+use std::collections::BTreeSet;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::harness::{Server, function_tool, poll, send};
+
+pub(super) const TOOL: &str = "quartz-tool";
+pub(super) const HTTP_TOOL: &str = "garnet-http";
+pub(super) const GATED_TOOL: &str = "flint-gate";
+pub(super) const CONFIRMED_TOOL: &str = "jasper-confirm";
+pub(super) const BROKEN_TOOL: &str = "chert-broken";
+pub(super) const BUNDLE: &str = "agate-bundle";
+pub(super) const TAG: &str = "amber-tag";
+pub(super) const CREDENTIAL: &str = "OBSIDIAN_KEY";
+pub(super) const MCP_SERVER: &str = "coral-server";
+pub(super) const TOKEN: &str = "onyx-token";
+pub(super) const CHAT: &str = "lapis-chat";
+/// A third tenant, whose id is a secret, too.
+pub(super) const OTHER_TENANT: &str = "zircon-tenant";
+/// The key of a call of the global tool `hello`.
+pub(super) const KEY: &str = "same-key-in-both-tenants";
+/// The arguments of all calls.
+pub(super) const ARGUMENT: &str = "ruby-argument";
+
+/// Names by which the things of the tenant are requested.
+pub(super) const NAMES: [&str; 12] = [
+    TOOL,
+    HTTP_TOOL,
+    GATED_TOOL,
+    CONFIRMED_TOOL,
+    BROKEN_TOOL,
+    BUNDLE,
+    TAG,
+    CREDENTIAL,
+    MCP_SERVER,
+    TOKEN,
+    CHAT,
+    OTHER_TENANT,
+];
+
+/// Words inside the things of the tenant.
+const CONTENTS: [&str; 14] = [
+    "sapphire-title",
+    "opal-first-description",
+    "opal-second-description",
+    "topaz-default",
+    "beryl-path",
+    "peridot-bundle-description",
+    "chert-secret-line",
+    "jade-credential-value",
+    "pearl-rule",
+    "pearl-reason",
+    "coral-path",
+    "cobalt-tenant-name",
+    "malachite-note",
+    ARGUMENT,
+];
+
+/// What the first tenant owns.
+pub(super) struct FirstTenant {
+    pub(super) tool: String,
+    pub(super) bundle: String,
+    pub(super) token: String,
+    pub(super) approval: String,
+    /// A call that runs until the test opens the gate.
+    pub(super) running: String,
+    /// Calls that succeeded, failed, run, and wait for approval.
+    pub(super) calls: Vec<String>,
+    /// The cookie of a browser session.
+    pub(super) cookie: String,
+    /// The code of a login link that was not used.
+    pub(super) code: String,
+    /// All names, ids, words and secrets that no other tenant may learn.
+    pub(super) secrets: BTreeSet<String>,
+}
+
+impl FirstTenant {
+    /// Creates everything.
+    pub(super) async fn create(server: &Server) -> Self {
+        let (tool, bundle) = create_tools(server).await;
+        let (token, value) = create_settings(server).await;
+        let (calls, approval) = make_calls(server, &value).await;
+        let form = server.bare(Method::POST, "/login").header("sec-fetch-site", "same-origin");
+        let form = form.header("content-type", "application/x-www-form-urlencoded");
+        let (cookie, code) = log_in(server, form.body(format!("token={value}"))).await;
+        let mut first = Self {
+            tool,
+            bundle,
+            token,
+            approval,
+            running: calls[2].clone(),
+            calls,
+            cookie,
+            code,
+            secrets: NAMES.into_iter().chain(CONTENTS).map(str::to_owned).collect(),
+        };
+        let cookie = first.cookie.split_once('=').unwrap().1.to_owned();
+        let home = server.home.path().to_str().unwrap().to_owned();
+        first.secrets.extend([value, cookie, first.code.clone(), server.token.clone(), home]);
+        let mut ids = BTreeSet::new();
+        collect_ids(&first.snapshot(server).await, &mut ids);
+        let mut global = BTreeSet::new();
+        collect_ids(&server.get("/api/tools/builtins/templates").await.1, &mut global);
+        first.secrets.extend(ids.difference(&global).cloned());
+        assert!(first.secrets.contains(&first.tool) && first.secrets.contains(&first.approval));
+        first
+    }
+
+    /// Returns everything that the tenant has, to compare before and after.
+    pub(super) async fn snapshot(&self, server: &Server) -> Value {
+        let tool = &self.tool;
+        let mut paths = vec![
+            "/api/tools?filter=skills&include_disabled=true&page_size=100".to_owned(),
+            "/api/tools/bundles?include_disabled=true&bundle_ids=agate-bundle,user-created".to_owned(),
+            format!("/api/tools/{tool}/revisions"),
+            format!("/api/tools/{tool}/source"),
+            "/api/calls?page_size=100".to_owned(),
+            "/api/approvals".to_owned(),
+            "/api/credentials".to_owned(),
+            "/api/tokens".to_owned(),
+            "/api/policy".to_owned(),
+            "/api/policy?scope=platform".to_owned(),
+            "/api/mcp-servers".to_owned(),
+            "/api/tenants".to_owned(),
+            "/api/audit?page_size=100".to_owned(),
+        ];
+        paths.extend(self.calls.iter().map(|call| format!("/api/calls/{call}")));
+        let mut snapshot = json!({});
+        for path in paths {
+            let (status, answer) = server.get(&path).await;
+            assert_eq!(status, 200, "{path}: {answer}");
+            snapshot[path] = answer["data"].clone();
+        }
+        snapshot
+    }
+}
+
+async fn create_tools(server: &Server) -> (String, String) {
+    let body = json!({"display_name": "sapphire-title", "description": "peridot-bundle-description"});
+    let (status, bundle) = server.put(&format!("/api/tools/bundles/{BUNDLE}"), body).await;
+    assert_eq!(status, 201, "{bundle}");
+    let create = async |definition: Value| {
+        let (status, answer) = server.post(&format!("/api/tools?bundle={BUNDLE}"), definition).await;
+        assert_eq!(status, 201, "{answer}");
+        answer["data"]["id"].as_str().unwrap().to_owned()
+    };
+    let mut definition = function_tool(TOOL, "echo");
+    definition["display_name"] = json!("sapphire-title");
+    definition["description"] = json!("opal-first-description");
+    definition["tags"] = json!([TAG]);
+    definition["input_schema"] = json!({
+        "type": "object",
+        "properties": {"topic": {"type": "string", "default": "topaz-default"}},
+    });
+    let tool = create(definition.clone()).await;
+    assert_eq!(server.post(&format!("/api/tools/{tool}/publish"), json!({})).await.0, 200);
+    definition["description"] = json!("opal-second-description");
+    let (status, answer) = server.put(&format!("/api/tools/{tool}"), definition).await;
+    assert_eq!(status, 200, "{answer}");
+
+    let mut http = function_tool(HTTP_TOOL, "echo");
+    http["implementation"] = json!({"type": "http", "method": "GET", "url": "http://127.0.0.1:9/beryl-path"});
+    create(http).await;
+    create(function_tool(GATED_TOOL, "gate")).await;
+    let mut confirmed = function_tool(CONFIRMED_TOOL, "echo");
+    confirmed["requires_confirmation"] = json!(true);
+    create(confirmed).await;
+    let folder = server.home.path().join("skills").join(BUNDLE);
+    std::fs::write(folder.join(format!("{BROKEN_TOOL}.yaml")), "name: [chert-secret-line\n").unwrap();
+    poll(async || {
+        let (_, list) = server.get("/api/tools?filter=skills").await;
+        list.to_string().contains(BROKEN_TOOL).then_some(())
+    })
+    .await;
+    (tool, bundle["data"]["id"].as_str().unwrap().to_owned())
+}
+
+/// Creates a credential, rules, an MCP server, tenants and a token; returns the id and the value of the token.
+async fn create_settings(server: &Server) -> (String, String) {
+    let rules = json!({"rules": [{
+        "name": "pearl-rule", "match": {"tools": ["some-other-tool"]}, "effect": "deny", "reason": "pearl-reason",
+    }]});
+    let mcp_server = json!({"id": MCP_SERVER, "url": "http://127.0.0.1:9/coral-path", "enabled": false});
+    for (method, path, body, expected) in [
+        (
+            Method::PUT,
+            &*format!("/api/credentials/{CREDENTIAL}"),
+            json!({"value": "jade-credential-value"}),
+            200,
+        ),
+        (Method::PUT, "/api/policy", rules, 200),
+        (Method::POST, "/api/mcp-servers", mcp_server, 201),
+        (Method::PATCH, "/api/tenants/default", json!({"name": "cobalt-tenant-name"}), 200),
+        (Method::POST, "/api/tenants", json!({"id": OTHER_TENANT}), 201),
+    ] {
+        let (status, answer) = send(server.request(method, path).body(body.to_string())).await;
+        assert_eq!(status, expected, "{path}: {answer}");
+    }
+    let (_, token) = server.post("/api/tokens", json!({"name": TOKEN, "role": "caller"})).await;
+    let text = |field: &str| token["data"][field].as_str().unwrap().to_owned();
+    (text("id"), text("token"))
+}
+
+/// Makes calls that succeed, fail, run, and wait; returns their ids and that of the approval.
+async fn make_calls(server: &Server, token: &str) -> (Vec<String>, String) {
+    let body = json!({"args": {"topic": ARGUMENT}, "chat_id": CHAT}).to_string();
+    let call = async |path: &str| {
+        let request = server.bare(Method::POST, path).bearer_auth(token).header("idempotency-key", KEY);
+        send(request.body(body.clone())).await.1
+    };
+    let mut calls = Vec::new();
+    for path in [
+        format!("/api/tools/{TOOL}/invoke"),
+        format!("/api/tools/{HTTP_TOOL}/invoke"),
+        format!("/api/tools/{GATED_TOOL}/invoke?async=true"),
+        format!("/api/tools/{CONFIRMED_TOOL}/invoke"),
+    ] {
+        // A key belongs to one call, so that of the global tool comes last.
+        let request = server.bare(Method::POST, &path).bearer_auth(token).body(body.clone());
+        let (_, answer) = send(request).await;
+        calls.push(answer["call_id"].as_str().unwrap_or_else(|| panic!("{path}: {answer}")).to_owned());
+    }
+    server.gate.entered(1).await;
+    calls.push(call("/api/tools/hello/invoke").await["call_id"].as_str().unwrap().to_owned());
+    let note = json!({"path": "note.txt", "content": "malachite-note"});
+    let (_, written) = server.invoke("write_file", note).await;
+    assert_eq!(written["ok"], true, "{written}");
+    let (_, approvals) = server.get("/api/approvals").await;
+    let approval = approvals["data"]["approvals"][0]["id"].as_str().unwrap().to_owned();
+    (calls, approval)
+}
+
+/// Opens a session and creates a login link; returns the cookie and the code.
+async fn log_in(server: &Server, form: reqwest::RequestBuilder) -> (String, String) {
+    let client = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
+    let response = client.build().unwrap().execute(form.build().unwrap()).await.unwrap();
+    let cookie = response.headers()["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
+    let (_, link) = server.post("/api/login-links", json!({})).await;
+    let code = link["data"]["url"].as_str().unwrap().split_once("code=").unwrap().1.to_owned();
+    (cookie, code)
+}
+
+/// Collects all UUIDs in a value.
+pub(super) fn collect_ids(value: &Value, ids: &mut BTreeSet<String>) {
+    match value {
+        Value::String(text) if text.parse::<uuid::Uuid>().is_ok() => drop(ids.insert(text.clone())),
+        Value::Array(items) => items.iter().for_each(|item| collect_ids(item, ids)),
+        Value::Object(fields) => fields.values().for_each(|field| collect_ids(field, ids)),
+        _ => {}
+    }
+}
