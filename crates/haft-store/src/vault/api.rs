@@ -123,7 +123,11 @@ impl Inner {
             opened = self.load_credentials().await?;
         }
         if let Some(reason) = opened.failed.values().next() {
-            tracing::error!(credentials = opened.failed.len(), error = reason, "cannot decrypt stored credentials");
+            tracing::error!(
+                credentials = opened.failed.len(),
+                error = reason,
+                "cannot decrypt stored credentials"
+            );
         }
         *self.vault.open.write().unwrap_or_else(PoisonError::into_inner) = opened;
         Ok(())
@@ -177,10 +181,8 @@ impl Inner {
         let mut state = self.state.lock().await;
         let now = self.now().as_microsecond();
         let mut tx = self.engine.begin_change().await.map_err(failed_to(&action))?;
-        let cipher = self
-            .cipher_in(&mut tx)
-            .await
-            .map_err(|error| StoreError::unavailable(action.clone(), error))?;
+        let cipher =
+            self.cipher_in(&mut tx).await.map_err(|error| StoreError::unavailable(action.clone(), error))?;
         let sealed = cipher
             .seal(tenant.as_str(), &name, &value)
             .map_err(|error| StoreError::unavailable(action.clone(), error))?;

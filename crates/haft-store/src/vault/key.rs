@@ -37,7 +37,9 @@ impl KeyError {
     pub(crate) fn with_cause(&self) -> String {
         match self {
             Self::Io { source, .. } => format!("{self}: {source}"),
-            Self::Format | Self::FileFormat(_) | Self::FileMissing(_) | Self::NotConfigured => self.to_string(),
+            Self::Format | Self::FileFormat(_) | Self::FileMissing(_) | Self::NotConfigured => {
+                self.to_string()
+            }
         }
     }
 }

@@ -138,8 +138,7 @@ impl Inner {
             Some(check) => check.matches(key),
             None => values.iter().any(|value| value.open(key).is_ok()),
         };
-        let candidates =
-            self.candidates().await.map_err(|reason| StoreError::unavailable(action, reason))?;
+        let candidates = self.candidates().await.map_err(|reason| StoreError::unavailable(action, reason))?;
         if !candidates.iter().any(&is_in_force) {
             return Err(StoreError::unavailable(action, self.wrong_key()));
         }

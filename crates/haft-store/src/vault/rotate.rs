@@ -118,7 +118,10 @@ impl Inner {
                 }
                 // It is not used either: the tool uses the credential that it came from.
                 (None, SealedTable::RefreshTokens) => {
-                    tracing::warn!(tenant = value.tenant, "a refresh token that cannot be decrypted stays as it is");
+                    tracing::warn!(
+                        tenant = value.tenant,
+                        "a refresh token that cannot be decrypted stays as it is"
+                    );
                 }
             }
         }
