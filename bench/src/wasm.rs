@@ -115,6 +115,7 @@ async fn pipeline(bytes: &[u8]) -> Result<Vec<Duration>> {
         ledger: None,
         waiting: None,
         policy: Arc::default(),
+        tenant_limits: None,
         observer: None,
         secrets: Arc::new(NoSecrets),
         clock: Arc::new(SystemClock),

@@ -6,8 +6,8 @@ use clap::{ArgAction, Args, Parser, Subcommand};
 use haft_core::secret::Secret;
 
 use crate::commands::{
-    approval, audit, bundle, call, completions, doctor, import, init, login_link, mcp, mcp_server, policy,
-    reindex, secret, serve, tenant, token, tool,
+    approval, audit, bundle, call, completions, doctor, import, init, key, login_link, mcp, mcp_server,
+    policy, reindex, secret, serve, tenant, token, tool,
 };
 use crate::context::Context;
 use crate::error::CliError;
@@ -106,6 +106,10 @@ pub(crate) enum Command {
     #[command(subcommand)]
     #[command(after_help = examples!("haft secret set WEATHER_API_KEY < key.txt", "haft secret list"))]
     Secret(secret::Command),
+    /// Manage the encryption key of stored secrets
+    #[command(subcommand)]
+    #[command(after_help = examples!("haft key rotate"))]
+    Key(key::Command),
     /// Manage bundles of tools
     #[command(subcommand)]
     #[command(after_help = examples!("haft bundle list", "haft bundle disable pets"))]
@@ -134,7 +138,7 @@ pub(crate) enum Command {
     #[command(after_help = examples!("haft call list --status error", "haft call show ID"))]
     Call(call::Command),
     /// List recorded changes, newest first
-    #[command(after_help = examples!("haft audit --since 24h", "haft audit --action tool.update --limit 10"))]
+    #[command(after_help = examples!("haft audit --since 24h", "haft audit --action tool.update --limit 10", "haft audit --format jsonl > audit.jsonl"))]
     Audit(audit::Arguments),
     /// Print a shell completion script
     #[command(after_help = examples!(
@@ -156,6 +160,7 @@ impl Command {
             Self::McpServer(command) => mcp_server::run(command, context).await,
             Self::Import(command) => import::run(command, context).await,
             Self::Secret(command) => secret::run(command, context).await,
+            Self::Key(command) => key::run(command, context).await,
             Self::Bundle(command) => bundle::run(command, context).await,
             Self::Tenant(command) => tenant::run(command, context).await,
             Self::Token(command) => token::run(command, context).await,

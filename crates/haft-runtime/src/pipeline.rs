@@ -29,10 +29,12 @@ use haft_core::executor::CallContext;
 use haft_core::id::CallId;
 use haft_core::invocation::{Invocation, Invoker, Lineage, NestedCall};
 use haft_core::ledger::{CallQueue, Ledger};
+use haft_core::name::TenantId;
 use haft_core::outcome::{CallError, ErrorCode, Outcome};
 use haft_core::policy::{Decision, Effect};
 use haft_core::runnable::Mode;
 use haft_core::secret::SecretSource;
+use haft_core::tenant::TenantLimits;
 use haft_core::{BoxFuture, Clock};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -43,7 +45,7 @@ pub use self::checks::check_args;
 pub(crate) use self::queued::ClaimedCall;
 pub use self::request::{CallTarget, Labels, Principal, Request};
 
-use self::admission::admit;
+use self::admission::{admit, admit_tenant};
 use self::call::CallDraft;
 use self::checks::{
     approval_impossible, check_allow_list, compiled, ledger_unavailable, not_recorded, own_cause,
@@ -57,6 +59,7 @@ use crate::concurrency::ConcurrencyLimit;
 use crate::events::BackgroundCalls;
 use crate::function::catch_panic;
 use crate::policy::{PolicyHandle, Question};
+use crate::rate::TenantRateWindows;
 use crate::registry::{CompiledTool, Entry, Registry, ResolvedTool};
 use crate::stages::{Next, Stage};
 use crate::{clock, depth};
@@ -76,6 +79,9 @@ pub struct CompletedCall {
 /// A function that receives the record of every call that ran, exactly once, however the call ended. It must not block.
 pub type CallObserver = Arc<dyn Fn(&CallRecord) + Send + Sync>;
 
+/// A function that returns the limits of a tenant. It is called for every call, so it must not block.
+pub type TenantLimitSource = Arc<dyn Fn(&TenantId) -> TenantLimits + Send + Sync>;
+
 /// Runs calls.
 pub struct Pipeline {
     registry: Arc<Registry>,
@@ -89,6 +95,9 @@ pub struct Pipeline {
     background: Arc<BackgroundCalls>,
     in_flight: Arc<InFlight>,
     limit: Arc<ConcurrencyLimit>,
+    tenant_limits: Option<TenantLimitSource>,
+    /// The recent calls of tenants with a limit, on this node.
+    tenant_windows: Arc<TenantRateWindows>,
     workspace: Option<Arc<Path>>,
     stopping: CancellationToken,
 }
@@ -113,6 +122,8 @@ pub struct PipelineParts {
     pub stages: Vec<Arc<dyn Stage>>,
     /// The maximum number of calls that run at once.
     pub max_running: usize,
+    /// The limits of tenants; `None` if there are none.
+    pub tenant_limits: Option<TenantLimitSource>,
     /// The folder in which calls may work.
     pub workspace: Option<Arc<Path>>,
 }
@@ -160,6 +171,8 @@ impl Pipeline {
             background: Arc::default(),
             in_flight: Arc::default(),
             limit: Arc::new(ConcurrencyLimit::new(parts.max_running, 0)),
+            tenant_limits: parts.tenant_limits,
+            tenant_windows: Arc::default(),
             workspace: parts.workspace,
             stopping: CancellationToken::new(),
         }
@@ -183,6 +196,8 @@ impl Pipeline {
             background: Arc::clone(&self.background),
             in_flight: Arc::clone(&self.in_flight),
             limit: Arc::clone(&self.limit),
+            tenant_limits: self.tenant_limits.clone(),
+            tenant_windows: Arc::clone(&self.tenant_windows),
             workspace: self.workspace.clone(),
             stopping: self.stopping.clone(),
         }
@@ -442,10 +457,21 @@ impl Pipeline {
 
     fn admit_now(&self, checked: CheckedCall) -> Result<Call, Box<RejectedCall>> {
         let CheckedCall { plan, draft, .. } = checked;
-        match admit(&self.limit, &draft.entry, &plan, draft.invocation.tenant()) {
+        let tenant = draft.invocation.tenant();
+        let admitted = admit(&self.limit, &draft.entry, &plan, tenant).and_then(|admission| {
+            // Last, so that calls rejected before do not count.
+            admit_tenant(&self.tenant_windows, self.limits_of(tenant), tenant)?;
+            Ok(admission)
+        });
+        match admitted {
             Ok(admission) => Ok(Call { plan, draft, cancel: None, attempt: 0, admission, artifacts: None }),
             Err(error) => Err(Box::new(RejectedCall { error, draft })),
         }
+    }
+
+    /// Returns the limits of a tenant.
+    fn limits_of(&self, tenant: &TenantId) -> TenantLimits {
+        self.tenant_limits.as_ref().map_or_else(TenantLimits::default, |limits| limits(tenant))
     }
 
     /// Executes a call and records its outcome before the outcome is returned.

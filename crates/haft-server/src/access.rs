@@ -10,7 +10,7 @@ use haft_core::id::TokenId;
 use haft_core::login::SessionRecord;
 use haft_core::name::TenantId;
 use haft_core::principal::Principal;
-use haft_core::tenant::Tenant;
+use haft_core::tenant::{Tenant, TenantLimits};
 use haft_core::token::TokenRecord;
 use haft_core::{Timestamp, hash};
 use tokio::sync::watch;
@@ -124,6 +124,15 @@ impl Access {
     /// Returns a tenant.
     pub(crate) fn tenant(&self, id: &TenantId) -> Option<Arc<Tenant>> {
         self.snapshot.load().tenants.get(id).cloned()
+    }
+
+    /// Returns the limits of a tenant.
+    pub(crate) fn limits(&self, id: &TenantId) -> TenantLimits {
+        self.snapshot
+            .load()
+            .tenants
+            .get(id)
+            .map_or_else(TenantLimits::default, |tenant| tenant.settings.limits)
     }
 
     /// Returns all tenants, by id.

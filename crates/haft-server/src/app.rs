@@ -172,6 +172,10 @@ impl App {
             clock: Arc::clone(&clock),
             stages,
             max_running: settings.server.max_running_calls,
+            tenant_limits: Some({
+                let access = Arc::clone(&access);
+                Arc::new(move |tenant: &TenantId| access.limits(tenant))
+            }),
             workspace: None,
         });
         let pipeline = Arc::new(pipeline);
@@ -439,6 +443,7 @@ fn store_settings(settings: &Settings) -> StoreSettings {
         home: Some(settings.home.clone()),
         database_url: settings.database_url.clone(),
         key: settings.key.clone(),
+        new_key: settings.new_key.clone(),
         sync: settings.ledger.sync,
         keep_days: settings.ledger.keep_days,
         retention: settings.retention,

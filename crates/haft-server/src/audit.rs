@@ -171,6 +171,7 @@ fn note_from_route(method: &Method, path: &str) -> AuditNote {
         ["tools", tool] => (format!("tool.{step}"), *tool),
         ["tools", tool, step] => (format!("tool.{step}"), *tool),
         ["mcp-servers", server, step] if *method == Method::POST => (format!("mcp_server.{step}"), *server),
+        ["key", step] => (format!("key.{step}"), ""),
         ["tenants", tenant] if *method == Method::PATCH => ("tenant.update".to_owned(), *tenant),
         ["tokens", token, step] => (format!("token.{step}"), *token),
         ["calls", call, step] => (format!("call.{step}"), *call),
@@ -207,6 +208,7 @@ mod tests {
             (Method::POST, "/api/tokens", "token.create "),
             (Method::POST, "/api/tokens/1/rotate", "token.rotate 1"),
             (Method::PATCH, "/api/tenants/acme", "tenant.update acme"),
+            (Method::POST, "/api/key/rotate", "key.rotate "),
             (Method::POST, "/api/login-links", "login_link.create "),
         ] {
             let AuditNote { action, target } = note_from_route(&method, path);

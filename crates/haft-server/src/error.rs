@@ -203,6 +203,7 @@ impl IntoResponse for ApiError {
         let approval = self.details.as_ref().and_then(|details| details.get("approval_id")).filter(|_| waits);
         let approval_id = approval.and_then(Value::as_str).map(str::to_owned);
         let model_text = self.of_call.then(|| model_text(self.for_model.as_deref().unwrap_or(&self.message)));
+        let limit = rate_limit(self.code, self.details.as_deref());
         let body = ErrorBody {
             status: if waits { ErrorStatus::AwaitingApproval } else { ErrorStatus::Error },
             ok: self.of_call.then_some(false),
@@ -224,19 +225,30 @@ impl IntoResponse for ApiError {
         if status == StatusCode::UNAUTHORIZED {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
-        set_retry_after(&mut response, self.retry_after);
+        set_retry_after(&mut response, self.retry_after, limit);
         response
     }
 }
 
-/// Sets `Retry-After` if the status calls for it.
-pub(crate) fn set_retry_after(response: &mut Response, wait: Option<Duration>) {
+/// Sets `Retry-After` if the status calls for it, and the `RateLimit` headers if a rate limit is exceeded.
+pub(crate) fn set_retry_after(response: &mut Response, wait: Option<Duration>, limit: Option<u64>) {
     if [StatusCode::SERVICE_UNAVAILABLE, StatusCode::TOO_MANY_REQUESTS].contains(&response.status()) {
         // Rounded up: an earlier retry would be rejected again.
         let seconds = wait.map_or(1, |wait| wait.as_millis().div_ceil(1000).clamp(1, 86_400));
         let seconds = u32::try_from(seconds).unwrap_or(u32::MAX);
-        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        let headers = response.headers_mut();
+        headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        if let Some(limit) = limit {
+            headers.insert("ratelimit-limit", HeaderValue::from(limit));
+            headers.insert("ratelimit-remaining", HeaderValue::from(0));
+            headers.insert("ratelimit-reset", HeaderValue::from(seconds));
+        }
     }
+}
+
+/// Returns the number of calls that an exceeded rate limit allows.
+pub(crate) fn rate_limit(code: ErrorCode, details: Option<&Value>) -> Option<u64> {
+    details.filter(|_| code == ErrorCode::RateLimited)?.get("calls")?.as_u64()
 }
 
 impl From<StoreError> for ApiError {

@@ -19,7 +19,7 @@ use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::query::QueryParameters;
 use crate::routes::{
-    approvals, bundle_tools, bundles, calls, changes, credentials, definitions, health, import, invoke,
+    approvals, bundle_tools, bundles, calls, changes, credentials, definitions, health, import, invoke, key,
     lifecycle, login, mcp, mcp_logins, mcp_servers, policy, policy_explain, revisions, search, sessions,
     tenants, test, tokens, tool, tools, validate,
 };
@@ -156,6 +156,7 @@ fn other_routes(app: &Arc<App>) -> OpenApiRouter<Arc<App>> {
         .routes(routes!(approvals::deny))
         .routes(routes!(credentials::list))
         .routes(routes!(credentials::put, credentials::delete))
+        .routes(routes!(key::rotate))
         .routes(routes!(tenants::list, tenants::create))
         .routes(routes!(tenants::get, tenants::patch, tenants::delete))
         .routes(routes!(tokens::list, tokens::create))

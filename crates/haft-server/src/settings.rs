@@ -31,6 +31,8 @@ pub struct Settings {
     pub token: Option<Secret>,
     /// The encryption key of stored credentials; `None` uses the key file in the home folder.
     pub key: Option<Secret>,
+    /// The key that a rotation changes to; either key is accepted meanwhile.
+    pub new_key: Option<Secret>,
     /// The HTTP server.
     pub server: ServerSettings,
     /// Imports of API descriptions.
@@ -240,6 +242,7 @@ impl Settings {
             database_url: None,
             token: None,
             key: None,
+            new_key: None,
             server: ServerSettings::default(),
             import: ImportSettings::default(),
             mcp: McpSettings::default(),

@@ -3,6 +3,7 @@
 //! A change and the record of its request are stored in one transaction. The outcome of the request is added when it
 //! completes.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -21,6 +22,10 @@ use crate::store::{Inner, Store};
 use crate::time;
 
 const READ: &str = "read the audit records";
+/// The actor of edits of definition files.
+const FILE_ACTOR: &str = "file";
+/// The largest number of records of one look at the definition files.
+const MAX_FILE_RECORDS: usize = 500;
 const COLUMNS: &str = "id, tenant, at, actor, actor_id, action, target, outcome, request_id";
 
 tokio::task_local! {
@@ -53,6 +58,54 @@ pub(crate) async fn store_current_record(
     // A request with several changes has one record.
     insert(record, "DO NOTHING").execute(&mut **tx).await?;
     Ok(())
+}
+
+/// An edit of a definition file outside of haft.
+pub(crate) struct FileEdit {
+    pub(crate) tenant: TenantId,
+    pub(crate) action: &'static str,
+    /// The tool.
+    pub(crate) target: String,
+    /// `success`, or why the file is not used.
+    pub(crate) outcome: &'static str,
+}
+
+/// Stores the records of edited definition files. If there are very many, as after a restored backup, the last record
+/// of a tenant counts the rest.
+pub(crate) async fn store_file_edits(
+    tx: &mut Transaction<'static, Any>,
+    edits: Vec<FileEdit>,
+    inner: &Inner,
+) -> Result<(), sqlx::Error> {
+    let mut uncounted: BTreeMap<TenantId, usize> = BTreeMap::new();
+    for (index, edit) in edits.into_iter().enumerate() {
+        if index < MAX_FILE_RECORDS {
+            insert(file_record(edit, inner), "DO NOTHING").execute(&mut **tx).await?;
+        } else {
+            *uncounted.entry(edit.tenant).or_default() += 1;
+        }
+    }
+    for (tenant, count) in uncounted {
+        let target = format!("{count} more tools");
+        let edit = FileEdit { tenant, action: "tool.update", target, outcome: "success" };
+        insert(file_record(edit, inner), "DO NOTHING").execute(&mut **tx).await?;
+    }
+    Ok(())
+}
+
+fn file_record(edit: FileEdit, inner: &Inner) -> AuditRecord {
+    let at = inner.now();
+    AuditRecord {
+        id: time::id_at_microsecond(at),
+        tenant: edit.tenant,
+        at,
+        actor: FILE_ACTOR.to_owned(),
+        actor_id: None,
+        action: edit.action.to_owned(),
+        target: edit.target,
+        outcome: edit.outcome.to_owned(),
+        request_id: String::new(),
+    }
 }
 
 fn insert(record: AuditRecord, on_conflict: &str) -> Query<'static, Any, AnyArguments> {
@@ -93,6 +146,11 @@ impl Store {
         .await
     }
 
+    /// Lists records, newest first, without their total number.
+    pub async fn change_records(&self, query: &AuditQuery) -> Result<Vec<AuditRecord>, StoreError> {
+        self.inner.select_changes(Filter::new(query), query).await.map_err(failed_to(READ))
+    }
+
     /// Lists records, newest first.
     pub async fn changes(&self, query: &AuditQuery) -> Result<AuditPage, StoreError> {
         self.inner.changes(query).await.map_err(failed_to(READ))
@@ -101,16 +159,24 @@ impl Store {
 
 impl Inner {
     async fn changes(&self, query: &AuditQuery) -> Result<AuditPage, sqlx::Error> {
-        let mut filter = Filter::new(query);
+        let filter = Filter::new(query);
         let counted = filter.select("SELECT COUNT(*) FROM audit", "", self).await?;
         let total: i64 = counted.first().map_or(Ok(0), |row| row.try_get(0))?;
+        let records = self.select_changes(filter, query).await?;
+        Ok(AuditPage { records, total: u64::try_from(total).unwrap_or_default() })
+    }
+
+    async fn select_changes(
+        &self,
+        mut filter: Filter,
+        query: &AuditQuery,
+    ) -> Result<Vec<AuditRecord>, sqlx::Error> {
         if let Some(before) = query.before {
             filter.add("id < ", before.to_string());
         }
         let end = format!("ORDER BY id DESC LIMIT {} OFFSET {}", query.limit, query.skip);
         let found = filter.select(&format!("SELECT {COLUMNS} FROM audit"), &end, self).await?;
-        let records = found.iter().map(record).collect::<Result<_, _>>()?;
-        Ok(AuditPage { records, total: u64::try_from(total).unwrap_or_default() })
+        found.iter().map(record).collect()
     }
 
     /// Removes the records beyond the retention limits.

@@ -35,5 +35,5 @@ pub use settings::{LedgerSync, Retention, StoreSettings};
 pub use store::Store;
 pub use tenants::TenantChange;
 pub use tokens::TokenRotation;
-pub use vault::CredentialInfo;
+pub use vault::{CredentialInfo, KeyRotation};
 pub use watch::WatchTasks;

@@ -7,7 +7,7 @@ use haft_core::name::{BundleSlug, TenantId};
 use sqlx::{Any, Row as _, Transaction};
 use tokio::sync::MutexGuard;
 
-use crate::audit;
+use crate::audit::{self, FileEdit};
 use crate::catalog::insert::PendingInsert;
 use crate::engine::failed_to;
 use crate::files::lock::HomeLock;
@@ -33,6 +33,8 @@ pub(crate) struct Session<'a> {
     index_updates: Vec<IndexUpdate>,
     /// New tools that are not in the table yet.
     pub(crate) pending_inserts: Vec<PendingInsert>,
+    /// The edits of definition files, for the audit log.
+    file_edits: Vec<FileEdit>,
     /// The tenant whose data is removed.
     removed_tenant: Option<TenantId>,
 }
@@ -112,6 +114,7 @@ impl Inner {
             paths: Vec::new(),
             index_updates: Vec::new(),
             pending_inserts: Vec::new(),
+            file_edits: Vec::new(),
             removed_tenant: None,
         })
     }
@@ -142,6 +145,11 @@ impl Session<'_> {
     /// Marks the tenant whose data is removed, tokens and credentials included.
     pub(crate) fn touch_tenant(&mut self, id: TenantId) {
         self.removed_tenant = Some(id);
+    }
+
+    /// Notes an edit of a definition file, for the audit log.
+    pub(crate) fn note_file_edit(&mut self, edit: FileEdit) {
+        self.file_edits.push(edit);
     }
 
     /// Returns the number of changes to announce.
@@ -183,6 +191,8 @@ impl Session<'_> {
         }
         self.flush_inserts().await.map_err(failed_to(action))?;
         let changes = self.inner.mark_missing_built_ins(self.collect().await.map_err(failed_to(action))?);
+        let edits = std::mem::take(&mut self.file_edits);
+        audit::store_file_edits(&mut self.tx, edits, self.inner).await.map_err(failed_to(action))?;
         let generation = if silent {
             None
         } else {

@@ -16,6 +16,8 @@ pub struct StoreSettings {
     pub database_url: Option<Secret>,
     /// The key of stored credentials, 64 hexadecimal digits. The default is the file `key` in the home folder.
     pub key: Option<Secret>,
+    /// The key that a rotation changes to. While it is set, credentials that are encrypted with either key can be read.
+    pub new_key: Option<Secret>,
     /// Which records of calls wait for the disk. Definitions always do.
     pub sync: LedgerSync,
     /// With PostgreSQL, a node that shows no sign of life for this long loses its running calls.
@@ -95,6 +97,7 @@ impl StoreSettings {
             home: None,
             database_url: None,
             key: None,
+            new_key: None,
             sync: LedgerSync::Auto,
             lease: Duration::from_secs(10),
             keep_days: 30,

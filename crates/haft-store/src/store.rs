@@ -144,6 +144,7 @@ impl Store {
             approvals: watch::Sender::new(0),
             policies: watch::Sender::new(0),
         });
+        inner.verify_key().await?;
         inner.begin_lease().await?;
         if has_room {
             inner.recover().await?;

@@ -238,6 +238,7 @@ impl Builder {
             clock: Arc::new(SystemClock),
             stages,
             max_running: self.max_running,
+            tenant_limits: None,
             workspace,
         });
         Tools::from_parts(Arc::new(set), Arc::new(pipeline))

@@ -91,6 +91,7 @@ pub(crate) const VARIABLES: &[(&str, &str)] = &[
     ("HAFT_HOME", "Home folder; default `~/.haft`"),
     ("HAFT_TOKEN", "Additional admin token of the server; token of commands"),
     ("HAFT_KEY", "Encryption key of stored credentials, instead of the file `key`"),
+    ("HAFT_KEY_NEW", "Key that `haft key rotate` changes to; credentials encrypted with either key are read"),
     ("HAFT_SERVER", "Server that commands connect to, e.g. `http://127.0.0.1:18789`"),
     ("HAFT_LOG", "Short for `HAFT_LOG_LEVEL`"),
 ];

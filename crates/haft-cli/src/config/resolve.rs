@@ -59,6 +59,7 @@ fn apply_environment(environment: &Environment, to: &mut Resolved) -> Result<(),
     let secret = |name| environment.get(name).map(|text| Secret::new(text.to_owned()));
     to.settings.token = secret("HAFT_TOKEN");
     to.settings.key = secret("HAFT_KEY");
+    to.settings.new_key = secret("HAFT_KEY_NEW");
     set_log_level(to, ConfigSource::Environment("HAFT_LOG".to_owned()), environment.get("HAFT_LOG"))?;
     for key in KEYS {
         let variable = key.variable();

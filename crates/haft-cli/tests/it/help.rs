@@ -46,6 +46,8 @@ const COMMANDS: &[&str] = &[
     "secret set",
     "secret list",
     "secret rm",
+    "key",
+    "key rotate",
     "bundle",
     "bundle list",
     "bundle add",

@@ -355,6 +355,12 @@ fn changes_are_listed() {
             "1h",
         ]);
         assert_eq!(found["total"], 1);
+        let lines = ok(&haft.run(&["audit", "--format", "jsonl"])).to_owned();
+        let actions = lines.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+        let actions: Vec<String> = actions.map(|record| record["action"].to_string()).collect();
+        assert_eq!(actions, ["\"tool.delete\"", "\"tool.disable\"", "\"tool.create\""]);
+        let newest = ok(&haft.run(&["audit", "--format", "jsonl", "--limit", "1"])).to_owned();
+        assert_eq!(newest.lines().count(), 1);
         fails(&haft.run(&["audit", "--since", "soon"]), 8, "or a period such as `24h`");
     }
 }

@@ -202,7 +202,9 @@ impl Pipeline {
         remember_what_was_seen(&mut checked.draft, &checked.plan.spec)?;
         let deadline = checked.draft.context.deadline;
         let record = checked.draft.open_record(CallStatus::Pending);
-        let stored = waiting.queue.enqueue(record.clone(), waiting.max_queued).await.map_err(not_recorded)?;
+        let of_tenant = self.limits_of(record.tenant()).max_queued_calls.unwrap_or(u64::MAX);
+        let max_queued = waiting.max_queued.min(of_tenant);
+        let stored = waiting.queue.enqueue(record.clone(), max_queued).await.map_err(not_recorded)?;
         match stored {
             Enqueued::Queued => Ok(CompletedCall { record: Arc::new(record), replayed: false }),
             Enqueued::Existing(earlier) if earlier.status.is_final() => {

@@ -258,7 +258,8 @@ fn outcome(app: &App, completed: &CompletedCall) -> Response {
     let rejected = rejected.filter(|e| [ErrorCode::Overloaded, ErrorCode::RateLimited].contains(&e.code));
     let status = rejected.map_or(StatusCode::OK, |error| error::status(error.code));
     let mut response = (status, Json(OutcomeView::new(record, deprecated))).into_response();
-    error::set_retry_after(&mut response, rejected.and_then(|error| error.retry_after));
+    let limit = rejected.and_then(|error| error::rate_limit(error.code, error.details.as_deref()));
+    error::set_retry_after(&mut response, rejected.and_then(|error| error.retry_after), limit);
     if completed.replayed {
         response.headers_mut().insert("idempotency-replayed", HeaderValue::from_static("true"));
     }

@@ -12,6 +12,7 @@ mod grants;
 pub(crate) mod health;
 pub(crate) mod import;
 pub(crate) mod invoke;
+pub(crate) mod key;
 pub(crate) mod lifecycle;
 pub(crate) mod login;
 pub(crate) mod mcp;

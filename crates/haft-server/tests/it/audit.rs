@@ -79,3 +79,53 @@ async fn every_change_is_recorded_with_actor_and_outcome() {
     let server = server.restart().await;
     assert_eq!(records(&server, "").await, all);
 }
+
+#[tokio::test]
+async fn all_records_are_exported_as_json_lines() {
+    let server = Server::start().await;
+    // More than the export reads at a time.
+    for number in 0..510 {
+        server.delete(&format!("/api/tools/missing-{number}")).await;
+    }
+    let export = async |query: &str, accept: &str| {
+        let request = server.request(Method::GET, &format!("/api/audit{query}")).header("accept", accept);
+        let response = request.send().await.unwrap();
+        assert_eq!(response.status().as_u16(), 200);
+        assert_eq!(response.headers()["content-type"], "application/x-ndjson");
+        let text = response.text().await.unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect::<Vec<Value>>()
+    };
+    let filter = "action=tool.delete";
+    let all = export(&format!("?format=jsonl&{filter}"), "*/*").await;
+    assert_eq!(all.len(), 510);
+    assert_eq!(all[..500], records(&server, &format!("?page_size=500&{filter}")).await);
+    assert_eq!(export(&format!("?{filter}"), "text/html, application/x-ndjson;q=0.9").await, all);
+    assert_eq!(export("?format=jsonl&target=missing-7", "*/*").await.len(), 11);
+    assert!(export("?format=jsonl&action=none", "*/*").await.is_empty());
+    let (status, answer) = server.get("/api/audit?format=csv").await;
+    assert_eq!((status, code(&answer)), (400, "invalid_request"), "{answer}");
+    let (_, answer) = server.post("/api/tokens", json!({"name": "kim", "role": "editor"})).await;
+    let kim = answer["data"]["token"].as_str().unwrap();
+    let (status, _) = send(server.bare(Method::GET, "/api/audit?format=jsonl").bearer_auth(kim)).await;
+    assert_eq!(status, 403);
+}
+
+#[tokio::test]
+async fn the_key_is_rotated_by_platform_admins() {
+    let server = Server::start().await;
+    let acme = crate::tenants::tenant(&server, "acme").await;
+    server.put("/api/credentials/KEY", json!({"value": "hunter2-hunter2"})).await;
+    let (status, answer) = send(server.bare(Method::POST, "/api/key/rotate").bearer_auth(&acme)).await;
+    assert_eq!((status, code(&answer)), (403, "forbidden"), "{answer}");
+    let (status, answer) = server.post("/api/key/rotate", json!({})).await;
+    assert_eq!(status, 200, "{answer}");
+    assert_eq!(answer["data"], json!({"generation": 2, "credentials": 1, "next_step": null}));
+    let found = records(&server, "?action=key.rotate&actor=local").await;
+    assert_eq!(reported(&found), ["local key.rotate generation 2 success"]);
+    let server = server.restart().await;
+    let (_, answer) = server.get("/api/credentials").await;
+    assert_eq!(
+        (&answer["data"]["total"], &answer["data"]["credentials"][0]["error"]),
+        (&json!(1), &Value::Null)
+    );
+}

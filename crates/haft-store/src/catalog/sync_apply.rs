@@ -10,6 +10,7 @@ use haft_core::bundle::{Bundle, BundleKind};
 use haft_core::catalog::StoreError;
 use haft_core::id::ToolId;
 use haft_core::name::{BundleSlug, TenantId, ToolName, Version};
+use haft_core::outcome::ErrorCode;
 use haft_core::spec::ToolSpec;
 use haft_core::tool::{Source, Status, Tool};
 use haft_definition::folder::file_form;
@@ -17,6 +18,7 @@ use haft_definition::folder::file_form;
 use super::insert::ToolInsert;
 use super::queries::{ToolFile, hash};
 use super::sync::SyncPlan;
+use crate::audit::FileEdit;
 use crate::engine::failed_to;
 use crate::files::bundle_file::BundleFile;
 use crate::files::definition::Definition;
@@ -173,6 +175,9 @@ impl Session<'_> {
     ) -> Result<ToolId, StoreError> {
         let changed =
             hash(&tool.spec).map_err(failed_to(INDEX))? != hash(&read.spec).map_err(failed_to(INDEX))?;
+        if changed || tool.fault.is_some() {
+            self.note_edit(file, "tool.update", qualified(file, &read.spec), "success");
+        }
         if changed {
             let now = self.inner.now();
             self.append_revision(tool, &read.spec, now).await.map_err(failed_to(INDEX))?;
@@ -220,6 +225,7 @@ impl Session<'_> {
             at: file.modified_at.min(self.inner.now()),
         };
         self.queue_insert(insert).map_err(failed_to(INDEX))?;
+        self.note_edit(file, "tool.create", qualified(file, &read.spec), "success");
         Ok(id)
     }
 
@@ -236,6 +242,7 @@ impl Session<'_> {
             self.set_fault(tool.id, &text, &file.stamp).await.map_err(failed_to(INDEX))?;
             if tool.fault.as_deref() != Some(&text) {
                 self.touch_tool(tool.id);
+                self.note_edit(file, "tool.update", tool.qualified(), ErrorCode::InvalidDefinition.as_str());
             }
             pass.claimed.insert(tool.id);
         } else {
@@ -243,6 +250,10 @@ impl Session<'_> {
         }
         self.index_file(file.path.clone(), Some(IndexedFile { stamp: file.stamp.clone(), tool: id }));
         Ok(())
+    }
+
+    fn note_edit(&mut self, file: &ScannedFile, action: &'static str, target: String, outcome: &'static str) {
+        self.note_file_edit(FileEdit { tenant: file.tenant.clone(), action, target, outcome });
     }
 
     async fn apply_missing(&mut self, pass: &mut SyncPass, path: String) -> Result<(), StoreError> {
@@ -283,6 +294,8 @@ impl Session<'_> {
                 })
                 .await?;
         }
+        let (tenant, target) = (tool.tenant.clone(), tool.qualified());
+        self.note_file_edit(FileEdit { tenant, action: "tool.delete", target, outcome: "success" });
         let now = self.inner.now();
         self.hide_missing_tool(id, now).await.map_err(failed_to(INDEX))
     }
@@ -311,4 +324,9 @@ impl Session<'_> {
         pass.bundles.insert(key, bundle.clone());
         Ok(bundle)
     }
+}
+
+/// Returns the qualified name of the tool that a file defines.
+fn qualified(file: &ScannedFile, spec: &ToolSpec) -> String {
+    format!("{}:{}@{}", file.bundle, spec.name, spec.version)
 }

@@ -10,7 +10,8 @@ use haft_core::secret::{MASK, Secret, SecretError, SecretSource};
 use haft_core::{BoxFuture, Timestamp};
 use sqlx::Row as _;
 
-use super::key::{IfMissing, KeySource};
+use super::cipher::Cipher;
+use super::key::KeySource;
 use super::refresh;
 use crate::engine::failed_to;
 use crate::rows;
@@ -37,7 +38,7 @@ pub struct CredentialInfo {
 
 /// The decrypted credentials and their key.
 pub(crate) struct Vault {
-    key: KeySource,
+    pub(super) key: KeySource,
     open: RwLock<OpenCredentials>,
 }
 
@@ -51,7 +52,7 @@ struct OpenCredentials {
 impl Vault {
     pub(crate) fn new(settings: &StoreSettings) -> Result<Self, StoreError> {
         let home = settings.home.as_deref();
-        let key = KeySource::new(settings.key.as_ref(), home)
+        let key = KeySource::new(settings.key.as_ref(), settings.new_key.as_ref(), home)
             .map_err(|error| StoreError::unavailable("use the configured key", error))?;
         Ok(Self { key, open: RwLock::default() })
     }
@@ -116,39 +117,48 @@ impl SecretSource for Store {
 impl Inner {
     /// Decrypts all stored credentials. A failure is an error only when the credential is used.
     pub(crate) async fn open_vault(&self) -> Result<(), StoreError> {
+        let mut opened = self.load_credentials().await?;
+        if !opened.failed.is_empty() {
+            // The key may have been rotated between reading the key and the table.
+            opened = self.load_credentials().await?;
+        }
+        if let Some(reason) = opened.failed.values().next() {
+            tracing::error!(
+                credentials = opened.failed.len(),
+                error = reason,
+                "cannot decrypt stored credentials"
+            );
+        }
+        *self.vault.open.write().unwrap_or_else(PoisonError::into_inner) = opened;
+        Ok(())
+    }
+
+    async fn load_credentials(&self) -> Result<OpenCredentials, StoreError> {
         let action = "load the credentials";
         let found = sqlx::query("SELECT tenant, name, sealed FROM credentials")
             .fetch_all(&self.engine.pool)
             .await
             .map_err(failed_to(action))?;
         let mut opened = OpenCredentials::default();
-        if !found.is_empty() {
-            let cipher = self.cipher(IfMissing::Fail).await;
-            if let Err(error) = &cipher {
-                tracing::error!(%error, "cannot decrypt the stored credentials");
-            }
-            for row in &found {
-                let tenant: TenantId = rows::parse_column(row, "tenant").map_err(failed_to(action))?;
-                let name: String = row.try_get("name").map_err(failed_to(action))?;
-                let sealed: &str = row.try_get("sealed").map_err(failed_to(action))?;
-                let value = match &cipher {
-                    Ok(cipher) => cipher.open(tenant.as_str(), &name, sealed).map_err(|_| self.wrong_key()),
-                    Err(reason) => Err(reason.clone()),
-                };
-                match value {
-                    Ok(value) => drop(opened.values.insert((tenant, name), value)),
-                    Err(reason) => drop(opened.failed.insert((tenant, name), reason)),
-                }
+        if found.is_empty() {
+            return Ok(opened);
+        }
+        let candidates = self.candidates().await;
+        for row in &found {
+            let tenant: TenantId = rows::parse_column(row, "tenant").map_err(failed_to(action))?;
+            let name: String = row.try_get("name").map_err(failed_to(action))?;
+            let sealed: &str = row.try_get("sealed").map_err(failed_to(action))?;
+            let open = |cipher: &Cipher| cipher.open(tenant.as_str(), &name, sealed).ok();
+            let value = match &candidates {
+                Ok(candidates) => candidates.iter().find_map(open).ok_or_else(|| self.wrong_key()),
+                Err(reason) => Err(reason.clone()),
+            };
+            match value {
+                Ok(value) => drop(opened.values.insert((tenant, name), value)),
+                Err(reason) => drop(opened.failed.insert((tenant, name), reason)),
             }
         }
-        *self.vault.open.write().unwrap_or_else(PoisonError::into_inner) = opened;
-        Ok(())
-    }
-
-    /// Returns whether a missing key may be created: only while no credential depends on a lost one.
-    pub(super) fn if_key_missing(&self) -> IfMissing {
-        let opened = self.vault.open.read().unwrap_or_else(PoisonError::into_inner);
-        if opened.values.is_empty() && opened.failed.is_empty() { IfMissing::Create } else { IfMissing::Fail }
+        Ok(opened)
     }
 
     fn credential_error(&self, tenant: &TenantId, name: &str) -> Option<String> {
@@ -161,22 +171,6 @@ impl Inner {
         opened.values.get(&(tenant.clone(), name.to_owned())) == Some(value)
     }
 
-    pub(super) fn wrong_key(&self) -> String {
-        let key = self.vault.key.describe();
-        format!(
-            "{key} is not the key it was encrypted with; restore the right key, or store the credential again"
-        )
-    }
-
-    pub(super) async fn cipher(&self, if_missing: IfMissing) -> Result<super::cipher::Cipher, String> {
-        let source = self.vault.key.clone();
-        match tokio::task::spawn_blocking(move || source.cipher(if_missing)).await {
-            Ok(Ok(cipher)) => Ok(cipher),
-            Ok(Err(error)) => Err(error.to_string()),
-            Err(error) => Err(error.to_string()),
-        }
-    }
-
     async fn put_credential(
         self: Arc<Self>,
         tenant: TenantId,
@@ -185,15 +179,13 @@ impl Inner {
     ) -> Result<(), StoreError> {
         let action = format!("store the credential `{name}`");
         let mut state = self.state.lock().await;
-        let cipher = self
-            .cipher(self.if_key_missing())
-            .await
-            .map_err(|reason| StoreError::unavailable(action.clone(), reason))?;
+        let now = self.now().as_microsecond();
+        let mut tx = self.engine.begin_change().await.map_err(failed_to(&action))?;
+        let cipher =
+            self.cipher_in(&mut tx).await.map_err(|error| StoreError::unavailable(action.clone(), error))?;
         let sealed = cipher
             .seal(tenant.as_str(), &name, &value)
             .map_err(|error| StoreError::unavailable(action.clone(), error))?;
-        let now = self.now().as_microsecond();
-        let mut tx = self.engine.begin_change().await.map_err(failed_to(&action))?;
         sqlx::query(
             "INSERT INTO credentials (tenant, name, sealed, created_at, modified_at) VALUES ($1, $2, $3, $4, $5) \
              ON CONFLICT (tenant, name) DO UPDATE SET sealed = excluded.sealed, modified_at = excluded.modified_at",

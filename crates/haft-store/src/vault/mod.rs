@@ -3,7 +3,10 @@
 mod api;
 mod cipher;
 mod key;
+mod key_check;
 pub(crate) mod refresh;
+mod rotate;
 
 pub use api::CredentialInfo;
 pub(crate) use api::Vault;
+pub use rotate::KeyRotation;

@@ -12,7 +12,6 @@ use jiff::SignedDuration;
 use sqlx::{Any, Row as _, Transaction};
 use tokio::time::Instant;
 
-use super::key::IfMissing;
 use crate::store::{Inner, Store};
 
 /// How long a lease lasts; a token request takes less.
@@ -52,8 +51,8 @@ fn secret_error(grant: &GrantId) -> impl FnOnce(BoxError) -> SecretError + '_ {
 }
 
 /// Returns the name that a token is encrypted with; no credential has such a name.
-fn sealed_name(grant: &GrantId) -> String {
-    format!("refresh:{}", grant.key)
+pub(super) fn sealed_name(grant_key: &str) -> String {
+    format!("refresh:{grant_key}")
 }
 
 impl Inner {
@@ -87,29 +86,33 @@ impl Inner {
     }
 
     async fn stored_token(&self, grant: &GrantId) -> Result<Option<Secret>, BoxError> {
+        let Some(sealed) = self.sealed_token(grant).await? else { return Ok(None) };
+        if let Ok(token) = self.unseal(grant, &sealed).await {
+            return Ok(Some(token));
+        }
+        // The key may have been rotated between reading the table and the key.
+        let Some(sealed) = self.sealed_token(grant).await? else { return Ok(None) };
+        let opened = self.unseal(grant, &sealed).await.inspect_err(|error| {
+            tracing::error!(credential = grant.credential, %error, "cannot decrypt a stored refresh token");
+        });
+        // The configured token is used instead.
+        Ok(opened.ok())
+    }
+
+    async fn sealed_token(&self, grant: &GrantId) -> Result<Option<String>, sqlx::Error> {
         let row = sqlx::query("SELECT sealed FROM refresh_tokens WHERE tenant = $1 AND grant_key = $2")
             .bind(grant.tenant.as_str())
             .bind(&grant.key)
             .fetch_optional(&self.engine.pool)
             .await?;
-        let sealed: Option<String> = row.map(|row| row.try_get(0)).transpose()?.flatten();
-        Ok(match sealed {
-            Some(sealed) => self.unseal(grant, &sealed).await,
-            None => None,
-        })
+        Ok(row.map(|row| row.try_get(0)).transpose()?.flatten())
     }
 
-    /// Decrypts a stored token. If that fails, the configured token is used instead.
-    async fn unseal(&self, grant: &GrantId, sealed: &str) -> Option<Secret> {
-        let opened = self.cipher(IfMissing::Fail).await.and_then(|cipher| {
-            let opened = cipher.open(grant.tenant.as_str(), &sealed_name(grant), sealed);
-            opened.map_err(|_| self.wrong_key())
-        });
-        opened
-            .inspect_err(|error| {
-                tracing::error!(credential = grant.credential, %error, "cannot decrypt a stored refresh token");
-            })
-            .ok()
+    async fn unseal(&self, grant: &GrantId, sealed: &str) -> Result<Secret, String> {
+        let (tenant, name) = (grant.tenant.as_str(), sealed_name(&grant.key));
+        let candidates = self.candidates().await?;
+        let opened = candidates.iter().find_map(|cipher| cipher.open(tenant, &name, sealed).ok());
+        opened.ok_or_else(|| self.wrong_key())
     }
 
     async fn release_lease(
@@ -127,8 +130,9 @@ impl Inner {
                 .await?;
             return Ok(());
         };
-        let cipher = self.cipher(self.if_key_missing()).await?;
-        let sealed = cipher.seal(grant.tenant.as_str(), &sealed_name(grant), token)?;
+        let mut tx = self.engine.begin_change().await?;
+        let cipher = self.cipher_in(&mut tx).await?;
+        let sealed = cipher.seal(grant.tenant.as_str(), &sealed_name(&grant.key), token)?;
         // After the lease has expired, the token of its new holder is newer.
         sqlx::query(
             "UPDATE refresh_tokens SET sealed = $1, turn = 0, modified_at = $2 \
@@ -139,8 +143,9 @@ impl Inner {
         .bind(grant.tenant.as_str())
         .bind(&grant.key)
         .bind(lease)
-        .execute(&self.engine.pool)
+        .execute(&mut *tx)
         .await?;
+        tx.commit().await?;
         Ok(())
     }
 

@@ -151,3 +151,47 @@ async fn records_are_limited_by_age_and_number(harness: Harness) {
     assert_eq!(targets(&store, all()).await.0, ["d", "c", "b"]);
     store.close().await;
 }
+
+#[tokio::test]
+async fn edits_of_definition_files_are_recorded() {
+    let mut harness = Harness::sqlite().await;
+    let api = harness.store.create_tool(new_tool("web", spec("by-api", "a"))).await.unwrap();
+    harness.restart().await;
+    assert_eq!(targets(&harness.store, all()).await.1, 0, "haft's own files are no edits");
+    let path = "skills/web/weather@1.0.0.json";
+    harness.write(path, &crate::harness::text("weather", "a"));
+    harness.restart().await;
+    harness.write(path, &crate::harness::text("weather", "another text"));
+    harness.restart().await;
+    harness.restart().await;
+    harness.write(path, "{ nonsense");
+    harness.restart().await;
+    std::fs::remove_file(harness.path(path)).unwrap();
+    std::fs::remove_file(harness.path(api.path.as_deref().unwrap())).unwrap();
+    harness.restart().await;
+    let found = harness.store.changes(&all()).await.unwrap();
+    let lines =
+        found.records.iter().rev().map(|r| format!("{} {} {} {}", r.actor, r.action, r.target, r.outcome));
+    let mut lines: Vec<String> = lines.collect();
+    lines[3..].sort();
+    assert_eq!(
+        lines,
+        [
+            "file tool.create web:weather@1.0.0 success",
+            "file tool.update web:weather@1.0.0 success",
+            "file tool.update web:weather@1.0.0 invalid_definition",
+            "file tool.delete web:by-api@1.0.0 success",
+            "file tool.delete web:weather@1.0.0 success",
+        ]
+    );
+    // Very many edits at once do not fill the log.
+    for number in 0..510 {
+        harness.write(
+            &format!("skills/many/t{number}@1.0.0.json"),
+            &crate::harness::text(&format!("t{number}"), "a"),
+        );
+    }
+    harness.restart().await;
+    let (newest, total) = targets(&harness.store, all()).await;
+    assert_eq!((newest[0].as_str(), total), ("10 more tools", 5 + 501));
+}

@@ -3,6 +3,7 @@
 use haft_core::catalog::StoreError;
 use haft_core::name::TenantId;
 use haft_core::secret::{GrantId, RefreshTokens as _, Secret, SecretSource as _};
+use haft_store::Store;
 
 use crate::harness::{Harness, eventually, on_both};
 
@@ -88,27 +89,28 @@ async fn the_value_is_never_stored_in_plain_text() {
 }
 
 #[tokio::test]
-async fn a_wrong_or_missing_key_is_reported_and_loses_nothing() {
+async fn a_wrong_or_missing_key_stops_the_start_and_loses_nothing() {
     let mut harness = Harness::sqlite().await;
     harness.store.put_credential(tenant(), "KEY".into(), secret("value")).await.unwrap();
+    harness.store.close().await;
     let key = std::fs::read_to_string(harness.path("key")).unwrap();
-    for (wrong, expected) in
-        [(Some("cd".repeat(32)), "is not the key it was encrypted with"), (None, "is missing")]
-    {
-        match wrong {
+    for (wrong, expected) in [
+        (Some("cd".repeat(32)), "is not the key that the stored credentials are encrypted with"),
+        (Some("cd".repeat(3)), "expected 64 hexadecimal digits"),
+        (None, "is missing; restore it"),
+    ] {
+        match &wrong {
             Some(wrong) => std::fs::write(harness.path("key"), wrong).unwrap(),
             None => std::fs::remove_file(harness.path("key")).unwrap(),
         }
-        harness.restart().await;
-        let error = harness.store.secret(&tenant(), "KEY").await.unwrap_err();
-        let text = error.source.to_string();
+        let opened = Store::open(harness.settings(), harness.clock.clone(), harness.sink.clone()).await;
+        let text = opened.err().unwrap().with_cause();
         assert!(text.contains(expected) && text.contains("key`"), "{text}");
-        assert_eq!(harness.store.credentials(&tenant()).await.unwrap().len(), 1);
+        // No new key is created while the old one is needed.
+        assert_eq!(harness.path("key").exists(), wrong.is_some());
     }
-    // No new key is created while the old one is needed.
-    assert!(harness.store.put_credential(tenant(), "OTHER".into(), secret("x")).await.is_err());
     std::fs::write(harness.path("key"), key).unwrap();
-    harness.restart().await;
+    harness.reopen().await;
     assert_eq!(harness.store.secret(&tenant(), "KEY").await.unwrap(), Some(secret("value")));
 }
 

@@ -14,6 +14,7 @@ mod catalog;
 mod credentials;
 mod disk;
 mod harness;
+mod key_rotation;
 mod ledger;
 mod logins;
 mod mcp;

@@ -87,6 +87,7 @@ impl Rig {
             clock: Arc::new(SystemClock),
             stages,
             max_running: 10_000,
+            tenant_limits: None,
             workspace: None,
         }));
         let seen = Arc::default();

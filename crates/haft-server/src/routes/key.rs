@@ -1,0 +1,45 @@
+//! `POST /key/rotate`: changes the encryption key of the stored credentials.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::{IntoResponse as _, Response};
+use haft_store::KeyRotation;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::audit;
+use crate::error::{ApiError, ErrorBody};
+use crate::identity::Identity;
+use crate::reply::{Success, success};
+
+/// A finished rotation of the key.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct KeyRotationView {
+    /// The number of keys so far.
+    #[schema(example = 2)]
+    generation: i64,
+    /// The number of credentials that were encrypted again.
+    #[schema(example = 12)]
+    credentials: usize,
+    /// What is left to do; `null` if nothing is.
+    #[schema(required)]
+    next_step: Option<&'static str>,
+}
+
+/// Encrypt all stored credentials with a new key: the value of `HAFT_KEY_NEW`, or else a random one in the key file.
+#[utoipa::path(
+    post, path = "/key/rotate", tag = "credentials",
+    responses((status = 200, body = Success<KeyRotationView>), (status = 409, body = ErrorBody))
+)]
+pub(crate) async fn rotate(State(app): State<Arc<App>>, identity: Identity) -> Result<Response, ApiError> {
+    identity.require_platform()?;
+    let rotation = app.store().rotate_key().await?;
+    audit::note(&identity, "key.rotate", &format!("generation {}", rotation.generation));
+    let next_step = rotation
+        .is_configured
+        .then_some("set `HAFT_KEY` to the value of `HAFT_KEY_NEW` on every node, and remove `HAFT_KEY_NEW`");
+    let KeyRotation { generation, credentials, .. } = rotation;
+    Ok(success(KeyRotationView { generation, credentials, next_step }).into_response())
+}
