@@ -122,7 +122,9 @@ fn doctor_reports_a_key_that_does_not_decrypt() {
         }
     };
     std::fs::write(&key, "a".repeat(64)).unwrap();
-    fails("the key in `DIR/home/key` is not the key that the stored credentials are encrypted with; restore the right key");
+    fails(
+        "the key in `DIR/home/key` is not the key that the stored credentials are encrypted with; restore the right key",
+    );
     std::fs::remove_file(&key).unwrap();
     fails("the key file `DIR/home/key` is missing; restore it");
     std::fs::write(&key, text).unwrap();
