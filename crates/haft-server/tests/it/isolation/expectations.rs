@@ -85,6 +85,7 @@ pub(super) const EXPECTATIONS: &[(&str, &str, Expected)] = &[
     ("post", "/tokens/{id}/rotate", NotFound),
     ("post", "/login-links", Own(&[201])),
     ("get", "/session", Own(&[200])),
+    ("post", "/key/rotate", Forbidden),
     ("get", "/policy", Empty("rules")),
     ("put", "/policy", Own(&[200])),
     ("post", "/policy/explain", NotFound),
