@@ -11,6 +11,7 @@ use haft_core::principal::Principal;
 use tokio::sync::Notify;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::pipeline::{ClaimedCall, Pipeline};
 
@@ -70,51 +71,57 @@ impl Running {
 }
 
 impl QueueRunner {
-    /// Runs until `stop` is cancelled. Calls that run then are cancelled by the pipeline.
+    /// Runs until `stop` is cancelled, and then until the calls that it has claimed have ended.
     pub async fn run(self, stop: CancellationToken) {
         let runner = Arc::new(self);
         tokio::select! {
-            () = stop.cancelled() => {}
             () = Arc::clone(&runner).watch() => {}
-            () = runner.claim_calls() => {}
+            () = runner.claim_calls(&stop) => {}
         }
     }
 
-    async fn claim_calls(self: Arc<Self>) {
+    async fn claim_calls(self: Arc<Self>, stop: &CancellationToken) {
         let workers = self.workers.max(1);
         // One tenant never takes the last workers: a call of another one always finds a free one.
         let per_tenant = workers - workers / 4;
-        let running = Arc::new(Running::default());
-        loop {
+        let (running, tasks) = (Arc::new(Running::default()), TaskTracker::new());
+        // A claim is never abandoned: what it has taken belongs to this node.
+        while !stop.is_cancelled() {
             let by_tenant = running.lock().clone();
             let max = workers - by_tenant.values().sum::<usize>();
             let claimed = if max == 0 {
                 Vec::new()
             } else {
-                match self.queue.claim(ClaimLimits { max, per_tenant, running: by_tenant }).await {
-                    Ok(claimed) => claimed,
-                    Err(error) => {
-                        tracing::warn!(error = &error as &dyn std::error::Error, "cannot read the queue");
-                        tokio::time::sleep(RETRY_DELAY).await;
-                        continue;
-                    }
-                }
+                self.claim(ClaimLimits { max, per_tenant, running: by_tenant }).await
             };
             if claimed.is_empty() {
                 tokio::select! {
+                    () = stop.cancelled() => {}
                     () = running.ended.notified() => {}
                     () = self.queue.ready(), if max > 0 => {}
                 }
-                continue;
             }
             for record in claimed {
                 let tenant = record.tenant().clone();
                 running.begin(&tenant);
                 let (runner, running) = (Arc::clone(&self), Arc::clone(&running));
-                tokio::spawn(async move {
+                tasks.spawn(async move {
                     runner.run_call(record).await;
                     running.end(&tenant);
                 });
+            }
+        }
+        tasks.close();
+        tasks.wait().await;
+    }
+
+    async fn claim(&self, limits: ClaimLimits) -> Vec<CallRecord> {
+        match self.queue.claim(limits).await {
+            Ok(claimed) => claimed,
+            Err(error) => {
+                tracing::warn!(error = &error as &dyn std::error::Error, "cannot read the queue");
+                tokio::time::sleep(RETRY_DELAY).await;
+                Vec::new()
             }
         }
     }

@@ -359,8 +359,8 @@ impl App {
     }
 
     /// Runs queued calls until it is stopped.
-    pub(crate) async fn run_queue(self: &Arc<Self>) {
-        let app = Arc::clone(self);
+    pub(crate) async fn run_queue(self: Arc<Self>) {
+        let app = Arc::clone(&self);
         let runner = QueueRunner {
             pipeline: Arc::clone(&self.pipeline),
             queue: Arc::clone(&self.store) as _,

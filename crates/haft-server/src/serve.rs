@@ -118,11 +118,13 @@ async fn idle(app: &App) {
 struct BackgroundTasks {
     watching: haft_store::WatchTasks,
     maintenance: JoinHandle<()>,
+    queue: JoinHandle<()>,
 }
 
 impl BackgroundTasks {
     fn start(app: &Arc<App>) -> Self {
         let watching = app.store().watch();
+        let queue = tokio::spawn(Arc::clone(app).run_queue());
         let app = Arc::clone(app);
         let maintenance = tokio::spawn(async move {
             tokio::join!(
@@ -132,15 +134,18 @@ impl BackgroundTasks {
                 app.save_usage_periodically(),
                 app.follow_access(),
                 app.save_token_uses_periodically(),
-                app.run_queue(),
                 app.policy().follow(app.store()),
                 mcp_connections::keep_connected(&app)
             );
         });
-        Self { watching, maintenance }
+        Self { watching, maintenance, queue }
     }
 
     async fn stop(self) {
+        // Queued calls that run have been cancelled by now, if they did not end within the grace period.
+        if tokio::time::timeout(RECORD_TIMEOUT, self.queue).await.is_err() {
+            tracing::error!("some queued calls did not stop and were not recorded");
+        }
         self.maintenance.abort();
         self.watching.stop().await;
     }

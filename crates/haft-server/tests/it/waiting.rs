@@ -215,10 +215,10 @@ async fn a_policy_rule_holds_a_call_back_or_denies_it() {
 
 #[tokio::test]
 async fn a_token_calls_only_the_tools_on_its_list() {
-    let server = Server::start().await;
+    let server = Server::start_whole(|_| {}).await;
     server.create(function_tool("open", "echo")).await;
     server.create(function_tool("shut", "echo")).await;
-    let limited = token(&server, json!({"name": "limited", "tools": ["open"]})).await;
+    let limited = token(&server, json!({"name": "limited", "tools": ["open", "function_call"]})).await;
     let call = async |tool: &str| {
         with(&server, &limited, Method::POST, &format!("/api/tools/{tool}/invoke"), json!({})).await
     };

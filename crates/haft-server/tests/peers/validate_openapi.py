@@ -51,6 +51,8 @@ for path, item in document["paths"].items():
             response = resolve(response)
             if not response.get("description"):
                 problems.append(f"{name} {status}: no description")
+            if "content" not in response and status.startswith("3"):
+                continue  # A redirect.
             if "content" not in response:
                 problems.append(f"{name} {status}: no body")
                 continue
