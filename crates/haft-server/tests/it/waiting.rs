@@ -226,7 +226,7 @@ async fn a_token_calls_only_the_tools_on_its_list() {
     let (status, answer) = call("shut").await;
     assert_eq!((status, code(&answer)), (403, "forbidden"), "{answer}");
     // Nor through a tool that calls others.
-    let nested = json!({"args": {"function": "shut", "args": {}}});
+    let nested = json!({"args": {"function_name": "shut", "args": {}}});
     let (_, answer) = with(&server, &limited, Method::POST, "/api/tools/function_call/invoke", nested).await;
     assert_eq!(code(&answer), "forbidden", "{answer}");
 }
