@@ -217,7 +217,7 @@ async fn a_policy_rule_holds_a_call_back_or_denies_it() {
 async fn a_token_calls_only_the_tools_on_its_list() {
     let server = Server::start_whole(|_| {}).await;
     server.create(function_tool("open", "echo")).await;
-    server.create(function_tool("shut", "echo")).await;
+    server.create(function_tool("shut", "tally")).await;
     let limited = token(&server, json!({"name": "limited", "tools": ["open", "function_call"]})).await;
     let call = async |tool: &str| {
         with(&server, &limited, Method::POST, &format!("/api/tools/{tool}/invoke"), json!({})).await
@@ -226,7 +226,7 @@ async fn a_token_calls_only_the_tools_on_its_list() {
     let (status, answer) = call("shut").await;
     assert_eq!((status, code(&answer)), (403, "forbidden"), "{answer}");
     // Nor through a tool that calls others.
-    let nested = json!({"args": {"function_name": "shut", "args": {}}});
+    let nested = json!({"args": {"function_name": "tally", "args": {}}});
     let (_, answer) = with(&server, &limited, Method::POST, "/api/tools/function_call/invoke", nested).await;
     assert_eq!(code(&answer), "forbidden", "{answer}");
 }
