@@ -55,7 +55,7 @@ pub struct PolicyRule {
     pub name: String,
     /// The calls that it matches; every field that is present must match.
     #[serde(rename = "match", default, skip_serializing_if = "RuleMatch::is_empty")]
-    #[cfg_attr(feature = "openapi", schema(inline))]
+    #[cfg_attr(feature = "openapi", schema(inline, value_type = Option<RuleMatch>))]
     pub matching: RuleMatch,
     /// A condition in CEL over `args`, `tool`, `principal` and `surface`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -72,6 +72,7 @@ pub struct PolicyRule {
     pub approvers: Option<Approvers>,
     /// Calls that the rule must or must not match; checked whenever the rules are loaded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Vec<RuleExample>>))]
     pub examples: Vec<RuleExample>,
 }
 

@@ -9,7 +9,9 @@ use axum::http::{HeaderMap, header};
 use haft_core::outcome::ErrorCode;
 use haft_core::problem::excerpt;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
-use serde::de::DeserializeOwned;
+use serde::Deserialize as _;
+use serde::de::{DeserializeOwned, Deserializer, Error as _};
+use serde_json::{Map, Value};
 
 use crate::app::App;
 use crate::error::ApiError;
@@ -60,6 +62,14 @@ impl Body {
             })?;
         Ok(Self { bytes: collected.to_bytes(), media_type })
     }
+}
+
+/// Reads an object or `null`. A derived reader would take an array for the fields in their order, too.
+pub(crate) fn optional_object<'de, D: Deserializer<'de>, T: DeserializeOwned>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    let fields = Option::<Map<String, Value>>::deserialize(deserializer)?;
+    fields.map(|fields| serde_json::from_value(Value::Object(fields)).map_err(D::Error::custom)).transpose()
 }
 
 /// Reads and discards a body, within bounds: many clients read the response only after sending everything, and would

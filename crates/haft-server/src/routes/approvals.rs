@@ -20,7 +20,7 @@ use uuid::Uuid;
 
 use crate::app::App;
 use crate::audit;
-use crate::body::Body;
+use crate::body::{self, Body};
 use crate::error::{ApiError, ErrorBody};
 use crate::identity::Identity;
 use crate::params::{PageParams, Params};
@@ -179,6 +179,7 @@ pub(crate) struct ApproveBody {
     #[schema(value_type = Option<Object>)]
     args: Option<serde_json::Map<String, Value>>,
     /// What to remember for later calls.
+    #[serde(deserialize_with = "body::optional_object")]
     remember: Option<Remember>,
 }
 

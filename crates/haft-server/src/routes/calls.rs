@@ -222,7 +222,7 @@ pub(crate) struct StreamedEvent {
 #[utoipa::path(
     get, path = "/calls/{id}/events", tag = "calls",
     params(("id" = Uuid, Path),
-        ("Last-Event-ID" = Option<u64>, Header, description = "Continue after this event")),
+        ("Last-Event-ID" = Option<String>, Header, description = "Continue after the event with this number", example = "7")),
     responses((status = 200, content_type = "text/event-stream", body = StreamedEvent, description = "One of these per event"),
         (status = 404, body = ErrorBody))
 )]

@@ -58,7 +58,7 @@ pub(crate) struct LoggedOut {
 /// Start a login to an MCP server; returns the URL that the user opens in a browser.
 #[utoipa::path(
     post, path = "/mcp-servers/{id}/login", tag = "mcp servers", params(("id" = String, Path, example = "files")),
-    responses((status = 200, body = Success<StartedLogin>), (status = 404, body = ErrorBody))
+    responses((status = 200, body = Success<StartedLogin>), (status = 404, body = ErrorBody), (status = 502, body = ErrorBody))
 )]
 pub(crate) async fn login(
     State(app): State<Arc<App>>,

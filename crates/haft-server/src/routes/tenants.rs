@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::audit;
-use crate::body::Body;
+use crate::body::{self, Body};
 use crate::error::{ApiError, ErrorBody};
 use crate::identity::Identity;
 use crate::params::{PageParams, Params};
@@ -76,6 +76,7 @@ pub(crate) struct TenantPatch {
     #[schema(max_items = 256, example = json!(["WEATHER_API_KEY"]))]
     environment: Option<Vec<String>>,
     /// The limits; replaces all of them.
+    #[serde(deserialize_with = "body::optional_object")]
     limits: Option<TenantLimits>,
 }
 

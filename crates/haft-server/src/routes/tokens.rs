@@ -81,7 +81,7 @@ pub(crate) struct TokenList {
         PageParams,
         ("tenant" = Option<String>, Query, description = "The tenant, for platform admins; default: your own", example = "default"),
     ),
-    responses((status = 200, body = Success<TokenList>))
+    responses((status = 200, body = Success<TokenList>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn list(
     State(app): State<Arc<App>>,

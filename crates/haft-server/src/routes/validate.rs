@@ -79,11 +79,10 @@ pub(crate) async fn run(
     body: Body,
 ) -> Result<Response, ApiError> {
     let request: ValidateBody = body.json_or_default()?;
+    let form = parse_form(request.format.as_deref())?;
     let parsed = match (&request.definition, &request.text) {
         (Some(map), _) => Some(dialect::read_value(Value::Object(map.clone()), &defaults(&reference))),
-        (None, Some(text)) => {
-            Some(definition::read_all(text, parse_form(request.format.as_deref())?, &defaults(&reference)))
-        }
+        (None, Some(text)) => Some(definition::read_all(text, form, &defaults(&reference))),
         (None, None) => None,
     };
     let mut report = match parsed {
@@ -96,7 +95,7 @@ pub(crate) async fn run(
             let checks = checks(&app, &identity, &parsed.spec, folder).await;
             let mut report = filtered(checks, parsed.warnings, &request);
             if let Some(text) = &request.text {
-                report.locate(text, parse_form(request.format.as_deref())?);
+                report.locate(text, form);
             }
             report
         }
