@@ -22,6 +22,7 @@ use crate::files::Files;
 use crate::files::reserve::Reserve;
 use crate::ledger::health::LedgerHealth;
 use crate::ledger::journal::Journal;
+use crate::ledger::unsaved::UnsavedCalls;
 use crate::ledger::usage::LedgerUsage;
 use crate::ledger::{LedgerBackend, database};
 use crate::nodes::Leases;
@@ -52,6 +53,7 @@ pub(crate) struct Inner {
     pub(crate) health: LedgerHealth,
     /// The calls of dead processes wait for room on the disk.
     pub(crate) recovery_due: AtomicBool,
+    pub(crate) unsaved: UnsavedCalls,
     pub(crate) vault: Vault,
     pub(crate) database_url: Option<Secret>,
     /// With PostgreSQL, what is known of the other nodes.
@@ -133,6 +135,7 @@ impl Store {
             usage,
             health: LedgerHealth::default(),
             recovery_due: AtomicBool::new(false),
+            unsaved: UnsavedCalls::default(),
             vault,
             database_url: settings.database_url,
             leases: Leases::new(settings.lease),

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use haft_core::secret::Secret;
+use haft_testkit::link::Link;
 use haft_testkit::postgres;
 use serde_json::json;
 
-use crate::harness::{Server, code, function_tool};
+use crate::harness::{Server, code, function_tool, poll};
 
 async fn on(url: &str) -> Server {
     let url = url.to_owned();
@@ -114,4 +115,56 @@ async fn tenants_and_sessions_reach_every_server_within_a_second() {
     one.delete("/api/tenants/acme?confirm=acme").await;
     becomes(401, &with_token).await;
     assert_eq!(other.get("/api/tenants").await.1["data"]["total"], 1);
+}
+
+/// Starts a call of the function `gate` in the queue and waits until it runs; another node must not be there yet to
+/// take it.
+async fn start_held_call(server: &Server) -> String {
+    server.create(function_tool("held", "gate")).await;
+    let (status, answer) = server.post("/api/tools/held/invoke?async=true", json!({})).await;
+    assert_eq!(status, 202, "{answer}");
+    server.gate.entered(1).await;
+    format!("/api/calls/{}", answer["call_id"].as_str().unwrap())
+}
+
+#[tokio::test]
+async fn a_node_that_loses_its_connection_keeps_its_running_calls() {
+    let database = postgres::database().unwrap();
+    let (host, name) = database.url.split_once('@').unwrap().1.split_once('/').unwrap();
+    let link = Link::start(host.parse().unwrap()).await.unwrap();
+    let cut_off = on(&format!("postgres://haft@{}/{name}", link.addr)).await;
+    let call = start_held_call(&cut_off).await;
+    let other = on(&database.url).await;
+    link.cut();
+    // The call ends while its node cannot reach the database.
+    cut_off.gate.open();
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert_eq!(other.get(&call).await.1["data"]["status"], "running");
+    link.mend();
+    let record = finished(&other, &call).await;
+    assert_eq!((&record["status"], &record["value"]), (&json!("success"), &json!("passed")), "{record}");
+}
+
+#[tokio::test]
+async fn a_result_replaces_the_verdict_that_a_call_was_interrupted() {
+    let database = postgres::database().unwrap();
+    let (host, name) = database.url.split_once('@').unwrap().1.split_once('/').unwrap();
+    let link = Link::start(host.parse().unwrap()).await.unwrap();
+    let cut_off = on(&format!("postgres://haft@{}/{name}", link.addr)).await;
+    let call = start_held_call(&cut_off).await;
+    let other = on(&database.url).await;
+    link.cut();
+    // Longer than the lease: the other node cannot know that the call still runs.
+    assert_eq!(finished(&other, &call).await["status"], "interrupted");
+    link.mend();
+    cut_off.gate.open();
+    poll(async || (other.get(&call).await.1["data"]["status"] == "success").then_some(())).await;
+}
+
+async fn finished(server: &Server, call: &str) -> serde_json::Value {
+    poll(async || {
+        let (status, answer) = server.get(call).await;
+        (status == 200 && answer["data"]["status"] != "running").then(|| answer["data"].clone())
+    })
+    .await
 }

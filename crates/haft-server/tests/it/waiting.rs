@@ -235,7 +235,7 @@ async fn a_token_calls_only_the_tools_on_its_list() {
 async fn many_calls_with_one_key_run_once() {
     let server = Server::start().await;
     server.create(function_tool("tally", "tally")).await;
-    let calls: Vec<_> = (0..200)
+    let calls: Vec<_> = (0..1_000)
         .map(|_| {
             let request =
                 server.request(Method::POST, "/api/tools/tally/invoke").header("idempotency-key", "one");

@@ -33,7 +33,11 @@ impl Ledger for Store {
     }
 
     fn record(&self, call: Arc<CallRecord>) -> BoxFuture<'_, Result<(), StoreError>> {
-        Box::pin(async move { self.inner.health.observe(self.inner.append(CallRow::new(&call)?).await) })
+        Box::pin(async move {
+            let result = self.inner.append(CallRow::new(&call)?).await;
+            self.inner.unsaved.keep(&call, &result);
+            self.inner.health.observe(result)
+        })
     }
 
     fn reserve(&self, call: CallRecord) -> BoxFuture<'_, Result<Reservation, StoreError>> {
@@ -58,7 +62,7 @@ impl Ledger for Store {
 }
 
 impl Inner {
-    async fn append(&self, row: CallRow) -> Result<(), StoreError> {
+    pub(crate) async fn append(&self, row: CallRow) -> Result<(), StoreError> {
         match &self.ledger {
             LedgerBackend::Journal(journal) => journal.append(row).await,
             LedgerBackend::Database(group_commit) => group_commit.commit(row).await,

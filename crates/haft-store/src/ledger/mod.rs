@@ -17,6 +17,7 @@ pub(crate) mod record;
 mod recover;
 mod segment;
 mod tail;
+pub(crate) mod unsaved;
 pub(crate) mod usage;
 
 pub(crate) use filter_columns::fill_filter_columns;

@@ -78,7 +78,7 @@ async fn drain_regularly(inner: Arc<Inner>, stop: CancellationToken) {
     }
 }
 
-/// Keeps the lease of this node, recovers the calls of nodes that have lost theirs, and ends approvals that nobody
+/// Keeps the lease of this node, stores what could not be stored before, recovers the calls of nodes that have lost theirs, and ends approvals that nobody
 /// decided.
 async fn recover_regularly(inner: Arc<Inner>, stop: CancellationToken) {
     loop {
@@ -89,6 +89,7 @@ async fn recover_regularly(inner: Arc<Inner>, stop: CancellationToken) {
         if inner.engine.kind == Kind::Postgres {
             inner.keep_lease().await;
         }
+        inner.store_unsaved().await;
         if let Err(error) = inner.recover().await {
             tracing::warn!(
                 error = &error as &dyn std::error::Error,
