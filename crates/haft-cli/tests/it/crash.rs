@@ -10,6 +10,7 @@ use std::time::Duration;
 use haft_testkit::soak;
 use serde_json::{Value, json};
 
+use crate::client::Client;
 use crate::harness::Haft;
 use crate::upstream;
 
@@ -53,13 +54,11 @@ fn kills_under_load_lose_nothing() {
     let known = Arc::new(Mutex::new(Acknowledged::default()));
     for round in 0..u32::try_from(soak::rounds(KILLS)).unwrap() {
         let server = haft.serve_with(&[("HAFT_EGRESS_PRIVATE_HOSTS", "127.0.0.1")]);
-        let token = std::fs::read_to_string(haft.home().join("tokens")).unwrap().trim().to_owned();
-        let client = Client { http: client(), url: server.url.clone(), token };
+        let client = Client::new(&haft, &server);
         runtime.block_on(async {
             verify(&client, &known, &haft.home()).await;
             if round == 0 {
-                client
-                    .create("caller", &format!("http://{api}/x"), "Calls the upstream of the test")
+                create(&client, "caller", &format!("http://{api}/x"), "Calls the upstream of the test")
                     .await
                     .unwrap();
                 known
@@ -85,8 +84,7 @@ fn kills_under_load_lose_nothing() {
         });
     }
     let server = haft.serve_with(&[]);
-    let token = std::fs::read_to_string(haft.home().join("tokens")).unwrap().trim().to_owned();
-    let client = Client { http: client(), url: server.url.clone(), token };
+    let client = Client::new(&haft, &server);
     runtime.block_on(verify(&client, &known, &haft.home()));
     let known = known.lock().unwrap();
     assert!(
@@ -104,10 +102,10 @@ async fn write(client: Client, known: Arc<Mutex<Acknowledged>>, writer: u32) {
             let next = (step < 3).then(|| format!("State {step} of the tool {name}"));
             known.lock().unwrap().open.insert(name.clone(), next.clone());
             let done = match (step, &next) {
-                (0, Some(text)) => client.create(&name, "https://api.example.com/", text).await,
-                (_, Some(text)) => client.update(&name, text).await,
+                (0, Some(text)) => create(&client, &name, "https://api.example.com/", text).await,
+                (_, Some(text)) => update(&client, &name, text).await,
                 // Every other tool stays.
-                (_, None) if index % 2 == 0 => client.delete(&name).await,
+                (_, None) if index % 2 == 0 => delete(&client, &name).await,
                 (_, None) => {
                     known.lock().unwrap().open.remove(&name);
                     break;
@@ -194,43 +192,17 @@ fn definition_files(home: &Path) -> BTreeSet<String> {
     files
 }
 
-fn client() -> reqwest::Client {
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    reqwest::Client::builder().no_proxy().build().unwrap()
+async fn create(client: &Client, name: &str, url: &str, description: &str) -> Option<Value> {
+    client.send("POST", "/api/tools", definition(name, url, description)).await
 }
 
-#[derive(Clone)]
-struct Client {
-    http: reqwest::Client,
-    url: String,
-    token: String,
+async fn update(client: &Client, name: &str, description: &str) -> Option<Value> {
+    let body = definition(name, "https://api.example.com/", description);
+    client.send("PUT", &format!("/api/tools/{name}"), body).await
 }
 
-impl Client {
-    /// Returns the answer to a request, or `None` where the server is gone.
-    async fn send(&self, method: &str, path: &str, body: Value) -> Option<Value> {
-        let method = method.parse().unwrap();
-        let url = format!("{}{path}", self.url.trim_end_matches('/'));
-        let request = self.http.request(method, url).bearer_auth(&self.token).body(body.to_string());
-        let response = request.timeout(Duration::from_secs(30)).send().await.ok()?;
-        let status = response.status();
-        let answer: Value = serde_json::from_slice(&response.bytes().await.ok()?).unwrap();
-        assert!(status.is_success(), "{path} {answer}");
-        Some(answer)
-    }
-
-    async fn create(&self, name: &str, url: &str, description: &str) -> Option<Value> {
-        self.send("POST", "/api/tools", definition(name, url, description)).await
-    }
-
-    async fn update(&self, name: &str, description: &str) -> Option<Value> {
-        let body = definition(name, "https://api.example.com/", description);
-        self.send("PUT", &format!("/api/tools/{name}"), body).await
-    }
-
-    async fn delete(&self, name: &str) -> Option<Value> {
-        self.send("DELETE", &format!("/api/tools/{name}"), Value::Null).await
-    }
+async fn delete(client: &Client, name: &str) -> Option<Value> {
+    client.send("DELETE", &format!("/api/tools/{name}"), Value::Null).await
 }
 
 fn definition(name: &str, url: &str, description: &str) -> Value {

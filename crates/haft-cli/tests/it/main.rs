@@ -1,7 +1,9 @@
 //! The binary as people and programs use it.
 
 mod built_ins;
+mod client;
 mod crash;
+mod crash_of_waiting_calls;
 mod harness;
 mod help;
 mod home;
