@@ -1,6 +1,7 @@
 //! Measures haft and a plain axum handler in one run and prints ratios, so that a noisy machine affects both.
 //!
-//! `haft-bench` runs everything, `haft-bench calls`, `mcp`, `proxied`, `confined`, `search`, `library`, `python` or `wasm` one part;
+//! `haft-bench` runs everything, `haft-bench calls`, `mcp`, `proxied`, `confined`, `search`, `library`, `python`, `wasm`, `queue` or
+//! `tenants` one part;
 //! `serve-plain`, `serve-proxy`, `serve-rmcp`, `serve-rmcp-stdio` and `serve-haft` are the servers it starts, and
 //! `load disk|os CLIENTS SECONDS` puts load on one of them, for use with a profiler.
 #![expect(clippy::disallowed_methods, reason = "a benchmark starts servers and reads system information")]
@@ -14,9 +15,11 @@ mod peers;
 mod process;
 mod proxied;
 mod python;
+mod queue;
 mod search;
 mod servers;
 mod tables;
+mod tenants;
 mod wasm;
 
 use anyhow::{Result, bail};
@@ -37,6 +40,9 @@ fn main() -> Result<()> {
         ["search"] => tokio::runtime::Runtime::new()?.block_on(search::run(&[1000, 10_000, 100_000])),
         ["search", count] => tokio::runtime::Runtime::new()?.block_on(search::run(&[count.parse()?])),
         ["wasm"] => tokio::runtime::Runtime::new()?.block_on(wasm::run()),
+        ["queue"] => tokio::runtime::Runtime::new()?.block_on(queue::run()),
+        ["tenants"] => tokio::runtime::Runtime::new()?.block_on(tenants::run(100_000)),
+        ["tenants", count] => tokio::runtime::Runtime::new()?.block_on(tenants::run(count.parse()?)),
         ["calls"] => tables::run_calls(),
         ["mcp"] => tokio::runtime::Runtime::new()?.block_on(mcp::run()),
         ["proxied"] => tokio::runtime::Runtime::new()?.block_on(proxied::run()),
@@ -48,10 +54,11 @@ fn main() -> Result<()> {
         ["serve-plain"] => servers::plain(),
         ["serve-proxy", url] => servers::proxy(url),
         ["serve-haft", home, durability] => {
-            servers::haft(home, if durability == &"disk" { LedgerSync::Always } else { LedgerSync::Os })
+            servers::haft(home, if durability == &"disk" { LedgerSync::Always } else { LedgerSync::Os }, None)
         }
+        ["serve-haft-on", home, database] => servers::haft(home, LedgerSync::Auto, Some(database)),
         _ => bail!(
-            "usage: haft-bench [calls | mcp | proxied | confined | search [TOOLS] | library | python | wasm]"
+            "usage: haft-bench [calls | mcp | proxied | confined | search [TOOLS] | library | python | wasm | queue | tenants [TOOLS]]"
         ),
     }
 }

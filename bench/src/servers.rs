@@ -9,6 +9,7 @@ use axum::extract::Json;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, HeaderValue};
 use axum::routing::post;
+use haft_core::secret::Secret;
 use haft_server::settings::{LedgerSync, Settings};
 use haft_server::{App, Extensions, Functions};
 use rmcp::model::{
@@ -72,11 +73,15 @@ pub fn proxy(url: &str) -> Result<()> {
 /// Headers that are not forwarded.
 const CONNECTION_HEADERS: [&str; 3] = ["host", "content-length", "connection"];
 
-/// haft with one function that does nothing.
-pub fn haft(home: &str, sync: LedgerSync) -> Result<()> {
+/// haft with one function that does nothing, on SQLite or on a PostgreSQL database.
+pub fn haft(home: &str, sync: LedgerSync, database: Option<&str>) -> Result<()> {
     runtime()?.block_on(async {
         let mut settings = Settings::for_home(PathBuf::from(home));
         settings.ledger.sync = sync;
+        if let Some(url) = database {
+            settings.database_url = Some(Secret::new(url.to_owned()));
+            settings.key = Some(Secret::new("00".repeat(32)));
+        }
         // The MCP servers behind haft listen on loopback.
         settings.egress.private_hosts = vec!["127.0.0.1".to_owned()];
         let functions = Functions::default().with_async("noop", |args| async { Ok(Value::Object(args)) });

@@ -94,9 +94,16 @@ async fn measure(server: &Server, clients: usize) -> Result<(Figures, f64)> {
     Ok((figures, cpu))
 }
 
+/// Starts haft with a tool that returns its arguments.
 pub async fn with_noop(home: &Path, durability: &str) -> Result<Server> {
     let home = home.to_str().context("the path is not valid UTF-8")?;
     let server = Server::start(&["serve-haft", home, durability])?;
+    create_noop(&server).await?;
+    Ok(server)
+}
+
+/// Creates a tool that returns its arguments.
+pub async fn create_noop(server: &Server) -> Result<()> {
     let tool = json!({
         "name": "noop", "description": "Returns its arguments",
         "implementation": {"type": "function", "function": "noop"},
@@ -105,7 +112,7 @@ pub async fn with_noop(home: &Path, durability: &str) -> Result<Server> {
     });
     let request = load::request("POST", "/api/tools", &server.token, &tool.to_string());
     Connection::open(server.addr).await?.exchange(&request).await?;
-    Ok(server)
+    Ok(())
 }
 
 /// A streamed response, which would take about 40 ms without `TCP_NODELAY`.
