@@ -13,13 +13,19 @@ help: ## explain the verbs
 
 run: ## build haft and start the server; pass flags with ARGS="--addr 127.0.0.1:8080"
 	@tools/setup build
+	$(call heading,web interface)
+	@tools/ui
 	$(call heading,build (the first one takes several minutes))
 	@tools/build --profile quick
 	$(call heading,haft serve)
 	@exec cargo run --quiet --locked --profile quick --package haft-cli --bin haft -- serve $(ARGS)
 
-test: ## run every check and test: formatting, lints, tidy, doctests, tests, MCP conformance, generated REST requests
+test: ## run every check and test: web interface, formatting, lints, tidy, doctests, tests, MCP conformance, generated REST requests
 	@tools/setup test
+	$(call heading,web interface)
+	@tools/ui
+	npm --prefix ui run --silent lint
+	npm --prefix ui run --silent test
 	$(call heading,formatting)
 	cargo fmt --all --check
 	$(call heading,lints)

@@ -55,6 +55,7 @@ mod secrets;
 mod serve;
 pub mod settings;
 mod tenant_files;
+mod ui;
 mod view;
 mod warnings;
 

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::Request;
 use axum::middleware;
-use axum::response::Redirect;
 use axum::routing::{any, get};
 use haft_core::outcome::ErrorCode;
 use serde_json::Value;
@@ -23,7 +22,7 @@ use crate::routes::{
     lifecycle, login, mcp, mcp_logins, mcp_servers, policy, policy_explain, revisions, search, sessions,
     tenants, test, tokens, tool, tools, validate,
 };
-use crate::{audit, docs, document};
+use crate::{audit, docs, document, ui};
 
 /// The OpenAPI document that the routes are added to.
 #[derive(OpenApi)]
@@ -52,8 +51,11 @@ pub(crate) fn edge(app: &Arc<App>) -> Edge {
         .merge(tools)
         .merge(operation)
         .merge(mcp_routes().with_state(Arc::clone(app)))
-        .route("/", get(docs::page))
-        .route("/docs", get(|| async { Redirect::permanent("/") }))
+        .route("/", get(ui::home))
+        .route("/ui", get(ui::home))
+        .route("/ui/", get(ui::index))
+        .route("/ui/{*path}", get(ui::file))
+        .route("/docs", get(docs::page))
         .route("/docs/start.js", get(docs::script))
         .route("/docs/{file}", get(docs::file))
         .route("/login/style.css", get(login::style))

@@ -34,7 +34,9 @@ async fn the_document_describes_every_route_and_the_page_works_offline() {
     assert_eq!(distinct.len(), ids.len(), "{ids:?}");
     assert!(distinct.contains(&"get_tools") && distinct.contains(&"post_tools_ref_invoke"), "{ids:?}");
     for (path, part) in [
-        ("/", "swagger-ui-bundle.js"),
+        ("/docs", "swagger-ui-bundle.js"),
+        ("/ui/", "<title>haft</title>"),
+        ("/ui/tools/any-address", "<title>haft</title>"),
         ("/docs/start.js", "preauthorize"),
         ("/docs/swagger-ui.css", "swagger-ui"),
     ] {
