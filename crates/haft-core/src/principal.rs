@@ -149,6 +149,12 @@ impl AllowList {
         self.0.as_ref().is_none_or(|rules| rules.iter().any(|rule| rule.matches(tool)))
     }
 
+    /// Returns the rules that match a tool, as text.
+    pub fn matching(&self, tool: &Tool) -> Vec<String> {
+        let rules = self.0.iter().flat_map(|rules| rules.iter());
+        rules.filter(|rule| rule.matches(tool)).map(Rule::to_string).collect()
+    }
+
     /// Returns whether it allows every tool that another list allows.
     pub fn covers(&self, other: &Self) -> bool {
         let Some(rules) = &self.0 else { return true };
@@ -343,6 +349,7 @@ mod tests {
             created_at: Timestamp::UNIX_EPOCH,
             modified_at: Timestamp::UNIX_EPOCH,
             published_at: None,
+            lifecycle: crate::lifecycle::Lifecycle::default(),
         }
     }
 
