@@ -1,5 +1,6 @@
 //! The life cycle of a tool besides its status: authors, deprecation, and the fields of an earlier registry.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -58,7 +59,7 @@ impl Deprecation {
     pub fn notice(&self, replacement: Option<&str>) -> String {
         let mut notice = "this tool is deprecated".to_owned();
         if let Some(at) = self.removal_date {
-            notice.push_str(&format!(" and will be removed on {}", format_date(at)));
+            let _ = write!(notice, " and will be removed on {}", format_date(at));
         }
         self.add_advice(&mut notice, replacement);
         notice
@@ -76,7 +77,7 @@ impl Deprecation {
 
     fn add_advice(&self, text: &mut String, replacement: Option<&str>) {
         if let Some(replacement) = replacement {
-            text.push_str(&format!("; use `{replacement}` instead"));
+            let _ = write!(text, "; use `{replacement}` instead");
         }
         if let Some(message) = &self.message {
             text.push_str(": ");
@@ -161,13 +162,9 @@ mod tests {
     fn a_tool_is_removed_from_its_date_on() {
         let date: Timestamp = "2027-01-01T00:00:00Z".parse().unwrap();
         let deprecation = Deprecation { removal_date: Some(date), ..Deprecation::default() };
-        let second = jiff_second();
+        let second = std::time::Duration::from_secs(1);
         assert!(deprecation.is_removed(date) && deprecation.is_removed(date + second));
         assert!(!deprecation.is_removed(date - second) && !Deprecation::default().is_removed(date));
-    }
-
-    fn jiff_second() -> std::time::Duration {
-        std::time::Duration::from_secs(1)
     }
 
     #[test]

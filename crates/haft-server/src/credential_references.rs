@@ -48,7 +48,7 @@ impl CredentialReferences {
 
 /// Returns the names in the newest and in the published definition.
 fn names_of(entry: &Entry) -> BTreeSet<String> {
-    let mut names: BTreeSet<String> = entry.secrets().iter().map(|name| name.to_string()).collect();
+    let mut names: BTreeSet<String> = entry.secrets().iter().map(ToString::to_string).collect();
     let published = entry.tool.published.as_ref().map(|(_, spec)| spec);
     for spec in published.into_iter().chain([&entry.tool.spec]) {
         names.extend(template_names(&serde_json::to_string(&spec.implementation).unwrap_or_default()));

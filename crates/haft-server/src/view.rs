@@ -171,7 +171,7 @@ fn owner(tenant: &TenantId) -> Option<String> {
 }
 
 fn owned(name: Option<&Arc<str>>) -> Option<String> {
-    name.map(|name| name.to_string())
+    name.map(ToString::to_string)
 }
 
 impl ToolView {

@@ -86,6 +86,14 @@ pub(crate) struct RegistryImport<'a> {
     pub(crate) tenant_id: Option<&'a str>,
 }
 
+/// A line of the file.
+struct Line {
+    /// The number, from 1.
+    number: usize,
+    /// The row, or why it cannot be read.
+    row: Result<Map<String, Value>, String>,
+}
+
 /// The tools of the bundle that exist already.
 struct ExistingTools {
     by_row: HashMap<String, Tool>,
@@ -109,22 +117,21 @@ impl RegistryImport<'_> {
         if lines.len() > MAX_ROWS {
             return Err(format!("{} rows exceed the limit of {MAX_ROWS}; split the file", lines.len()));
         }
-        let rows: Vec<(usize, Result<Map<String, Value>, String>)> =
-            lines.into_iter().map(|(index, line)| (index + 1, parse_row(line))).collect();
+        let rows: Vec<Line> =
+            lines.into_iter().map(|(index, line)| Line { number: index + 1, row: parse_row(line) }).collect();
         self.check_tenants(&rows)?;
         let existing = self.existing();
         let mut plan = RegistryPlan { rows: Vec::with_capacity(rows.len()), tools: Vec::new() };
         let mut names = HashSet::new();
-        for (line, row) in rows {
-            let report = self.plan_row(line, row, &existing, &mut names, &mut plan.tools).await;
-            plan.rows.push(report);
+        for line in rows {
+            self.plan_row(line, &existing, &mut names, &mut plan).await;
         }
         Ok(plan)
     }
 
     /// Rows of several tenants must not end up in one.
-    fn check_tenants(&self, rows: &[(usize, Result<Map<String, Value>, String>)]) -> Result<(), String> {
-        let rows = rows.iter().filter_map(|(_, row)| row.as_ref().ok());
+    fn check_tenants(&self, rows: &[Line]) -> Result<(), String> {
+        let rows = rows.iter().filter_map(|line| line.row.as_ref().ok());
         let tenants: HashSet<String> = rows.filter_map(|row| text(row, "tenant_id")).collect();
         if self.tenant_id.is_some() || tenants.len() <= 1 {
             return Ok(());
@@ -154,15 +161,14 @@ impl RegistryImport<'_> {
 
     async fn plan_row(
         &self,
-        line: usize,
-        row: Result<Map<String, Value>, String>,
+        Line { number, row }: Line,
         existing: &ExistingTools,
         names: &mut HashSet<(ToolName, Version)>,
-        tools: &mut Vec<ImportedTool>,
-    ) -> RowReport {
+        plan: &mut RegistryPlan,
+    ) {
         let row_id = row.as_ref().ok().and_then(|row| text(row, "id"));
         let mut report = RowReport {
-            line,
+            line: number,
             row_id,
             tool: None,
             action: RowAction::Failed,
@@ -179,14 +185,14 @@ impl RegistryImport<'_> {
             Ok(None) => report.action = RowAction::Unchanged,
             Ok(Some(tool)) => {
                 report.action = if tool.id.is_some() { RowAction::Updated } else { RowAction::Created };
-                tools.push(tool);
+                plan.tools.push(tool);
             }
             Err(RowRejection::Skipped(reason)) => {
                 (report.action, report.reason) = (RowAction::Skipped, Some(reason));
             }
             Err(RowRejection::Failed(reason)) => report.reason = Some(reason),
         }
-        report
+        plan.rows.push(report);
     }
 
     /// Returns the tool to store; `None` if an earlier import stored the same.

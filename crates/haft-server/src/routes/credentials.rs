@@ -277,7 +277,7 @@ pub(crate) async fn delete(
     let used_by = view(&app, &identity, &name).await?.used_by;
     if !used_by.is_empty() && !force {
         let message = format!(
-            "credential `{name}` is in use by {}; delete it with `force=true`",
+            "credential `{name}` is in use by {}; delete it anyway with `force=true` (`haft secret rm --force`)",
             excerpt(&used_by.join(", "), 300)
         );
         return Err(ApiError::new(ErrorCode::Conflict, message).with_details(json!({"used_by": used_by})));

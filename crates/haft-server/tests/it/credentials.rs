@@ -39,7 +39,10 @@ async fn a_credential_has_fields_and_a_purpose() {
     assert_eq!(list["data"]["total"], 2);
     assert_eq!(list["data"]["credentials"][0]["category"], "custom");
     let (_, list) = server.get("/api/credentials?provider_key=web_search").await;
-    assert_eq!((&list["data"]["total"], &list["data"]["credentials"][0]["name"]), (&json!(1), &json!("search")));
+    assert_eq!(
+        (&list["data"]["total"], &list["data"]["credentials"][0]["name"]),
+        (&json!(1), &json!("search"))
+    );
     assert!(!list.to_string().contains("first-key-1"));
 
     // What is not sent stays, and a masked field keeps its value.
@@ -75,13 +78,27 @@ async fn a_credential_has_fields_and_a_purpose() {
 async fn tools_refer_to_a_credential_or_to_one_of_its_fields() {
     let server = Server::start().await;
     let site = upstream().await;
-    put(&server, "github", json!({"payload": {"token": "gh-token-1", "username": "ada", "password": "pass-word-1"}})).await;
+    put(
+        &server,
+        "github",
+        json!({"payload": {"token": "gh-token-1", "username": "ada", "password": "pass-word-1"}}),
+    )
+    .await;
     for (name, implementation) in [
-        ("by-field", json!({"type": "http", "url": site.url("/"), "headers": {"X-Key": "${github.password}"}})),
+        (
+            "by-field",
+            json!({"type": "http", "url": site.url("/"), "headers": {"X-Key": "${github.password}"}}),
+        ),
         ("by-name", json!({"type": "http", "url": site.url("/"), "headers": {"X-Key": "${github}"}})),
-        ("bearer", json!({"type": "http", "url": site.url("/"), "auth": {"type": "bearer", "credential": "github"}})),
+        (
+            "bearer",
+            json!({"type": "http", "url": site.url("/"), "auth": {"type": "bearer", "credential": "github"}}),
+        ),
         ("short", json!({"type": "http", "url": site.url("/"), "credential": "github"})),
-        ("basic", json!({"type": "http", "url": site.url("/"), "auth": {"type": "basic", "credential": "github"}})),
+        (
+            "basic",
+            json!({"type": "http", "url": site.url("/"), "auth": {"type": "basic", "credential": "github"}}),
+        ),
         ("unrelated", json!({"type": "http", "url": site.url("/"), "headers": {"X-Key": "${github2}"}})),
     ] {
         let (status, answer) = server.post("/api/tools", http_tool(name, implementation)).await;
@@ -99,7 +116,8 @@ async fn tools_refer_to_a_credential_or_to_one_of_its_fields() {
     assert_eq!(sent("basic", "authorization").await, "Basic YWRhOnBhc3Mtd29yZC0x");
 
     let (_, shown) = server.get("/api/credentials/github").await;
-    let users: Vec<_> = shown["data"]["used_by"].as_array().unwrap().iter().map(|user| user.as_str().unwrap()).collect();
+    let users: Vec<_> =
+        shown["data"]["used_by"].as_array().unwrap().iter().map(|user| user.as_str().unwrap()).collect();
     assert_eq!(
         users,
         [

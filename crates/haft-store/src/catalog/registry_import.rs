@@ -1,13 +1,14 @@
 //! Storing tools from another registry, with their state there.
 
 use haft_core::Timestamp;
-use haft_core::catalog::{Change, FileForm, ImportedTool, NewTool, StoreError};
+use haft_core::catalog::{FileForm, ImportedTool, NewTool, StoreError};
 use haft_core::id::ToolId;
 use haft_core::name::TenantId;
 use haft_core::tool::{Source, Status, Tool};
 
 use super::insert::ToolInsert;
 use super::tool_files::Content;
+use super::tools::{already_exists, find_all_announced};
 use crate::engine::failed_to;
 use crate::files::layout;
 use crate::session::Session;
@@ -34,15 +35,7 @@ impl Inner {
                 None => session.insert_imported(&tenant, tool).await?,
             });
         }
-        let changes = session.finish().await?;
-        let stored = |id: ToolId| {
-            let found = changes.iter().find_map(|change| match change {
-                Change::Tool(tool) if tool.id == id => Some(Tool::clone(tool)),
-                _ => None,
-            });
-            found.ok_or_else(|| StoreError::not_found("tool", id))
-        };
-        ids.into_iter().map(stored).collect()
+        find_all_announced(session.finish().await?, ids)
     }
 }
 
@@ -68,7 +61,7 @@ impl Session<'_> {
         let bundle = self.ensure_bundle(tenant, &tool.bundle).await?;
         let existing = self.tool_by_key(bundle.id, &spec.name, &spec.version).await;
         if existing.map_err(failed_to(IMPORT))?.is_some() {
-            return Err(super::tools::already_exists(&bundle.slug, &spec.name, &spec.version));
+            return Err(already_exists(&bundle.slug, &spec.name, &spec.version));
         }
         let id = ToolId(time::new_id(&*self.inner.clock));
         let folder = layout::bundle_folder(&bundle.tenant, &bundle.slug);

@@ -1,5 +1,7 @@
 //! Creating, updating, switching and deleting tools.
 
+use std::collections::HashMap;
+
 use haft_core::catalog::{Backup, Change, FileForm, NewTool, StoreError, ToolChange};
 use haft_core::id::ToolId;
 use haft_core::name::{ToolName, Version};
@@ -29,6 +31,18 @@ pub(crate) fn find_announced(changes: Vec<Change>, id: ToolId) -> Result<Tool, S
             _ => None,
         })
         .ok_or_else(|| StoreError::not_found("tool", id))
+}
+
+/// Returns several tools from announced changes, in the order of their ids.
+pub(super) fn find_all_announced(changes: Vec<Change>, ids: Vec<ToolId>) -> Result<Vec<Tool>, StoreError> {
+    let mut tools: HashMap<ToolId, Tool> = HashMap::new();
+    for change in changes {
+        if let Change::Tool(tool) = change {
+            tools.insert(tool.id, *tool);
+        }
+    }
+    let find = |id: ToolId| tools.remove(&id).ok_or_else(|| StoreError::not_found("tool", id));
+    ids.into_iter().map(find).collect()
 }
 
 impl Inner {

@@ -8,7 +8,7 @@ use haft_core::spec::ToolSpec;
 use haft_core::tool::{Status, Tool};
 
 use super::tool_files::Content;
-use super::tools::find_announced;
+use super::tools::{find_all_announced, find_announced};
 use crate::engine::failed_to;
 use crate::session::Session;
 use crate::store::Inner;
@@ -48,8 +48,7 @@ impl Inner {
                 other => other,
             })?;
         }
-        let changes = session.finish().await?;
-        ids.into_iter().map(|id| find_announced(changes.clone(), id)).collect()
+        find_all_announced(session.finish().await?, ids)
     }
 }
 
