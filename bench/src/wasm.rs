@@ -170,6 +170,7 @@ fn stored(spec: Arc<ToolSpec>) -> (Bundle, Tool) {
         created_at: now,
         modified_at: now,
         published_at: None,
+        lifecycle: haft_core::lifecycle::Lifecycle::default(),
     };
     (bundle, tool)
 }

@@ -98,7 +98,7 @@ pub(crate) enum Command {
     #[command(subcommand)]
     #[command(after_help = examples!("haft mcp-server add time -- mcp-server-time", "haft mcp-server list"))]
     McpServer(mcp_server::Command),
-    /// Create tools from API descriptions
+    /// Create tools from API descriptions and registries
     #[command(subcommand)]
     #[command(after_help = examples!("haft import openapi petstore.yaml --bundle pets"))]
     Import(import::Command),

@@ -481,6 +481,7 @@ const fn code_exit(code: ErrorCode) -> Exit {
         | ErrorCode::ReadOnly
         | ErrorCode::Disabled
         | ErrorCode::NotPublished
+        | ErrorCode::Removed
         | ErrorCode::NotReady => Exit::Conflict,
         ErrorCode::Overloaded | ErrorCode::RateLimited => Exit::Busy,
         ErrorCode::StoreUnavailable => Exit::Unreachable,

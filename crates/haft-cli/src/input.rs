@@ -46,6 +46,19 @@ pub(crate) fn read_secret(prompt: &str) -> Result<Secret, CliError> {
     Ok(Secret::new(text.to_owned()))
 }
 
+/// Asks a question on the terminal; without a terminal the answer is yes, because nobody can be asked.
+pub(crate) fn confirm(question: &str) -> Result<bool, CliError> {
+    if !std::io::stdin().is_terminal() {
+        return Ok(true);
+    }
+    let doing = "read from the terminal";
+    let mut error = std::io::stderr().lock();
+    write!(error, "{question} [y/N] ").and_then(|()| error.flush()).map_err(CliError::io(doing))?;
+    let mut line = String::new();
+    std::io::stdin().read_line(&mut line).map_err(CliError::io(doing))?;
+    Ok(matches!(line.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
+}
+
 fn prompt_for(prompt: &str) -> Result<String, CliError> {
     let doing = "read from the terminal";
     let _echo_off = EchoOff::new().map_err(CliError::io(doing))?;

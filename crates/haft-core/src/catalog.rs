@@ -3,6 +3,7 @@
 use crate::Timestamp;
 use crate::bundle::Bundle;
 use crate::id::{BundleId, ToolId};
+use crate::lifecycle::{Deprecation, LegacyFields};
 use crate::name::{BundleSlug, TenantId, Version};
 use crate::problem::Problem;
 use crate::spec::ToolSpec;
@@ -245,6 +246,25 @@ impl From<ToolSpec> for ToolChange {
     }
 }
 
+/// A tool that is imported from a registry, with its state there.
+#[derive(Debug, Clone)]
+pub struct ImportedTool {
+    /// The stored tool to update; `None` creates one.
+    pub id: Option<ToolId>,
+    /// The bundle, which is created if it does not exist.
+    pub bundle: BundleSlug,
+    /// The definition.
+    pub spec: ToolSpec,
+    /// The status.
+    pub status: Status,
+    /// Whether it is enabled.
+    pub enabled: bool,
+    /// When it was first published, if it was.
+    pub published_at: Option<Timestamp>,
+    /// The fields that haft keeps.
+    pub legacy: LegacyFields,
+}
+
 /// The result of a put.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PutResult {
@@ -268,8 +288,8 @@ pub enum Backup {
 pub enum Transition {
     /// The newest revision becomes the one that production runs.
     Publish,
-    /// The tool still runs, with a warning.
-    Deprecate,
+    /// The tool still runs, with a warning, until the removal date if there is one. The store adds who and when.
+    Deprecate(Deprecation),
     /// Sets the status to `draft` or `disabled`.
     Set(Status),
     /// Adds a revision with the same content and a new version label.

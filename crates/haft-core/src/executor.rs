@@ -18,7 +18,7 @@ use crate::outcome::{CallError, Outcome};
 use crate::principal::Principal;
 use crate::problem::Problem;
 use crate::runnable::Mode;
-use crate::secret::{RefreshTokens, Secret, SecretSource, scrub_text};
+use crate::secret::{CredentialSelector, RefreshTokens, Secret, SecretError, SecretSource, scrub_text};
 use crate::spec::ToolSpec;
 
 /// Runs tools of one kind.
@@ -216,11 +216,14 @@ impl CallContext {
         Ok(self.stored(name).await?.map(|value| value.expose().to_owned()))
     }
 
+    /// Reads a credential as it was stored: its value, or its fields as a JSON object. Whoever uses a part of it passes
+    /// that part to [`CallContext::hide`].
+    pub async fn credential(&self, selector: CredentialSelector<'_>) -> Result<Option<Secret>, CallError> {
+        self.secrets.credential(self.tenant(), selector).await.map_err(|error| unreadable_secret(&error))
+    }
+
     async fn stored(&self, name: &str) -> Result<Option<Secret>, CallError> {
-        self.secrets.secret(self.tenant(), name).await.map_err(|error| {
-            let source = error.source.to_string();
-            CallError::internal(format!("{error}: {source}"))
-        })
+        self.secrets.secret(self.tenant(), name).await.map_err(|error| unreadable_secret(&error))
     }
 
     /// Returns the store of refresh tokens.
@@ -314,4 +317,7 @@ impl Shared {
     fn artifacts(&self) -> MutexGuard<'_, CallArtifacts> {
         self.artifacts.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+fn unreadable_secret(error: &SecretError) -> CallError {
+    CallError::internal(format!("{error}: {}", error.source))
 }

@@ -70,6 +70,8 @@ codes! {
     Disabled = "disabled", retry false;
     /// The tool has no published revision and the mode is production.
     NotPublished = "not_published", retry false;
+    /// The tool was deprecated, and its removal date has passed.
+    Removed = "removed", retry false;
 /// The definition cannot run: its file is invalid, or its function is not registered.
     NotReady = "not_ready", retry false;
     /// The policy of the tool forbids calls.

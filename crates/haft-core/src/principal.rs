@@ -149,6 +149,12 @@ impl AllowList {
         self.0.as_ref().is_none_or(|rules| rules.iter().any(|rule| rule.matches(tool)))
     }
 
+    /// Returns the rules that match a tool, as text.
+    pub fn matching(&self, tool: &Tool) -> Vec<String> {
+        let rules = self.0.iter().flat_map(|rules| rules.iter());
+        rules.filter(|rule| rule.matches(tool)).map(Rule::to_string).collect()
+    }
+
     /// Returns whether it allows every tool that another list allows.
     pub fn covers(&self, other: &Self) -> bool {
         let Some(rules) = &self.0 else { return true };
@@ -320,6 +326,35 @@ mod tests {
         }
     }
 
+    #[test]
+    fn the_type_of_a_tool_is_derived() {
+        use crate::lifecycle::LegacyFields;
+        use crate::tool::ToolType;
+        let with = |implementation: serde_json::Value, built_in: bool, legacy: Option<LegacyFields>| {
+            let mut tool = tool("b", "n", "t", built_in);
+            let spec = Arc::make_mut(&mut tool.spec);
+            spec.implementation = serde_json::from_value(implementation).unwrap();
+            tool.lifecycle.legacy = legacy.map(Arc::new);
+            tool.tool_type()
+        };
+        let mcp = serde_json::json!({"type": "mcp", "server": "s", "tool_name": "t"});
+        let artifact = serde_json::json!({"type": "artifact", "artifact_id": "a"});
+        let http = serde_json::json!({"type": "http", "url": "https://a.example"});
+        let keyed = LegacyFields { builtin_key: Some("web_search".into()), ..LegacyFields::default() };
+        let system = LegacyFields { is_system: true, ..LegacyFields::default() };
+        for (implementation, built_in, legacy, expected) in [
+            (&mcp, true, None, ToolType::BuiltIn),
+            (&mcp, false, None, ToolType::Mcp),
+            (&artifact, false, None, ToolType::Artifact),
+            (&http, false, None, ToolType::Custom),
+            (&http, false, Some(keyed), ToolType::BuiltIn),
+            (&artifact, false, Some(system), ToolType::BuiltIn),
+            (&http, false, Some(LegacyFields::default()), ToolType::Custom),
+        ] {
+            assert_eq!(with(implementation.clone(), built_in, legacy), expected, "{implementation}");
+        }
+    }
+
     fn tool(bundle: &str, name: &str, tag: &str, built_in: bool) -> Tool {
         let spec = serde_json::json!({
             "name": name, "version": "1.0.0", "description": "d", "tags": [tag],
@@ -343,6 +378,7 @@ mod tests {
             created_at: Timestamp::UNIX_EPOCH,
             modified_at: Timestamp::UNIX_EPOCH,
             published_at: None,
+            lifecycle: crate::lifecycle::Lifecycle::default(),
         }
     }
 

@@ -50,6 +50,8 @@ pub struct RunState {
     pub policy: Policy,
     /// Whether it has a published revision.
     pub published: bool,
+    /// Whether it is deprecated and its removal date has passed.
+    pub removed: bool,
 }
 
 /// Why a tool may not run.
@@ -68,11 +70,13 @@ pub enum NotRunnable {
     PolicyDenied,
     /// Production mode, and nothing is published.
     NotPublished,
+    /// It is deprecated, and its removal date has passed.
+    Removed,
 }
 
 impl NotRunnable {
-    /// Returns the error for the caller.
-    pub fn to_error(self, tool: &str, fault: Option<&str>) -> CallError {
+    /// Returns the error for the caller; `detail` is the fault of a tool that is not ready, or why it was removed.
+    pub fn to_error(self, tool: &str, detail: Option<&str>) -> CallError {
         let (code, message) = match self {
             NotRunnable::BundleDisabled => {
                 (ErrorCode::Disabled, format!("`{tool}` is unavailable: its bundle is disabled"))
@@ -88,8 +92,11 @@ impl NotRunnable {
                 ErrorCode::NotPublished,
                 format!("`{tool}` has no published revision, and production mode runs nothing else"),
             ),
+            NotRunnable::Removed => {
+                (ErrorCode::Removed, format!("`{tool}` {}", detail.unwrap_or("was removed")))
+            }
             NotRunnable::NotReady => {
-                let reason = fault.unwrap_or("its definition is invalid");
+                let reason = detail.unwrap_or("its definition is invalid");
                 return CallError::new(ErrorCode::NotReady, format!("`{tool}` is not ready: {reason}"))
                     .for_model(format!("`{tool}` is not ready"));
             }
@@ -99,7 +106,7 @@ impl NotRunnable {
 }
 
 /// Allows a call if the bundle and the tool are enabled, the tool is ready, its status is not `disabled`, its policy is
-/// not `deny`, and it has a published revision or the mode is debug.
+/// not `deny`, its removal date has not passed, and it has a published revision or the mode is debug.
 pub const fn runnable(state: RunState, mode: Mode) -> Result<(), NotRunnable> {
     if !state.bundle_enabled {
         return Err(NotRunnable::BundleDisabled);
@@ -109,6 +116,9 @@ pub const fn runnable(state: RunState, mode: Mode) -> Result<(), NotRunnable> {
     }
     if matches!(state.status, Status::Disabled) {
         return Err(NotRunnable::StatusDisabled);
+    }
+    if state.removed {
+        return Err(NotRunnable::Removed);
     }
     if matches!(state.policy, Policy::Deny) {
         return Err(NotRunnable::PolicyDenied);
@@ -138,14 +148,27 @@ mod tests {
         {
             for status in Status::ALL {
                 for policy in [Policy::Allow, Policy::Deny, Policy::Elevated] {
-                    for mode in [Mode::Production, Mode::Debug] {
-                        let state =
-                            RunState { bundle_enabled, tool_enabled, ready, status, policy, published };
+                    for (mode, removed) in [
+                        (Mode::Production, false),
+                        (Mode::Debug, false),
+                        (Mode::Production, true),
+                        (Mode::Debug, true),
+                    ] {
+                        let state = RunState {
+                            bundle_enabled,
+                            tool_enabled,
+                            ready,
+                            status,
+                            policy,
+                            published,
+                            removed,
+                        };
                         let expected = bundle_enabled
                             && tool_enabled
                             && ready
                             && status != Status::Disabled
                             && policy != Policy::Deny
+                            && !removed
                             && (mode == Mode::Debug || published);
                         assert_eq!(runnable(state, mode).is_ok(), expected, "{state:?} {mode:?}");
                         rows += 1;
@@ -153,7 +176,7 @@ mod tests {
                 }
             }
         }
-        assert_eq!(rows, 16 * 4 * 3 * 2);
+        assert_eq!(rows, 16 * 4 * 3 * 4);
     }
 
     #[test]
@@ -165,6 +188,7 @@ mod tests {
             status: Status::Disabled,
             policy: Policy::Deny,
             published: false,
+            removed: false,
         };
         assert_eq!(runnable(state, Mode::Production), Err(NotRunnable::BundleDisabled));
         assert_eq!(

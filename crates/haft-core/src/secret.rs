@@ -64,6 +64,22 @@ pub struct SecretError {
     pub source: Box<dyn std::error::Error + Send + Sync>,
 }
 
+/// Selects a stored credential.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CredentialSelector<'a> {
+    /// By its name.
+    Name(&'a str),
+    /// By what it is for; of several, the one that was changed last.
+    Provider {
+        /// The category.
+        category: &'a str,
+        /// The key of the provider.
+        key: &'a str,
+        /// The variant; `None` selects a credential without one.
+        variant: Option<&'a str>,
+    },
+}
+
 /// The source of the values of `${NAME}`.
 pub trait SecretSource: Send + Sync {
     /// Returns the secret with this name, or `None` if it does not exist.
@@ -72,6 +88,19 @@ pub trait SecretSource: Send + Sync {
         tenant: &'a TenantId,
         name: &'a str,
     ) -> BoxFuture<'a, Result<Option<Secret>, SecretError>>;
+
+    /// Returns a credential as it was stored: its value, or its fields as a JSON object. Sources that know only secrets
+    /// by name find nothing else.
+    fn credential<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        selector: CredentialSelector<'a>,
+    ) -> BoxFuture<'a, Result<Option<Secret>, SecretError>> {
+        match selector {
+            CredentialSelector::Name(name) => self.secret(tenant, name),
+            CredentialSelector::Provider { .. } => Box::pin(async { Ok(None) }),
+        }
+    }
 
     /// Returns the store of refresh tokens; without one they are kept in memory.
     fn refresh_tokens(&self) -> Option<Arc<dyn RefreshTokens>> {

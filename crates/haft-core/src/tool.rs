@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::Timestamp;
 use crate::id::{BundleId, ToolId};
 use crate::implementation::{Implementation, Kind};
+use crate::lifecycle::{Deprecation, Lifecycle};
 use crate::name::{BundleSlug, TenantId};
 use crate::spec::ToolSpec;
 
@@ -167,17 +168,42 @@ pub struct Tool {
     pub modified_at: Timestamp,
     /// When it was first published.
     pub published_at: Option<Timestamp>,
+    /// Authors, deprecation and the fields of an earlier registry.
+    pub lifecycle: Lifecycle,
 }
 
 impl Tool {
     /// Returns its category in listings.
     pub fn tool_type(&self) -> ToolType {
         match self.spec.implementation {
-            _ if self.built_in => ToolType::BuiltIn,
+            _ if self.built_in || self.is_legacy_built_in() => ToolType::BuiltIn,
             Implementation::Mcp(_) => ToolType::Mcp,
             Implementation::Artifact(_) => ToolType::Artifact,
             _ => ToolType::Custom,
         }
+    }
+
+    fn is_legacy_built_in(&self) -> bool {
+        self.lifecycle.legacy.as_ref().is_some_and(|legacy| legacy.is_built_in())
+    }
+
+    /// Returns whether it is a tenant's copy of a built-in tool from an earlier registry, which lists hide.
+    pub fn is_built_in_copy(&self) -> bool {
+        self.lifecycle.legacy.as_ref().is_some_and(|legacy| legacy.is_built_in_copy())
+    }
+
+    /// Returns the warning for callers if it is deprecated; `replacement` is the name of the replacement for them.
+    pub fn deprecation_notice(&self, replacement: Option<&str>) -> Option<String> {
+        if self.status != Status::Deprecated {
+            return None;
+        }
+        let deprecation = self.lifecycle.deprecation.clone().unwrap_or_default();
+        Some(deprecation.notice(replacement.or(deprecation.replaced_by.as_deref())))
+    }
+
+    /// Returns the details of its deprecation, if it is deprecated.
+    pub fn deprecation(&self) -> Option<&Arc<Deprecation>> {
+        self.lifecycle.deprecation.as_ref().filter(|_| self.status == Status::Deprecated)
     }
 
     /// Returns the kind of its implementation.
@@ -207,4 +233,10 @@ pub struct Revision {
     pub spec: Arc<ToolSpec>,
     /// When it was stored.
     pub created_at: Timestamp,
+    /// Who stored it.
+    pub created_by: Option<String>,
+    /// When it was last published.
+    pub published_at: Option<Timestamp>,
+    /// Who published it.
+    pub published_by: Option<String>,
 }

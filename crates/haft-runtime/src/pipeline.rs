@@ -341,10 +341,7 @@ impl Pipeline {
         is_trial: bool,
     ) -> Result<(Arc<CompiledTool>, Option<ApprovalCause>), CallError> {
         let CallDraft { entry, context, invocation, .. } = &mut *draft;
-        entry.runnable(bundle_enabled, context.mode).map_err(|reason| {
-            let fault = entry.fault();
-            entry.named_error(|tool| reason.to_error(tool, fault.as_deref()))
-        })?;
+        entry.runnable(bundle_enabled, context.mode).map_err(|reason| entry.not_runnable(reason))?;
         check_allow_list(entry, context.principal())?;
         let plan = compiled(entry, context.mode, &self.registry)?;
         depth::check(plan.spec.name.as_str(), context.lineage.depth.max(depth::current()))?;

@@ -164,6 +164,7 @@ fn note_from_route(method: &Method, path: &str) -> AuditNote {
     };
     let (action, target) = match parts.as_slice() {
         ["tools"] => (format!("tool.{step}"), ""),
+        ["tools", "bundles", bundle, "publish"] => ("bundle.publish".to_owned(), *bundle),
         ["tools", "bundles", bundle] => (format!("bundle.{step}"), *bundle),
         ["tools", "bundles", _, "tools", name, ..] => (format!("tool.{step}"), *name),
         ["tools", tool, "revisions", _, "restore"] => ("tool.restore".to_owned(), *tool),

@@ -171,6 +171,7 @@ pub(crate) fn status(code: ErrorCode) -> StatusCode {
         | ErrorCode::NotPublished
         | ErrorCode::NotReady
         | ErrorCode::ApprovalExpired => StatusCode::CONFLICT,
+        ErrorCode::Removed => StatusCode::GONE,
         ErrorCode::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         ErrorCode::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
         ErrorCode::RateLimited => StatusCode::TOO_MANY_REQUESTS,

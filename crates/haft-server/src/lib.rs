@@ -28,6 +28,7 @@ mod body;
 mod browser;
 mod built_ins;
 mod call_events;
+mod credential_references;
 mod definition;
 mod docs;
 mod document;
@@ -57,6 +58,7 @@ pub mod settings;
 mod tenant_files;
 mod ui;
 mod view;
+mod viewer;
 mod warnings;
 
 pub use app::{App, Extensions, StartError};

@@ -18,9 +18,9 @@ use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::query::QueryParameters;
 use crate::routes::{
-    approvals, bundle_tools, bundles, calls, changes, credentials, definitions, health, import, invoke, key,
-    lifecycle, login, mcp, mcp_logins, mcp_servers, policy, policy_explain, revisions, search, sessions,
-    tenants, test, tokens, tool, tools, validate,
+    approvals, bundle_publish, bundle_tools, bundles, calls, changes, credentials, definitions, health,
+    import, import_registry, invoke, key, lifecycle, login, mcp, mcp_logins, mcp_servers, policy,
+    policy_explain, revisions, search, sessions, tenants, test, tokens, tool, tools, usage, validate,
 };
 use crate::{audit, docs, document, ui};
 
@@ -129,11 +129,13 @@ fn tool_routes(app: &Arc<App>) -> OpenApiRouter<Arc<App>> {
         .routes(routes!(lifecycle::publish))
         .routes(routes!(lifecycle::deprecate))
         .routes(routes!(lifecycle::version))
+        .routes(routes!(usage::get))
         .routes(routes!(revisions::list))
         .routes(routes!(revisions::restore))
         .routes(routes!(revisions::diff))
         .routes(routes!(bundles::list))
         .routes(routes!(bundles::get, bundles::put, bundles::patch, bundles::delete))
+        .routes(routes!(bundle_publish::publish))
         .routes(routes!(bundle_tools::get, bundle_tools::put, bundle_tools::patch, bundle_tools::delete))
         .layer(middleware::from_fn_with_state(Arc::clone(app), audit::record))
         // The following routes change nothing, or write call records.
@@ -157,7 +159,7 @@ fn other_routes(app: &Arc<App>) -> OpenApiRouter<Arc<App>> {
         .routes(routes!(approvals::approve))
         .routes(routes!(approvals::deny))
         .routes(routes!(credentials::list))
-        .routes(routes!(credentials::put, credentials::delete))
+        .routes(routes!(credentials::get, credentials::put, credentials::delete))
         .routes(routes!(key::rotate))
         .routes(routes!(tenants::list, tenants::create))
         .routes(routes!(tenants::get, tenants::patch, tenants::delete))
@@ -168,6 +170,7 @@ fn other_routes(app: &Arc<App>) -> OpenApiRouter<Arc<App>> {
         .routes(routes!(sessions::get))
         .routes(routes!(policy::get, policy::put))
         .routes(routes!(import::openapi))
+        .routes(routes!(import_registry::registry))
         .routes(routes!(mcp_servers::list, mcp_servers::create))
         .routes(routes!(mcp_servers::get, mcp_servers::patch, mcp_servers::delete))
         .routes(routes!(mcp_servers::refresh))

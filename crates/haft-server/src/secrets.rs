@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use haft_core::BoxFuture;
 use haft_core::name::TenantId;
-use haft_core::secret::{RefreshTokens, Secret, SecretError, SecretSource};
+use haft_core::secret::{CredentialSelector, RefreshTokens, Secret, SecretError, SecretSource};
 use haft_store::Store;
 
 use crate::access::Access;
@@ -35,6 +35,20 @@ impl SecretSource for Secrets {
         Box::pin(async move {
             let stored = self.store.secret(tenant, name).await?;
             Ok(stored.or_else(|| self.variable(tenant, name)))
+        })
+    }
+
+    fn credential<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        selector: CredentialSelector<'a>,
+    ) -> BoxFuture<'a, Result<Option<Secret>, SecretError>> {
+        Box::pin(async move {
+            let stored = self.store.credential(tenant, selector).await?;
+            Ok(match selector {
+                CredentialSelector::Name(name) => stored.or_else(|| self.variable(tenant, name)),
+                CredentialSelector::Provider { .. } => stored,
+            })
         })
     }
 

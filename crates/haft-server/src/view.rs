@@ -1,24 +1,28 @@
 //! The response types of the API: counterparts of the domain types.
 
+use std::sync::Arc;
+
 use haft_core::Timestamp;
 use haft_core::bundle::{Bundle, BundleKind};
 use haft_core::call::{CallDecision, CallRecord, CallStatus, ProcessRecord, StepTimes};
 use haft_core::catalog::UnreadableFile;
 use haft_core::implementation::{Implementation, Kind};
+use haft_core::lifecycle::{Deprecation, LegacyFields};
 use haft_core::name::TenantId;
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::redact;
 use haft_core::runnable::Mode;
 use haft_core::schema::RawSchema;
 use haft_core::spec::{Execution, Origin, Policy, Renderer};
+use haft_core::token::Role;
 use haft_core::tool::{Revision, Source, Status, ToolType, Usage};
-use haft_runtime::registry::Entry;
+use haft_runtime::registry::{Entry, Snapshot};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::identity::Identity;
+use crate::viewer::Viewer;
 
 /// A tool, as the API shows it.
 #[derive(Debug, Serialize, ToSchema)]
@@ -101,6 +105,25 @@ pub(crate) struct ToolView {
     modified_at: Timestamp,
     #[schema(required)]
     published_at: Option<Timestamp>,
+    /// Who created it: the name of a token, or `file`.
+    #[schema(required, example = "local")]
+    created_by: Option<String>,
+    /// Who stored the newest revision.
+    #[schema(required, example = "local")]
+    modified_by: Option<String>,
+    /// Who published the revision that production mode runs.
+    #[schema(required, example = "local")]
+    published_by: Option<String>,
+    /// Whether the token of the request may call the tool now, as far as that does not depend on the arguments.
+    callable: bool,
+    /// Why it is deprecated, what replaces it, and until when it runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Deprecation>, required = false)]
+    deprecation: Option<Arc<Deprecation>>,
+    /// The registry row that the tool was imported from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<LegacyFields>, required = false)]
+    legacy: Option<Arc<LegacyFields>>,
     /// The body of a script, repeated from `implementation`.
     #[serde(skip_serializing_if = "Option::is_none")]
     body: Option<String>,
@@ -147,14 +170,20 @@ fn owner(tenant: &TenantId) -> Option<String> {
     (!tenant.is_global()).then(|| tenant.to_string())
 }
 
+fn owned(name: Option<&Arc<str>>) -> Option<String> {
+    name.map(ToString::to_string)
+}
+
 impl ToolView {
-    /// Creates the view of a tool for a caller.
-    pub(crate) fn new(entry: &Entry, identity: &Identity) -> Self {
+    /// Creates the view of a tool for a viewer.
+    pub(crate) fn new(entry: &Entry, viewer: &Viewer, snapshot: &Snapshot) -> Self {
         let mut view = Self::from(entry);
+        let principal = viewer.principal();
         // The usage of a global tool counts the calls of all tenants.
-        if entry.tool.tenant.is_global() && !identity.is_platform_admin() {
+        if entry.tool.tenant.is_global() && !(principal.platform && principal.role == Role::Admin) {
             view.usage = Usage::default();
         }
+        view.callable = viewer.may_call(snapshot, entry);
         view
     }
 }
@@ -210,6 +239,12 @@ impl From<&Entry> for ToolView {
             created_at: Some(tool.created_at),
             modified_at: tool.modified_at,
             published_at: tool.published_at,
+            created_by: owned(tool.lifecycle.created_by.as_ref()),
+            modified_by: owned(tool.lifecycle.modified_by.as_ref()),
+            published_by: owned(tool.lifecycle.published_by.as_ref()),
+            callable: false,
+            deprecation: tool.deprecation().cloned(),
+            legacy: tool.lifecycle.legacy.clone(),
             body,
             parameters,
             timeout_secs,
@@ -258,6 +293,12 @@ impl From<&UnreadableFile> for ToolView {
             created_at: None,
             modified_at: file.modified_at,
             published_at: None,
+            created_by: None,
+            modified_by: None,
+            published_by: None,
+            callable: false,
+            deprecation: None,
+            legacy: None,
             body: None,
             parameters: None,
             timeout_secs: None,
@@ -323,8 +364,17 @@ pub(crate) struct RevisionView {
     /// The SHA-256 of the definition.
     hash: String,
     created_at: Timestamp,
+    /// Who stored it.
+    #[schema(required, example = "local")]
+    created_by: Option<String>,
     /// Whether production mode runs this revision.
     published: bool,
+    /// When it was last published.
+    #[schema(required)]
+    published_at: Option<Timestamp>,
+    /// Who published it.
+    #[schema(required)]
+    published_by: Option<String>,
     definition: haft_core::spec::ToolSpec,
 }
 
@@ -335,7 +385,10 @@ impl RevisionView {
             number: revision.number,
             hash: revision.hash.clone(),
             created_at: revision.created_at,
+            created_by: revision.created_by.clone(),
             published: published == Some(revision.number),
+            published_at: revision.published_at,
+            published_by: revision.published_by.clone(),
             definition: redact::masked(&revision.spec),
         }
     }
@@ -361,9 +414,10 @@ pub(crate) struct OutcomeView<'a> {
     call_id: Uuid,
     #[schema(example = 12.3)]
     duration_ms: f64,
-    /// Set if the tool is deprecated.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    warning: Option<&'static str>,
+    /// What the caller should know, such as that the tool is deprecated and what replaces it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    warnings: Vec<String>,
 }
 
 /// The error of a call.
@@ -399,7 +453,7 @@ impl<'a> From<&'a CallError> for CallErrorView<'a> {
 
 impl<'a> OutcomeView<'a> {
     /// Creates the view of a finished call.
-    pub(crate) fn new(record: &'a CallRecord, deprecated: bool) -> Self {
+    pub(crate) fn new(record: &'a CallRecord, warnings: Vec<String>) -> Self {
         let value = record.error.is_none().then_some(record.value.as_ref().unwrap_or(&Value::Null));
         Self {
             ok: value.is_some(),
@@ -408,7 +462,7 @@ impl<'a> OutcomeView<'a> {
             content: &record.content,
             call_id: record.id().0,
             duration_ms: record.duration_ms.unwrap_or_default(),
-            warning: deprecated.then_some("this tool is deprecated"),
+            warnings,
         }
     }
 }

@@ -23,7 +23,7 @@ use crate::time;
 
 const READ: &str = "read the audit records";
 /// The actor of edits of definition files.
-const FILE_ACTOR: &str = "file";
+pub(crate) const FILE_ACTOR: &str = "file";
 /// The largest number of records of one look at the definition files.
 const MAX_FILE_RECORDS: usize = 500;
 const COLUMNS: &str = "id, tenant, at, actor, actor_id, action, target, outcome, request_id";
@@ -42,6 +42,11 @@ pub(crate) fn in_current_request<F: Future>(work: F) -> impl Future<Output = F::
             None => work.await,
         }
     }
+}
+
+/// Returns who makes the current request.
+pub(crate) fn current_actor() -> Option<Arc<str>> {
+    CURRENT.try_with(|record| Arc::from(record.actor.as_str())).ok()
 }
 
 /// Stores the audit record of the current request, if there is one, in the transaction of its change. `subject` becomes

@@ -29,11 +29,14 @@ mod watch;
 pub use approvals::{ApprovalDecision, ApprovalQuery};
 pub use catalog::mcp::PendingToolChange;
 pub use catalog::sync::ReindexReport;
+pub use ledger::callers::{COUNTED_CALLS, ToolCaller};
 pub use policies::StoredPolicies;
 pub use reaper::ReapReport;
 pub use settings::{LedgerSync, Retention, StoreSettings};
 pub use store::Store;
 pub use tenants::TenantChange;
 pub use tokens::TokenRotation;
-pub use vault::{CredentialInfo, KeyRotation};
+pub use vault::{
+    Credential, CredentialInfo, CredentialPurpose, CredentialValue, DEFAULT_CATEGORY, KeyRotation,
+};
 pub use watch::WatchTasks;

@@ -7,7 +7,7 @@ use crate::engine::{self, Engine, failed_to};
 use crate::ledger;
 
 /// All scripts, in order. A released script is never edited; a change needs a new script.
-const SCRIPTS: [&str; 13] = [
+const SCRIPTS: [&str; 15] = [
     include_str!("../migrations/0001_first.sql"),
     include_str!("../migrations/0002_refresh_tokens.sql"),
     include_str!("../migrations/0003_audit.sql"),
@@ -21,6 +21,8 @@ const SCRIPTS: [&str; 13] = [
     include_str!("../migrations/0011_policies.sql"),
     include_str!("../migrations/0012_scopes.sql"),
     include_str!("../migrations/0013_vault_key.sql"),
+    include_str!("../migrations/0017_life_cycle.sql"),
+    include_str!("../migrations/0018_credentials.sql"),
 ];
 
 /// The script after which the columns of recorded calls are filled from their records.
@@ -161,10 +163,13 @@ mod tests {
         let engine = Engine::sqlite(&home.path().join("haft.db")).await.unwrap();
         run(&engine).await.unwrap();
         let error = run_scripts(&engine, &SCRIPTS[..5]).await.unwrap_err();
+        let newest = SCRIPTS.len();
         assert_eq!(
             error.with_cause(),
-            "cannot migrate the database schema: the database has schema version 13, but this version of haft supports at \
-             most 5; upgrade haft"
+            format!(
+                "cannot migrate the database schema: the database has schema version {newest}, but this version of haft \
+                 supports at most 5; upgrade haft"
+            )
         );
         engine.close().await;
     }

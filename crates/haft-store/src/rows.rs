@@ -6,6 +6,7 @@ use haft_core::Timestamp;
 use haft_core::bundle::{Bundle, BundleKind};
 use haft_core::catalog::UnreadableFile;
 use haft_core::id::{BundleId, ToolId};
+use haft_core::lifecycle::Lifecycle;
 use haft_core::name::{BundleSlug, TenantId};
 use haft_core::spec::ToolSpec;
 use haft_core::tool::{Revision, Source, Status, Tool, Usage};
@@ -44,6 +45,17 @@ where
 {
     let text: &str = row.try_get(column)?;
     serde_json::from_str(text).map_err(|reason| invalid(column, text, &reason))
+}
+
+/// Reads a nullable JSON column.
+pub(crate) fn optional_json_column<T>(row: &AnyRow, column: &'static str) -> Result<Option<T>, sqlx::Error>
+where
+    T: serde::de::DeserializeOwned,
+{
+    match row.try_get::<Option<&str>, _>(column)? {
+        Some(_) => json_column(row, column).map(Some),
+        None => Ok(None),
+    }
 }
 
 /// Reads a boolean column.
@@ -104,7 +116,8 @@ pub(crate) const TOOL: &str = "SELECT t.id AS id, t.tenant AS tenant, t.bundle_i
     t.status AS status, t.enabled AS enabled, t.built_in AS built_in, t.source AS source, t.path AS path, \
     t.fault AS fault, t.call_count AS call_count, t.last_called_at AS last_called_at, \
     t.created_at AS created_at, t.modified_at AS modified_at, t.published_at AS published_at, \
-    r.spec AS spec, p.spec AS published_spec \
+    t.created_by AS created_by, t.modified_by AS modified_by, t.published_by AS published_by, \
+    t.deprecation AS deprecation, t.legacy AS legacy, r.spec AS spec, p.spec AS published_spec \
     FROM tools t JOIN bundles b ON b.id = t.bundle_id AND t.gone_at IS NULL \
     JOIN revisions r ON r.tool_id = t.id AND r.number = t.revision \
     LEFT JOIN revisions p ON p.tool_id = t.id AND p.number = t.published_revision \
@@ -148,6 +161,20 @@ pub(crate) fn tool(row: &AnyRow) -> Result<Tool, sqlx::Error> {
         created_at: timestamp(row, "created_at")?,
         modified_at: timestamp(row, "modified_at")?,
         published_at: optional_timestamp(row, "published_at")?,
+        lifecycle: lifecycle(row)?,
+    })
+}
+
+fn lifecycle(row: &AnyRow) -> Result<Lifecycle, sqlx::Error> {
+    let name = |column: &'static str| -> Result<Option<Arc<str>>, sqlx::Error> {
+        Ok(row.try_get::<Option<&str>, _>(column)?.map(Arc::from))
+    };
+    Ok(Lifecycle {
+        created_by: name("created_by")?,
+        modified_by: name("modified_by")?,
+        published_by: name("published_by")?,
+        deprecation: optional_json_column(row, "deprecation")?.map(Arc::new),
+        legacy: optional_json_column(row, "legacy")?.map(Arc::new),
     })
 }
 
@@ -157,6 +184,9 @@ pub(crate) fn revision(row: &AnyRow) -> Result<Revision, sqlx::Error> {
         hash: row.try_get("hash")?,
         spec: spec(row.try_get("spec")?)?,
         created_at: timestamp(row, "created_at")?,
+        created_by: row.try_get("created_by")?,
+        published_at: optional_timestamp(row, "published_at")?,
+        published_by: row.try_get("published_by")?,
     })
 }
 

@@ -1,6 +1,8 @@
 //! One change of the catalog: the locks within and between processes, the transaction, the undo steps on disk, and the
 //! changes to announce.
 
+use std::sync::Arc;
+
 use haft_core::catalog::{Change, StoreError};
 use haft_core::id::{BundleId, ToolId};
 use haft_core::name::{BundleSlug, TenantId};
@@ -27,6 +29,8 @@ pub(crate) struct Session<'a> {
     lock: Option<HomeLock>,
     pub(crate) state: MutexGuard<'a, State>,
     pub(crate) inner: &'a Inner,
+    /// Who makes the change.
+    pub(crate) actor: Option<Arc<str>>,
     tools: Vec<ToolId>,
     bundles: Vec<BundleId>,
     paths: Vec<String>,
@@ -109,6 +113,7 @@ impl Inner {
             lock,
             state,
             inner: self,
+            actor: audit::current_actor(),
             tools: Vec::new(),
             bundles: Vec::new(),
             paths: Vec::new(),

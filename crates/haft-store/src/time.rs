@@ -34,6 +34,13 @@ pub(crate) fn id_at_microsecond(at: Timestamp) -> Uuid {
     uuid::Builder::from_unix_timestamp_millis(micros / 1000, &random).into_uuid()
 }
 
+/// Returns the time of an id that sorts by time.
+pub(crate) fn of_id(id: Uuid) -> Timestamp {
+    let (seconds, nanos) = id.get_timestamp().map_or((0, 0), |time| time.to_unix());
+    let seconds = i64::try_from(seconds).unwrap_or_default();
+    Timestamp::new(seconds, i32::try_from(nanos).unwrap_or_default()).unwrap_or(Timestamp::UNIX_EPOCH)
+}
+
 /// Returns the smallest id of a time: all older ids sort before it.
 pub(crate) fn min_id_at(at: Timestamp) -> Uuid {
     let millis = u64::try_from(at.as_millisecond()).unwrap_or_default();

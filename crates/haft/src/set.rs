@@ -8,6 +8,7 @@ use haft_core::bundle::{Bundle, BundleKind};
 use haft_core::catalog::Change;
 use haft_core::id::{BundleId, ToolId};
 use haft_core::implementation::Implementation;
+use haft_core::lifecycle::Lifecycle;
 use haft_core::name::{BundleSlug, TenantId, ToolName};
 use haft_core::spec::ToolSpec;
 use haft_core::token::Role;
@@ -206,6 +207,7 @@ impl ToolSet {
             created_at: now,
             modified_at: now,
             published_at: Some(now),
+            lifecycle: Lifecycle::default(),
         }
     }
 }

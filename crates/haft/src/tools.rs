@@ -239,7 +239,7 @@ impl Tools {
         let elevated = self.set.principal.elevated;
         offers
             .filter(|offer| self.allows_entry(offer.entry) && (elevated || !offer.spec.needs_approval()))
-            .map(|offer| definition(offer.spec, &offer.name, format))
+            .map(|offer| definition(&offer.spec, &offer.name, format))
             .collect()
     }
 

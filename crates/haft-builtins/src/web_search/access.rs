@@ -1,20 +1,26 @@
 //! Selects the search provider and its credentials.
 //!
 //! In order of precedence: `api_key` of the definition; the credential in its `credentials_ref`; the tenant's credential
-//! `web_search`; a credential named after a provider (`serper`, `brave`, `searxng`) or its setting (`SERPER_API_KEY`,
-//! …); the platform's settings. A credential is the key itself, or JSON with `api_key` (or `token`), `provider` and
-//! `endpoint`. Key and endpoint always come from the same source: the platform's key is never sent to an endpoint that
+//! of the category `custom` for the provider `web_search`, with the variant `serper`, `brave` or `searxng` or without
+//! one; its credential named `web_search`; one for or named after a search provider, or named after its setting
+//! (`SERPER_API_KEY`, …); the platform's settings. A credential is the key itself, or has the fields `api_key` (or
+//! `token`), `provider` and `endpoint`. Key and endpoint always come from the same source: the platform's key is never sent to an endpoint that
 //! a tenant has set.
 
 use haft_core::executor::CallContext;
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::problem::{Problem, excerpt};
-use haft_core::secret::Secret;
+use haft_core::secret::{CredentialSelector, Secret};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::provider::Provider;
 use crate::settings::{PlatformSettings, Settings, SettingsOwner};
+
+/// The name of the tool, which is also that of its credential and its provider key.
+const NAME: &str = "web_search";
+/// The category of the tenant's credentials.
+const CATEGORY: &str = "custom";
 
 /// The message for the model; the operator reads the details.
 pub(super) const NOT_CONFIGURED: &str = "web search is not configured";
@@ -30,10 +36,10 @@ pub(super) struct ProviderAccess {
 #[derive(Default, Deserialize)]
 struct CredentialPayload {
     provider: Option<String>,
-    #[serde(alias = "token")]
     api_key: Option<String>,
-    #[serde(alias = "url")]
+    token: Option<String>,
     endpoint: Option<String>,
+    url: Option<String>,
 }
 
 /// The `config` of a definition.
@@ -83,7 +89,8 @@ impl DefinitionConfig {
             return Ok(Some(key));
         }
         let Some(name) = reference.or(self.credentials_ref.as_deref()) else { return Ok(None) };
-        let key = call.secret(name).await?.filter(|key| !key.expose().trim().is_empty());
+        let key = call.credential(CredentialSelector::Name(name)).await?;
+        let key = key.filter(|key| !key.expose().trim().is_empty());
         let missing = || {
             let name = excerpt(name, 100);
             not_configured(format!("the definition references the credential `{name}`, which is not stored"))
@@ -124,24 +131,42 @@ pub(super) async fn find(
     )))
 }
 
+fn for_provider<'a>(key: &'a str, variant: Option<&'a str>) -> CredentialSelector<'a> {
+    CredentialSelector::Provider { category: CATEGORY, key, variant }
+}
+
 async fn find_in_settings(
     call: &CallContext,
     settings: &Settings<'_>,
     owner: SettingsOwner,
     requested: Option<Provider>,
 ) -> Result<Option<ProviderAccess>, CallError> {
-    if owner == SettingsOwner::Tenant
-        && let Some(credential) = settings.secret("web_search").await?
-        && let Some(access) = parse_credential(call, &credential, None, requested)?
-    {
-        return Ok(Some(access));
-    }
     let providers = requested
         .or(preferred_provider(settings).await?)
         .map_or_else(|| Provider::ALL.to_vec(), |provider| vec![provider]);
+    if owner == SettingsOwner::Tenant {
+        for provider in &providers {
+            let variant = Some(provider.as_str());
+            if let Some(credential) = call.credential(for_provider(NAME, variant)).await?
+                && let Some(access) = parse_credential(call, &credential, Some(*provider), requested)?
+            {
+                return Ok(Some(access));
+            }
+        }
+        for selector in [for_provider(NAME, None), CredentialSelector::Name(NAME)] {
+            if let Some(credential) = call.credential(selector).await?
+                && let Some(access) = parse_credential(call, &credential, None, requested)?
+            {
+                return Ok(Some(access));
+            }
+        }
+    }
     for provider in providers {
         let by_name = match owner {
-            SettingsOwner::Tenant => settings.secret(provider.as_str()).await?,
+            SettingsOwner::Tenant => match call.credential(for_provider(provider.as_str(), None)).await? {
+                Some(credential) => Some(credential),
+                None => call.credential(CredentialSelector::Name(provider.as_str())).await?,
+            },
             SettingsOwner::Platform => None,
         };
         let credential = match by_name {
@@ -180,12 +205,19 @@ fn parse_credential(
     let text = credential.expose().trim();
     let payload = if text.starts_with('{') {
         // Invalid JSON must not be sent as a key, and the parse error would quote a part of the secret.
-        serde_json::from_str::<CredentialPayload>(text).map_err(|_| {
+        let payload = serde_json::from_str::<CredentialPayload>(text).map_err(|_| {
             let example = "{\"provider\": \"brave\", \"api_key\": \"…\"}";
             not_configured(format!(
                 "the credential for web search is not valid JSON; store it again, such as `{example}`"
             ))
-        })?
+        })?;
+        CredentialPayload {
+            api_key: payload.api_key.or(payload.token),
+            endpoint: payload.endpoint.or(payload.url),
+            token: None,
+            url: None,
+            ..payload
+        }
     } else {
         CredentialPayload { api_key: Some(text.to_owned()), ..CredentialPayload::default() }
     };

@@ -30,6 +30,15 @@ pub(crate) enum Command {
         /// Bundle
         name: String,
     },
+    /// Publish the newest revisions of all tools of a bundle: all of them or none
+    #[command(after_help = examples!("haft bundle publish pets --dry-run", "haft bundle publish pets"))]
+    Publish {
+        /// Bundle
+        name: String,
+        /// Show what would be done, and publish nothing
+        #[arg(long)]
+        dry_run: bool,
+    },
     /// Delete an empty bundle
     #[command(after_help = examples!("haft bundle rm pets"))]
     Rm {
@@ -65,6 +74,7 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<(), CliEr
         Command::Disable { name } => {
             change(Method::PATCH, &name, Some(json!({"enabled": false})), "disabled", context).await
         }
+        Command::Publish { name, dry_run } => publish(&name, dry_run, context).await,
         Command::Rm { name } => change(Method::DELETE, &name, None, "deleted", context).await,
     }
 }
@@ -101,6 +111,31 @@ async fn change(
     let data = context.request(request).await?;
     context.output.data(&data, |output| {
         output.note(&format!("{done} bundle `{name}`"));
+        Ok(())
+    })
+}
+
+async fn publish(name: &str, dry_run: bool, context: &Context) -> Result<(), CliError> {
+    let path = format!("/api/tools/bundles/{}/publish", segment(name));
+    let request = Request::post(path, json!({})).query("dry_run", if dry_run { "true" } else { "false" });
+    let report = context.request(request).await?;
+    context.output.data(&report, |output| {
+        let rows = view::list(&report, "tools").iter().map(|line| {
+            vec![
+                view::text(line, "tool"),
+                view::text(line, "action"),
+                view::text(line, "revision"),
+                view::text(line, "reason"),
+            ]
+        });
+        output.table(&["TOOL", "ACTION", "REVISION", "NOTE"], rows.collect())?;
+        let start = if dry_run { "dry run: would publish" } else { "published" };
+        output.note(&format!(
+            "{start} {} tools of bundle `{name}`; {} unchanged, {} failed",
+            view::text(&report, "published"),
+            view::text(&report, "unchanged"),
+            view::text(&report, "failed"),
+        ));
         Ok(())
     })
 }

@@ -1,17 +1,18 @@
-//! `haft import`: creates tools from API descriptions.
+//! `haft import`: creates tools from API descriptions and registries.
 
 use std::path::Path;
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
+use super::import_registry;
 use crate::client::Request;
 use crate::context::Context;
 use crate::error::CliError;
 use crate::input;
 use crate::view;
 
-/// Create tools from API descriptions
+/// Create tools from API descriptions and registries
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Create or update a tool for each operation of an OpenAPI 3.0 or 3.1 document
@@ -20,6 +21,12 @@ pub(crate) enum Command {
         "haft import openapi https://api.example.com/openapi.json --tag issues --bearer API_TOKEN --dry-run"
     ))]
     Openapi(Openapi),
+    /// Create or update tools from rows of a `tool_registry` table: all of them or none
+    #[command(after_help = examples!(
+        "haft import registry tools.jsonl --dry-run",
+        "haft import registry tools.jsonl --tenant-id 7 --bundle legacy"
+    ))]
+    Registry(import_registry::Arguments),
 }
 
 /// Create or update a tool for each operation of an OpenAPI document
@@ -59,7 +66,13 @@ pub(crate) struct Openapi {
 
 /// Runs the command.
 pub(crate) async fn run(command: Command, context: &Context) -> Result<(), CliError> {
-    let Command::Openapi(arguments) = command;
+    match command {
+        Command::Openapi(arguments) => openapi(arguments, context).await,
+        Command::Registry(arguments) => import_registry::run(arguments, context).await,
+    }
+}
+
+async fn openapi(arguments: Openapi, context: &Context) -> Result<(), CliError> {
     let report = context.request(Request::post("/api/import/openapi", body(&arguments)?)).await?;
     context.output.data(&report, |output| {
         output.table(&["OPERATION", "TOOL", "ACTION", "NOTE"], rows(&report))?;

@@ -7,6 +7,7 @@ pub(crate) mod call;
 pub(crate) mod completions;
 pub(crate) mod doctor;
 pub(crate) mod import;
+mod import_registry;
 pub(crate) mod init;
 pub(crate) mod key;
 pub(crate) mod login_link;

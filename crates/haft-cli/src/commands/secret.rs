@@ -1,8 +1,8 @@
 //! `haft secret`: manages secrets, which tools refer to as `${NAME}`.
 
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 use http::Method;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use crate::client::{Body, Request, segment};
 use crate::context::Context;
@@ -14,38 +14,96 @@ use crate::view;
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Store a secret; the value is read from stdin, or prompted for
-    #[command(after_help = examples!("haft secret set WEATHER_API_KEY < key.txt", "echo -n VALUE | haft secret set NAME"))]
-    Set {
-        /// Name of the secret
-        name: String,
-    },
+    #[command(after_help = examples!(
+        "haft secret set WEATHER_API_KEY < key.txt",
+        "echo -n VALUE | haft secret set NAME",
+        "haft secret set search --provider web_search --variant serper --fields < fields.json"
+    ))]
+    Set(Set),
     /// List the names of secrets
     #[command(visible_alias = "ls", after_help = examples!("haft secret list"))]
     List,
+    /// Show what a secret is for and what uses it, without its value
+    #[command(after_help = examples!("haft secret show WEATHER_API_KEY"))]
+    Show {
+        /// Name of the secret
+        name: String,
+    },
     /// Delete a secret
     #[command(after_help = examples!("haft secret rm WEATHER_API_KEY"))]
     Rm {
         /// Name of the secret
         name: String,
+        /// Delete it although tools use it
+        #[arg(long)]
+        force: bool,
     },
+}
+
+/// Store a secret
+#[derive(Debug, Args)]
+pub(crate) struct Set {
+    /// Name of the secret
+    name: String,
+    /// Read several values as a JSON object of strings; tools refer to one as `${NAME.field}`
+    #[arg(long)]
+    fields: bool,
+    /// Category [default: custom]
+    #[arg(long, value_name = "CATEGORY")]
+    category: Option<String>,
+    /// Provider that the secret is for, e.g. `web_search`
+    #[arg(long, value_name = "KEY")]
+    provider: Option<String>,
+    /// Variant of the provider, e.g. `serper`
+    #[arg(long, value_name = "VARIANT")]
+    variant: Option<String>,
+    /// Description
+    #[arg(long, value_name = "TEXT")]
+    description: Option<String>,
 }
 
 /// Runs the command.
 pub(crate) async fn run(command: Command, context: &Context) -> Result<(), CliError> {
     match command {
-        Command::Set { name } => set(&name, context).await,
+        Command::Set(arguments) => set(arguments, context).await,
         Command::List => list(context).await,
-        Command::Rm { name } => remove(&name, context).await,
+        Command::Show { name } => show(&name, context).await,
+        Command::Rm { name, force } => remove(&name, force, context).await,
     }
 }
 
-async fn set(name: &str, context: &Context) -> Result<(), CliError> {
+async fn set(arguments: Set, context: &Context) -> Result<(), CliError> {
+    let name = &arguments.name;
     let value = input::read_secret(&format!("Value of {name}"))?;
-    let body = Body::Json(json!({"value": value.expose()}));
+    let mut body = Map::new();
+    if arguments.fields {
+        // The error of the parser could quote a value.
+        let fields: Map<String, Value> = serde_json::from_str(value.expose()).map_err(|_| {
+            CliError::usage(
+                "the fields are not valid JSON; expected an object such as `{\"api_key\": \"…\"}`",
+            )
+        })?;
+        body.insert("payload".to_owned(), Value::Object(fields));
+    } else {
+        body.insert("value".to_owned(), value.expose().into());
+    }
+    let purpose = [
+        ("category", &arguments.category),
+        ("provider_key", &arguments.provider),
+        ("provider_variant", &arguments.variant),
+        ("description", &arguments.description),
+    ];
+    for (key, text) in purpose {
+        if let Some(text) = text {
+            body.insert(key.to_owned(), json!(text));
+        }
+    }
+    let body = Body::Json(Value::Object(body));
     let request = Request::new(Method::PUT, format!("/api/credentials/{}", segment(name))).with_body(body);
     let data = context.request(request).await?;
     context.output.data(&data, |output| {
-        output.note(&format!("stored secret `{name}`; tools refer to it as `${{{name}}}`"));
+        let reference = if arguments.fields { format!("{name}.FIELD") } else { name.clone() };
+        output.note(&format!("stored secret `{name}`; tools refer to it as `${{{reference}}}`"));
         Ok(())
     })
 }
@@ -53,14 +111,52 @@ async fn set(name: &str, context: &Context) -> Result<(), CliError> {
 async fn list(context: &Context) -> Result<(), CliError> {
     let data = context.request(Request::get("/api/credentials?page_size=500")).await?;
     context.output.data(&data, |output| {
-        let rows = view::list(&data, "credentials").iter();
-        let rows = rows.map(|row| vec![view::text(row, "name"), view::time(row, "modified_at")]).collect();
-        output.table(&["NAME", "CHANGED"], rows)
+        let rows = view::list(&data, "credentials").iter().map(|row| {
+            vec![
+                view::text(row, "name"),
+                view::text(row, "category"),
+                provider(row),
+                view::list(row, "used_by").len().to_string(),
+                view::time(row, "modified_at"),
+            ]
+        });
+        output.table(&["NAME", "CATEGORY", "PROVIDER", "USED BY", "CHANGED"], rows.collect())
     })
 }
 
-async fn remove(name: &str, context: &Context) -> Result<(), CliError> {
-    let data = context.request(Request::delete(format!("/api/credentials/{}", segment(name)))).await?;
+async fn show(name: &str, context: &Context) -> Result<(), CliError> {
+    let data = context.request(Request::get(format!("/api/credentials/{}", segment(name)))).await?;
+    context.output.data(&data, |output| {
+        let fields = data.get("payload").and_then(Value::as_object);
+        let fields = fields.map(|fields| fields.keys().cloned().collect::<Vec<_>>().join(", "));
+        let used_by: Vec<String> = view::list(&data, "used_by").iter().map(view::readable).collect();
+        let lines = [
+            ("name", view::text(&data, "name")),
+            ("category", view::text(&data, "category")),
+            ("provider", provider(&data)),
+            ("description", view::text(&data, "description")),
+            ("fields", fields.unwrap_or_default()),
+            ("used by", used_by.join(", ")),
+            ("changed", view::time(&data, "modified_at")),
+            ("error", view::text(&data, "error")),
+        ];
+        for (label, text) in lines.into_iter().filter(|(_, text)| !text.is_empty()) {
+            output.line(&format!("{label}: {text}"))?;
+        }
+        Ok(())
+    })
+}
+
+/// Returns the provider and its variant, such as `web_search/serper`.
+fn provider(credential: &Value) -> String {
+    let (key, variant) = (view::text(credential, "provider_key"), view::text(credential, "provider_variant"));
+    if variant.is_empty() { key } else { format!("{key}/{variant}") }
+}
+
+async fn remove(name: &str, force: bool, context: &Context) -> Result<(), CliError> {
+    let request = Request::delete(format!("/api/credentials/{}", segment(name)));
+    let request = if force { request.query("force", "true") } else { request };
+    let data = context.request(request).await?;
     context.output.data(&data, |output| {
         output.note(&format!("deleted secret `{name}`"));
         Ok(())

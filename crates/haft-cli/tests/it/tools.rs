@@ -156,7 +156,8 @@ fn a_secret_reaches_the_api_and_nobody_else() {
         // The API echoes the key, and the echo is masked.
         let called = haft.run(&["tool", "call", "guarded"]);
         assert!(ok(&called).contains("\"key\": \"***\""), "{}", called.shown());
-        ok(&haft.run(&["secret", "rm", "API_KEY"]));
+        fails(&haft.run(&["secret", "rm", "API_KEY"]), 4, "in use by user-created:guarded@1.0.0");
+        ok(&haft.run(&["secret", "rm", "API_KEY", "--force"]));
         fails(&haft.run(&["secret", "rm", "API_KEY"]), 3, "API_KEY");
         fails(&haft.run_with(&["secret", "set", "API_KEY"], "\n"), 2, "the secret is empty");
     }
@@ -516,4 +517,96 @@ fn a_broken_pipe_is_explained() {
         5,
         "the process was killed by signal 13 (SIGPIPE): it wrote to a pipe whose reader had ended",
     );
+}
+
+#[test]
+fn a_tool_is_deprecated_and_its_users_are_shown() {
+    for (haft, _server) in homes() {
+        let file = definition(&haft);
+        ok(&haft.run(&["tool", "add", &file, "--bundle", "web"]));
+        let newer = std::fs::read_to_string(&file).unwrap().replace("name: weather", "name: forecast");
+        let newer = haft.write("forecast.yaml", &newer);
+        ok(&haft.run(&["tool", "add", &newer, "--bundle", "web"]));
+        ok(&haft.run(&["tool", "call", "weather", "-a", "city=x"]));
+
+        let dry = haft.run(&["bundle", "publish", "web", "--dry-run"]);
+        assert!(ok(&dry).contains("published"), "{}", dry.shown());
+        assert!(dry.stderr.contains("dry run: would publish 2 tools of bundle `web`"), "{}", dry.shown());
+        assert!(haft.run(&["bundle", "publish", "web"]).stderr.contains("published 2 tools of bundle `web`"));
+        assert_eq!(haft.json(&["tool", "show", "weather"])["published_by"], "local");
+
+        let used = haft.run(&["tool", "usage", "weather"]);
+        assert!(ok(&used).contains("caller") && used.stdout.contains("1 calls"), "{}", used.shown());
+        let deprecated = haft.run(&[
+            "tool",
+            "deprecate",
+            "weather",
+            "--replaced-by",
+            "forecast",
+            "--removal-date",
+            "2100-01-31",
+        ]);
+        ok(&deprecated);
+        let notice = "`web:weather@1.0.0` is in use: called by `local`";
+        assert!(deprecated.stderr.contains(notice), "{}", deprecated.shown());
+        fails(
+            &haft.run(&["tool", "call", "weather", "-a", "city=x"]),
+            0,
+            "warning: this tool is deprecated and will be removed on 2100-01-31; use `web:forecast` instead",
+        );
+        fails(
+            &haft.run(&["tool", "deprecate", "weather", "--removal-date", "2001-01-01"]),
+            8,
+            "is in the past",
+        );
+        let removed = haft.run(&["tool", "rm", "weather"]);
+        ok(&removed);
+        assert!(removed.stderr.contains(notice), "{}", removed.shown());
+    }
+}
+
+#[test]
+fn rows_of_a_registry_are_imported() {
+    for (haft, _server) in homes() {
+        let row = |slug: &str| {
+            json!({"id": slug, "slug": slug, "name": slug, "description": "d", "implementation_type": "http",
+                "config_schema": {"implementation": {"url": "https://a.example/"}}})
+            .to_string()
+        };
+        let file = haft.write("rows.jsonl", &format!("{}\n{}\n", row("one"), row("two")));
+        let run = haft.run(&["import", "registry", &file, "--bundle", "legacy", "--dry-run"]);
+        assert!(ok(&run).contains("legacy:one@1.0.0  published  created"), "{}", run.shown());
+        assert!(run.stderr.contains("dry run: 2 created in bundle `legacy`"), "{}", run.shown());
+        ok(&haft.run(&["import", "registry", &file, "--bundle", "legacy"]));
+        let again = haft.run(&["import", "registry", &file, "--bundle", "legacy"]);
+        assert!(ok(&again).contains("unchanged"), "{}", again.shown());
+        let bad = haft.write("bad.jsonl", &format!("{}\n[1]\n", row("three")));
+        fails(&haft.run(&["import", "registry", &bad]), 8, "1 of 2 rows are invalid");
+        fails(&haft.run(&["tool", "show", "three"]), 3, "three");
+    }
+}
+
+#[test]
+fn a_secret_with_fields_is_shown_without_its_values() {
+    for (haft, _server) in homes() {
+        let fields = r#"{"token": "hunter2-hunter2", "username": "ada"}"#;
+        let set = ["secret", "set", "github", "--fields", "--provider", "git", "--variant", "hub"];
+        ok(&haft.run_with(&set, fields));
+        fails(&haft.run_with(&set, "hunter2-hunter2"), 2, "not valid JSON");
+        let list = haft.run(&["secret", "list"]);
+        assert!(ok(&list).contains("github  custom    git/hub"), "{}", list.shown());
+        let definition = "name: gh\ndescription: Reads an issue\nimplementation:\n  type: http\n  url: https://a.example/\n  \
+                          auth: {type: bearer, credential: github}\n";
+        let file = haft.write("gh.yaml", definition);
+        ok(&haft.run(&["tool", "add", &file]));
+        let shown = haft.run(&["secret", "show", "github"]);
+        assert!(
+            ok(&shown).contains("fields: token, username\nused by: user-created:gh@1.0.0"),
+            "{}",
+            shown.shown()
+        );
+        assert!(!shown.stdout.contains("hunter2"));
+        fails(&haft.run(&["secret", "rm", "github"]), 4, "is in use by user-created:gh@1.0.0");
+        ok(&haft.run(&["secret", "rm", "github", "--force"]));
+    }
 }

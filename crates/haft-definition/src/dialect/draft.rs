@@ -15,7 +15,7 @@ use haft_core::tool::Status;
 
 /// Fields of the canonical form that are derived or belong to the store. They are ignored, so that a response of the API
 /// can be sent back.
-const DERIVED_FIELDS: [&str; 29] = [
+const DERIVED_FIELDS: [&str; 35] = [
     "id",
     "tool_id",
     "toolID",
@@ -38,6 +38,12 @@ const DERIVED_FIELDS: [&str; 29] = [
     "modified_at",
     "updated_at",
     "published_at",
+    "created_by",
+    "modified_by",
+    "published_by",
+    "callable",
+    "deprecation",
+    "legacy",
     "built_in",
     "revision",
     "hash",

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::execution;
 use super::fields::{Fields, item_path, unknown};
@@ -103,7 +103,16 @@ fn success_codes(fields: &mut Fields<'_>) -> Vec<u16> {
 }
 
 fn auth(fields: &mut Fields<'_>) -> Option<Auth> {
-    let mut auth = fields.nested("auth")?;
+    let credential = fields.alias(&["credential", "credentials_ref"]).and_then(|key| fields.text(key));
+    let mut auth = match (fields.nested("auth"), &credential) {
+        (Some(auth), _) => auth,
+        (None, Some(_)) => Fields::new(fields.path("auth"), Map::new(), fields.report()),
+        (None, None) => return None,
+    };
+    let own = auth.alias(&["credential", "credentials_ref"]).and_then(|key| auth.text(key));
+    if let Some(name) = own.or(credential) {
+        use_credential(&mut auth, &name);
+    }
     let kinds = [("bearer", 0), ("basic", 1), ("api_key", 2), ("hmac", 3), ("oauth2", 4)];
     if !auth.has("type") {
         auth.missing("type", "`bearer`, `basic`, `api_key`, `hmac` or `oauth2`");
@@ -128,6 +137,23 @@ fn auth(fields: &mut Fields<'_>) -> Option<Auth> {
         }
         3 => hmac(&mut auth).map(Auth::Hmac),
         _ => oauth2(&mut auth).map(Auth::Oauth2),
+    }
+}
+
+/// Fills the fields that a stored credential provides: `credential: github` is short for `token: ${github}`. A field that
+/// is given stays.
+fn use_credential(auth: &mut Fields<'_>, name: &str) {
+    auth.put("type", "bearer".to_owned());
+    let fields: &[(&str, &str)] = match auth.peek("type").and_then(Value::as_str) {
+        Some("bearer") => &[("token", "")],
+        Some("basic") => &[("username", ".username"), ("password", ".password")],
+        Some("api_key") => &[("value", "")],
+        Some("hmac") => &[("key", "")],
+        Some("oauth2") => &[("client_id", ".client_id"), ("client_secret", ".client_secret")],
+        _ => &[],
+    };
+    for (field, suffix) in fields {
+        auth.put(field, format!("${{{name}{suffix}}}"));
     }
 }
 

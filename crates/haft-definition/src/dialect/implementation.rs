@@ -29,7 +29,7 @@ pub(super) struct Block {
 pub(super) struct Reader {
     /// The default template notation.
     pub(super) notation: Notation,
-    /// Whether unknown fields are settings of the artifact or the pipeline.
+    /// Whether unknown fields are settings of the artifact, the pipeline or the built-in function.
     pub(super) inline_config: bool,
 }
 
@@ -93,6 +93,7 @@ impl Block {
         match &mut self.implementation {
             Some(Implementation::Artifact(artifact)) => artifact.config.extend(rest),
             Some(Implementation::RagRetrieval(rag)) => rag.config.extend(rest),
+            Some(Implementation::Function(function)) => function.config.extend(rest),
             _ => {}
         }
     }

@@ -19,11 +19,12 @@ pub(super) fn read(mut fields: Fields<'_>, defaults: &Defaults) -> Option<Finish
     schemas(&mut fields, &mut draft);
     let mut blocks = blocks(&mut fields);
     let kind = kind(&mut fields, &mut blocks.implementation);
+    let is_built_in = kind == Some(Kind::Function) && fields.has("builtin_key");
     top_level_settings(&mut fields, &mut blocks.implementation, kind);
     if let Some(kind) = kind {
         let reader = Reader {
             notation: Notation::Dollar,
-            inline_config: matches!(kind, Kind::Artifact | Kind::RagRetrieval),
+            inline_config: is_built_in || matches!(kind, Kind::Artifact | Kind::RagRetrieval),
         };
         required(&blocks.implementation, kind);
         draft.take(reader.read(&mut blocks.implementation, kind));

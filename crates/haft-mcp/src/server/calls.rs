@@ -24,6 +24,9 @@ use super::handler::McpServer;
 use super::notifier::CallNotifier;
 use super::{content, extension};
 
+/// The metadata of a result that holds warnings, for example that the tool is deprecated.
+const WARNINGS: &str = "haft/warnings";
+
 impl McpServer {
     /// Handles `tools/call`.
     pub(super) async fn handle_call(
@@ -95,6 +98,10 @@ impl McpServer {
         let mut result = content::result(outcome, &attachments, declares_object);
         if details.is_some() {
             result.structured_content = details;
+        }
+        if let Some(notice) = self.shared.registry.snapshot().deprecation_notice(entry, client.audience()) {
+            let meta = result.meta.get_or_insert_default();
+            meta.0.insert(WARNINGS.to_owned(), vec![notice].into());
         }
         Some(result)
     }

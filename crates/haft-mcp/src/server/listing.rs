@@ -37,7 +37,7 @@ pub(super) fn page<T>(
 
 /// Writes a tool.
 pub(super) fn tool(offer: &ToolOffer<'_>) -> Tool {
-    let spec = offer.spec;
+    let spec = &*offer.spec;
     let input = object_schema(spec.input_schema.value());
     let mut tool = Tool::new(offer.name.clone(), spec.description.clone(), Arc::new(input))
         .with_annotations(annotations(spec));

@@ -37,6 +37,11 @@ impl PolicyHandle {
         principal.allows(tool) && (policy.is_empty() || policy.may_call(principal, tool, surface))
     }
 
+    /// Returns whether a principal may call a tool through the API or through MCP. For lists whose reader may use either.
+    pub fn may_call_anywhere(&self, principal: &Principal, tool: &Tool) -> bool {
+        ["rest", "mcp"].into_iter().any(|surface| self.may_call(principal, tool, surface))
+    }
+
     /// Replaces the policy; calls that are being decided keep the old one.
     pub fn replace(&self, policy: Policy) {
         self.0.store(Arc::new(policy));

@@ -56,6 +56,7 @@ fn tool(bundle: &str, name: &str, tags: &[&str]) -> Tool {
         created_at: Timestamp::UNIX_EPOCH,
         modified_at: Timestamp::UNIX_EPOCH,
         published_at: None,
+        lifecycle: haft_core::lifecycle::Lifecycle::default(),
     }
 }
 

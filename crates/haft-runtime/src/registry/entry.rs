@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use haft_core::Clock as _;
 use haft_core::outcome::CallError;
 use haft_core::problem::{Problem, join};
 use haft_core::runnable::{Mode, NotRunnable, RunState, runnable};
@@ -9,7 +10,9 @@ use haft_core::spec::ToolSpec;
 use haft_core::tool::{Tool, Usage};
 use haft_definition::check;
 use haft_definition::export::{Format, definition, is_model_name, model_name};
+use serde_json::json;
 
+use crate::clock::SystemClock;
 use crate::concurrency::ConcurrencyLimit;
 use crate::executors::Executors;
 use crate::rate::TenantRateWindows;
@@ -225,8 +228,34 @@ impl Entry {
             status: self.tool.status,
             policy,
             published: self.tool.published.is_some(),
+            removed: self.is_removed(),
         };
         runnable(state, mode)
+    }
+
+    /// Returns whether the tool is deprecated and its removal date has passed.
+    pub fn is_removed(&self) -> bool {
+        let deprecation = self.tool.deprecation().filter(|deprecation| deprecation.removal_date.is_some());
+        deprecation.is_some_and(|deprecation| deprecation.is_removed(SystemClock.now()))
+    }
+
+    /// Returns the error of a call that [`Entry::runnable`] rejects.
+    pub fn not_runnable(&self, reason: NotRunnable) -> CallError {
+        let detail = match reason {
+            NotRunnable::Removed => self
+                .tool
+                .deprecation()
+                .map(|deprecation| deprecation.removal_reason(deprecation.replaced_by.as_deref())),
+            _ => self.fault(),
+        };
+        let error = self.named_error(|tool| reason.to_error(tool, detail.as_deref()));
+        match (reason, self.tool.deprecation()) {
+            (NotRunnable::Removed, Some(deprecation)) => error.with_details(json!({
+                "replaced_by": deprecation.replaced_by,
+                "removal_date": deprecation.removal_date,
+            })),
+            _ => error,
+        }
     }
 
     /// Returns the usage of the tool up to now.

@@ -1,5 +1,6 @@
 //! The tools that are offered to a model, and their names there.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -7,6 +8,7 @@ use haft_core::name::TenantId;
 use haft_core::reference::ToolRef;
 use haft_core::runnable::Mode;
 use haft_core::spec::ToolSpec;
+use haft_core::tool::Status;
 use haft_definition::export;
 
 use crate::registry::entry::Entry;
@@ -36,8 +38,8 @@ pub struct Audience<'a> {
 pub struct ToolOffer<'a> {
     /// The tool.
     pub entry: &'a Arc<Entry>,
-    /// The definition that a call runs.
-    pub spec: &'a Arc<ToolSpec>,
+    /// The definition that a call runs. The description of a deprecated tool says so.
+    pub spec: Cow<'a, ToolSpec>,
     /// A name that every model accepts and that is unique.
     pub name: String,
 }
@@ -49,7 +51,8 @@ impl Snapshot {
         let Audience { tenant, mode, .. } = audience;
         let mut chosen: Vec<&Arc<Entry>> = Vec::new();
         for entry in self.tools(tenant) {
-            if !self.is_runnable(entry, mode) {
+            // A copy of a built-in tool would be offered beside the built-in tool.
+            if entry.tool.is_built_in_copy() || !self.is_runnable(entry, mode) {
                 continue;
             }
             match chosen.last_mut() {
@@ -72,14 +75,39 @@ impl Snapshot {
         let mut names = HashSet::new();
         let offers = chosen.into_iter().map(|entry| {
             let name = self.offered_name(entry, audience, |name| hashed_names.contains(name));
-            ToolOffer { name, ..unnamed_offer(entry, mode) }
+            ToolOffer { name, ..self.unnamed_offer(entry, audience) }
         });
         offers.filter(|offer| names.insert(offer.name.clone())).collect()
     }
 
     /// Returns one tool as it would be offered to a model, whether or not it can run.
     pub fn offer<'a>(&'a self, entry: &'a Arc<Entry>, audience: Audience<'a>) -> ToolOffer<'a> {
-        ToolOffer { name: self.model_name(entry, audience), ..unnamed_offer(entry, audience.mode) }
+        ToolOffer { name: self.model_name(entry, audience), ..self.unnamed_offer(entry, audience) }
+    }
+
+    fn unnamed_offer<'a>(&'a self, entry: &'a Arc<Entry>, audience: Audience<'a>) -> ToolOffer<'a> {
+        let spec = entry.definition(audience.mode.into()).map_or(&entry.tool.spec, |(_, spec)| spec);
+        let spec = match self.deprecation_notice(entry, audience) {
+            Some(notice) => {
+                let description = format!("Deprecated: {notice}.\n\n{}", spec.description);
+                Cow::Owned(ToolSpec { description, ..ToolSpec::clone(spec) })
+            }
+            None => Cow::Borrowed(&**spec),
+        };
+        ToolOffer { entry, spec, name: String::new() }
+    }
+
+    /// Returns the warning about a deprecated tool. It names the replacement as the audience knows it.
+    pub fn deprecation_notice(&self, entry: &Entry, audience: Audience<'_>) -> Option<String> {
+        if entry.tool.status != Status::Deprecated {
+            return None;
+        }
+        let replacement = entry.tool.deprecation().and_then(|deprecation| {
+            let reference: ToolRef = deprecation.replaced_by.as_deref()?.parse().ok()?;
+            let replacement = self.resolve_in(audience.tenant, &reference, audience.mode).ok()?;
+            Some(self.model_name(replacement, audience))
+        });
+        entry.tool.deprecation_notice(replacement.as_deref())
     }
 
     /// Returns whether this tool may be called.
@@ -170,11 +198,6 @@ impl Snapshot {
             Naming::FirstCome => first().map_or_else(|| self.resolve_in(tenant, reference, mode), Ok),
         }
     }
-}
-
-fn unnamed_offer(entry: &Arc<Entry>, mode: Mode) -> ToolOffer<'_> {
-    let spec = entry.definition(mode.into()).map_or(&entry.tool.spec, |(_, spec)| spec);
-    ToolOffer { entry, spec, name: String::new() }
 }
 
 fn same_tool(a: &Entry, b: &Entry) -> bool {

@@ -304,7 +304,10 @@ impl Snapshot {
         }
         let first = all.iter().min_by_key(|entry| {
             let kind = (naming == Naming::ByKind).then_some(entry.tool.source);
-            (kind, entry.tool.created_at, entry.tool.id)
+            // In production a draft had no name yet: it gets one when it is first published.
+            let published = entry.tool.published_at.filter(|_| mode == Mode::Production);
+            let created = entry.tool.created_at;
+            (kind, published.map_or(created, |published| published.max(created)), entry.tool.id)
         })?;
         let bundle = Some(first.tool.bundle.clone());
         self.resolve_in(tenant, &ToolRef::Name { bundle, name: name.clone(), version: None }, mode).ok()

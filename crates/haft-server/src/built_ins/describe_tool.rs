@@ -9,6 +9,7 @@ use haft_core::outcome::{CallError, ErrorCode, Outcome};
 use haft_core::problem::excerpt;
 use haft_core::reference::ToolRef;
 use haft_core::spec::ToolSpec;
+use haft_runtime::policy::PolicyHandle;
 use haft_runtime::registry::{Audience, Entry, Naming, Snapshot};
 use serde::Deserialize;
 use serde_json::json;
@@ -58,7 +59,7 @@ impl BuiltIn for DescribeTool {
     async fn call(&self, call: &CallContext, args: Args) -> Outcome {
         let app = self.0.get()?;
         let snapshot = app.registry().snapshot();
-        let entry = find(&snapshot, call, &args)?;
+        let entry = find(&snapshot, app.policy().handle(), call, &args)?;
         let spec = snapshot.offer(entry, audience(call)).spec;
         let mut described = json!({
             "name": spec.name.as_str(),
@@ -84,11 +85,16 @@ fn audience(call: &CallContext) -> Audience<'_> {
 }
 
 /// Finds a tool that can be called, by a reference or by the name that models see, in one bundle if the call says so.
-fn find<'a>(snapshot: &'a Snapshot, call: &'a CallContext, args: &Args) -> Result<&'a Arc<Entry>, CallError> {
+fn find<'a>(
+    snapshot: &'a Snapshot,
+    policy: &PolicyHandle,
+    call: &'a CallContext,
+    args: &Args,
+) -> Result<&'a Arc<Entry>, CallError> {
     let mode = call.mode;
     let accept = |entry: &&Arc<Entry>| {
         args.bundle.as_deref().is_none_or(|bundle| bundle == entry.tool.bundle.as_str())
-            && call.principal().allows(&entry.tool)
+            && policy.may_call_anywhere(call.principal(), &entry.tool)
             && snapshot.is_runnable(entry, mode)
     };
     let resolve = |text: &str| {

@@ -82,9 +82,11 @@ impl BuiltIn for SearchTools {
             page: 0..limit,
         };
         let (bundle, mode, principal) = (args.bundle, call.mode, Arc::clone(call.principal()));
+        let policy = Arc::clone(app.policy().handle());
         let accept = move |snapshot: &Snapshot, entry: &Entry| {
             bundle.as_deref().is_none_or(|bundle| bundle == entry.tool.bundle.as_str())
-                && principal.allows(&entry.tool)
+                && !entry.tool.is_built_in_copy()
+                && policy.may_call_anywhere(&principal, &entry.tool)
                 && snapshot.is_runnable(entry, mode)
         };
         let ranked = app.search().search(query, accept).await.map_err(call_error)?;

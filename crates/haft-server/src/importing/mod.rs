@@ -2,6 +2,7 @@
 
 mod apply;
 mod fetch;
+pub(crate) mod registry;
 mod request;
 
 pub(crate) use apply::{ImportReport, ImportRun};

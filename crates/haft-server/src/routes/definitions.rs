@@ -19,6 +19,7 @@ use crate::error::{ApiError, ErrorBody};
 use crate::identity::Identity;
 use crate::params::Params;
 use crate::reply::SuccessStatus;
+use crate::viewer::Viewer;
 
 /// The most names in one request.
 const MAX_NAMES: usize = 500;
@@ -115,7 +116,7 @@ pub(crate) async fn one(
     let entry = super::tool::find(&app, &identity, &reference)?;
     let snapshot = app.registry().snapshot();
     let offer = snapshot.offer(&entry, audience(&app, &identity));
-    let Definition { value, tokens, warnings } = definition(offer.spec, &offer.name, format(&params)?);
+    let Definition { value, tokens, warnings } = definition(&offer.spec, &offer.name, format(&params)?);
     let warnings = Warning::from_problems(&entry.qualified, warnings).collect();
     let (status, data, tokens_by_name) = (SuccessStatus::Success, ModelDefinition(value), BTreeMap::new());
     Ok(Json(Definitions { status, data, tokens, tokens_by_name, warnings }).into_response())
@@ -144,10 +145,12 @@ pub(crate) async fn all(
     let snapshot = app.registry().snapshot();
     let (mut list, mut tokens, mut tokens_by_name, mut warnings) =
         (Vec::new(), 0, BTreeMap::new(), Vec::new());
-    let offers = snapshot.offers(audience(&app, &identity));
+    let viewer = Viewer::new(&app, &identity);
+    let mut offers = snapshot.offers(audience(&app, &identity));
+    offers.retain(|offer| viewer.sees(offer.entry));
     filter.check_names(&offers)?;
     for offer in offers.into_iter().filter(|offer| filter.matches(offer)) {
-        let exported = definition(offer.spec, &offer.name, format);
+        let exported = definition(&offer.spec, &offer.name, format);
         tokens += exported.tokens;
         tokens_by_name.insert(offer.name, exported.tokens);
         warnings.extend(Warning::from_problems(&offer.entry.qualified, exported.warnings));

@@ -7,6 +7,7 @@ use axum::Json;
 use axum::extract::{self, FromRequest, FromRequestParts as _, Path, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use haft_core::Timestamp;
 use haft_core::call::CallStatus;
 use haft_core::exact_json::{self, InexactJson};
 use haft_core::name::NameError;
@@ -14,7 +15,7 @@ use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::reference::ToolRef;
 use haft_core::runnable::Mode;
 use haft_core::token::Role;
-use haft_core::tool::Status;
+use haft_core::tool::{Status, Tool};
 use haft_runtime::pipeline::{CallTarget, CompletedCall, Labels, Request};
 use haft_runtime::registry::{Audience, Naming};
 use serde::{Deserialize, Serialize};
@@ -251,19 +252,39 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
 fn outcome(app: &App, completed: &CompletedCall) -> Response {
     let record = &completed.record;
     let snapshot = app.registry().snapshot();
-    let deprecated = snapshot
-        .tool(record.tenant(), record.invocation.tool_id)
-        .is_some_and(|entry| entry.tool.status == Status::Deprecated);
+    let tool = snapshot.tool(record.tenant(), record.invocation.tool_id).map(|entry| &entry.tool);
+    let notice = tool.and_then(|tool| tool.deprecation_notice(None));
     let rejected = record.error.as_ref();
     let rejected = rejected.filter(|e| [ErrorCode::Overloaded, ErrorCode::RateLimited].contains(&e.code));
     let status = rejected.map_or(StatusCode::OK, |error| error::status(error.code));
-    let mut response = (status, Json(OutcomeView::new(record, deprecated))).into_response();
+    let mut response = (status, Json(OutcomeView::new(record, notice.into_iter().collect()))).into_response();
     let limit = rejected.and_then(|error| error::rate_limit(error.code, error.details.as_deref()));
     error::set_retry_after(&mut response, rejected.and_then(|error| error.retry_after), limit);
+    if let Some(tool) = tool.filter(|tool| tool.status == Status::Deprecated) {
+        set_deprecation(response.headers_mut(), tool);
+    }
     if completed.replayed {
         response.headers_mut().insert("idempotency-replayed", HeaderValue::from_static("true"));
     }
     response
+}
+
+/// Sets `Deprecation` (RFC 9745) and `Sunset` (RFC 8594).
+fn set_deprecation(headers: &mut HeaderMap, tool: &Tool) {
+    let deprecation = tool.deprecation();
+    let since = deprecation.and_then(|deprecation| deprecation.deprecated_at).unwrap_or(tool.modified_at);
+    if let Ok(value) = HeaderValue::from_str(&format!("@{}", since.as_second())) {
+        headers.insert("deprecation", value);
+    }
+    let sunset = deprecation.and_then(|deprecation| deprecation.removal_date);
+    if let Some(value) = sunset.and_then(|at| HeaderValue::from_str(&http_date(at)).ok()) {
+        headers.insert("sunset", value);
+    }
+}
+
+/// Writes a time as HTTP headers have it, such as `Sun, 31 Jan 2027 00:00:00 GMT`.
+fn http_date(at: Timestamp) -> String {
+    at.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
 }
 
 fn accepted(app: &App, started: &CompletedCall) -> Response {

@@ -2,6 +2,7 @@
 
 pub(crate) mod approvals;
 pub(crate) mod broken_file;
+pub(crate) mod bundle_publish;
 pub(crate) mod bundle_tools;
 pub(crate) mod bundles;
 pub(crate) mod calls;
@@ -11,6 +12,7 @@ pub(crate) mod definitions;
 mod grants;
 pub(crate) mod health;
 pub(crate) mod import;
+pub(crate) mod import_registry;
 pub(crate) mod invoke;
 pub(crate) mod key;
 pub(crate) mod lifecycle;
@@ -28,4 +30,5 @@ pub(crate) mod test;
 pub(crate) mod tokens;
 pub(crate) mod tool;
 pub(crate) mod tools;
+pub(crate) mod usage;
 pub(crate) mod validate;

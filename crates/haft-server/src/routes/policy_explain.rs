@@ -171,10 +171,7 @@ async fn find_token(app: &App, tenant: &TenantId, token: &str) -> Result<Option<
 fn state_check(snapshot: &Snapshot, entry: &Entry, mode: Mode) -> ConsideredView {
     match entry.runnable(snapshot.is_bundle_enabled(entry), mode) {
         Ok(()) => check("state", Effect::Deny, false, format!("the tool can run in {} mode", mode.as_str())),
-        Err(reason) => {
-            let error = reason.to_error(&entry.tool.qualified(), entry.fault().as_deref());
-            check("state", Effect::Deny, true, error.message)
-        }
+        Err(reason) => check("state", Effect::Deny, true, entry.not_runnable(reason).message),
     }
 }
 

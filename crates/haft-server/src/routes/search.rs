@@ -18,6 +18,7 @@ use crate::params::{PageParams, Params};
 use crate::reply::{Success, success};
 use crate::search::{RankedEntry, Ranking, SearchQuery};
 use crate::view::ToolView;
+use crate::viewer::Viewer;
 
 /// The most tools that one query finds by its keywords. Ranking by meaning ends earlier.
 const MAX_HITS: usize = 1000;
@@ -84,8 +85,12 @@ pub(crate) async fn search(
     let start = start.saturating_add(usize::try_from(page.skip).unwrap_or(usize::MAX));
 
     let mode = app.settings().mode;
+    let viewer = Viewer::new(&app, &identity);
+    let reader = viewer.clone();
     let accept = move |snapshot: &Snapshot, entry: &Entry| {
-        filter.matches(snapshot, entry) && (filter.include_disabled || snapshot.is_runnable(entry, mode))
+        filter.matches(snapshot, entry)
+            && reader.lists(snapshot, entry, filter.include_disabled)
+            && (filter.include_disabled || snapshot.is_runnable(entry, mode))
     };
     let query = SearchQuery {
         tenant: identity.tenant.clone(),
@@ -95,13 +100,15 @@ pub(crate) async fn search(
         page: start..start.saturating_add(usize::try_from(page.size).unwrap_or(usize::MAX)),
     };
     let ranked = app.search().search(query, accept).await?;
-    let tools: Vec<_> = ranked.tools.iter().map(|found| view(found, &ranked.matcher, &identity)).collect();
+    let snapshot = app.registry().snapshot();
+    let tools: Vec<_> =
+        ranked.tools.iter().map(|found| view(found, &ranked.matcher, &viewer, &snapshot)).collect();
     let (total, end) = (ranked.total, start.saturating_add(tools.len()));
     let next_page_token = (end < total).then(|| page.token(&end.to_string()));
     Ok(success(SearchResult { tools, total, next_page_token }).into_response())
 }
 
-fn view(found: &RankedEntry, matcher: &Matcher, identity: &Identity) -> RankedTool {
+fn view(found: &RankedEntry, matcher: &Matcher, viewer: &Viewer, snapshot: &Snapshot) -> RankedTool {
     let spec = &found.entry.tool.spec;
     let highlights = Highlights {
         name: matcher.ranges(spec.name.as_str()),
@@ -109,7 +116,8 @@ fn view(found: &RankedEntry, matcher: &Matcher, identity: &Identity) -> RankedTo
     };
     let parameters = spec.declared_arguments();
     let matched_words = matcher.words(searched_texts(spec).chain(parameters.iter().map(String::as_str)));
-    RankedTool { tool: ToolView::new(&found.entry, identity), score: found.score, matched_words, highlights }
+    let tool = ToolView::new(&found.entry, viewer, snapshot);
+    RankedTool { tool, score: found.score, matched_words, highlights }
 }
 
 fn searched_texts(spec: &ToolSpec) -> impl Iterator<Item = &str> {

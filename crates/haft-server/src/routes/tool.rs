@@ -24,8 +24,10 @@ use crate::error::{ApiError, ErrorBody};
 use crate::identity::Identity;
 use crate::params::Params;
 use crate::reply::{Success, success};
+use crate::routes::usage::{self, ToolUsage};
 use crate::routes::{broken_file, bundles, validate};
 use crate::view::ToolView;
+use crate::viewer::Viewer;
 use crate::warnings::Warnings;
 
 /// Finds a tool by a reference in a path.
@@ -49,7 +51,7 @@ pub(crate) async fn view(app: &App, identity: &Identity, id: ToolId) -> Result<T
 /// Returns the view of a tool with its warnings, after it is known whether the tool can run.
 pub(crate) async fn view_of(app: &App, identity: &Identity, entry: &Arc<Entry>) -> ToolView {
     app.registry().verified(entry).await;
-    let mut view = ToolView::new(entry, identity);
+    let mut view = ToolView::new(entry, &Viewer::new(app, identity), &app.registry().snapshot());
     let mut warnings = Warnings::new(app, identity);
     warnings.examine(entry).await;
     view.warnings = warnings.of(entry).await;
@@ -178,6 +180,8 @@ pub(crate) struct DeletedTool {
     /// The backup of the definition, relative to the home folder.
     #[schema(required)]
     backup_path: Option<String>,
+    /// Who depended on the tool.
+    usage: ToolUsage,
 }
 
 /// Delete a tool; a backup of its definition is kept in `tool-history/` unless `keep_backup=false`.
@@ -206,10 +210,11 @@ pub(crate) async fn remove(
     identity.require(Role::Editor)?;
     let keep_backup = params.get("keep_backup").is_none() || params.flag("keep_backup")?;
     let backup = if keep_backup { Backup::Keep } else { Backup::Discard };
+    let usage = usage::of(app, identity, entry).await?;
     let backup_path = app.store().delete_tool(entry.tool.id, backup).await?;
     audit::note(identity, "tool.delete", &entry.qualified);
     let message = format!("Tool '{}' deleted", entry.tool.spec.name);
-    Ok(success(DeletedTool { message, backup_path }).into_response())
+    Ok(success(DeletedTool { message, backup_path, usage }).into_response())
 }
 
 /// The source text of a definition.

@@ -24,6 +24,7 @@ use crate::identity::Identity;
 use crate::params::{PageParams, Params};
 use crate::reply::{Success, created, success};
 use crate::view::ToolView;
+use crate::viewer::Viewer;
 use crate::warnings::Warnings;
 
 /// A page of tools.
@@ -58,14 +59,15 @@ pub(crate) async fn list(
     let filter = ToolFilter::parse(&params)?;
     let page = params.page("tools")?;
     let snapshot = app.registry().snapshot();
-    let items = filter.items(&snapshot, &identity);
+    let viewer = Viewer::new(&app, &identity);
+    let items = filter.items(&snapshot, &viewer);
     let total = items.len();
     let ready = items.iter().filter(|item| item.ready()).count();
     let (selected, next_page_token) = page.select(items, ListItem::key);
     let mut warnings = Warnings::new(&app, &identity);
     let mut tools = Vec::with_capacity(selected.len());
     for item in &selected {
-        let mut view = item.view(&identity);
+        let mut view = item.view(&viewer, &snapshot);
         if let ListItem::Tool(entry) = item {
             view.warnings = warnings.of(entry).await;
         }
@@ -81,10 +83,12 @@ pub(crate) async fn list(
 )]
 pub(crate) async fn built_ins(State(app): State<Arc<App>>, identity: Identity) -> Result<Response, ApiError> {
     let snapshot = app.registry().snapshot();
-    let built_ins: Vec<_> = snapshot.tools(&identity.tenant).filter(|entry| entry.tool.built_in).collect();
+    let viewer = Viewer::new(&app, &identity);
+    let is_listed = |entry: &&Arc<Entry>| entry.tool.built_in && viewer.lists(&snapshot, entry, false);
+    let built_ins: Vec<_> = snapshot.tools(&identity.tenant).filter(is_listed).collect();
     let total = built_ins.len();
     let ready = built_ins.iter().filter(|entry| entry.ready()).count();
-    let tools = built_ins.into_iter().map(|entry| ToolView::new(entry, &identity)).collect();
+    let tools = built_ins.into_iter().map(|entry| ToolView::new(entry, &viewer, &snapshot)).collect();
     Ok(success(ToolList { tools, total, ready, failed: total - ready, next_page_token: None })
         .into_response())
 }
@@ -179,6 +183,8 @@ pub(crate) struct ToolFilterParams {
     bundle_ids: Option<String>,
     /// Also tools that cannot be called
     include_disabled: Option<bool>,
+    /// Also the tenant's copies of built-in tools that were imported from another registry
+    include_builtin_copies: Option<bool>,
 }
 
 /// The filter of a list of tools.
@@ -191,6 +197,7 @@ pub(crate) struct ToolFilter {
     tags: Vec<String>,
     bundles: Vec<String>,
     pub(crate) include_disabled: bool,
+    include_copies: bool,
     /// A part of the name, the description or a tag, in lower case.
     pub(crate) text: Option<String>,
 }
@@ -229,14 +236,20 @@ impl ToolFilter {
             tags: params.list("tags"),
             bundles: params.list("bundle_ids"),
             include_disabled: params.flag("include_disabled")?,
+            include_copies: params.flag("include_builtin_copies")?,
             text: params.get("q").map(str::to_lowercase),
         })
     }
 
-    fn items<'a>(&self, snapshot: &'a Snapshot, identity: &'a Identity) -> Vec<ListItem<'a>> {
-        let tools = snapshot.tools(&identity.tenant).filter(|entry| self.matches(snapshot, entry));
+    fn items<'a>(&self, snapshot: &'a Snapshot, viewer: &'a Viewer) -> Vec<ListItem<'a>> {
+        let tenant = &viewer.principal().tenant;
+        let tools = snapshot.tools(tenant).filter(|entry| {
+            self.matches(snapshot, entry) && viewer.lists(snapshot, entry, self.include_disabled)
+        });
         let mut items: Vec<_> = tools.map(|entry| ListItem::Tool(entry)).collect();
-        let files = snapshot.unreadable(&identity.tenant).filter(|file| self.matches_file(file));
+        // A file that cannot be read cannot be called either.
+        let lists_files = !viewer.is_restricted();
+        let files = snapshot.unreadable(tenant).filter(|file| lists_files && self.matches_file(file));
         items.extend(files.map(|file| ListItem::File(file)));
         if matches!(items.last(), Some(ListItem::File(_))) {
             items.sort_by_cached_key(ListItem::key);
@@ -255,6 +268,7 @@ impl ToolFilter {
             && (self.tags.is_empty() || spec.tags.iter().any(|tag| self.tags.contains(tag)))
             && (self.bundles.is_empty() || self.in_bundles(tool.bundle.as_str(), &tool.bundle_id.to_string()))
             && (self.include_disabled || is_enabled())
+            && (self.include_copies || !tool.is_built_in_copy())
             && self.text.as_deref().is_none_or(|text| {
                 [spec.name.as_str(), &spec.display_name, &spec.description]
                     .into_iter()
@@ -301,9 +315,9 @@ impl ListItem<'_> {
         matches!(self, ListItem::Tool(entry) if entry.ready())
     }
 
-    fn view(&self, identity: &Identity) -> ToolView {
+    fn view(&self, viewer: &Viewer, snapshot: &Snapshot) -> ToolView {
         match self {
-            ListItem::Tool(entry) => ToolView::new(entry, identity),
+            ListItem::Tool(entry) => ToolView::new(entry, viewer, snapshot),
             ListItem::File(file) => ToolView::from(*file),
         }
     }

@@ -230,6 +230,43 @@ async fn a_literal_secret_is_masked_and_the_mask_means_unchanged() {
 }
 
 #[tokio::test]
+async fn the_mask_means_unchanged_in_the_registry_form_and_on_bundle_routes() {
+    let server = Server::start().await;
+    let row = json!({
+        "slug": "private", "name": "Private", "description": "Calls with a literal key",
+        "implementation_type": "http",
+        "implementation_config": {"url": "https://api.example.com/", "headers": {"api_key": "hunter2-hunter2"}},
+    });
+    server.put("/api/tools/bundles/demo", json!({})).await;
+    let path = "/api/tools/bundles/demo/tools/private/version/1.0.0";
+    let (status, created) = server.put(path, row.clone()).await;
+    assert_eq!(status, 201, "{created}");
+    for path in [path, "/api/tools/bundles/demo", "/api/tools?bundle_ids=demo", "/api/tools/search?q=private"]
+    {
+        let (_, answer) = server.get(path).await;
+        assert!(!answer.to_string().contains("hunter2"), "{path}: {answer}");
+    }
+    let mut masked = row;
+    masked["implementation_config"]["headers"]["api_key"] = json!("***");
+    masked["description"] = json!("Calls with the same literal key");
+    let (status, answer) = server.put("/api/tools/private", masked.clone()).await;
+    assert_eq!((status, &answer["data"]["revision"]), (200, &json!(2)), "{answer}");
+    let file = server.home.path().join(answer["data"]["path"].as_str().unwrap());
+    assert!(std::fs::read_to_string(file).unwrap().contains("hunter2-hunter2"));
+    let (_, diff) = server.get("/api/tools/private/diff").await;
+    let fields: Vec<_> =
+        diff["data"]["changes"].as_array().unwrap().iter().map(|change| &change["field"]).collect();
+    assert_eq!(fields, ["description"], "{diff}");
+    masked["slug"] = json!("fresh");
+    let (status, answer) = server.post("/api/tools", masked).await;
+    assert_eq!(
+        (status, code(&answer)),
+        (400, "invalid_definition"),
+        "a mask without a stored value: {answer}"
+    );
+}
+
+#[tokio::test]
 async fn an_unknown_template_name_gets_a_warning() {
     let server = Server::start().await;
     let doubts = async |url: &str| {

@@ -2,8 +2,11 @@
 
 use haft_core::Timestamp;
 use haft_core::bundle::Bundle;
-use haft_core::catalog::{Backup, NewTool, PutBundle, PutResult, StoreError, ToolChange, Transition};
+use haft_core::catalog::{
+    Backup, ImportedTool, NewTool, PutBundle, PutResult, StoreError, ToolChange, Transition,
+};
 use haft_core::id::{BundleId, ToolId};
+use haft_core::name::TenantId;
 use haft_core::spec::ToolSpec;
 use haft_core::tool::{Revision, Tool};
 
@@ -49,6 +52,20 @@ impl Store {
         self.run(move |inner| async move { inner.transition(id, step).await }).await
     }
 
+    /// Publishes several tools of a bundle: all of them or none.
+    pub async fn publish_tools(&self, ids: Vec<ToolId>) -> Result<Vec<Tool>, StoreError> {
+        self.run(|inner| async move { inner.publish_tools(ids).await }).await
+    }
+
+    /// Stores tools from another registry: all of them or none. Returns them in order.
+    pub async fn import_tools(
+        &self,
+        tenant: TenantId,
+        tools: Vec<ImportedTool>,
+    ) -> Result<Vec<Tool>, StoreError> {
+        self.run(|inner| async move { inner.import_tools(tenant, tools).await }).await
+    }
+
     /// Deletes a tool and returns the path of its backup, relative to the home folder.
     pub async fn delete_tool(&self, id: ToolId, backup: Backup) -> Result<Option<String>, StoreError> {
         self.run(move |inner| async move { inner.delete_tool(id, backup).await }).await
@@ -73,8 +90,8 @@ impl Store {
 impl Inner {
     async fn revisions(&self, id: ToolId) -> Result<Vec<Revision>, StoreError> {
         let action = "read the revisions of the tool";
-        let sql =
-            "SELECT number, hash, spec, created_at FROM revisions WHERE tool_id = $1 ORDER BY number DESC";
+        let sql = "SELECT number, hash, spec, created_at, created_by, published_at, published_by FROM revisions \
+             WHERE tool_id = $1 ORDER BY number DESC";
         let found = sqlx::query(sql)
             .bind(id.to_string())
             .fetch_all(&self.engine.pool)

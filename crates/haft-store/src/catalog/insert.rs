@@ -15,10 +15,12 @@ type Result<T> = std::result::Result<T, sqlx::Error>;
 /// Tools per statement: enough to spread its cost, few enough to keep its text short.
 const TOOLS_PER_STATEMENT: usize = 100;
 const INSERT_TOOLS: &str = "INSERT INTO tools (id, tenant, bundle_id, name, version, revision, published_revision, status, \
-    enabled, built_in, source, path, stamp, file_enabled, call_count, created_at, modified_at, published_at) VALUES";
-const TOOL_COLUMNS: usize = 18;
-const INSERT_REVISIONS: &str = "INSERT INTO revisions (tool_id, number, hash, spec, created_at) VALUES";
-const REVISION_COLUMNS: usize = 5;
+    enabled, built_in, source, path, stamp, file_enabled, call_count, created_at, modified_at, published_at, \
+    created_by, modified_by) VALUES";
+const TOOL_COLUMNS: usize = 20;
+const INSERT_REVISIONS: &str =
+    "INSERT INTO revisions (tool_id, number, hash, spec, created_at, created_by) VALUES";
+const REVISION_COLUMNS: usize = 6;
 
 /// A tool to insert.
 pub(crate) struct ToolInsert<'a> {
@@ -92,7 +94,7 @@ impl Session<'_> {
     }
 
     async fn insert_tools(&mut self, tools: &[PendingInsert]) -> Result<()> {
-        let engine = &self.inner.engine;
+        let (engine, actor) = (&self.inner.engine, self.actor.as_deref());
         let sql = format!("{INSERT_TOOLS} {}", engine.placeholders(tools.len(), TOOL_COLUMNS));
         let mut query = sqlx::query(AssertSqlSafe(sql));
         for tool in tools {
@@ -115,13 +117,16 @@ impl Session<'_> {
                 .bind(0_i64)
                 .bind(tool.at)
                 .bind(tool.at)
-                .bind(published.then_some(tool.at));
+                .bind(published.then_some(tool.at))
+                .bind(actor)
+                .bind(actor);
         }
         query.execute(&mut *self.tx).await?;
         let sql = format!("{INSERT_REVISIONS} {}", engine.placeholders(tools.len(), REVISION_COLUMNS));
         let mut query = sqlx::query(AssertSqlSafe(sql));
         for tool in tools {
-            query = query.bind(&tool.id).bind(1_i64).bind(&tool.hash).bind(&tool.spec).bind(tool.at);
+            query =
+                query.bind(&tool.id).bind(1_i64).bind(&tool.hash).bind(&tool.spec).bind(tool.at).bind(actor);
         }
         query.execute(&mut *self.tx).await?;
         Ok(())

@@ -7,6 +7,7 @@ pub(crate) mod insert;
 pub(crate) mod mcp;
 mod missing;
 mod queries;
+mod registry_import;
 pub(crate) mod sync;
 mod sync_apply;
 mod sync_bundles;

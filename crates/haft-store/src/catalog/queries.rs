@@ -171,12 +171,14 @@ impl Session<'_> {
         }
         self.insert_revision(tool.id, number, spec, now).await?;
         sqlx::query(
-            "UPDATE tools SET name = $1, version = $2, revision = $3, modified_at = $4 WHERE id = $5",
+            "UPDATE tools SET name = $1, version = $2, revision = $3, modified_at = $4, modified_by = $5 \
+             WHERE id = $6",
         )
         .bind(spec.name.as_str())
         .bind(spec.version.as_str())
         .bind(number)
         .bind(now.as_microsecond())
+        .bind(self.actor.as_deref())
         .bind(tool.id.to_string())
         .execute(&mut *self.tx)
         .await?;
@@ -193,13 +195,15 @@ impl Session<'_> {
     ) -> Result<()> {
         let (hash, text) = content(spec)?;
         sqlx::query(
-            "INSERT INTO revisions (tool_id, number, hash, spec, created_at) VALUES ($1, $2, $3, $4, $5)",
+            "INSERT INTO revisions (tool_id, number, hash, spec, created_at, created_by) \
+             VALUES ($1, $2, $3, $4, $5, $6)",
         )
         .bind(id.to_string())
         .bind(number)
         .bind(hash)
         .bind(text)
         .bind(at.as_microsecond())
+        .bind(self.actor.as_deref())
         .execute(&mut *self.tx)
         .await?;
         Ok(())

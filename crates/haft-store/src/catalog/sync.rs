@@ -7,6 +7,7 @@ use haft_core::catalog::StoreError;
 use haft_definition::folder::{FileStamp, ReadError, SymbolicLinks, name_and_version, read_text};
 
 use super::sync_apply::ReadFile;
+use crate::audit::FILE_ACTOR;
 use crate::files::scan::{self, Scan, ScannedBundle, ScannedFile};
 use crate::files::stamp::is_recent;
 use crate::files::{definition, layout, write};
@@ -90,6 +91,7 @@ impl Inner {
     async fn apply_disk(&self, scope: ReadScope) -> Result<SyncResult, StoreError> {
         let Some(files) = &self.files else { return Ok(SyncResult::default()) };
         let mut session = self.session().await?;
+        session.actor = Some(FILE_ACTOR.into());
         // Scanned again under the lock: the first scan may have seen an incomplete change of another process.
         let scan = files.run("list the definition files".into(), scan::scan).await?;
         let leftovers = scan.leftovers.clone();

@@ -1,5 +1,7 @@
 //! Creating, updating, switching and deleting tools.
 
+use std::collections::HashMap;
+
 use haft_core::catalog::{Backup, Change, FileForm, NewTool, StoreError, ToolChange};
 use haft_core::id::ToolId;
 use haft_core::name::{ToolName, Version};
@@ -29,6 +31,18 @@ pub(crate) fn find_announced(changes: Vec<Change>, id: ToolId) -> Result<Tool, S
             _ => None,
         })
         .ok_or_else(|| StoreError::not_found("tool", id))
+}
+
+/// Returns several tools from announced changes, in the order of their ids.
+pub(super) fn find_all_announced(changes: Vec<Change>, ids: Vec<ToolId>) -> Result<Vec<Tool>, StoreError> {
+    let mut tools: HashMap<ToolId, Tool> = HashMap::new();
+    for change in changes {
+        if let Change::Tool(tool) = change {
+            tools.insert(tool.id, *tool);
+        }
+    }
+    let find = |id: ToolId| tools.remove(&id).ok_or_else(|| StoreError::not_found("tool", id));
+    ids.into_iter().map(find).collect()
 }
 
 impl Inner {
@@ -82,7 +96,7 @@ impl Inner {
     }
 
     /// Loads files that could define the same tool and are not indexed yet: an existing file has precedence.
-    async fn sync_unread(&self, new: &NewTool) -> Result<(), StoreError> {
+    pub(super) async fn sync_unread(&self, new: &NewTool) -> Result<(), StoreError> {
         let Some(files) = &self.files else { return Ok(()) };
         let folder = layout::bundle_folder(&new.tenant, &new.bundle);
         let mut unread = false;
@@ -107,13 +121,28 @@ impl Inner {
             let message = format!("cannot rename `{}`; create a new tool instead", tool.spec.name);
             return Err(StoreError::Invalid(vec![Problem::new("name", "immutable", message)]));
         }
-        let enabled = enabled.unwrap_or(tool.enabled);
-        session.rewrite(&tool, Content { spec: &spec, text: text.as_ref(), enabled }).await?;
-        if let Some(status) = status.filter(|status| *status != tool.status) {
-            session.change_status(&tool, status).await?;
+        // What changes decides: a client may send back the other field as it was.
+        let status = status.filter(|status| *status != tool.status);
+        let switched = enabled.filter(|enabled| *enabled != tool.enabled);
+        if (status, switched) == (Some(Status::Disabled), Some(true)) {
+            let message = "a tool with the status `disabled` cannot be enabled; change one of the two";
+            return Err(StoreError::Invalid(vec![Problem::new("enabled", "conflicting_fields", message)]));
         }
-        if enabled != tool.enabled {
-            session.set_enabled(id, enabled).await.map_err(failed_to("enable or disable the tool"))?;
+        let enabled = match status {
+            Some(Status::Disabled) => false,
+            Some(_) if tool.status == Status::Disabled => true,
+            _ => switched.unwrap_or(tool.enabled),
+        };
+        session.rewrite(&tool, Content { spec: &spec, text: text.as_ref(), enabled }).await?;
+        match status {
+            Some(status) => {
+                session.change_status(&tool, status).await?;
+                if enabled != tool.enabled {
+                    session.set_enabled(id, enabled).await.map_err(failed_to(STORE))?;
+                }
+            }
+            None if enabled != tool.enabled => session.switch(&tool, enabled).await?,
+            None => {}
         }
         Ok(find_announced(session.finish().await?, id).unwrap_or(tool))
     }
@@ -125,10 +154,10 @@ impl Inner {
             let bundle = session.live_bundle(tool.bundle_id).await?;
             check_bundle_editable(&bundle)?;
         }
-        if tool.enabled == enabled {
+        if tool.enabled == enabled && !(enabled && tool.status == Status::Disabled) {
             return Ok(tool);
         }
-        session.set_enabled(id, enabled).await.map_err(failed_to("enable or disable the tool"))?;
+        session.switch(&tool, enabled).await?;
         find_announced(session.finish().await?, id)
     }
 
@@ -153,7 +182,7 @@ impl Store {
 
 impl Session<'_> {
     /// Inserts a new tool whose file has been written.
-    async fn insert_new(&mut self, insert: ToolInsert<'_>) -> Result<(), StoreError> {
+    pub(super) async fn insert_new(&mut self, insert: ToolInsert<'_>) -> Result<(), StoreError> {
         self.index_tool_file(&insert.file, insert.id);
         let (bundle, spec) = (insert.bundle, insert.spec);
         self.delete_missing(bundle.id, &spec.name, &spec.version).await.map_err(failed_to(STORE))?;
@@ -227,7 +256,11 @@ fn check_editable(tool: &Tool) -> Result<(), StoreError> {
     }
 }
 
-fn already_exists(bundle: &haft_core::name::BundleSlug, name: &ToolName, version: &Version) -> StoreError {
+pub(super) fn already_exists(
+    bundle: &haft_core::name::BundleSlug,
+    name: &ToolName,
+    version: &Version,
+) -> StoreError {
     StoreError::Conflict(format!(
         "`{bundle}:{name}@{version}` already exists; change or delete that tool, or choose another name or version"
     ))

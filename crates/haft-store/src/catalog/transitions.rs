@@ -1,16 +1,19 @@
-//! The lifecycle of a tool: publish, deprecate, relabel.
+//! The lifecycle of a tool: publish, deprecate, disable, relabel.
 
 use haft_core::Timestamp;
 use haft_core::catalog::{StoreError, Transition};
 use haft_core::id::ToolId;
+use haft_core::lifecycle::Deprecation;
 use haft_core::spec::ToolSpec;
 use haft_core::tool::{Status, Tool};
 
 use super::tool_files::Content;
-use super::tools::find_announced;
+use super::tools::{find_all_announced, find_announced};
 use crate::engine::failed_to;
 use crate::session::Session;
 use crate::store::Inner;
+
+const CHANGE_STATUS: &str = "change the status of the tool";
 
 impl Inner {
     pub(crate) async fn transition(&self, id: ToolId, step: Transition) -> Result<Tool, StoreError> {
@@ -18,7 +21,7 @@ impl Inner {
         let tool = session.editable_tool(id).await?;
         match step {
             Transition::Publish => session.publish(&tool).await?,
-            Transition::Deprecate => session.set_status(&tool, Status::Deprecated).await?,
+            Transition::Deprecate(deprecation) => session.deprecate(&tool, deprecation).await?,
             Transition::Set(status) => session.change_status(&tool, status).await?,
             Transition::Relabel(version) => {
                 let spec = ToolSpec { version, ..(*tool.spec).clone() };
@@ -31,6 +34,21 @@ impl Inner {
             return Ok(tool);
         }
         find_announced(session.finish().await?, id)
+    }
+
+    /// Publishes all tools in one transaction.
+    pub(crate) async fn publish_tools(&self, ids: Vec<ToolId>) -> Result<Vec<Tool>, StoreError> {
+        let mut session = self.session().await?;
+        for id in &ids {
+            let tool = session.editable_tool(*id).await?;
+            session.publish(&tool).await.map_err(|error| match error {
+                StoreError::Conflict(reason) => {
+                    StoreError::Conflict(format!("`{}`: {reason}", tool.qualified()))
+                }
+                other => other,
+            })?;
+        }
+        find_all_announced(session.finish().await?, ids)
     }
 }
 
@@ -49,17 +67,56 @@ impl Session<'_> {
                 "cannot publish: the newest definition is invalid: {reason}"
             )));
         }
-        let at = tool.published_at.unwrap_or_else(|| self.inner.now());
+        let now = self.inner.now();
+        let first = tool.published_at.unwrap_or(now);
+        let action = "publish the tool";
         sqlx::query(
-            "UPDATE tools SET status = $1, published_revision = revision, published_at = $2 WHERE id = $3",
+            "UPDATE tools SET status = $1, published_revision = revision, published_at = $2, published_by = $3, \
+             deprecation = NULL WHERE id = $4",
         )
         .bind(Status::Published.as_str())
-        .bind(at.as_microsecond())
+        .bind(first.as_microsecond())
+        .bind(self.actor.as_deref())
         .bind(tool.id.to_string())
         .execute(&mut *self.tx)
         .await
-        .map_err(failed_to("publish the tool"))?;
+        .map_err(failed_to(action))?;
+        self.note_publication(tool.id, now).await.map_err(failed_to(action))?;
+        self.leave_disabled(tool, Status::Published).await?;
         self.touch_tool(tool.id);
+        Ok(())
+    }
+
+    /// Notes when and by whom the newest revision was published.
+    pub(crate) async fn note_publication(&mut self, id: ToolId, at: Timestamp) -> Result<(), sqlx::Error> {
+        sqlx::query(
+            "UPDATE revisions SET published_at = $1, published_by = $2 WHERE tool_id = $3 \
+             AND number = (SELECT revision FROM tools WHERE id = $4)",
+        )
+        .bind(at.as_microsecond())
+        .bind(self.actor.as_deref())
+        .bind(id.to_string())
+        .bind(id.to_string())
+        .execute(&mut *self.tx)
+        .await?;
+        Ok(())
+    }
+
+    async fn deprecate(&mut self, tool: &Tool, deprecation: Deprecation) -> Result<(), StoreError> {
+        self.set_status(tool, Status::Deprecated).await?;
+        let deprecation = Deprecation {
+            deprecated_at: Some(self.inner.now()),
+            deprecated_by: self.actor.as_deref().map(str::to_owned),
+            ..deprecation
+        };
+        let text = serde_json::to_string(&deprecation)
+            .map_err(|error| StoreError::unavailable("deprecate the tool", error))?;
+        sqlx::query("UPDATE tools SET deprecation = $1 WHERE id = $2")
+            .bind(text)
+            .bind(tool.id.to_string())
+            .execute(&mut *self.tx)
+            .await
+            .map_err(failed_to("deprecate the tool"))?;
         Ok(())
     }
 
@@ -71,15 +128,44 @@ impl Session<'_> {
                 tool.published.as_ref().map(|(number, _)| i64::from(*number))
             }
         };
-        sqlx::query("UPDATE tools SET status = $1, published_revision = $2, published_at = $3 WHERE id = $4")
-            .bind(status.as_str())
-            .bind(published)
-            .bind(tool.published_at.map(Timestamp::as_microsecond))
-            .bind(tool.id.to_string())
-            .execute(&mut *self.tx)
-            .await
-            .map_err(failed_to("change the status of the tool"))?;
+        sqlx::query(
+            "UPDATE tools SET status = $1, published_revision = $2, published_at = $3, deprecation = NULL \
+             WHERE id = $4",
+        )
+        .bind(status.as_str())
+        .bind(published)
+        .bind(tool.published_at.map(Timestamp::as_microsecond))
+        .bind(tool.id.to_string())
+        .execute(&mut *self.tx)
+        .await
+        .map_err(failed_to(CHANGE_STATUS))?;
+        self.leave_disabled(tool, status).await?;
         self.touch_tool(tool.id);
         Ok(())
+    }
+
+    /// Keeps `status` and `enabled` in agreement: a tool with the status `disabled` is not enabled, and one that leaves
+    /// this status is.
+    async fn leave_disabled(&mut self, tool: &Tool, status: Status) -> Result<(), StoreError> {
+        let enabled = match (tool.status, status) {
+            (_, Status::Disabled) => false,
+            (Status::Disabled, _) => true,
+            _ => return Ok(()),
+        };
+        self.set_enabled(tool.id, enabled).await.map_err(failed_to(CHANGE_STATUS))
+    }
+
+    /// Enables or disables a tool. Enabling one with the status `disabled` returns it to the status that it had.
+    pub(crate) async fn switch(&mut self, tool: &Tool, enabled: bool) -> Result<(), StoreError> {
+        if enabled && tool.status == Status::Disabled {
+            let status = if tool.published.is_some() { Status::Published } else { Status::Draft };
+            sqlx::query("UPDATE tools SET status = $1 WHERE id = $2")
+                .bind(status.as_str())
+                .bind(tool.id.to_string())
+                .execute(&mut *self.tx)
+                .await
+                .map_err(failed_to(CHANGE_STATUS))?;
+        }
+        self.set_enabled(tool.id, enabled).await.map_err(failed_to("enable or disable the tool"))
     }
 }

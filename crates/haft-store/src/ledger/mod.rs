@@ -4,6 +4,7 @@
 //! wait at the same time share one statement and one commit.
 
 pub(crate) mod api;
+pub(crate) mod callers;
 pub(crate) mod database;
 mod drain;
 mod filter;

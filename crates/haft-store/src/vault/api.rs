@@ -1,16 +1,17 @@
 //! Storing, listing, deleting and reading credentials.
 
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
+use haft_core::BoxFuture;
 use haft_core::catalog::StoreError;
 use haft_core::name::TenantId;
-use haft_core::problem::Problem;
-use haft_core::secret::{MASK, Secret, SecretError, SecretSource};
-use haft_core::{BoxFuture, Timestamp};
+use haft_core::secret::{CredentialSelector, Secret, SecretError, SecretSource};
 use sqlx::Row as _;
+use sqlx::any::AnyRow;
 
 use super::cipher::Cipher;
+use super::credential::{Credential, CredentialInfo, CredentialPurpose, OpenCredential};
 use super::key::KeySource;
 use super::refresh;
 use crate::engine::failed_to;
@@ -20,22 +21,6 @@ use crate::settings::StoreSettings;
 use crate::store::{Inner, Store};
 use crate::watch::notification::ChangeSet;
 
-const MAX_NAME_BYTES: usize = 128;
-const MAX_VALUE_BYTES: usize = 64 * 1024;
-
-/// A credential without its value.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CredentialInfo {
-    /// Its name, as in `${NAME}`.
-    pub name: String,
-    /// When it was first stored.
-    pub created_at: Timestamp,
-    /// When its value last changed.
-    pub modified_at: Timestamp,
-    /// Why it cannot be decrypted, and the fix.
-    pub error: Option<String>,
-}
-
 /// The decrypted credentials and their key.
 pub(crate) struct Vault {
     pub(super) key: KeySource,
@@ -44,7 +29,7 @@ pub(crate) struct Vault {
 
 #[derive(Default)]
 struct OpenCredentials {
-    values: HashMap<(TenantId, String), Secret>,
+    values: HashMap<(TenantId, String), OpenCredential>,
     /// The credentials that could not be decrypted, and why.
     failed: HashMap<(TenantId, String), String>,
 }
@@ -59,21 +44,32 @@ impl Vault {
 }
 
 impl Store {
-    /// Stores a credential, or replaces its value.
+    /// Stores a plain value for `${NAME}`, or replaces it.
     pub async fn put_credential(
         &self,
         tenant: TenantId,
         name: String,
         value: Secret,
     ) -> Result<(), StoreError> {
-        check(&name, &value)?;
-        self.run(|inner| async move { inner.put_credential(tenant, name, value).await }).await
+        self.store_credential(tenant, name, Credential::plain(value)).await
+    }
+
+    /// Stores a credential, or replaces it.
+    pub async fn store_credential(
+        &self,
+        tenant: TenantId,
+        name: String,
+        credential: Credential,
+    ) -> Result<(), StoreError> {
+        credential.check(&name)?;
+        self.run(|inner| async move { inner.put_credential(tenant, name, credential).await }).await
     }
 
     /// Lists the credentials of a tenant by name; never their values.
     pub async fn credentials(&self, tenant: &TenantId) -> Result<Vec<CredentialInfo>, StoreError> {
         let action = "list the credentials";
-        let sql = "SELECT name, created_at, modified_at FROM credentials WHERE tenant = $1 ORDER BY name";
+        let sql = "SELECT name, category, provider_key, provider_variant, description, fields, created_at, \
+                   modified_at FROM credentials WHERE tenant = $1 ORDER BY name";
         let found = sqlx::query(sql)
             .bind(tenant.as_str())
             .fetch_all(&self.inner.engine.pool)
@@ -84,6 +80,8 @@ impl Store {
             Ok(CredentialInfo {
                 error: self.inner.credential_error(tenant, &name),
                 name,
+                purpose: purpose(row)?,
+                fields: rows::optional_json_column(row, "fields")?,
                 created_at: rows::timestamp(row, "created_at")?,
                 modified_at: rows::timestamp(row, "modified_at")?,
             })
@@ -103,15 +101,63 @@ impl SecretSource for Store {
         tenant: &'a TenantId,
         name: &'a str,
     ) -> BoxFuture<'a, Result<Option<Secret>, SecretError>> {
-        Box::pin(async move {
-            let opened = self.inner.vault.open.read().unwrap_or_else(PoisonError::into_inner);
-            let key = (tenant.clone(), name.to_owned());
-            if let Some(reason) = opened.failed.get(&key) {
-                return Err(SecretError { name: name.to_owned(), source: reason.clone().into() });
-            }
-            Ok(opened.values.get(&key).cloned())
-        })
+        Box::pin(async move { self.inner.opened().secret(tenant, name) })
     }
+
+    fn credential<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        selector: CredentialSelector<'a>,
+    ) -> BoxFuture<'a, Result<Option<Secret>, SecretError>> {
+        Box::pin(async move { self.inner.opened().credential(tenant, selector) })
+    }
+}
+
+impl OpenCredentials {
+    /// Returns the value of `${NAME}` or `${NAME.field}`.
+    fn secret(&self, tenant: &TenantId, name: &str) -> Result<Option<Secret>, SecretError> {
+        if let Some(found) = self.by_name(tenant, name)? {
+            return found.primary(name).map(Some);
+        }
+        let Some((name, field)) = name.rsplit_once('.') else { return Ok(None) };
+        Ok(self.by_name(tenant, name)?.and_then(|found| found.field(field).cloned()))
+    }
+
+    fn credential(
+        &self,
+        tenant: &TenantId,
+        selector: CredentialSelector<'_>,
+    ) -> Result<Option<Secret>, SecretError> {
+        let (category, key, variant) = match selector {
+            CredentialSelector::Name(name) => {
+                return Ok(self.by_name(tenant, name)?.map(|found| found.text.clone()));
+            }
+            CredentialSelector::Provider { category, key, variant } => (category, key, variant),
+        };
+        let matching = self
+            .values
+            .iter()
+            .filter(|((owner, _), found)| owner == tenant && found.purpose.is_for(category, key, variant));
+        let newest = matching.max_by(|(a, x), (b, y)| (x.modified_at, &a.1).cmp(&(y.modified_at, &b.1)));
+        Ok(newest.map(|(_, found)| found.text.clone()))
+    }
+
+    fn by_name(&self, tenant: &TenantId, name: &str) -> Result<Option<&OpenCredential>, SecretError> {
+        let key = (tenant.clone(), name.to_owned());
+        if let Some(reason) = self.failed.get(&key) {
+            return Err(SecretError { name: name.to_owned(), source: reason.clone().into() });
+        }
+        Ok(self.values.get(&key))
+    }
+}
+
+fn purpose(row: &AnyRow) -> Result<CredentialPurpose, sqlx::Error> {
+    Ok(CredentialPurpose {
+        category: row.try_get("category")?,
+        provider_key: row.try_get("provider_key")?,
+        provider_variant: row.try_get("provider_variant")?,
+        description: row.try_get("description")?,
+    })
 }
 
 impl Inner {
@@ -135,10 +181,9 @@ impl Inner {
 
     async fn load_credentials(&self) -> Result<OpenCredentials, StoreError> {
         let action = "load the credentials";
-        let found = sqlx::query("SELECT tenant, name, sealed FROM credentials")
-            .fetch_all(&self.engine.pool)
-            .await
-            .map_err(failed_to(action))?;
+        let sql = "SELECT tenant, name, sealed, category, provider_key, provider_variant, description, fields, \
+                   modified_at FROM credentials";
+        let found = sqlx::query(sql).fetch_all(&self.engine.pool).await.map_err(failed_to(action))?;
         let mut opened = OpenCredentials::default();
         if found.is_empty() {
             return Ok(opened);
@@ -154,47 +199,70 @@ impl Inner {
                 Err(reason) => Err(reason.clone()),
             };
             match value {
-                Ok(value) => drop(opened.values.insert((tenant, name), value)),
+                Ok(text) => {
+                    let is_structured =
+                        row.try_get::<Option<&str>, _>("fields").map_err(failed_to(action))?;
+                    let purpose = purpose(row).map_err(failed_to(action))?;
+                    let modified_at = rows::timestamp(row, "modified_at").map_err(failed_to(action))?;
+                    let open = OpenCredential::new(text, is_structured.is_some(), purpose, modified_at);
+                    opened.values.insert((tenant, name), open);
+                }
                 Err(reason) => drop(opened.failed.insert((tenant, name), reason)),
             }
         }
         Ok(opened)
     }
 
+    fn opened(&self) -> RwLockReadGuard<'_, OpenCredentials> {
+        self.vault.open.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn credential_error(&self, tenant: &TenantId, name: &str) -> Option<String> {
-        let opened = self.vault.open.read().unwrap_or_else(PoisonError::into_inner);
-        opened.failed.get(&(tenant.clone(), name.to_owned())).cloned()
+        self.opened().failed.get(&(tenant.clone(), name.to_owned())).cloned()
     }
 
     fn is_stored(&self, tenant: &TenantId, name: &str, value: &Secret) -> bool {
-        let opened = self.vault.open.read().unwrap_or_else(PoisonError::into_inner);
-        opened.values.get(&(tenant.clone(), name.to_owned())) == Some(value)
+        let opened = self.opened();
+        opened.values.get(&(tenant.clone(), name.to_owned())).is_some_and(|stored| stored.text == *value)
     }
 
     async fn put_credential(
         self: Arc<Self>,
         tenant: TenantId,
         name: String,
-        value: Secret,
+        credential: Credential,
     ) -> Result<(), StoreError> {
         let action = format!("store the credential `{name}`");
+        let value = credential.text();
         let mut state = self.state.lock().await;
-        let now = self.now().as_microsecond();
+        let now = self.now();
         let mut tx = self.engine.begin_change().await.map_err(failed_to(&action))?;
         let cipher =
             self.cipher_in(&mut tx).await.map_err(|error| StoreError::unavailable(action.clone(), error))?;
         let sealed = cipher
             .seal(tenant.as_str(), &name, &value)
             .map_err(|error| StoreError::unavailable(action.clone(), error))?;
+        let fields = credential.field_names().map(|names| serde_json::to_string(&names));
+        let fields = fields.transpose().map_err(|error| StoreError::unavailable(action.clone(), error))?;
+        let purpose = credential.purpose.clone();
         sqlx::query(
-            "INSERT INTO credentials (tenant, name, sealed, created_at, modified_at) VALUES ($1, $2, $3, $4, $5) \
-             ON CONFLICT (tenant, name) DO UPDATE SET sealed = excluded.sealed, modified_at = excluded.modified_at",
+            "INSERT INTO credentials (tenant, name, sealed, created_at, modified_at, category, provider_key, \
+             provider_variant, description, fields) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) \
+             ON CONFLICT (tenant, name) DO UPDATE SET sealed = excluded.sealed, modified_at = excluded.modified_at, \
+             category = excluded.category, provider_key = excluded.provider_key, \
+             provider_variant = excluded.provider_variant, description = excluded.description, \
+             fields = excluded.fields",
         )
         .bind(tenant.as_str())
         .bind(&name)
         .bind(sealed)
-        .bind(now)
-        .bind(now)
+        .bind(now.as_microsecond())
+        .bind(now.as_microsecond())
+        .bind(&purpose.category)
+        .bind(purpose.provider_key.as_deref())
+        .bind(purpose.provider_variant.as_deref())
+        .bind(&purpose.description)
+        .bind(fields)
         .execute(&mut *tx)
         .await
         .map_err(failed_to(&action))?;
@@ -211,7 +279,8 @@ impl Inner {
         state.advance(generation);
         let mut opened = self.vault.open.write().unwrap_or_else(PoisonError::into_inner);
         opened.failed.remove(&(tenant.clone(), name.clone()));
-        opened.values.insert((tenant, name), value);
+        let open = OpenCredential::new(value, credential.field_names().is_some(), purpose, now);
+        opened.values.insert((tenant, name), open);
         Ok(())
     }
 
@@ -241,30 +310,4 @@ impl Inner {
         opened.values.remove(&(tenant, name));
         Ok(())
     }
-}
-
-fn check(name: &str, value: &Secret) -> Result<(), StoreError> {
-    let mut letters = name.chars();
-    let start = letters.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
-    let rest = letters.all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-'));
-    let mut problems = Vec::new();
-    if !start || !rest || name.len() > MAX_NAME_BYTES {
-        let message = format!(
-            "invalid name: start with a letter or `_`, continue with letters, digits, `_`, `.` or `-`; at most {MAX_NAME_BYTES} characters"
-        );
-        problems.push(Problem::new("name", "invalid_name", message));
-    }
-    if value.expose().is_empty() {
-        problems.push(Problem::new("value", "empty", "the value is empty"));
-    } else if value.expose() == MASK {
-        problems.push(Problem::new(
-            "value",
-            "masked",
-            "`***` is the mask of a hidden value; pass the value itself",
-        ));
-    } else if value.expose().len() > MAX_VALUE_BYTES {
-        let message = format!("{} bytes exceed the limit of {MAX_VALUE_BYTES}", value.expose().len());
-        problems.push(Problem::new("value", "too_large", message));
-    }
-    if problems.is_empty() { Ok(()) } else { Err(StoreError::Invalid(problems)) }
 }

@@ -2,11 +2,12 @@
 
 mod api;
 mod cipher;
+mod credential;
 mod key;
 mod key_check;
 pub(crate) mod refresh;
 mod rotate;
 
-pub use api::CredentialInfo;
 pub(crate) use api::Vault;
+pub use credential::{Credential, CredentialInfo, CredentialPurpose, CredentialValue, DEFAULT_CATEGORY};
 pub use rotate::KeyRotation;

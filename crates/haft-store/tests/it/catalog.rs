@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use haft_core::catalog::{Backup, NewTool, StoreError, ToolChange, Transition};
+use haft_core::lifecycle::Deprecation;
 use haft_core::name::{TenantId, Version};
 use haft_core::tool::{Status, Tool};
 
@@ -145,7 +146,8 @@ async fn production_keeps_the_published_revision(mut harness: Harness) {
     let again = harness.store.transition(tool.id, Transition::Publish).await.unwrap();
     assert_eq!(again.published.as_ref().map(|(n, spec)| (*n, spec.description.as_str())), Some((2, "two")));
     assert_eq!(again.published_at, published.published_at);
-    let deprecated = harness.store.transition(tool.id, Transition::Deprecate).await.unwrap();
+    let deprecated =
+        harness.store.transition(tool.id, Transition::Deprecate(Deprecation::default())).await.unwrap();
     assert_eq!((deprecated.status, deprecated.published.is_some()), (Status::Deprecated, true));
     let draft = harness.store.transition(tool.id, Transition::Set(Status::Draft)).await.unwrap();
     assert_eq!((draft.status, draft.published), (Status::Draft, None));
@@ -188,7 +190,7 @@ async fn built_in_tools_are_read_only_and_updated_with_the_program(mut harness: 
     read_only(harness.store.create_tool(of_tenant).await);
     read_only(harness.store.update_tool(echo.id, spec("echo", "mine").into()).await);
     read_only(harness.store.delete_tool(echo.id, Backup::Keep).await);
-    read_only(harness.store.transition(echo.id, Transition::Deprecate).await);
+    read_only(harness.store.transition(echo.id, Transition::Deprecate(Deprecation::default())).await);
     read_only(harness.store.create_tool(new_tool("builtin", spec("mine", "x"))).await);
     harness.store.enable_tool(echo.id, false).await.unwrap();
     set(vec![spec("echo", "two")]).await.unwrap();

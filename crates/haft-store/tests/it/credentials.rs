@@ -2,13 +2,14 @@
 
 use haft_core::catalog::StoreError;
 use haft_core::name::TenantId;
-use haft_core::secret::{GrantId, RefreshTokens as _, Secret, SecretSource as _};
-use haft_store::Store;
+use haft_core::secret::{CredentialSelector, GrantId, RefreshTokens as _, Secret, SecretSource as _};
+use haft_store::{Credential, CredentialPurpose, CredentialValue, Store};
 
 use crate::harness::{Harness, eventually, on_both};
 
 on_both![
     a_credential_is_stored_replaced_and_deleted,
+    a_credential_with_fields_is_found_by_field_and_by_provider,
     names_and_values_are_checked,
     tenants_cannot_read_each_others_credentials,
     a_rotated_refresh_token_is_stored_with_its_credential,
@@ -43,6 +44,48 @@ async fn a_credential_is_stored_replaced_and_deleted(mut harness: Harness) {
     assert_eq!(harness.store.secret(&tenant(), "API_KEY").await.unwrap(), None);
     let gone = harness.store.delete_credential(tenant(), "API_KEY".into()).await;
     assert!(matches!(gone, Err(StoreError::NotFound { what: "credential", .. })));
+}
+
+async fn a_credential_with_fields_is_found_by_field_and_by_provider(mut harness: Harness) {
+    let credential = |key: &str, variant: Option<&str>| Credential {
+        value: CredentialValue::Fields(
+            [("api_key", key), ("endpoint", "https://x")]
+                .into_iter()
+                .map(|(name, value)| (name.to_owned(), secret(value)))
+                .collect(),
+        ),
+        purpose: CredentialPurpose {
+            provider_key: Some("web_search".to_owned()),
+            provider_variant: variant.map(str::to_owned),
+            ..CredentialPurpose::default()
+        },
+    };
+    for (name, key, variant) in
+        [("first", "key-1", Some("serper")), ("second", "key-2", Some("serper")), ("plain", "key-3", None)]
+    {
+        let credential = credential(key, variant);
+        harness.store.store_credential(tenant(), name.to_owned(), credential).await.unwrap();
+    }
+    let find = async |harness: &Harness, variant: Option<&'static str>| {
+        let selector = CredentialSelector::Provider { category: "custom", key: "web_search", variant };
+        let found = harness.store.credential(&tenant(), selector).await.unwrap();
+        found.map(|text| text.expose().to_owned())
+    };
+    for _ in 0..2 {
+        let value = async |name: &str| {
+            harness.store.secret(&tenant(), name).await.unwrap().map(|value| value.expose().to_owned())
+        };
+        assert_eq!(value("first").await.as_deref(), Some("key-1"));
+        assert_eq!(value("first.endpoint").await.as_deref(), Some("https://x"));
+        assert_eq!(value("first.missing").await, None);
+        let newest = Some(r#"{"api_key":"key-2","endpoint":"https://x"}"#);
+        assert_eq!(find(&harness, Some("serper")).await.as_deref(), newest, "the one that changed last");
+        assert!(find(&harness, None).await.unwrap().contains("key-3"));
+        assert_eq!(find(&harness, Some("brave")).await, None);
+        harness.restart().await;
+    }
+    let listed = harness.store.credentials(&tenant()).await.unwrap();
+    assert_eq!(listed[0].fields.as_deref(), Some(&["api_key".to_owned(), "endpoint".to_owned()][..]));
 }
 
 async fn names_and_values_are_checked(harness: Harness) {

@@ -67,7 +67,7 @@ fn request(arguments: &Arguments, args: &Value) -> Request {
 /// Prints the value; a failed call is an error with its own exit code.
 fn print(response: &Value, context: &Context) -> Result<(), CliError> {
     let outcome = response.get("data").unwrap_or(response);
-    if let Some(warning) = outcome.get("warning") {
+    for warning in view::list(outcome, "warnings") {
         context.output.warn(&view::readable(warning));
     }
     context.output.data(outcome, |output| {

@@ -3,7 +3,8 @@
 use clap::Subcommand;
 
 use super::{
-    add, call, diff, edit, list, restore, revisions, rm, search, show, switch, test, validate, version,
+    add, call, deprecate, diff, edit, list, restore, revisions, rm, search, show, switch, test, usage,
+    validate, version,
 };
 use crate::context::Context;
 use crate::error::CliError;
@@ -33,7 +34,7 @@ pub(crate) enum Command {
     #[command(after_help = examples!("haft tool edit weather", "haft tool edit weather --from weather.yaml"))]
     Edit(edit::Arguments),
     /// Delete a tool; a backup is kept in `tool-history`
-    #[command(after_help = examples!("haft tool rm weather"))]
+    #[command(after_help = examples!("haft tool rm weather", "haft tool rm weather --yes"))]
     Rm(rm::Arguments),
     /// Call a tool
     #[command(after_help = examples!(
@@ -50,9 +51,15 @@ pub(crate) enum Command {
     /// Publish the newest revision: production mode runs it
     #[command(after_help = examples!("haft tool publish weather"))]
     Publish(switch::Arguments),
-    /// Deprecate a tool: it still runs, with a warning
-    #[command(after_help = examples!("haft tool deprecate weather"))]
-    Deprecate(switch::Arguments),
+    /// Deprecate a tool: it still runs, with a warning, until its removal date
+    #[command(after_help = examples!(
+        "haft tool deprecate weather",
+        "haft tool deprecate weather --replaced-by forecast --removal-date 2027-01-31"
+    ))]
+    Deprecate(deprecate::Arguments),
+    /// Show who depends on a tool
+    #[command(after_help = examples!("haft tool usage weather"))]
+    Usage(usage::Arguments),
     /// List the revisions of a tool, newest first
     #[command(after_help = examples!("haft tool revisions weather"))]
     Revisions(revisions::Arguments),
@@ -87,9 +94,8 @@ impl Command {
             Self::Test(arguments) => test::run(arguments, context).await,
             Self::Validate(arguments) => validate::run(arguments, context).await,
             Self::Publish(arguments) => switch::run(arguments, switch::StatusChange::Publish, context).await,
-            Self::Deprecate(arguments) => {
-                switch::run(arguments, switch::StatusChange::Deprecate, context).await
-            }
+            Self::Deprecate(arguments) => deprecate::run(arguments, context).await,
+            Self::Usage(arguments) => usage::run(arguments, context).await,
             Self::Revisions(arguments) => revisions::run(arguments, context).await,
             Self::Diff(arguments) => diff::run(arguments, context).await,
             Self::Restore(arguments) => restore::run(arguments, context).await,

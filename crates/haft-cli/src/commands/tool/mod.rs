@@ -5,6 +5,7 @@ mod arguments;
 mod call;
 mod command;
 mod definition;
+mod deprecate;
 mod diff;
 mod edit;
 mod filter;
@@ -16,6 +17,7 @@ mod search;
 mod show;
 mod switch;
 mod test;
+mod usage;
 mod validate;
 mod version;
 

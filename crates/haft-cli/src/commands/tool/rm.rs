@@ -2,9 +2,11 @@
 
 use clap::Args;
 
+use super::usage;
 use crate::client::{Request, segment};
 use crate::context::Context;
 use crate::error::CliError;
+use crate::input;
 use crate::view;
 
 /// Delete a tool; a backup is kept in `tool-history`
@@ -15,10 +17,17 @@ pub(crate) struct Arguments {
     /// Keep no backup of the definition
     #[arg(long)]
     no_backup: bool,
+    /// Do not ask for confirmation if somebody depends on the tool
+    #[arg(short, long)]
+    yes: bool,
 }
 
 /// Runs the command.
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), CliError> {
+    let is_used = usage::notice(&arguments.tool, context).await;
+    if is_used && !arguments.yes && !input::confirm(&format!("Delete `{}`?", arguments.tool))? {
+        return Err(CliError::usage("not deleted; pass `--yes` to delete without confirmation"));
+    }
     let mut request = Request::delete(format!("/api/tools/{}", segment(&arguments.tool)));
     if arguments.no_backup {
         request = request.query("keep_backup", "false");

@@ -1,9 +1,10 @@
-//! `haft tool publish`, `deprecate`, `enable` and `disable`: changes of the status of a tool.
+//! `haft tool publish`, `enable` and `disable`: changes of the status of a tool.
 
 use clap::Args;
 use http::Method;
 use serde_json::json;
 
+use super::usage;
 use crate::client::{Body, Request, segment};
 use crate::context::Context;
 use crate::error::CliError;
@@ -21,8 +22,6 @@ pub(crate) struct Arguments {
 pub(crate) enum StatusChange {
     /// Production mode runs the newest revision.
     Publish,
-    /// Callers get a warning.
-    Deprecate,
     /// The tool can run.
     Enable,
     /// The tool cannot run.
@@ -39,10 +38,12 @@ pub(crate) async fn run(
     let enable = |on: bool| Request::new(Method::PATCH, &path).with_body(Body::Json(json!({"enabled": on})));
     let (request, done) = match change {
         StatusChange::Publish => (Request::post(format!("{path}/publish"), json!({})), "published"),
-        StatusChange::Deprecate => (Request::post(format!("{path}/deprecate"), json!({})), "deprecated"),
         StatusChange::Enable => (enable(true), "enabled"),
         StatusChange::Disable => (enable(false), "disabled"),
     };
+    if matches!(change, StatusChange::Publish) {
+        usage::notice(&arguments.tool, context).await;
+    }
     let data = context.tool_request(&arguments.tool, request).await?;
     context.output.data(&data, |output| {
         output.note(&format!("{done} `{}`", view::qualified(&data)));

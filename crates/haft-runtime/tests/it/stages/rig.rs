@@ -147,6 +147,7 @@ impl Rig {
             created_at: now,
             modified_at: now,
             published_at: Some(now),
+            lifecycle: haft_core::lifecycle::Lifecycle::default(),
         };
         tools.retain(|other| other.id != id);
         tools.push(tool.clone());

@@ -44,6 +44,7 @@ pub(super) const EXPECTATIONS: &[(&str, &str, Expected)] = &[
     ("post", "/tools/{ref}/publish", NotFound),
     ("post", "/tools/{ref}/deprecate", NotFound),
     ("post", "/tools/{ref}/version", NotFound),
+    ("get", "/tools/{ref}/usage", NotFound),
     ("get", "/tools/{ref}/revisions", NotFound),
     ("post", "/tools/{ref}/revisions/{n}/restore", NotFound),
     ("get", "/tools/{ref}/diff", NotFound),
@@ -56,6 +57,7 @@ pub(super) const EXPECTATIONS: &[(&str, &str, Expected)] = &[
     ("put", "/tools/bundles/{id}", Own(&[200, 201, 409])),
     ("patch", "/tools/bundles/{id}", NotFound),
     ("delete", "/tools/bundles/{id}", NotFound),
+    ("post", "/tools/bundles/{id}/publish", NotFound),
     ("get", TOOL_PATH, NotFound),
     // In the own bundle of the same slug; the tool may exist there already. By the id of the other bundle: 404.
     ("put", TOOL_PATH, Own(&[201, 404, 409])),
@@ -71,6 +73,7 @@ pub(super) const EXPECTATIONS: &[(&str, &str, Expected)] = &[
     ("post", "/approvals/{id}/approve", NotFound),
     ("post", "/approvals/{id}/deny", NotFound),
     ("get", "/credentials", Empty("credentials")),
+    ("get", "/credentials/{name}", NotFound),
     ("put", "/credentials/{name}", Own(&[200])),
     ("delete", "/credentials/{name}", NotFound),
     ("get", "/tenants", Forbidden),
@@ -90,6 +93,7 @@ pub(super) const EXPECTATIONS: &[(&str, &str, Expected)] = &[
     ("put", "/policy", Own(&[200])),
     ("post", "/policy/explain", NotFound),
     ("post", "/import/openapi", Own(&[200])),
+    ("post", "/import/registry", Own(&[200])),
     ("get", "/mcp-servers", Empty("mcp_servers")),
     ("post", "/mcp-servers", Own(&[201])),
     ("get", "/mcp-servers/{id}", NotFound),
@@ -156,9 +160,10 @@ pub(super) fn path_values(first: &FirstTenant, path: &str, parameter: &str) -> V
 }
 
 /// Query parameters that name nothing of a tenant.
-const PLAIN_PARAMETERS: [&str; 32] = [
+const PLAIN_PARAMETERS: [&str; 37] = [
     "async",
     "base_url",
+    "category",
     "code",
     "delete_missing",
     "dry_run",
@@ -167,10 +172,12 @@ const PLAIN_PARAMETERS: [&str; 32] = [
     "error_description",
     "exclude",
     "filter",
+    "force",
     "format",
     "from",
     "implementation_type",
     "include",
+    "include_builtin_copies",
     "include_disabled",
     "iss",
     "keep_backup",
@@ -179,6 +186,7 @@ const PLAIN_PARAMETERS: [&str; 32] = [
     "page_size",
     "page_token",
     "paths",
+    "provider_key",
     "recommended_page_size",
     "runtime",
     "since",
@@ -186,6 +194,7 @@ const PLAIN_PARAMETERS: [&str; 32] = [
     "state",
     "status",
     "strict",
+    "tenant_id",
     "to",
     "tool_type",
     "until",
@@ -243,6 +252,10 @@ pub(super) fn body(first: &FirstTenant, method: &str, path: &str) -> Value {
                 "paths": {"/x": {"get": {"operationId": "imported", "responses": {"200": {"description": "ok"}}}}},
             },
         }),
+        ("post", "/import/registry") => {
+            json!({"id": "1", "slug": "imported-row", "implementation_type": "function",
+                "implementation_config": {"function_name": "echo"}})
+        }
         _ => json!({}),
     }
 }

@@ -1,0 +1,158 @@
+//! `POST /tools/bundles/{id}/publish`.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse, Response};
+use haft_core::outcome::ErrorCode;
+use haft_core::token::Role;
+use haft_core::tool::Status;
+use haft_runtime::registry::Entry;
+use serde::Serialize;
+use serde_json::json;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::app::App;
+use crate::audit;
+use crate::error::{ApiError, ErrorBody};
+use crate::identity::Identity;
+use crate::params::Params;
+use crate::reply::{Success, success};
+
+/// What publishing a bundle did, or would do.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct BundlePublication {
+    #[schema(example = "demo")]
+    bundle: String,
+    dry_run: bool,
+    /// How many tools were published, or would be.
+    published: usize,
+    /// How many tools stay as they are: their newest revision is published already.
+    unchanged: usize,
+    /// How many tools cannot be published; if there is one, nothing is published.
+    failed: usize,
+    tools: Vec<PublicationLine>,
+}
+
+/// One tool of the bundle.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct PublicationLine {
+    id: Uuid,
+    /// The tool, as `bundle:name@version`.
+    #[schema(example = "demo:greet@1.0.0")]
+    tool: String,
+    action: PublicationAction,
+    /// The revision that production runs before.
+    #[schema(required)]
+    published_revision: Option<u32>,
+    /// The newest revision.
+    revision: u32,
+    /// Why it cannot be published.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+}
+
+/// What happens to a tool when its bundle is published.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum PublicationAction {
+    /// Its newest revision is published.
+    Published,
+    /// Its newest revision was published before.
+    Unchanged,
+    /// It is disabled or deprecated, and stays so.
+    Skipped,
+    /// It cannot be published.
+    Failed,
+}
+
+/// Publish the newest revisions of all tools of a bundle: all of them or none. Disabled and deprecated tools stay so.
+#[utoipa::path(
+    post, path = "/tools/bundles/{id}/publish", tag = "bundles",
+    params(("id" = String, Path, description = "Id or slug", example = "demo"),
+        ("dry_run" = Option<bool>, Query, description = "Only report what would be done")),
+    responses((status = 200, body = Success<BundlePublication>), (status = 404, body = ErrorBody),
+        (status = 409, body = ErrorBody, description = "A tool cannot be published; `details.tools` has the report"))
+)]
+pub(crate) async fn publish(
+    State(app): State<Arc<App>>,
+    identity: Identity,
+    Path(key): Path<String>,
+    params: Params,
+) -> Result<Response, ApiError> {
+    identity.require(Role::Editor)?;
+    let dry_run = params.flag("dry_run")?;
+    let bundle = super::bundles::find(&app, &identity, &key)?;
+    identity.require_editor_of(&bundle.tenant)?;
+    if bundle.kind.is_read_only() {
+        let message = format!("the tools of bundle `{}` are always published", bundle.slug);
+        return Err(ApiError::new(ErrorCode::ReadOnly, message));
+    }
+    super::bundles::require_enabled(&bundle)?;
+    let snapshot = app.registry().snapshot();
+    let entries: Vec<Arc<Entry>> = snapshot
+        .tools(&identity.tenant)
+        .filter(|entry| entry.tool.bundle_id == bundle.id)
+        .map(Arc::clone)
+        .collect();
+    let mut tools = Vec::with_capacity(entries.len());
+    for entry in &entries {
+        tools.push(line(&app, entry).await);
+    }
+    let count = |action| tools.iter().filter(|line| line.action == action).count();
+    let report = BundlePublication {
+        bundle: bundle.slug.to_string(),
+        dry_run,
+        published: count(PublicationAction::Published),
+        unchanged: count(PublicationAction::Unchanged),
+        failed: count(PublicationAction::Failed),
+        tools,
+    };
+    if !dry_run {
+        if report.failed > 0 {
+            return Err(rejected(&report));
+        }
+        let to_publish = report.tools.iter().zip(&entries);
+        let to_publish = to_publish.filter(|(line, _)| line.action == PublicationAction::Published);
+        app.store().publish_tools(to_publish.map(|(_, entry)| entry.tool.id).collect()).await?;
+        audit::note(&identity, "bundle.publish", bundle.slug.as_str());
+    }
+    Ok(success(report).into_response())
+}
+
+async fn line(app: &App, entry: &Arc<Entry>) -> PublicationLine {
+    let tool = &entry.tool;
+    let published_revision = tool.published.as_ref().map(|(number, _)| *number);
+    let (action, reason) = match tool.status {
+        Status::Disabled | Status::Deprecated => (PublicationAction::Skipped, None),
+        Status::Published if published_revision == Some(tool.revision) => {
+            (PublicationAction::Unchanged, None)
+        }
+        Status::Draft | Status::Published => match super::lifecycle::unpublishable(app, entry).await {
+            Some(reason) => (PublicationAction::Failed, Some(reason)),
+            None => (PublicationAction::Published, None),
+        },
+    };
+    let revision = tool.revision;
+    PublicationLine {
+        id: tool.id.0,
+        tool: entry.qualified.to_string(),
+        action,
+        published_revision,
+        revision,
+        reason,
+    }
+}
+
+fn rejected(report: &BundlePublication) -> ApiError {
+    let failed = report.tools.iter().filter(|line| line.action == PublicationAction::Failed);
+    let names: Vec<&str> = failed.map(|line| line.tool.as_str()).collect();
+    let message = format!(
+        "bundle `{}` was not published: {} of its tools cannot be published: {}",
+        report.bundle,
+        names.len(),
+        haft_core::problem::excerpt(&names.join(", "), 300)
+    );
+    ApiError::new(ErrorCode::NotReady, message).with_details(json!({"tools": report.tools}))
+}
