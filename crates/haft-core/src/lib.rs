@@ -19,6 +19,7 @@ pub mod id;
 pub mod implementation;
 pub mod invocation;
 pub mod ledger;
+pub mod limit;
 pub mod login;
 pub mod mcp;
 pub mod name;

@@ -9,6 +9,7 @@ pub(crate) mod doctor;
 pub(crate) mod import;
 pub(crate) mod init;
 pub(crate) mod key;
+pub(crate) mod limits;
 pub(crate) mod login_link;
 pub(crate) mod mcp;
 mod mcp_import;

@@ -4,6 +4,7 @@
 //! wait at the same time share one statement and one commit.
 
 pub(crate) mod api;
+mod audited;
 pub(crate) mod database;
 mod drain;
 mod filter;

@@ -57,6 +57,7 @@ pub(crate) fn invocation(id: CallId) -> Invocation {
         request_id: None,
         chat_id: None,
         message_id: None,
+        session: None,
         timeout_ms: None,
         is_pure: false,
     }
@@ -92,6 +93,9 @@ fn all() -> CallQuery {
         tool_id: None,
         status: None,
         caller: None,
+        actor: None,
+        rule: None,
+        decision: None,
         principal: None,
         error_code: None,
         chat_id: None,

@@ -32,6 +32,7 @@ pub(crate) fn token_of(tenant: &TenantId) -> TokenRecord {
         elevated: true,
         platform: tenant.is_default(),
         tools: AllowList::new(["weather", "web:*", "tag:safe"]).unwrap(),
+        rate_limit: None,
         created_at: "2026-08-01T10:00:00Z".parse().unwrap(),
         expires_at: Some("2027-08-01T10:00:00Z".parse().unwrap()),
         last_used_at: None,

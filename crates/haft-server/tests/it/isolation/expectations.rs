@@ -81,6 +81,7 @@ pub(super) const EXPECTATIONS: &[(&str, &str, Expected)] = &[
     ("get", "/tokens", Own(&[200])),
     ("post", "/tokens", Own(&[201])),
     ("get", "/tokens/{id}", NotFound),
+    ("patch", "/tokens/{id}", NotFound),
     ("delete", "/tokens/{id}", NotFound),
     ("post", "/tokens/{id}/rotate", NotFound),
     ("post", "/login-links", Own(&[201])),
@@ -103,6 +104,7 @@ pub(super) const EXPECTATIONS: &[(&str, &str, Expected)] = &[
     // Needs the state of a login, which only its client knows.
     ("get", "/mcp-servers/oauth/callback", Own(&[400])),
     ("get", "/audit", Own(&[200])),
+    ("get", "/limits", Own(&[200])),
     ("get", "/healthz", Own(&[200])),
     ("get", "/readyz", Own(&[200])),
     ("get", "/metrics", Forbidden),
@@ -229,6 +231,7 @@ pub(super) fn body(first: &FirstTenant, method: &str, path: &str) -> Value {
         ("patch", "/tenants/{id}") => json!({"name": "changed"}),
         ("post", "/tenants") => json!({"id": "another"}),
         ("put", "/credentials/{name}") => json!({"value": "changed"}),
+        ("patch", "/tokens/{id}") => json!({"rate_limit": null}),
         ("post", "/tokens") => json!({"name": TOKEN, "role": "admin"}),
         ("put", "/policy") => json!({"rules": []}),
         ("post", "/policy/explain") => json!({"tool": first.tool}),
