@@ -42,7 +42,7 @@ impl Inner {
         let granted = calls.min(rate.calls.saturating_sub(used));
         let batch = now + micros(lifetime);
         if granted > 0 {
-            add(&mut batches, (batch, granted), period / BATCHES);
+            add(&mut batches, (batch, granted), (period / BATCHES).max(1));
         }
         let expires_at = batches.iter().map(|(last, _)| last + period).max().unwrap_or(now);
         let text = serde_json::to_string(&batches).map_err(|error| sqlx::Error::Encode(error.into()))?;
@@ -93,10 +93,10 @@ fn sum(batches: &[Batch]) -> u32 {
     batches.iter().fold(0, |sum, (_, calls)| sum.saturating_add(*calls))
 }
 
-/// Adds a batch at the end, or to the last one if that ends at about the same time: the later end counts for both.
+/// Adds a batch at the end, or to the last one if both end in the same part of the period: the later end counts for both.
 fn add(batches: &mut Vec<Batch>, (last, calls): Batch, resolution: i64) {
     match batches.last_mut() {
-        Some(latest) if last - latest.0 < resolution => {
+        Some(latest) if last / resolution == latest.0 / resolution => {
             *latest = (latest.0.max(last), latest.1.saturating_add(calls));
         }
         _ => batches.push((last, calls)),
@@ -130,7 +130,7 @@ mod tests {
         for last in [0, 5, 9, 10, 30] {
             add(&mut batches, (last, 1), 10);
         }
-        assert_eq!(batches, [(9, 3), (10, 1), (30, 1)].map(|(a, b)| (a, b)).to_vec());
+        assert_eq!(batches, [(9, 3), (10, 1), (30, 1)]);
     }
 
     #[test]

@@ -158,10 +158,11 @@ pub(super) fn path_values(first: &FirstTenant, path: &str, parameter: &str) -> V
 }
 
 /// Query parameters that name nothing of a tenant.
-const PLAIN_PARAMETERS: [&str; 32] = [
+const PLAIN_PARAMETERS: [&str; 35] = [
     "async",
     "base_url",
     "code",
+    "decision",
     "delete_missing",
     "dry_run",
     "error",
@@ -176,8 +177,10 @@ const PLAIN_PARAMETERS: [&str; 32] = [
     "include_disabled",
     "iss",
     "keep_backup",
+    "kind",
     "limit",
     "mode",
+    "outcome",
     "page_size",
     "page_token",
     "paths",
@@ -205,6 +208,7 @@ pub(super) fn query_values(first: &FirstTenant, path: &str, parameter: &str) -> 
         "chat_id" => texts(&[CHAT]),
         "action" => texts(&["tool.create", "policy.put"]),
         "target" => texts(&[TOOL, "default"]),
+        "rule" => texts(&["pearl-rule"]),
         "tenant" => texts(&["default", OTHER_TENANT]),
         "confirm" => texts(&["default"]),
         "scope" => texts(&["platform"]),
