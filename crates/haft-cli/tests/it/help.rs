@@ -64,6 +64,7 @@ const COMMANDS: &[&str] = &[
     "token",
     "token create",
     "token list",
+    "token update",
     "token rotate",
     "token revoke",
     "policy",
@@ -81,7 +82,9 @@ const COMMANDS: &[&str] = &[
     "call list",
     "call show",
     "call cancel",
+    "limits",
     "audit",
+    "audit export",
     "completions",
 ];
 

@@ -16,6 +16,7 @@ mod disk;
 mod harness;
 mod key_rotation;
 mod ledger;
+mod limits;
 mod logins;
 mod mcp;
 mod nodes;
