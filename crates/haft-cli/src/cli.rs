@@ -142,7 +142,7 @@ pub(crate) enum Command {
     Limits,
     /// List recorded changes and calls, newest first
     #[command(after_help = examples!("haft audit --since 24h", "haft audit --kind calls --decision denied", "haft audit export --since 7d --kind all > audit.jsonl"))]
-    Audit(audit::Arguments),
+    Audit(Box<audit::Arguments>),
     /// Print a shell completion script
     #[command(after_help = examples!(
         "haft completions bash > ~/.local/share/bash-completion/completions/haft"
@@ -172,7 +172,7 @@ impl Command {
             Self::LoginLink => login_link::run(context).await,
             Self::Call(command) => call::run(command, context).await,
             Self::Limits => limits::run(context).await,
-            Self::Audit(arguments) => audit::run(arguments, context).await,
+            Self::Audit(arguments) => audit::run(*arguments, context).await,
             Self::Completions(arguments) => completions::run(&arguments, context),
         }
     }

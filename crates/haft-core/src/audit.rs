@@ -279,7 +279,7 @@ mod tests {
 
     use super::*;
 
-    fn call(status: &str, code: Option<&str>, decision: serde_json::Value) -> CallRecord {
+    fn call(status: &str, code: Option<&str>, decision: &serde_json::Value) -> CallRecord {
         let mut record = json!({
             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101", "tenant": "acme", "caller": "ci", "surface": "rest",
             "tool_id": "018faf50-b7b6-7a01-9a05-a22a6e0af102", "tool": "web:t@1.0.0", "revision": 1,
@@ -297,14 +297,14 @@ mod tests {
         let none = serde_json::Value::Null;
         let approved = json!({"rule": "r", "decided_by": "ada"});
         for (record, expected) in [
-            (call("success", None, none.clone()), AuditDecision::Allowed),
-            (call("error", Some("timeout"), json!({"rule": "r"})), AuditDecision::Allowed),
-            (call("error", Some("policy_denied"), json!({"rule": "r"})), AuditDecision::Denied),
-            (call("error", Some("forbidden"), none.clone()), AuditDecision::Denied),
-            (call("awaiting_approval", None, none.clone()), AuditDecision::AwaitingApproval),
-            (call("success", None, approved), AuditDecision::Approved),
-            (call("denied", Some("approval_denied"), json!({"decided_by": "ada"})), AuditDecision::Rejected),
-            (call("expired", Some("approval_expired"), none), AuditDecision::Expired),
+            (call("success", None, &none), AuditDecision::Allowed),
+            (call("error", Some("timeout"), &json!({"rule": "r"})), AuditDecision::Allowed),
+            (call("error", Some("policy_denied"), &json!({"rule": "r"})), AuditDecision::Denied),
+            (call("error", Some("forbidden"), &none), AuditDecision::Denied),
+            (call("awaiting_approval", None, &none), AuditDecision::AwaitingApproval),
+            (call("success", None, &approved), AuditDecision::Approved),
+            (call("denied", Some("approval_denied"), &json!({"decided_by": "ada"})), AuditDecision::Rejected),
+            (call("expired", Some("approval_expired"), &none), AuditDecision::Expired),
         ] {
             assert_eq!(AuditDecision::of(&record), expected, "{record:?}");
         }
@@ -312,7 +312,7 @@ mod tests {
 
     #[test]
     fn an_entry_has_neither_arguments_nor_messages() {
-        let record = call("error", Some("execution_failed"), json!({"rule": "r"}));
+        let record = call("error", Some("execution_failed"), &json!({"rule": "r"}));
         let digest = record.args_digest().unwrap();
         let entry = serde_json::to_value(AuditEntry::of_call(&record)).unwrap();
         assert!(!entry.to_string().contains("hunter2"), "{entry}");

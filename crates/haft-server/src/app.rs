@@ -163,12 +163,7 @@ impl App {
         let pipeline = Pipeline::new(PipelineParts {
             registry: Arc::clone(&registry),
             ledger: Some(ledger),
-            waiting: Some(WaitingCalls {
-                approvals: Arc::clone(&store) as _,
-                queue: Arc::clone(&store) as _,
-                approval_lifetime: settings.approvals.lifetime,
-                max_queued: settings.queue.max_queued,
-            }),
+            waiting: Some(waiting_calls(&settings, &store)),
             policy: Arc::clone(policy.handle()),
             observer: Some(metrics.observer()),
             rejections: Some(metrics.rejections()),
@@ -176,11 +171,7 @@ impl App {
             clock: Arc::clone(&clock),
             stages,
             max_running: settings.server.max_running_calls,
-            limits: LimitSettings {
-                session_calls_per_minute: settings.limits.session_calls_per_minute,
-                identical_calls: settings.limits.identical_calls,
-                shared: store.shares_limits().then(|| Arc::clone(&store) as _),
-            },
+            limits: limit_settings(&settings, &store),
             tenant_limits: Some({
                 let access = Arc::clone(&access);
                 Arc::new(move |tenant: &TenantId| access.limits(tenant))
@@ -331,7 +322,7 @@ impl App {
     pub(crate) async fn metrics_text(&self) -> String {
         let counted = tokio::time::timeout(METRICS_TIMEOUT, self.store.waiting_counts()).await;
         let waiting = counted.ok().and_then(Result::ok);
-        self.metrics.text(Gauges {
+        self.metrics.text(&Gauges {
             tools: self.registry.snapshot().len(),
             running_calls: self.pipeline.running(),
             waiting,
@@ -454,6 +445,23 @@ fn create_home(settings: &Settings) -> Result<(), StartError> {
     // Only the owner may read the folder: it holds keys and tokens.
     let created = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&settings.home);
     created.map_err(|source| StartError::Home { path: settings.home.clone(), source })
+}
+
+fn waiting_calls(settings: &Settings, store: &Arc<Store>) -> WaitingCalls {
+    WaitingCalls {
+        approvals: Arc::clone(store) as _,
+        queue: Arc::clone(store) as _,
+        approval_lifetime: settings.approvals.lifetime,
+        max_queued: settings.queue.max_queued,
+    }
+}
+
+fn limit_settings(settings: &Settings, store: &Arc<Store>) -> LimitSettings {
+    LimitSettings {
+        session_calls_per_minute: settings.limits.session_calls_per_minute,
+        identical_calls: settings.limits.identical_calls,
+        shared: store.shares_limits().then(|| Arc::clone(store) as _),
+    }
 }
 
 fn store_settings(settings: &Settings) -> StoreSettings {

@@ -15,7 +15,7 @@ pub(crate) async fn run(context: &Context) -> Result<(), CliError> {
         output.table(&["LIMIT", "OF", "VALUE", "USED", "RESETS IN"], rows)?;
         match data.get("omitted").and_then(Value::as_u64) {
             Some(omitted) if omitted > 0 => {
-                output.note(&format!("{omitted} limits of tools and tokens are not shown"))
+                output.note(&format!("{omitted} limits of tools and tokens are not shown"));
             }
             _ => {}
         }

@@ -107,40 +107,35 @@ impl Limits {
 
     /// Joins the queues of the calls at the same time: of the tool, then of the tenant. In this order, calls that wait
     /// for the tool take no place of the tenant. A nested call runs in the tenant's place of its parent.
-    pub(crate) fn enqueue(&self, call: &LimitedCall<'_>) -> Result<[Option<Slot>; 2], CallError> {
-        let tool = match &call.entry.concurrency {
-            None => None,
-            Some(limit) => {
-                let max = u64::try_from(limit.max()).unwrap_or(u64::MAX);
-                let ticket = limit.enqueue().ok_or_else(|| {
-                    call.entry.named_error(|tool| {
-                        let message = format!(
-                            "too many calls are waiting for `{tool}`, which runs at most {max} at the same time \
-                             (`limits.max_parallel`); retry later"
-                        );
-                        LimitName::ToolParallel.refuse(max, message, None)
-                    })
-                })?;
-                let key = || tool_slots(call.invocation.tool_id);
-                Some(Slot::new(ticket, self.store().map(|store| (Arc::clone(store), key(), max))))
-            }
-        };
-        let tenant = match call.tenant_limits.max_parallel.filter(|_| call.invocation.lineage.is_root()) {
-            None => None,
-            Some(max) => {
-                let tenant = call.invocation.tenant();
-                let ticket = self.tenant_slots.enqueue(tenant, max).ok_or_else(|| {
+    pub(crate) fn enqueue(&self, call: &LimitedCall<'_>) -> Result<Vec<Slot>, CallError> {
+        let mut slots = Vec::new();
+        if let Some(limit) = &call.entry.concurrency {
+            let max = u64::try_from(limit.max()).unwrap_or(u64::MAX);
+            let ticket = limit.enqueue().ok_or_else(|| {
+                call.entry.named_error(|tool| {
                     let message = format!(
-                        "too many calls of the tenant `{tenant}` are waiting: {max} may run at the same time \
+                        "too many calls are waiting for `{tool}`, which runs at most {max} at the same time \
                          (`limits.max_parallel`); retry later"
                     );
-                    LimitName::TenantParallel.refuse(max, message, None)
-                })?;
-                let key = || tenant_key(tenant);
-                Some(Slot::new(ticket, self.store().map(|store| (Arc::clone(store), key(), max))))
-            }
-        };
-        Ok([tool, tenant])
+                    LimitName::ToolParallel.refuse(max, message, None)
+                })
+            })?;
+            let key = || tool_slots(call.invocation.tool_id);
+            slots.push(Slot::new(ticket, self.store().map(|store| (Arc::clone(store), key(), max))));
+        }
+        if let Some(max) = call.tenant_limits.max_parallel.filter(|_| call.invocation.lineage.is_root()) {
+            let tenant = call.invocation.tenant();
+            let ticket = self.tenant_slots.enqueue(tenant, max).ok_or_else(|| {
+                let message = format!(
+                    "too many calls of the tenant `{tenant}` are waiting: {max} may run at the same time \
+                     (`limits.max_parallel`); retry later"
+                );
+                LimitName::TenantParallel.refuse(max, message, None)
+            })?;
+            let key = || tenant_key(tenant);
+            slots.push(Slot::new(ticket, self.store().map(|store| (Arc::clone(store), key(), max))));
+        }
+        Ok(slots)
     }
 
     /// Returns the rates that apply to a call.
@@ -189,10 +184,12 @@ impl Limits {
         for rate in rates {
             let window = self.window(&rate.counter, now);
             match window.take(rate.rate, now) {
-                Ok(status) => tightest = tighter(tightest, status),
+                Ok(status) => tightest = Some(tighter(tightest, status)),
                 Err(wait) => {
                     // A refused call does not count.
-                    counted.iter().for_each(|window| window.refund());
+                    for window in &counted {
+                        window.refund();
+                    }
                     return Err(rate.exceeded(entry, wait));
                 }
             }
@@ -222,7 +219,7 @@ impl Limits {
         for rate in rates {
             let key = rate.counter.shared();
             match leases.take(&key, rate.rate).await {
-                Ok(status) => tightest = tighter(tightest, status),
+                Ok(status) => tightest = Some(tighter(tightest, status)),
                 Err(not_taken) => {
                     refund(leases, &counted).await;
                     return Err(match not_taken {
@@ -250,8 +247,8 @@ pub(crate) fn limits_unavailable(error: &haft_core::catalog::StoreError) -> Call
         .for_model("the tool did not run because its limits cannot be checked; retry later")
 }
 
-fn tighter(known: Option<RateStatus>, new: RateStatus) -> Option<RateStatus> {
-    Some(known.filter(|known| known.remaining <= new.remaining).unwrap_or(new))
+fn tighter(known: Option<RateStatus>, new: RateStatus) -> RateStatus {
+    known.filter(|known| known.remaining <= new.remaining).unwrap_or(new)
 }
 
 impl AppliedRate {

@@ -9,7 +9,7 @@ use crate::limits::{AppliedRate, LimitedCall, Limits, Slot};
 /// The permits of an admitted call, released when dropped.
 pub(super) struct Admission {
     /// The places among the calls at the same time, if those are limited.
-    slots: [Option<Slot>; 2],
+    slots: Vec<Slot>,
     /// The rate that is closest to its limit.
     pub(super) rate: Option<RateStatus>,
     _server: Ticket,
@@ -35,12 +35,12 @@ pub(super) fn admit(
 impl Admission {
     /// Returns whether the call may have to wait for others.
     pub(super) fn may_wait(&self) -> bool {
-        self.slots.iter().any(Option::is_some)
+        !self.slots.is_empty()
     }
 
     /// Waits until the call may run; returns whether there is a limit to wait for.
     pub(super) async fn acquire(&mut self) -> Result<bool, CallError> {
-        for slot in self.slots.iter_mut().flatten() {
+        for slot in &mut self.slots {
             slot.acquire().await.map_err(|error| crate::limits::limits_unavailable(&error))?;
         }
         Ok(self.may_wait())

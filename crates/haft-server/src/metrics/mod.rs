@@ -188,7 +188,7 @@ impl Metrics {
     }
 
     /// Returns all metrics in the text format of Prometheus.
-    pub(crate) fn text(&self, gauges: Gauges) -> String {
+    pub(crate) fn text(&self, gauges: &Gauges) -> String {
         let float = |count: u64| f64::from(u32::try_from(count).unwrap_or(u32::MAX));
         self.tools.set(float(gauges.tools as u64));
         self.running.set(float(gauges.running_calls as u64));

@@ -56,15 +56,13 @@ impl ToolMetrics {
     pub(super) fn count(&self, record: &CallRecord, end: CallEnd) {
         let key = (record.tenant().clone(), record.invocation.tool_id);
         let known = self.own.read().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
-        match known.or_else(|| self.add(&key, &record.invocation.tool)) {
-            Some(series) => series.count(record, end),
-            None => {
-                self.other.count(record, end);
-                let mut candidates = self.candidates.lock().unwrap_or_else(PoisonError::into_inner);
-                if candidates.len() < MAX_CANDIDATES || candidates.contains_key(&key) {
-                    *candidates.entry(key).or_default() += 1;
-                }
-            }
+        if let Some(series) = known.or_else(|| self.add(&key, &record.invocation.tool)) {
+            return series.count(record, end);
+        }
+        self.other.count(record, end);
+        let mut candidates = self.candidates.lock().unwrap_or_else(PoisonError::into_inner);
+        if candidates.len() < MAX_CANDIDATES || candidates.contains_key(&key) {
+            *candidates.entry(key).or_default() += 1;
         }
     }
 
@@ -106,10 +104,14 @@ impl ToolMetrics {
         all.push(&self.other);
         text.push_str("# HELP haft_tool_calls_total Calls by tenant, tool and status\n");
         text.push_str("# TYPE haft_tool_calls_total counter\n");
-        all.iter().for_each(|series| series.write_calls(text));
+        for series in &all {
+            series.write_calls(text);
+        }
         text.push_str("# HELP haft_tool_call_seconds Duration of calls by tenant and tool\n");
         text.push_str("# TYPE haft_tool_call_seconds histogram\n");
-        all.iter().for_each(|series| series.write_times(text));
+        for series in &all {
+            series.write_times(text);
+        }
     }
 }
 

@@ -23,15 +23,14 @@ type Batch = (i64, u32);
 impl Inner {
     pub(super) async fn draw(&self, key: &str, request: DrawRequest) -> Result<Draw, sqlx::Error> {
         let mut tx = self.engine.begin().await?;
-        let (mut batches, now) = match lock_window(&mut tx, key).await? {
-            Some(window) => window,
-            None => {
-                let sql = "INSERT INTO rate_windows (key, batches, expires_at) VALUES ($1, '[]', 0) \
-                           ON CONFLICT (key) DO NOTHING";
-                sqlx::query(sql).bind(key).execute(&mut *tx).await?;
-                lock_window(&mut tx, key).await?.ok_or(sqlx::Error::RowNotFound)?
-            }
-        };
+        let mut window = lock_window(&mut tx, key).await?;
+        if window.is_none() {
+            let sql = "INSERT INTO rate_windows (key, batches, expires_at) VALUES ($1, '[]', 0) \
+                       ON CONFLICT (key) DO NOTHING";
+            sqlx::query(sql).bind(key).execute(&mut *tx).await?;
+            window = lock_window(&mut tx, key).await?;
+        }
+        let (mut batches, now) = window.ok_or(sqlx::Error::RowNotFound)?;
         let DrawRequest { rate, calls, lifetime, unused } = request;
         if let Some(unused) = unused {
             give_back(&mut batches, unused);

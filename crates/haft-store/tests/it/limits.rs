@@ -7,7 +7,7 @@ use haft_core::limit::{CallRate, DrawRequest, SharedLimits as _, UnusedCalls};
 
 use crate::harness::Harness;
 
-const RATE: CallRate = CallRate { calls: 10, period: Duration::from_secs(60) };
+const RATE: CallRate = CallRate { calls: 10, period: Duration::from_mins(1) };
 
 fn draw(calls: u32) -> DrawRequest {
     DrawRequest { rate: RATE, calls, lifetime: Duration::from_secs(1), unused: None }
