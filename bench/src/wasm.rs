@@ -20,6 +20,7 @@ use haft_core::tool::{Source, Status, Tool, Usage};
 use haft_core::{BoxFuture, Clock as _};
 use haft_runtime::clock::SystemClock;
 use haft_runtime::executors::Executors;
+use haft_runtime::limits::LimitSettings;
 use haft_runtime::pipeline::{CallTarget, Pipeline, PipelineParts, Principal, Request};
 use haft_runtime::registry::Registry;
 use haft_wasm::{WasmExecutor, WasmSettings};
@@ -115,8 +116,10 @@ async fn pipeline(bytes: &[u8]) -> Result<Vec<Duration>> {
         ledger: None,
         waiting: None,
         policy: Arc::default(),
+        limits: LimitSettings::default(),
         tenant_limits: None,
         observer: None,
+        rejections: None,
         secrets: Arc::new(NoSecrets),
         clock: Arc::new(SystemClock),
         stages: Vec::new(),

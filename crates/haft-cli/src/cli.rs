@@ -6,8 +6,8 @@ use clap::{ArgAction, Args, Parser, Subcommand};
 use haft_core::secret::Secret;
 
 use crate::commands::{
-    approval, audit, bundle, call, completions, doctor, import, init, key, login_link, mcp, mcp_server,
-    policy, reindex, secret, serve, tenant, token, tool,
+    approval, audit, bundle, call, completions, doctor, import, init, key, limits, login_link, mcp,
+    mcp_server, policy, reindex, secret, serve, tenant, token, tool,
 };
 use crate::context::Context;
 use crate::error::CliError;
@@ -137,9 +137,12 @@ pub(crate) enum Command {
     #[command(subcommand)]
     #[command(after_help = examples!("haft call list --status error", "haft call show ID"))]
     Call(call::Command),
-    /// List recorded changes, newest first
-    #[command(after_help = examples!("haft audit --since 24h", "haft audit --action tool.update --limit 10", "haft audit --format jsonl > audit.jsonl"))]
-    Audit(audit::Arguments),
+    /// Show limits and how much of them is used
+    #[command(after_help = examples!("haft limits", "haft --json limits"))]
+    Limits,
+    /// List recorded changes and calls, newest first
+    #[command(after_help = examples!("haft audit --since 24h", "haft audit --kind calls --decision denied", "haft audit export --since 7d --kind all > audit.jsonl"))]
+    Audit(Box<audit::Arguments>),
     /// Print a shell completion script
     #[command(after_help = examples!(
         "haft completions bash > ~/.local/share/bash-completion/completions/haft"
@@ -168,7 +171,8 @@ impl Command {
             Self::Policy(command) => policy::run(command, context).await,
             Self::LoginLink => login_link::run(context).await,
             Self::Call(command) => call::run(command, context).await,
-            Self::Audit(arguments) => audit::run(arguments, context).await,
+            Self::Limits => limits::run(context).await,
+            Self::Audit(arguments) => audit::run(*arguments, context).await,
             Self::Completions(arguments) => completions::run(&arguments, context),
         }
     }

@@ -247,6 +247,8 @@ impl CallRecord {
     /// Returns the record without what the call received and returned: who called what, when, and how it ended.
     #[must_use]
     pub fn without_body(mut self) -> Self {
+        // The audit of calls shows it, and it cannot be computed later.
+        self.invocation.args_digest = self.args_digest();
         self.invocation.args = Value::Null;
         self.value = None;
         self.content = Vec::new();
@@ -261,6 +263,12 @@ impl CallRecord {
         }
         self.body_removed = true;
         self
+    }
+
+    /// Returns the hash of the arguments, unless they were removed without it.
+    pub fn args_digest(&self) -> Option<String> {
+        let computed = || (!self.body_removed).then(|| crate::hash::of_args(&self.invocation.args));
+        self.invocation.args_digest.clone().or_else(computed)
     }
 
     /// Returns whether the tool, the arguments, the value, the error message or the output of the process contain a

@@ -4,6 +4,7 @@ use crate::Timestamp;
 use crate::bundle::Bundle;
 use crate::id::{BundleId, ToolId};
 use crate::lifecycle::{Deprecation, LegacyFields};
+use crate::limit::LimitName;
 use crate::name::{BundleSlug, TenantId, Version};
 use crate::problem::Problem;
 use crate::spec::ToolSpec;
@@ -29,6 +30,16 @@ pub enum StoreError {
     /// The definition is invalid.
     #[error("{}", crate::problem::join(.0))]
     Invalid(Vec<Problem>),
+    /// A limit of the tenant is reached. Nothing was changed.
+    #[error("{message}")]
+    LimitReached {
+        /// The limit.
+        limit: LimitName,
+        /// Its value.
+        value: u64,
+        /// What is stored, the limit, and what to do.
+        message: String,
+    },
     /// The disk or the database failed. Nothing was changed.
     #[error("cannot {action}")]
     Unavailable {

@@ -107,6 +107,8 @@ pub struct CallContext {
     pub lineage: Lineage,
     /// The idempotency key, for tools that pass it on.
     pub idempotency_key: Option<Arc<str>>,
+    /// The session that the call belongs to, and the calls that the tool makes with it.
+    pub session: Option<Arc<str>>,
     /// Runs the calls that the tool makes.
     pub invoker: Option<Arc<dyn Invoker>>,
     /// Created on first use, because most calls need none.
@@ -127,6 +129,7 @@ impl Clone for CallContext {
             workspace: self.workspace.clone(),
             lineage: self.lineage,
             idempotency_key: self.idempotency_key.clone(),
+            session: self.session.clone(),
             invoker: self.invoker.clone(),
             shared: Arc::clone(self.shared()).into(),
         }
@@ -179,6 +182,7 @@ impl CallContext {
             workspace: None,
             lineage: Lineage::default(),
             idempotency_key: None,
+            session: None,
             invoker: None,
             shared: OnceLock::new(),
         }

@@ -57,6 +57,9 @@ pub struct Invocation {
     /// The message that the call belongs to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message_id: Option<String>,
+    /// The session that the call belongs to: the chat, or the connection of an MCP client.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<Arc<str>>,
     /// The timeout that the request set instead of the tool's, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
@@ -140,6 +143,7 @@ struct StoredInvocation {
     request_id: Option<String>,
     chat_id: Option<String>,
     message_id: Option<String>,
+    session: Option<Arc<str>>,
     timeout_ms: Option<u64>,
     #[serde(default)]
     is_pure: bool,
@@ -167,6 +171,7 @@ impl From<StoredInvocation> for Invocation {
             request_id: stored.request_id,
             chat_id: stored.chat_id,
             message_id: stored.message_id,
+            session: stored.session,
             timeout_ms: stored.timeout_ms,
             is_pure: stored.is_pure,
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::BoxFuture;
 use crate::Timestamp;
+use crate::audit::AuditDecision;
 use crate::call::{CallRecord, CallStatus};
 use crate::catalog::StoreError;
 use crate::executor::CallEvent;
@@ -23,12 +24,18 @@ pub struct CallQuery {
     pub status: Option<CallStatus>,
     /// Only calls of the token with this name.
     pub caller: Option<String>,
+    /// Only calls of the token with this name or id.
+    pub actor: Option<String>,
     /// Only calls of this principal.
     pub principal: Option<Arc<str>>,
     /// Only calls that failed with this code.
     pub error_code: Option<ErrorCode>,
     /// Only calls of this chat.
     pub chat_id: Option<String>,
+    /// Only calls about which a policy rule with this name decided.
+    pub rule: Option<String>,
+    /// Only calls that were authorised in this way.
+    pub decision: Option<AuditDecision>,
     /// Only calls from this time on.
     pub since: Option<Timestamp>,
     /// Only calls before this time.

@@ -20,6 +20,7 @@ pub mod implementation;
 pub mod invocation;
 pub mod ledger;
 pub mod lifecycle;
+pub mod limit;
 pub mod login;
 pub mod mcp;
 pub mod name;

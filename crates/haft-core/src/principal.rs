@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::id::TokenId;
+use crate::limit::CallRate;
 use crate::name::TenantId;
 use crate::token::{Role, TokenRecord};
 use crate::tool::Tool;
@@ -43,6 +44,9 @@ pub struct Principal {
     /// The person on whose behalf the call is made, if the surface knows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<Arc<str>>,
+    /// The rate limit of the token. It is not stored with a call: the one in force when the call runs counts.
+    #[serde(skip)]
+    pub rate_limit: Option<CallRate>,
 }
 
 impl Principal {
@@ -57,6 +61,7 @@ impl Principal {
             platform: false,
             tools: AllowList::default(),
             user: None,
+            rate_limit: None,
         }
     }
 
@@ -91,6 +96,7 @@ impl From<&TokenRecord> for Principal {
             token: Some(token.id).filter(|id| !id.0.is_nil()),
             platform: token.platform,
             tools: token.tools.clone(),
+            rate_limit: token.rate_limit,
             ..Self::new(token.tenant.clone(), token.name.as_str(), token.role).elevated(token.elevated)
         }
     }

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Timestamp;
 use crate::id::TokenId;
+use crate::limit::CallRate;
 use crate::name::TenantId;
 use crate::principal::AllowList;
 
@@ -61,6 +62,8 @@ pub struct TokenRecord {
     pub platform: bool,
     /// The tools that it may see and call.
     pub tools: AllowList,
+    /// How many calls it may make; `None` for no limit.
+    pub rate_limit: Option<CallRate>,
     /// When it was created.
     pub created_at: Timestamp,
     /// When it expires.

@@ -13,6 +13,7 @@ pub mod files;
 pub mod function;
 pub mod http;
 pub mod jsonpath;
+pub mod limits;
 pub mod pipeline;
 pub mod policy;
 pub mod process;

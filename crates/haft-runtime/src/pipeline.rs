@@ -14,6 +14,7 @@ mod in_flight;
 mod queued;
 mod record_guard;
 mod request;
+mod stops;
 mod waiting;
 
 use std::future::poll_fn;
@@ -29,6 +30,7 @@ use haft_core::executor::CallContext;
 use haft_core::id::CallId;
 use haft_core::invocation::{Invocation, Invoker, Lineage, NestedCall};
 use haft_core::ledger::{CallQueue, Ledger};
+use haft_core::limit::RateStatus;
 use haft_core::name::TenantId;
 use haft_core::outcome::{CallError, ErrorCode, Outcome};
 use haft_core::policy::{Decision, Effect};
@@ -45,7 +47,7 @@ pub use self::checks::check_args;
 pub(crate) use self::queued::ClaimedCall;
 pub use self::request::{CallTarget, Labels, Principal, Request};
 
-use self::admission::{admit, admit_tenant};
+use self::admission::admit;
 use self::call::CallDraft;
 use self::checks::{
     approval_impossible, check_allow_list, compiled, ledger_unavailable, not_recorded, own_cause,
@@ -54,12 +56,13 @@ use self::checks::{
 pub(crate) use self::checks::{milliseconds, timed_out};
 use self::in_flight::{InFlight, InFlightGuard};
 use self::record_guard::RecordGuard;
+use self::stops::TenantStops;
 use self::waiting::Reserved;
 use crate::concurrency::ConcurrencyLimit;
 use crate::events::BackgroundCalls;
 use crate::function::catch_panic;
+use crate::limits::{AppliedRate, LimitSettings, LimitUsage, LimitedCall, Limits};
 use crate::policy::{PolicyHandle, Question};
-use crate::rate::TenantRateWindows;
 use crate::registry::{CompiledTool, Entry, Registry, ResolvedTool};
 use crate::stages::{Next, Stage};
 use crate::{clock, depth};
@@ -74,6 +77,15 @@ pub struct CompletedCall {
     pub record: Arc<CallRecord>,
     /// Whether this is the outcome of an earlier call: with the same idempotency key, or one that was approved.
     pub replayed: bool,
+    /// Of the rates that counted the call, the one that is closest to its limit.
+    pub rate: Option<RateStatus>,
+}
+
+impl CompletedCall {
+    /// Returns a call that no rate has counted.
+    pub fn uncounted(record: Arc<CallRecord>, replayed: bool) -> Self {
+        Self { record, replayed, rate: None }
+    }
 }
 
 /// A function that receives the record of every call that ran, exactly once, however the call ended. It must not block.
@@ -89,17 +101,18 @@ pub struct Pipeline {
     waiting: Option<WaitingCalls>,
     policy: Arc<PolicyHandle>,
     observer: Option<CallObserver>,
+    rejections: Option<CallObserver>,
     clock: Arc<dyn Clock>,
     secrets: Arc<dyn SecretSource>,
     stages: Vec<Arc<dyn Stage>>,
     background: Arc<BackgroundCalls>,
     in_flight: Arc<InFlight>,
     limit: Arc<ConcurrencyLimit>,
+    limits: Arc<Limits>,
     tenant_limits: Option<TenantLimitSource>,
-    /// The recent calls of tenants with a limit, on this node.
-    tenant_windows: Arc<TenantRateWindows>,
     workspace: Option<Arc<Path>>,
     stopping: CancellationToken,
+    tenant_stops: Arc<TenantStops>,
 }
 
 /// The parts of a pipeline.
@@ -114,6 +127,8 @@ pub struct PipelineParts {
     pub policy: Arc<PolicyHandle>,
     /// Receives the record of every call that ran, for metrics.
     pub observer: Option<CallObserver>,
+    /// Receives the record of every call that was rejected before it ran, for metrics.
+    pub rejections: Option<CallObserver>,
     /// The source of `${NAME}` values.
     pub secrets: Arc<dyn SecretSource>,
     /// The clock for the times in records.
@@ -122,6 +137,8 @@ pub struct PipelineParts {
     pub stages: Vec<Arc<dyn Stage>>,
     /// The maximum number of calls that run at once.
     pub max_running: usize,
+    /// The limits of sessions, and what nodes share.
+    pub limits: LimitSettings,
     /// The limits of tenants; `None` if there are none.
     pub tenant_limits: Option<TenantLimitSource>,
     /// The folder in which calls may work.
@@ -159,22 +176,25 @@ struct RejectedCall {
 impl Pipeline {
     /// Creates a pipeline.
     pub fn new(parts: PipelineParts) -> Self {
+        let stopping = CancellationToken::new();
         Self {
             registry: parts.registry,
             ledger: parts.ledger,
             waiting: parts.waiting,
             policy: parts.policy,
             observer: parts.observer,
+            rejections: parts.rejections,
             clock: parts.clock,
             secrets: parts.secrets,
             stages: parts.stages,
             background: Arc::default(),
             in_flight: Arc::default(),
             limit: Arc::new(ConcurrencyLimit::new(parts.max_running, 0)),
+            limits: Arc::new(Limits::new(parts.limits)),
             tenant_limits: parts.tenant_limits,
-            tenant_windows: Arc::default(),
             workspace: parts.workspace,
-            stopping: CancellationToken::new(),
+            tenant_stops: Arc::new(TenantStops::new(stopping.clone())),
+            stopping,
         }
     }
 
@@ -190,16 +210,18 @@ impl Pipeline {
             waiting: self.waiting.clone(),
             policy: Arc::clone(&self.policy),
             observer: self.observer.clone(),
+            rejections: self.rejections.clone(),
             clock: Arc::clone(&self.clock),
             secrets: Arc::clone(&self.secrets),
             stages,
             background: Arc::clone(&self.background),
             in_flight: Arc::clone(&self.in_flight),
             limit: Arc::clone(&self.limit),
+            limits: Arc::clone(&self.limits),
             tenant_limits: self.tenant_limits.clone(),
-            tenant_windows: Arc::clone(&self.tenant_windows),
             workspace: self.workspace.clone(),
             stopping: self.stopping.clone(),
+            tenant_stops: Arc::clone(&self.tenant_stops),
         }
     }
 
@@ -213,9 +235,19 @@ impl Pipeline {
         self.limit.in_use()
     }
 
+    /// Returns how much of the limits is used.
+    pub fn limit_usage(&self) -> LimitUsage {
+        LimitUsage(Arc::clone(&self.limits))
+    }
+
     /// Cancels all running calls and all later ones.
     pub fn stop(&self) {
         self.stopping.cancel();
+    }
+
+    /// Cancels the running calls of a tenant on this node.
+    pub fn stop_tenant(&self, tenant: &TenantId) {
+        self.tenant_stops.stop(tenant);
     }
 
     /// Runs a call to its end. An error is a fault of the request; a tool that fails is a [`CompletedCall`].
@@ -395,6 +427,7 @@ impl Pipeline {
         let Request { principal, args, mode, surface, events, labels, lineage, timeout, .. } = request;
         let labels = labels.map(|labels| *labels).unwrap_or_default();
         let args = Value::Object(args);
+        let session = labels.session.or_else(|| labels.chat_id.as_deref().map(Arc::from));
         let invocation = Invocation {
             id: CallId(Uuid::now_v7()),
             lineage,
@@ -411,6 +444,7 @@ impl Pipeline {
             request_id: labels.request_id,
             chat_id: labels.chat_id,
             message_id: labels.message_id,
+            session,
             timeout_ms: timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
             is_pure: false,
         };
@@ -432,6 +466,7 @@ impl Pipeline {
         context.lineage = invocation.lineage;
         context.workspace.clone_from(&self.workspace);
         context.idempotency_key = invocation.idempotency_key.as_deref().map(Arc::from);
+        context.session.clone_from(&invocation.session);
         context.invoker = Some(Arc::clone(self) as _);
         CallDraft {
             entry,
@@ -446,22 +481,50 @@ impl Pipeline {
 
     /// Admits a call, or rejects and records it.
     async fn admit(&self, checked: CheckedCall) -> Result<Call, CallError> {
-        match self.admit_now(checked) {
+        match self.try_admit(checked).await {
             Ok(call) => Ok(call),
             Err(rejected) => Err(self.record_rejection(rejected).await),
         }
     }
 
+    /// Admits a call by the limits of all nodes.
+    async fn try_admit(&self, checked: CheckedCall) -> Result<Call, Box<RejectedCall>> {
+        if !self.limits.is_shared() {
+            return self.admit_now(checked);
+        }
+        let (mut call, rates) = self.admit_uncounted(checked)?;
+        if !rates.is_empty() {
+            match Box::pin(self.limits.take_shared(&rates, call.entry())).await {
+                Ok(rate) => call.admission.rate = rate,
+                Err(error) => return Err(call.reject(error)),
+            }
+        }
+        Ok(call)
+    }
+
+    /// Admits a call by the limits of this node.
     fn admit_now(&self, checked: CheckedCall) -> Result<Call, Box<RejectedCall>> {
+        let (mut call, rates) = self.admit_uncounted(checked)?;
+        match self.limits.take(&rates, call.entry()) {
+            Ok(rate) => call.admission.rate = rate,
+            Err(error) => return Err(call.reject(error)),
+        }
+        Ok(call)
+    }
+
+    /// Admits a call; returns the rates that have to count it.
+    fn admit_uncounted(&self, checked: CheckedCall) -> Result<(Call, Vec<AppliedRate>), Box<RejectedCall>> {
         let CheckedCall { plan, draft, .. } = checked;
-        let tenant = draft.invocation.tenant();
-        let admitted = admit(&self.limit, &draft.entry, &plan, tenant).and_then(|admission| {
-            // Last, so that calls rejected before do not count.
-            admit_tenant(&self.tenant_windows, self.limits_of(tenant), tenant)?;
-            Ok(admission)
-        });
-        match admitted {
-            Ok(admission) => Ok(Call { plan, draft, cancel: None, attempt: 0, admission, artifacts: None }),
+        let limited = LimitedCall {
+            entry: &draft.entry,
+            plan: &plan,
+            invocation: &draft.invocation,
+            tenant_limits: self.limits_of(draft.invocation.tenant()),
+        };
+        match admit(&self.limit, &self.limits, &limited) {
+            Ok((admission, rates)) => {
+                Ok((Call { plan, draft, cancel: None, attempt: 0, admission, artifacts: None }, rates))
+            }
             Err(error) => Err(Box::new(RejectedCall { error, draft })),
         }
     }
@@ -474,6 +537,7 @@ impl Pipeline {
     /// Executes a call and records its outcome before the outcome is returned.
     async fn run(&self, call: Call) -> Result<CompletedCall, CallError> {
         self.registry.count(call.entry(), call.started_at());
+        let rate = call.admission.rate;
         let mut guard = RecordGuard::new(call, self.ledger.as_ref(), self.observer.as_ref());
         let outcome = match guard.call() {
             Some(call) => self.execute(call).await,
@@ -489,17 +553,19 @@ impl Pipeline {
             CallError { message: format!("the tool ran, but {}", error.message), ..error }
                 .for_model("the tool ran, but the call could not be recorded")
         })?;
-        Ok(CompletedCall { record, replayed: false })
+        Ok(CompletedCall { record, replayed: false, rate })
     }
 
     /// Runs the stages and the tool within deadline and cancellation; a panic becomes an outcome. Dropping the future
     /// cancels the call.
     pub async fn execute(&self, call: &mut Call) -> Outcome {
-        let (deadline, cancel) = (call.deadline(), call.cancel.take());
+        let deadline = call.deadline();
+        let cancel = call.cancel.take().unwrap_or_else(|| self.tenant_stops.token(call.tenant()));
         let grace = call.plan.prepared.grace();
         let interruption = {
             let mut work = pin!(async {
-                if call.admission.acquire().await {
+                if call.admission.may_wait() {
+                    call.admission.acquire().await?;
                     call.draft.steps.admit_ms = call.draft.step();
                 }
                 Next::new(&self.stages).run(call).await
@@ -513,7 +579,7 @@ impl Pipeline {
                 biased;
                 outcome = work => return outcome,
                 () = tokio::time::sleep_until((deadline + grace).into()) => ErrorCode::Timeout,
-                () = cancel.as_ref().unwrap_or(&self.stopping).cancelled() => ErrorCode::Cancelled,
+                () = cancel.cancelled() => ErrorCode::Cancelled,
             }
         };
         Err(match interruption {
@@ -540,6 +606,9 @@ impl Pipeline {
         // The call did not run, so its key stays free for the corrected call.
         draft.invocation.idempotency_key = None;
         let record = Arc::new(draft.finished_record(Err(error.clone())));
+        if let Some(observer) = &self.rejections {
+            observer(&record);
+        }
         let error = CallError { call_id: Some(record.id()), ..error };
         self.record(record).await.map_or_else(not_recorded, |()| error)
     }
@@ -560,7 +629,11 @@ impl Invoker for Pipeline {
             timeout: Some(parent.deadline.saturating_duration_since(clock::now())),
             events: parent.events.clone(),
             lineage: Lineage::below(parent),
-            labels: Labels::of_request(request_id),
+            labels: Some(Box::new(Labels {
+                request_id,
+                session: parent.session.clone(),
+                ..Labels::default()
+            })),
             ..Request::new(Arc::clone(parent.principal()), surface, args)
         };
         Box::pin(async move {

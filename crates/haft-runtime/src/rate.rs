@@ -4,13 +4,14 @@
 //! let through nearly twice as many calls. It counts calls in a few batches, so its size does not grow with the rate.
 
 use std::collections::{HashMap, VecDeque};
+use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use haft_core::duration;
-use haft_core::name::TenantId;
-use haft_core::outcome::{CallError, ErrorCode};
-use serde_json::json;
+use haft_core::limit::{CallRate, LimitName, RateStatus};
+use haft_core::outcome::CallError;
+use serde_json::{Value, json};
 
 use crate::clock;
 use crate::concurrency::ConcurrencyLimit;
@@ -22,8 +23,8 @@ const BATCHES: u32 = 16;
 /// The shortest time between two searches for unused keys: each one visits all keys.
 const SWEEP_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The number of tenants above which those without recent calls are forgotten when their number doubles.
-const MIN_TENANT_SWEEP: usize = 64;
+/// The number of keys above which those without recent calls are forgotten when their number doubles.
+const MIN_KEY_SWEEP: usize = 64;
 
 /// A number of calls per period.
 ///
@@ -107,7 +108,7 @@ impl Rate {
     }
 
     /// Returns the error of a call that exceeds this rate. `subject` names what is limited.
-    pub(crate) fn exceeded(self, subject: &str, wait: Duration) -> CallError {
+    pub(crate) fn exceeded(self, limit: LimitName, subject: &str, wait: Duration) -> CallError {
         let (calls, period) = (self.calls, duration::format(self.period));
         let unit = if calls == 1 { "call" } else { "calls" };
         // Rounded up to whole milliseconds: an earlier retry is rejected again.
@@ -121,16 +122,40 @@ impl Rate {
         let shown = duration::format(shown);
         let message =
             format!("rate limit exceeded for {subject}: {calls} {unit} per {period}; retry in {shown}");
-        let details = json!({"calls": calls, "per": period, "retry_after_ms": millis});
-        let mut error = CallError::new(ErrorCode::RateLimited, message).with_details(details);
-        error.retry_after = Some(wait);
+        let mut error = limit.refuse(calls.into(), message, Some(wait));
+        if let Some(Value::Object(details)) = error.details.as_deref_mut() {
+            details.extend([
+                ("calls".to_owned(), json!(calls)),
+                ("per".to_owned(), json!(period)),
+                ("retry_after_ms".to_owned(), json!(millis)),
+            ]);
+        }
         error
+    }
+}
+
+impl From<CallRate> for Rate {
+    fn from(rate: CallRate) -> Self {
+        Self::new(rate.calls, rate.period)
+    }
+}
+
+impl From<Rate> for CallRate {
+    fn from(rate: Rate) -> Self {
+        Self { calls: rate.calls, period: rate.period }
     }
 }
 
 /// The recent calls. It is not bound to one rate: when that changes, counted calls stay counted.
 #[derive(Debug, Default)]
-pub(crate) struct RateWindow(Mutex<VecDeque<Batch>>);
+pub(crate) struct RateWindow(Mutex<Batches>);
+
+#[derive(Debug, Default)]
+struct Batches {
+    batches: VecDeque<Batch>,
+    /// The period of the last rate, after which a batch no longer counts.
+    period: Duration,
+}
 
 /// Calls that followed each other closely.
 #[derive(Debug)]
@@ -143,9 +168,11 @@ struct Batch {
 
 impl RateWindow {
     /// Counts a call, or returns how long to wait until the rate allows one.
-    pub(crate) fn take(&self, rate: Rate, now: Instant) -> Result<(), Duration> {
-        let mut batches = self.lock();
-        remove_expired(&mut batches, rate, now);
+    pub(crate) fn take(&self, rate: Rate, now: Instant) -> Result<RateStatus, Duration> {
+        let mut window = self.lock();
+        window.period = rate.period;
+        let Batches { batches, .. } = &mut *window;
+        remove_expired(batches, rate.period, now);
         let calls = batches.iter().fold(0u32, |sum, batch| sum.saturating_add(batch.calls));
         if calls >= rate.calls {
             // After a rate was lowered, one batch may not be enough; the next attempt returns the rest of the wait.
@@ -162,45 +189,86 @@ impl RateWindow {
             }
             _ => batches.push_back(Batch { first: now, last: now, calls: 1 }),
         }
-        Ok(())
+        let first = batches.front().map_or(now, |batch| batch.last);
+        let reset = (first + rate.period).saturating_duration_since(now);
+        Ok(RateStatus { limit: rate.calls, remaining: rate.calls - calls - 1, reset })
+    }
+
+    /// Forgets the last counted call, which did not run because of another limit.
+    pub(crate) fn refund(&self) {
+        let mut window = self.lock();
+        if let Some(batch) = window.batches.back_mut() {
+            batch.calls -= 1;
+            if batch.calls == 0 {
+                window.batches.pop_back();
+            }
+        }
+    }
+
+    /// Returns how much of a rate is used.
+    pub(crate) fn status(&self, rate: Rate, now: Instant) -> RateStatus {
+        let window = self.lock();
+        let counts = |batch: &&Batch| now.saturating_duration_since(batch.last) < rate.period;
+        let calls = window.batches.iter().filter(counts).fold(0u32, |sum, b| sum.saturating_add(b.calls));
+        let first = window.batches.iter().find(counts);
+        let reset =
+            first.map_or(Duration::ZERO, |batch| (batch.last + rate.period).saturating_duration_since(now));
+        RateStatus { limit: rate.calls, remaining: rate.calls.saturating_sub(calls), reset }
     }
 
     /// Returns whether all calls have expired.
-    fn is_empty(&self, rate: Rate, now: Instant) -> bool {
-        let mut batches = self.lock();
-        remove_expired(&mut batches, rate, now);
-        batches.is_empty()
+    fn is_empty(&self, now: Instant) -> bool {
+        let mut window = self.lock();
+        let period = window.period;
+        remove_expired(&mut window.batches, period, now);
+        window.batches.is_empty()
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Batch>> {
+    fn lock(&self) -> MutexGuard<'_, Batches> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The recent calls of one tool, for each tenant that calls it: the calls of one tenant do not count for another.
-#[derive(Debug, Default)]
-pub(crate) struct TenantRateWindows(Mutex<HashMap<TenantId, Arc<RateWindow>>>);
+/// The recent calls of each key: a tenant, a token, a session. The calls of one do not count for another.
+#[derive(Debug)]
+pub(crate) struct RateWindows<K>(Mutex<HashMap<K, Arc<RateWindow>>>);
 
-impl TenantRateWindows {
-    /// Counts a call of a tenant, or returns how long it has to wait until the rate allows one.
-    pub(crate) fn take(&self, tenant: &TenantId, rate: Rate, now: Instant) -> Result<(), Duration> {
-        self.window(tenant, rate, now).take(rate, now)
-    }
-
-    fn window(&self, tenant: &TenantId, rate: Rate, now: Instant) -> Arc<RateWindow> {
-        let mut windows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(window) = windows.get(tenant) {
-            return Arc::clone(window);
-        }
-        if windows.len() >= MIN_TENANT_SWEEP && windows.len().is_power_of_two() {
-            windows.retain(|_, window| Arc::strong_count(window) > 1 || !window.is_empty(rate, now));
-        }
-        Arc::clone(windows.entry(tenant.clone()).or_default())
+impl<K> Default for RateWindows<K> {
+    fn default() -> Self {
+        Self(Mutex::default())
     }
 }
 
-fn remove_expired(batches: &mut VecDeque<Batch>, rate: Rate, now: Instant) {
-    while batches.front().is_some_and(|batch| now.saturating_duration_since(batch.last) >= rate.period) {
+impl<K: Clone + Eq + Hash> RateWindows<K> {
+    /// Returns the window of a key, which stays as long as it counts a call or somebody has it.
+    pub(crate) fn window(&self, key: &K, now: Instant) -> Arc<RateWindow> {
+        let mut windows = self.lock();
+        if let Some(window) = windows.get(key) {
+            return Arc::clone(window);
+        }
+        if windows.len() >= MIN_KEY_SWEEP && windows.len().is_power_of_two() {
+            windows.retain(|_, window| Arc::strong_count(window) > 1 || !window.is_empty(now));
+        }
+        Arc::clone(windows.entry(key.clone()).or_default())
+    }
+
+    /// Returns the window of a key, if there is one.
+    pub(crate) fn get(&self, key: &K) -> Option<Arc<RateWindow>> {
+        self.lock().get(key).cloned()
+    }
+
+    /// Returns the number of keys.
+    pub(crate) fn len(&self) -> usize {
+        self.lock().len()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<K, Arc<RateWindow>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn remove_expired(batches: &mut VecDeque<Batch>, period: Duration, now: Instant) {
+    while batches.front().is_some_and(|batch| now.saturating_duration_since(batch.last) >= period) {
         batches.pop_front();
     }
 }
@@ -222,7 +290,6 @@ struct Keys {
 }
 
 struct RateCounter {
-    rate: Rate,
     window: RateWindow,
     /// The first of the queue waits for the window, the others for their turn.
     queue: ConcurrencyLimit,
@@ -252,11 +319,11 @@ impl KeyedRateLimit {
         // Counted or queued under the lock, so that no sweep removes the counter in between.
         let (counter, mut ticket) = {
             let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-            let counter = keys.counter(key, rate, self)?;
+            let counter = keys.counter(key, self)?;
             // A call does not overtake those in the queue.
             if counter.queue.in_use() == 0 {
                 match counter.window.take(rate, clock::now()) {
-                    Ok(()) => return Ok(()),
+                    Ok(_) => return Ok(()),
                     Err(wait) if self.max_queued == 0 => return Err(RateRejection::Exceeded(wait)),
                     Err(_) => {}
                 }
@@ -278,12 +345,7 @@ impl KeyedRateLimit {
 }
 
 impl Keys {
-    fn counter(
-        &mut self,
-        key: String,
-        rate: Rate,
-        limit: &KeyedRateLimit,
-    ) -> Result<Arc<RateCounter>, RateRejection> {
+    fn counter(&mut self, key: String, limit: &KeyedRateLimit) -> Result<Arc<RateCounter>, RateRejection> {
         if let Some(counter) = self.counters.get(&key) {
             return Ok(Arc::clone(counter));
         }
@@ -294,7 +356,7 @@ impl Keys {
             return Err(RateRejection::TooManyKeys);
         }
         let queue = ConcurrencyLimit::new(1, limit.max_queued.saturating_sub(1));
-        let counter = Arc::new(RateCounter { rate, window: RateWindow::default(), queue });
+        let counter = Arc::new(RateCounter { window: RateWindow::default(), queue });
         self.counters.insert(key, Arc::clone(&counter));
         Ok(counter)
     }
@@ -306,30 +368,56 @@ impl Keys {
             return;
         }
         self.last_sweep = Some(now);
-        self.counters
-            .retain(|_, counter| counter.queue.in_use() > 0 || !counter.window.is_empty(counter.rate, now));
+        self.counters.retain(|_, counter| counter.queue.in_use() > 0 || !counter.window.is_empty(now));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use haft_core::name::TenantId;
     use proptest::prelude::*;
 
     #[test]
     fn tenants_are_counted_apart_and_forgotten() {
         let (start, rate) = (Instant::now(), Rate::new(1, Duration::from_secs(1)));
-        let windows = TenantRateWindows::default();
+        let windows = RateWindows::default();
         let tenant = |number: usize| TenantId::new(&format!("tenant-{number}")).unwrap();
-        assert!(windows.take(&tenant(0), rate, start).is_ok());
-        assert!(windows.take(&tenant(0), rate, start).is_err());
-        assert!(windows.take(&tenant(1), rate, start).is_ok());
+        let take = |number: usize, now| windows.window(&tenant(number), now).take(rate, now);
+        assert!(take(0, start).is_ok());
+        assert!(take(0, start).is_err());
+        assert!(take(1, start).is_ok());
         let mut now = start;
         for number in 0..1000 {
             now += Duration::from_secs(2);
-            assert!(windows.take(&tenant(number), rate, now).is_ok());
+            assert!(take(number, now).is_ok());
         }
-        assert!(windows.0.lock().unwrap().len() <= MIN_TENANT_SWEEP);
+        assert!(windows.len() <= MIN_KEY_SWEEP);
+    }
+
+    #[test]
+    fn a_key_is_forgotten_by_its_own_rate() {
+        let (start, windows) = (Instant::now(), RateWindows::default());
+        let hourly = Rate::per_hour(1);
+        assert!(windows.window(&usize::MAX, start).take(hourly, start).is_ok());
+        for number in 0..1000 {
+            let now = start + Duration::from_secs(2 * number as u64);
+            assert!(windows.window(&number, now).take(Rate::per_second(1), now).is_ok());
+        }
+        let later = start + Duration::from_mins(50);
+        assert!(windows.window(&usize::MAX, later).take(hourly, later).is_err());
+    }
+
+    #[test]
+    fn a_refunded_call_does_not_count() {
+        let (now, rate) = (Instant::now(), Rate::per_minute(2));
+        let window = RateWindow::default();
+        assert_eq!(window.take(rate, now).unwrap().remaining, 1);
+        window.refund();
+        assert_eq!(window.status(rate, now).remaining, 2);
+        assert_eq!([(); 3].map(|()| window.take(rate, now).is_ok()), [true, true, false]);
+        let status = window.status(rate, now + Duration::from_secs(10));
+        assert_eq!(status, RateStatus { limit: 2, remaining: 0, reset: Duration::from_secs(50) });
     }
 
     #[test]
@@ -337,12 +425,13 @@ mod tests {
         let start = Instant::now();
         let at = |millis| start + Duration::from_millis(millis);
         let (window, rate) = (RateWindow::default(), Rate::new(2, Duration::from_secs(1)));
-        let taken: Vec<_> =
-            [0, 600, 700, 999, 1000, 1001, 1600, 1600].map(|millis| window.take(rate, at(millis))).into();
+        let taken: Vec<_> = [0, 600, 700, 999, 1000, 1001, 1600, 1600]
+            .map(|millis| window.take(rate, at(millis)).map(drop))
+            .into();
         let wait = |millis| Err(Duration::from_millis(millis));
         assert_eq!(taken, [Ok(()), Ok(()), wait(300), wait(1), Ok(()), wait(599), Ok(()), wait(400)]);
-        assert!(!window.is_empty(rate, at(2599)));
-        assert!(window.is_empty(rate, at(2600)));
+        assert!(!window.is_empty(at(2599)));
+        assert!(window.is_empty(at(2600)));
     }
 
     #[test]
@@ -353,7 +442,7 @@ mod tests {
             window.take(Rate::per_second(10), now).unwrap();
         }
         assert_eq!(window.take(Rate::per_second(5), now), Err(Duration::from_secs(1)));
-        assert_eq!(window.take(Rate::per_second(11), now), Ok(()));
+        assert!(window.take(Rate::per_second(11), now).is_ok());
     }
 
     #[test]
@@ -391,7 +480,7 @@ mod tests {
                 let within = taken[index..].iter().take_while(|at| **at - *first < rate.period()).count();
                 prop_assert!(within <= calls as usize, "{within} of {calls}");
             }
-            prop_assert!(window.lock().len() <= 2 * BATCHES as usize + 2);
+            prop_assert!(window.lock().batches.len() <= 2 * BATCHES as usize + 2);
         }
 
         #[test]
@@ -407,7 +496,7 @@ mod tests {
                 if let Err(wait) = window.take(rate, now) {
                     prop_assert!(wait <= rate.period() && !wait.is_zero());
                     now += wait;
-                    prop_assert_eq!(window.take(rate, now), Ok(()));
+                    prop_assert!(window.take(rate, now).is_ok());
                 }
             }
         }

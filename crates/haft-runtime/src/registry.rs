@@ -147,8 +147,9 @@ impl ChangeSink for Registry {
 
     fn replace(&self, everything: Vec<Change>) {
         let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        let next = self.snapshot.load().replaced(everything, &self.executors);
-        self.snapshot.store(Arc::new(next));
-        self.changes.send_modify(ChangeCounts::add_for_everybody);
+        let before = self.snapshot.load_full();
+        let next = Arc::new(before.replaced(everything, &self.executors));
+        self.snapshot.store(Arc::clone(&next));
+        self.notify(&changes::owners_between(&before, &next));
     }
 }

@@ -63,9 +63,17 @@ pub(crate) struct AccessRecords {
     pub(crate) sessions: Vec<SessionRecord>,
 }
 
+/// The tenants that gave access until now.
+pub(crate) struct LostTenants {
+    /// Those that no longer exist.
+    pub(crate) gone: Vec<TenantId>,
+    /// Those that no longer exist or were disabled.
+    pub(crate) stopped: Vec<TenantId>,
+}
+
 impl Access {
-    /// Replaces everything; returns the tenants that no longer exist. Tokens of disabled tenants give no access.
-    pub(crate) fn replace(&self, records: AccessRecords) -> Vec<TenantId> {
+    /// Replaces everything; returns the tenants that give no access any more. Tokens of disabled tenants give none.
+    pub(crate) fn replace(&self, records: AccessRecords) -> LostTenants {
         let AccessRecords { tenants, tokens, sessions } = records;
         let before = self.snapshot.load_full();
         let tenants: HashMap<_, _> =
@@ -89,10 +97,12 @@ impl Access {
         }
         snapshot.sessions = sessions.into_iter().map(|session| (session.hash.clone(), session)).collect();
         let gone = before.tenants.keys().filter(|id| !tenants.contains_key(*id)).cloned().collect();
+        let was_enabled = before.tenants.values().filter(|tenant| tenant.enabled).map(|tenant| &tenant.id);
+        let stopped = was_enabled.filter(|id| !is_enabled(id)).cloned().collect();
         snapshot.tenants = tenants;
         self.snapshot.store(Arc::new(snapshot));
         self.changed.send_replace(());
-        gone
+        LostTenants { gone, stopped }
     }
 
     /// Finds a token by its value. The lookup is by hash, so that its timing reveals nothing about the token.
@@ -133,6 +143,19 @@ impl Access {
             .tenants
             .get(id)
             .map_or_else(TenantLimits::default, |tenant| tenant.settings.limits)
+    }
+
+    /// Returns the tokens of a tenant that have a rate limit, by name: each with its id and rate.
+    pub(crate) fn limited_tokens(&self, tenant: &TenantId) -> Vec<Arc<Principal>> {
+        let snapshot = self.snapshot.load();
+        let is_limited =
+            |token: &&Arc<Token>| token.principal.tenant == *tenant && token.principal.rate_limit.is_some();
+        let mut found: Vec<_> =
+            snapshot.tokens.values().filter(is_limited).map(|token| Arc::clone(&token.principal)).collect();
+        found.sort_by(|a, b| (&a.name, a.token.map(|id| id.0)).cmp(&(&b.name, b.token.map(|id| id.0))));
+        // A token that is being rotated has two values.
+        found.dedup_by_key(|principal| principal.token);
+        found
     }
 
     /// Returns all tenants, by id.

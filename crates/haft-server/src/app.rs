@@ -21,6 +21,7 @@ use haft_runtime::clock::SystemClock;
 use haft_runtime::egress::{Egress, RulesError};
 use haft_runtime::files::{Files, RootsError};
 use haft_runtime::function::{FunctionExecutor, Functions};
+use haft_runtime::limits::LimitSettings;
 use haft_runtime::pipeline::{Pipeline, PipelineParts, WaitingCalls};
 use haft_runtime::queue::QueueRunner;
 use haft_runtime::registry::Registry;
@@ -36,7 +37,7 @@ use crate::built_ins::{AppHandle, Installed, install};
 use crate::execution_resources::ExecutionResources;
 use crate::local_token::{self, LocalTokenError};
 use crate::mcp::{Mcp, StdioClient, UnknownBundle};
-use crate::metrics::Metrics;
+use crate::metrics::{Gauges, Metrics};
 use crate::policy::{LoadPolicyError, PolicyState};
 use crate::search::ToolSearch;
 use crate::secrets::Secrets;
@@ -47,6 +48,8 @@ use crate::{mcp_connections, router, serve, tenant_files};
 const USAGE_INTERVAL: Duration = Duration::from_secs(5);
 /// How often the last use of tokens is written.
 const TOKEN_USE_INTERVAL: Duration = Duration::from_mins(1);
+/// How long a request for metrics waits for the store.
+const METRICS_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// An error that prevents an installation from opening.
 #[derive(Debug, thiserror::Error)]
@@ -148,7 +151,7 @@ impl App {
         store.set_built_ins(specs).await?;
 
         let policy = PolicyState::load(&store).await?;
-        let metrics = Arc::new(Metrics::default());
+        let metrics = Arc::new(Metrics::new(settings.metrics.top_tools));
         let access = Arc::new(Access::default());
         let secrets: Arc<dyn SecretSource> = Arc::new(Secrets {
             store: Arc::clone(&store),
@@ -160,18 +163,15 @@ impl App {
         let pipeline = Pipeline::new(PipelineParts {
             registry: Arc::clone(&registry),
             ledger: Some(ledger),
-            waiting: Some(WaitingCalls {
-                approvals: Arc::clone(&store) as _,
-                queue: Arc::clone(&store) as _,
-                approval_lifetime: settings.approvals.lifetime,
-                max_queued: settings.queue.max_queued,
-            }),
+            waiting: Some(waiting_calls(&settings, &store)),
             policy: Arc::clone(policy.handle()),
             observer: Some(metrics.observer()),
+            rejections: Some(metrics.rejections()),
             secrets,
             clock: Arc::clone(&clock),
             stages,
             max_running: settings.server.max_running_calls,
+            limits: limit_settings(&settings, &store),
             tenant_limits: Some({
                 let access = Arc::clone(&access);
                 Arc::new(move |tenant: &TenantId| access.limits(tenant))
@@ -318,8 +318,15 @@ impl App {
         &self.metrics
     }
 
-    pub(crate) fn metrics_text(&self) -> String {
-        self.metrics.text(self.registry.snapshot().len(), self.pipeline.running())
+    /// Returns all metrics in the text format of Prometheus. The counts of the store are left out if it is unavailable.
+    pub(crate) async fn metrics_text(&self) -> String {
+        let counted = tokio::time::timeout(METRICS_TIMEOUT, self.store.waiting_counts()).await;
+        let waiting = counted.ok().and_then(Result::ok);
+        self.metrics.text(&Gauges {
+            tools: self.registry.snapshot().len(),
+            running_calls: self.pipeline.running(),
+            waiting,
+        })
     }
 
     pub(crate) fn now(&self) -> Timestamp {
@@ -335,8 +342,9 @@ impl App {
             tokens.push(self.admin("environment", token));
         }
         let (tenants, sessions) = (self.store.tenants().await?, self.store.sessions().await?);
-        let gone = self.access.replace(AccessRecords { tenants, tokens, sessions });
-        tenant_files::apply(&self.settings, &self.files, &self.access.tenants(), gone).await;
+        let lost = self.access.replace(AccessRecords { tenants, tokens, sessions });
+        lost.stopped.iter().for_each(|tenant| self.pipeline.stop_tenant(tenant));
+        tenant_files::apply(&self.settings, &self.files, &self.access.tenants(), lost.gone).await;
         Ok(())
     }
 
@@ -351,6 +359,7 @@ impl App {
             elevated: true,
             platform: true,
             tools: AllowList::default(),
+            rate_limit: None,
             created_at: self.now(),
             expires_at: None,
             last_used_at: None,
@@ -436,6 +445,23 @@ fn create_home(settings: &Settings) -> Result<(), StartError> {
     // Only the owner may read the folder: it holds keys and tokens.
     let created = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&settings.home);
     created.map_err(|source| StartError::Home { path: settings.home.clone(), source })
+}
+
+fn waiting_calls(settings: &Settings, store: &Arc<Store>) -> WaitingCalls {
+    WaitingCalls {
+        approvals: Arc::clone(store) as _,
+        queue: Arc::clone(store) as _,
+        approval_lifetime: settings.approvals.lifetime,
+        max_queued: settings.queue.max_queued,
+    }
+}
+
+fn limit_settings(settings: &Settings, store: &Arc<Store>) -> LimitSettings {
+    LimitSettings {
+        session_calls_per_minute: settings.limits.session_calls_per_minute,
+        identical_calls: settings.limits.identical_calls,
+        shared: store.shares_limits().then(|| Arc::clone(store) as _),
+    }
 }
 
 fn store_settings(settings: &Settings) -> StoreSettings {

@@ -174,6 +174,7 @@ fn note_from_route(method: &Method, path: &str) -> AuditNote {
         ["mcp-servers", server, step] if *method == Method::POST => (format!("mcp_server.{step}"), *server),
         ["key", step] => (format!("key.{step}"), ""),
         ["tenants", tenant] if *method == Method::PATCH => ("tenant.update".to_owned(), *tenant),
+        ["tokens", token] if *method == Method::PATCH => ("token.update".to_owned(), *token),
         ["tokens", token, step] => (format!("token.{step}"), *token),
         ["calls", call, step] => (format!("call.{step}"), *call),
         [kind, rest @ ..] => (
@@ -208,6 +209,7 @@ mod tests {
             (Method::PUT, "/api/credentials/KEY", "credential.put KEY"),
             (Method::POST, "/api/tokens", "token.create "),
             (Method::POST, "/api/tokens/1/rotate", "token.rotate 1"),
+            (Method::PATCH, "/api/tokens/1", "token.update 1"),
             (Method::PATCH, "/api/tenants/acme", "tenant.update acme"),
             (Method::POST, "/api/key/rotate", "key.rotate "),
             (Method::POST, "/api/login-links", "login_link.create "),

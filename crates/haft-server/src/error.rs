@@ -7,6 +7,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use haft_core::catalog::StoreError;
 use haft_core::id::CallId;
+use haft_core::limit::RateStatus;
 use haft_core::name::NameError;
 use haft_core::outcome::{CallError, ErrorCode, model_text};
 use haft_core::page::PageTokenError;
@@ -247,9 +248,18 @@ pub(crate) fn set_retry_after(response: &mut Response, wait: Option<Duration>, l
     }
 }
 
+/// Sets the `RateLimit` headers of a call that a rate has counted.
+pub(crate) fn set_rate_limit(response: &mut Response, rate: RateStatus) {
+    let seconds = u64::try_from(rate.reset.as_millis().div_ceil(1000)).unwrap_or(u64::MAX);
+    let headers = response.headers_mut();
+    headers.insert("ratelimit-limit", HeaderValue::from(rate.limit));
+    headers.insert("ratelimit-remaining", HeaderValue::from(rate.remaining));
+    headers.insert("ratelimit-reset", HeaderValue::from(seconds));
+}
+
 /// Returns the number of calls that an exceeded rate limit allows.
 pub(crate) fn rate_limit(code: ErrorCode, details: Option<&Value>) -> Option<u64> {
-    details.filter(|_| code == ErrorCode::RateLimited)?.get("calls")?.as_u64()
+    details.filter(|_| code == ErrorCode::RateLimited)?.get("value")?.as_u64()
 }
 
 impl From<StoreError> for ApiError {
@@ -259,6 +269,9 @@ impl From<StoreError> for ApiError {
             StoreError::Conflict(message) => Self::new(ErrorCode::Conflict, message),
             StoreError::ReadOnly(message) => Self::new(ErrorCode::ReadOnly, message),
             StoreError::Invalid(problems) => Self::invalid_definition(&problems),
+            StoreError::LimitReached { limit, value, message } => {
+                Self { of_call: false, retryable: false, ..limit.refuse(value, message, None).into() }
+            }
             StoreError::Unavailable { action, failure, source } => {
                 // The client gets the kind of failure; paths and SQL stay in the log.
                 tracing::error!(action, error = %source, "the store is unavailable");

@@ -16,6 +16,7 @@ use haft_runtime::registry::Registry;
 use hyper_util::rt::TokioIo;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 use crate::app::App;
 use crate::body;
@@ -167,9 +168,15 @@ impl StdioClient {
             mode: app.settings().mode,
             view,
             request_id: None,
+            session: Some(connection_session()),
             policy: Arc::clone(app.policy().handle()),
         })
     }
+}
+
+/// Returns the session of a client whose connection is its session.
+pub(crate) fn connection_session() -> Arc<str> {
+    format!("mcp-{}", Uuid::now_v7().simple()).into()
 }
 
 /// Returns whether a bundle exists.

@@ -18,9 +18,10 @@ use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::query::QueryParameters;
 use crate::routes::{
-    approvals, bundle_publish, bundle_tools, bundles, calls, changes, credentials, definitions, health,
-    import, import_registry, invoke, key, lifecycle, login, mcp, mcp_logins, mcp_servers, policy,
-    policy_explain, revisions, search, sessions, tenants, test, tokens, tool, tools, usage, validate,
+    approvals, audit_log, bundle_publish, bundle_tools, bundles, calls, credentials, definitions, health,
+    import, import_registry, invoke, key, lifecycle, limits, login, mcp, mcp_logins, mcp_servers, policy,
+    policy_explain, revisions, search, sessions, tenants, test, token_rates, tokens, tool, tools, usage,
+    validate,
 };
 use crate::{audit, docs, document, ui};
 
@@ -164,7 +165,7 @@ fn other_routes(app: &Arc<App>) -> OpenApiRouter<Arc<App>> {
         .routes(routes!(tenants::list, tenants::create))
         .routes(routes!(tenants::get, tenants::patch, tenants::delete))
         .routes(routes!(tokens::list, tokens::create))
-        .routes(routes!(tokens::get, tokens::delete))
+        .routes(routes!(tokens::get, tokens::delete, token_rates::patch))
         .routes(routes!(tokens::rotate))
         .routes(routes!(sessions::create_link))
         .routes(routes!(sessions::get))
@@ -179,7 +180,8 @@ fn other_routes(app: &Arc<App>) -> OpenApiRouter<Arc<App>> {
         .routes(routes!(mcp_logins::login))
         .routes(routes!(mcp_logins::logout))
         .layer(middleware::from_fn_with_state(Arc::clone(app), audit::record))
-        .routes(routes!(changes::list))
+        .routes(routes!(audit_log::list))
+        .routes(routes!(limits::list))
         .routes(routes!(policy_explain::explain))
         .routes(routes!(mcp_logins::callback))
 }

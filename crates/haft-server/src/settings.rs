@@ -53,6 +53,10 @@ pub struct Settings {
     pub queue: QueueSettings,
     /// Approvals of calls.
     pub approvals: ApprovalSettings,
+    /// The limits that hold for all tenants.
+    pub limits: LimitSettings,
+    /// The metrics.
+    pub metrics: MetricsSettings,
     /// Retention limits.
     pub retention: Retention,
     /// The sandbox of tool processes.
@@ -207,6 +211,34 @@ impl Default for ApprovalSettings {
     }
 }
 
+/// The limits that hold for all tenants.
+#[derive(Debug, Clone, Copy)]
+pub struct LimitSettings {
+    /// How many calls of one session may start per minute; 0 is unlimited.
+    pub session_calls_per_minute: u32,
+    /// How many identical calls a session may make in a row within a minute; 0 is unlimited.
+    pub identical_calls: u32,
+}
+
+impl Default for LimitSettings {
+    fn default() -> Self {
+        Self { session_calls_per_minute: 0, identical_calls: 20 }
+    }
+}
+
+/// The metrics.
+#[derive(Debug, Clone, Copy)]
+pub struct MetricsSettings {
+    /// How many tools have metrics of their own; the others are counted together.
+    pub top_tools: usize,
+}
+
+impl Default for MetricsSettings {
+    fn default() -> Self {
+        Self { top_tools: 100 }
+    }
+}
+
 /// The sandbox of tool processes, and their limits.
 #[derive(Debug, Clone)]
 pub struct SandboxSettings {
@@ -253,6 +285,8 @@ impl Settings {
             ledger: LedgerSettings::default(),
             queue: QueueSettings::default(),
             approvals: ApprovalSettings::default(),
+            limits: LimitSettings::default(),
+            metrics: MetricsSettings::default(),
             retention: Retention::default(),
             sandbox: SandboxSettings::default(),
             wasm: WasmLimits::default(),

@@ -13,7 +13,6 @@ use sqlx::{Any, Row as _, Transaction};
 use tokio::sync::watch;
 
 use crate::engine::failed_to;
-use crate::ledger::api::insert_waiting;
 use crate::ledger::queue::store_state;
 use crate::ledger::record::{self, CallRow};
 use crate::store::{Inner, Store};
@@ -122,7 +121,8 @@ impl Inner {
             return Ok(answer);
         }
         let row = CallRow::new(&call)?;
-        if let Some(record) = insert_waiting(&mut tx, "", &call, &row).await.map_err(failed_to(ASK))? {
+        let existing = self.insert_waiting(&mut tx, "", &call, &row).await.map_err(failed_to(ASK))?;
+        if let Some(record) = existing {
             return Ok(ApprovalAnswer::Existing(Box::new(self.newest(&record)?)));
         }
         let sql = "INSERT INTO approvals (id, tenant, call_id, principal, subject, status, expires_at, collected, record) \

@@ -156,6 +156,11 @@ impl Store {
         self.inner.select_changes(Filter::new(query), query).await.map_err(failed_to(READ))
     }
 
+    /// Counts the records that match a query.
+    pub async fn count_changes(&self, query: &AuditQuery) -> Result<u64, StoreError> {
+        self.inner.count_changes(&Filter::new(query)).await.map_err(failed_to(READ))
+    }
+
     /// Lists records, newest first.
     pub async fn changes(&self, query: &AuditQuery) -> Result<AuditPage, StoreError> {
         self.inner.changes(query).await.map_err(failed_to(READ))
@@ -165,10 +170,14 @@ impl Store {
 impl Inner {
     async fn changes(&self, query: &AuditQuery) -> Result<AuditPage, sqlx::Error> {
         let filter = Filter::new(query);
+        let total = self.count_changes(&filter).await?;
+        Ok(AuditPage { records: self.select_changes(filter, query).await?, total })
+    }
+
+    async fn count_changes(&self, filter: &Filter) -> Result<u64, sqlx::Error> {
         let counted = filter.select("SELECT COUNT(*) FROM audit", "", self).await?;
         let total: i64 = counted.first().map_or(Ok(0), |row| row.try_get(0))?;
-        let records = self.select_changes(filter, query).await?;
-        Ok(AuditPage { records, total: u64::try_from(total).unwrap_or_default() })
+        Ok(u64::try_from(total).unwrap_or_default())
     }
 
     async fn select_changes(
@@ -228,8 +237,14 @@ impl Filter {
             let number = filter.values.len();
             let _ = write!(filter.condition, " AND (actor = ${number} OR actor_id = ${number})");
         }
+        if let Some(outcome) = &query.outcome {
+            filter.add("outcome = ", outcome.clone());
+        }
         if let Some(since) = query.since {
             filter.add("id >= ", time::min_id_at(since).to_string());
+        }
+        if let Some(until) = query.until {
+            filter.add("id < ", time::min_id_at(until).to_string());
         }
         filter
     }

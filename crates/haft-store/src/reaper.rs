@@ -43,6 +43,8 @@ impl Inner {
         self.reap_logins().await.map_err(failed_to("remove expired sessions"))?;
         self.reap_deleted_tenants().await?;
         self.reap_history().await?;
+        self.reap_idempotency_keys().await.map_err(failed_to("remove old idempotency keys"))?;
+        self.reap_limits().await.map_err(failed_to("remove old counters of limits"))?;
         self.reap_events().await.map_err(failed_to("remove old events"))?;
         self.reap_missing().await.map_err(failed_to("remove tools without a file"))?;
         Ok(ReapReport { bundles: self.reap_bundles().await?, calls: self.reap_calls().await? })

@@ -51,6 +51,8 @@ pub struct Retention {
     pub tenant_bytes: u64,
     /// The largest size of all calls in bytes; the tenant with most is reduced first.
     pub ledger_bytes: u64,
+    /// How long the key of an idempotent call returns its outcome.
+    pub idempotency_keys: Duration,
     /// How many days audit records are kept.
     pub audit_days: u32,
     /// The largest number of audit records.
@@ -67,6 +69,7 @@ impl Default for Retention {
             calls: 5_000_000,
             tenant_bytes: 4 << 30,
             ledger_bytes: 16 << 30,
+            idempotency_keys: Duration::from_hours(24),
             audit_days: 365,
             audit_records: 1_000_000,
             history_days: 90,

@@ -1,10 +1,12 @@
 //! Access tokens: their hashes and permissions, never the tokens themselves.
 
-use haft_core::Timestamp;
 use haft_core::catalog::StoreError;
 use haft_core::id::TokenId;
+use haft_core::limit::CallRate;
 use haft_core::principal::AllowList;
+use haft_core::spec::RateLimit;
 use haft_core::token::{PreviousToken, Role, TokenRecord};
+use haft_core::{Timestamp, duration};
 use sqlx::any::AnyRow;
 use sqlx::{Any, AssertSqlSafe, Row as _, Transaction};
 use tokio::sync::watch;
@@ -16,7 +18,7 @@ use crate::store::{Inner, Store};
 use crate::watch::notification::ChangeSet;
 
 const COLUMNS: &str = "id, name, hash, tenant, role, elevated, platform, tools, created_at, expires_at, \
-                       last_used_at, previous_hash, previous_expires_at";
+                       last_used_at, previous_hash, previous_expires_at, rate_limit";
 
 /// The new value of a token.
 #[derive(Debug, Clone)]
@@ -49,6 +51,11 @@ impl Store {
     /// Replaces the value of a token.
     pub async fn rotate_token(&self, rotation: TokenRotation) -> Result<(), StoreError> {
         self.run(|inner| async move { inner.rotate_token(&rotation).await }).await
+    }
+
+    /// Sets or removes the rate limit of a token.
+    pub async fn set_token_rate(&self, id: TokenId, rate: Option<CallRate>) -> Result<(), StoreError> {
+        self.run(move |inner| async move { inner.set_token_rate(id, rate).await }).await
     }
 
     /// Writes when tokens were last used. This is no change of the tokens: nobody is notified.
@@ -88,7 +95,7 @@ impl Inner {
             return Err(StoreError::not_found("tenant", &token.tenant));
         }
         let done = sqlx::query(AssertSqlSafe(format!(
-            "INSERT INTO tokens ({COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"
+            "INSERT INTO tokens ({COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)"
         )))
         .bind(token.id.to_string())
         .bind(&token.name)
@@ -103,6 +110,7 @@ impl Inner {
         .bind(token.last_used_at.map(Timestamp::as_microsecond))
         .bind(token.previous.as_ref().map(|previous| previous.hash.clone()))
         .bind(token.previous.as_ref().map(|previous| previous.expires_at.as_microsecond()))
+        .bind(rate_text(token.rate_limit))
         .execute(&mut *tx)
         .await;
         match done {
@@ -137,6 +145,24 @@ impl Inner {
         }
         let id = rotation.id.to_string();
         state.advance(self.commit_tokens(tx, &id).await.map_err(failed_to(action))?);
+        self.signal_token_change();
+        Ok(())
+    }
+
+    async fn set_token_rate(&self, id: TokenId, rate: Option<CallRate>) -> Result<(), StoreError> {
+        let action = "change the token";
+        let mut state = self.state.lock().await;
+        let mut tx = self.engine.begin_change().await.map_err(failed_to(action))?;
+        let done = sqlx::query("UPDATE tokens SET rate_limit = $1 WHERE id = $2")
+            .bind(rate_text(rate))
+            .bind(id.to_string())
+            .execute(&mut *tx)
+            .await
+            .map_err(failed_to(action))?;
+        if done.rows_affected() == 0 {
+            return Err(StoreError::not_found("token", id));
+        }
+        state.advance(self.commit_tokens(tx, &id.to_string()).await.map_err(failed_to(action))?);
         self.signal_token_change();
         Ok(())
     }
@@ -192,6 +218,21 @@ impl Inner {
     }
 }
 
+fn rate_text(rate: Option<CallRate>) -> Option<String> {
+    rate.map(|rate| {
+        serde_json::json!({"calls": rate.calls, "per": duration::format(rate.period)}).to_string()
+    })
+}
+
+fn rate_limit(row: &AnyRow) -> Result<Option<CallRate>, sqlx::Error> {
+    if row.try_get::<Option<&str>, _>("rate_limit")?.is_none() {
+        return Ok(None);
+    }
+    let limit: RateLimit = rows::json_column(row, "rate_limit")?;
+    let period = limit.period().map_err(|error| sqlx::Error::Decode(error.into()))?;
+    Ok(Some(CallRate { calls: limit.calls, period }))
+}
+
 fn token(row: &AnyRow) -> Result<TokenRecord, sqlx::Error> {
     let role: &str = row.try_get("role")?;
     let tools = match row.try_get::<Option<&str>, _>("tools")? {
@@ -213,6 +254,7 @@ fn token(row: &AnyRow) -> Result<TokenRecord, sqlx::Error> {
         elevated: rows::boolean(row, "elevated")?,
         platform: rows::boolean(row, "platform")?,
         tools,
+        rate_limit: rate_limit(row)?,
         created_at: rows::timestamp(row, "created_at")?,
         expires_at: rows::optional_timestamp(row, "expires_at")?,
         last_used_at: rows::optional_timestamp(row, "last_used_at")?,

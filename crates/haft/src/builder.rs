@@ -7,6 +7,7 @@ use haft_core::secret::{Secret, SecretSource};
 use haft_runtime::clock::SystemClock;
 use haft_runtime::egress::{EgressRules, RulesError, check_host};
 use haft_runtime::files::{Files, Root, RootsError};
+use haft_runtime::limits::LimitSettings;
 use haft_runtime::pipeline::{Pipeline, PipelineParts};
 use haft_runtime::stages::Stage;
 
@@ -234,10 +235,12 @@ impl Builder {
             waiting: None,
             policy: Arc::default(),
             observer: None,
+            rejections: None,
             secrets: Arc::new(self.secrets),
             clock: Arc::new(SystemClock),
             stages,
             max_running: self.max_running,
+            limits: LimitSettings::default(),
             tenant_limits: None,
             workspace,
         });

@@ -1,6 +1,6 @@
-//! `haft audit`: lists recorded changes.
+//! `haft audit`: lists and exports recorded changes and calls.
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use serde_json::Value;
 
 use crate::client::{Client, Request};
@@ -8,27 +8,91 @@ use crate::context::Context;
 use crate::error::CliError;
 use crate::view;
 
-/// List recorded changes, newest first
+/// List recorded changes and calls, newest first
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Arguments {
-    /// Only this action, e.g. `tool.update`
-    #[arg(long, value_name = "ACTION")]
-    action: Option<String>,
-    /// Only targets that contain this text
-    #[arg(long, value_name = "TEXT")]
-    target: Option<String>,
-    /// Only changes by the token with this name or id
-    #[arg(long, value_name = "TOKEN")]
-    actor: Option<String>,
-    /// Only changes since a time (`2026-01-31T12:00:00Z`) or period (`24h`, `7d`)
-    #[arg(long, value_name = "TIME")]
-    since: Option<String>,
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    list: List,
+}
+
+/// What to do with the records.
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Print all matching records as JSON Lines, newest first
+    #[command(after_help = examples!("haft audit export --since 7d > audit.jsonl", "haft audit export --kind calls --rule no-payments"))]
+    Export(Export),
+}
+
+/// Print all matching records as JSON Lines, newest first
+#[derive(Debug, Args)]
+struct Export {
+    #[command(flatten)]
+    filter: Filter,
+    /// Maximum number of records [default: all]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    limit: Option<u32>,
+}
+
+/// List recorded changes and calls
+#[derive(Debug, Args)]
+struct List {
+    #[command(flatten)]
+    filter: Filter,
     /// Maximum number of records [default: 50; with `--format jsonl`, all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     limit: Option<u32>,
     /// Output format: a table, or one JSON object per line
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Table)]
     format: Format,
+}
+
+/// Which records.
+#[derive(Debug, Args)]
+struct Filter {
+    /// Kind of records: changes, calls, or both
+    #[arg(long, value_name = "KIND", value_enum, default_value_t = Kind::Changes)]
+    kind: Kind,
+    /// Only this action, e.g. `tool.update`
+    #[arg(long, value_name = "ACTION")]
+    action: Option<String>,
+    /// Only changes whose target contains this text
+    #[arg(long, value_name = "TEXT")]
+    target: Option<String>,
+    /// Only calls of this tool, and changes whose target contains it
+    #[arg(long, value_name = "TOOL")]
+    tool: Option<String>,
+    /// Only records of the token with this name or id
+    #[arg(long, value_name = "TOKEN")]
+    actor: Option<String>,
+    /// Only this outcome: `success` or an error code
+    #[arg(long, value_name = "OUTCOME")]
+    outcome: Option<String>,
+    /// Only calls with this status
+    #[arg(long, value_name = "STATUS")]
+    status: Option<String>,
+    /// Only calls with this decision: `allowed`, `denied`, `awaiting_approval`, `approved`, `rejected`, `expired`
+    #[arg(long, value_name = "DECISION")]
+    decision: Option<String>,
+    /// Only calls that this policy rule decided about
+    #[arg(long, value_name = "RULE")]
+    rule: Option<String>,
+    /// Only records since a time (`2026-01-31T12:00:00Z`) or period (`24h`, `7d`)
+    #[arg(long, value_name = "TIME")]
+    since: Option<String>,
+    /// Only records before a time or period
+    #[arg(long, value_name = "TIME")]
+    until: Option<String>,
+}
+
+/// The kinds of records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Kind {
+    Changes,
+    Calls,
+    All,
 }
 
 /// The output format.
@@ -45,15 +109,17 @@ const TABLE_RECORDS: u32 = 50;
 
 /// Runs the command.
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), CliError> {
-    match arguments.format {
-        Format::Table => list(&arguments, context).await,
-        Format::Jsonl => export(&arguments, context).await,
+    let Arguments { command, list: List { filter, limit, format } } = arguments;
+    match (command, format) {
+        (Some(Command::Export(export)), _) => self::export(&export.filter, export.limit, context).await,
+        (None, Format::Table) => list(&filter, limit, context).await,
+        (None, Format::Jsonl) => export(&filter, limit, context).await,
     }
 }
 
-async fn list(arguments: &Arguments, context: &Context) -> Result<(), CliError> {
-    let limit = arguments.limit.unwrap_or(TABLE_RECORDS).min(MAX_PAGE);
-    let data = context.request(request(arguments, limit, None)).await?;
+async fn list(filter: &Filter, limit: Option<u32>, context: &Context) -> Result<(), CliError> {
+    let limit = limit.unwrap_or(TABLE_RECORDS).min(MAX_PAGE);
+    let data = context.request(request(filter, limit, None)).await?;
     context.output.data(&data, |output| {
         let rows = view::list(&data, "records").iter().map(row).collect();
         output.table(&["WHEN", "WHO", "ACTION", "TARGET", "OUTCOME", "REQUEST"], rows)
@@ -61,18 +127,23 @@ async fn list(arguments: &Arguments, context: &Context) -> Result<(), CliError> 
 }
 
 /// Prints one record per line, a page at a time.
-async fn export(arguments: &Arguments, context: &Context) -> Result<(), CliError> {
+async fn export(filter: &Filter, limit: Option<u32>, context: &Context) -> Result<(), CliError> {
     let client = context.client().await?;
-    let printed = export_pages(arguments, &client, context).await;
+    let printed = export_pages(filter, limit, &client, context).await;
     client.close().await;
     printed
 }
 
-async fn export_pages(arguments: &Arguments, client: &Client, context: &Context) -> Result<(), CliError> {
-    let mut left = arguments.limit.unwrap_or(u32::MAX);
+async fn export_pages(
+    filter: &Filter,
+    limit: Option<u32>,
+    client: &Client,
+    context: &Context,
+) -> Result<(), CliError> {
+    let mut left = limit.unwrap_or(u32::MAX);
     let mut page_token: Option<String> = None;
     while left > 0 {
-        let data = client.data(request(arguments, left.min(MAX_PAGE), page_token.as_deref())).await?;
+        let data = client.data(request(filter, left.min(MAX_PAGE), page_token.as_deref())).await?;
         let records = view::list(&data, "records");
         for record in records {
             context.output.line(&record.to_string())?;
@@ -86,14 +157,26 @@ async fn export_pages(arguments: &Arguments, client: &Client, context: &Context)
     Ok(())
 }
 
-fn request(arguments: &Arguments, page_size: u32, page_token: Option<&str>) -> Request {
+fn request(filter: &Filter, page_size: u32, page_token: Option<&str>) -> Request {
+    let kind = match filter.kind {
+        Kind::Changes => None,
+        Kind::Calls => Some("calls"),
+        Kind::All => Some("all"),
+    };
     Request::get("/api/audit")
         .query("page_size", &page_size.to_string())
         .query_some("page_token", page_token)
-        .query_some("action", arguments.action.as_deref())
-        .query_some("target", arguments.target.as_deref())
-        .query_some("actor", arguments.actor.as_deref())
-        .query_some("since", arguments.since.as_deref())
+        .query_some("kind", kind)
+        .query_some("action", filter.action.as_deref())
+        .query_some("target", filter.target.as_deref())
+        .query_some("tool", filter.tool.as_deref())
+        .query_some("actor", filter.actor.as_deref())
+        .query_some("outcome", filter.outcome.as_deref())
+        .query_some("status", filter.status.as_deref())
+        .query_some("decision", filter.decision.as_deref())
+        .query_some("rule", filter.rule.as_deref())
+        .query_some("since", filter.since.as_deref())
+        .query_some("until", filter.until.as_deref())
 }
 
 fn row(record: &Value) -> Vec<String> {

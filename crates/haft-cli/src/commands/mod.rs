@@ -10,6 +10,7 @@ pub(crate) mod import;
 mod import_registry;
 pub(crate) mod init;
 pub(crate) mod key;
+pub(crate) mod limits;
 pub(crate) mod login_link;
 pub(crate) mod mcp;
 mod mcp_import;

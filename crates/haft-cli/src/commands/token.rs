@@ -1,9 +1,10 @@
 //! `haft token`: manages access tokens.
 
 use clap::{Args, Subcommand, ValueEnum};
+use http::Method;
 use serde_json::{Map, Value, json};
 
-use crate::client::{Request, segment};
+use crate::client::{Body, Request, segment};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::view;
@@ -23,6 +24,21 @@ pub(crate) enum Command {
         /// Tenant, for platform admins [default: your own]
         #[arg(long, value_name = "ID")]
         tenant: Option<String>,
+    },
+    /// Change the rate limit of a token
+    #[command(after_help = examples!(
+        "haft token update 019a8f50-b7b6-7a01-9a05-a22a6e0af101 --rate-limit 60/1m",
+        "haft token update 019a8f50-b7b6-7a01-9a05-a22a6e0af101 --no-rate-limit"
+    ))]
+    Update {
+        /// Id of the token, from `haft token list`
+        id: String,
+        /// How many calls it may make per period, e.g. `60/1m`
+        #[arg(long, value_name = "CALLS/PERIOD", required_unless_present = "no_rate_limit")]
+        rate_limit: Option<RateLimit>,
+        /// Remove the rate limit
+        #[arg(long, conflicts_with = "rate_limit")]
+        no_rate_limit: bool,
     },
     /// Replace the value of a token; the new one is printed only once
     #[command(after_help = examples!("haft token rotate 019a8f50-b7b6-7a01-9a05-a22a6e0af101 --grace 10m"))]
@@ -64,6 +80,30 @@ impl Role {
     }
 }
 
+/// A number of calls per period: `60/1m`.
+#[derive(Debug, Clone)]
+pub(crate) struct RateLimit {
+    calls: u32,
+    per: String,
+}
+
+impl std::str::FromStr for RateLimit {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let expected = "expected a number of calls and a period, e.g. `60/1m`";
+        let (calls, per) = text.split_once('/').ok_or(expected)?;
+        let calls = calls.trim().parse().map_err(|_| expected)?;
+        Ok(Self { calls, per: per.trim().to_owned() })
+    }
+}
+
+impl RateLimit {
+    fn body(&self) -> Value {
+        json!({"calls": self.calls, "per": self.per})
+    }
+}
+
 /// Create a token; it is printed only once
 #[derive(Debug, Args)]
 pub(crate) struct Create {
@@ -78,6 +118,9 @@ pub(crate) struct Create {
     /// Tools that it may see and call: names, `bundle:*`, patterns, `tag:NAME` [default: every tool]
     #[arg(long, value_name = "RULES", value_delimiter = ',')]
     tools: Option<Vec<String>>,
+    /// How many calls it may make per period, e.g. `60/1m` [default: no limit]
+    #[arg(long, value_name = "CALLS/PERIOD")]
+    rate_limit: Option<RateLimit>,
     /// Lifetime, e.g. `12h` or `90d` [default: no expiry]
     #[arg(long, alias = "expires", value_name = "DURATION")]
     expires_in: Option<String>,
@@ -94,25 +137,37 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<(), CliEr
     match command {
         Command::Create(create) => self::create(create, context).await,
         Command::List { tenant } => list(tenant.as_deref(), context).await,
+        Command::Update { id, rate_limit, .. } => update(&id, rate_limit, context).await,
         Command::Rotate { id, grace, expires_in } => rotate(&id, grace, expires_in, context).await,
         Command::Revoke { id } => revoke(&id, context).await,
     }
 }
 
 async fn create(create: Create, context: &Context) -> Result<(), CliError> {
-    let Create { name, role, tenant, tools, expires_in, elevated, platform } = create;
+    let Create { name, role, tenant, tools, rate_limit, expires_in, elevated, platform } = create;
     let role = role.name();
     let fields = [
         ("name", Some(json!(name))),
         ("role", Some(json!(role))),
         ("tenant", tenant.map(Value::from)),
         ("tools", tools.map(Value::from)),
+        ("rate_limit", rate_limit.map(|rate| rate.body())),
         ("expires_in", expires_in.map(Value::from)),
         ("elevated", elevated.then_some(json!(true))),
         ("platform", platform.then_some(json!(true))),
     ];
     let data = context.request(Request::post("/api/tokens", body(fields))).await?;
     show_value(&data, context)
+}
+
+async fn update(id: &str, rate_limit: Option<RateLimit>, context: &Context) -> Result<(), CliError> {
+    let body = json!({"rate_limit": rate_limit.map(|rate| rate.body())});
+    let path = format!("/api/tokens/{}", segment(id));
+    let data = context.request(Request::new(Method::PATCH, path).with_body(Body::Json(body))).await?;
+    context.output.data(&data, |output| {
+        output.note(&format!("changed token `{id}`"));
+        Ok(())
+    })
 }
 
 async fn rotate(
@@ -152,13 +207,21 @@ async fn list(tenant: Option<&str>, context: &Context) -> Result<(), CliError> {
                 if view::is(token, "platform") { "platform admin".to_owned() } else { role },
                 if view::is(token, "elevated") { "yes" } else { "no" }.to_owned(),
                 tools(token),
+                rate_limit(token),
                 view::time(token, "last_used_at"),
                 view::time(token, "expires_at"),
             ]
         });
-        let columns = ["ID", "NAME", "ROLE", "ELEVATED", "TOOLS", "LAST USED", "EXPIRES"];
+        let columns = ["ID", "NAME", "ROLE", "ELEVATED", "TOOLS", "RATE LIMIT", "LAST USED", "EXPIRES"];
         output.table(&columns, rows.collect())
     })
+}
+
+fn rate_limit(token: &Value) -> String {
+    let Some(rate) = token.get("rate_limit").filter(|rate| rate.is_object()) else {
+        return "none".to_owned();
+    };
+    format!("{}/{}", view::text(rate, "calls"), view::text(rate, "per"))
 }
 
 fn tools(token: &Value) -> String {

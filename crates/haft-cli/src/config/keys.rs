@@ -261,6 +261,12 @@ pub(crate) const KEYS: &[Key] = &[
         "Maximum size of all calls in bytes; the tenant that takes most is reduced first. 0 means no limit.",
         |to, value| bytes(value).map(|limit| to.settings.retention.ledger_bytes = limit),
     ),
+    key(
+        "ledger.idempotency_retention",
+        "\"24h\"",
+        "How long an `Idempotency-Key` returns the outcome of its call, e.g. `7d`; afterwards the key is free again. `0s` keeps keys as long as their calls.",
+        |to, value| value.long_duration().map(|time| to.settings.retention.idempotency_keys = time),
+    ),
     key("queue.workers", "16", "How many queued calls run at once on this node.", |to, value| {
         let workers = value.number(1..=10_000)?;
         to.settings.queue.workers = usize::try_from(workers).unwrap_or(usize::MAX);
@@ -276,9 +282,27 @@ pub(crate) const KEYS: &[Key] = &[
         value.boolean().map(|on| to.settings.approvals.four_eyes = on)
     }),
     key(
+        "limits.session_calls_per_minute",
+        "0",
+        "How many calls of one session (a chat or the connection of an MCP client) may start per minute; 0 is unlimited.",
+        |to, value| rate(value).map(|calls| to.settings.limits.session_calls_per_minute = calls),
+    ),
+    key(
+        "limits.identical_calls",
+        "20",
+        "How many times in a row a session may make the same call with the same arguments within a minute; 0 is unlimited.",
+        |to, value| rate(value).map(|calls| to.settings.limits.identical_calls = calls),
+    ),
+    key(
+        "metrics.top_tools",
+        "100",
+        "How many tools have metrics of their own; the others are counted together as `other`.",
+        |to, value| value.size(0..=10_000).map(|tools| to.settings.metrics.top_tools = tools),
+    ),
+    key(
         "audit.keep_days",
         "365",
-        "How many days audit records are kept; 0 keeps them forever.",
+        "How many days audit records of changes are kept; 0 keeps them forever. Those of calls are kept as long as the calls.",
         |to, value| days(value).map(|days| to.settings.retention.audit_days = days),
     ),
     key("audit.keep_records", "1000000", "Maximum number of audit records; 0 keeps all.", |to, value| {
@@ -409,6 +433,11 @@ fn days(value: &Value) -> Result<u32, InvalidValue> {
 /// Parses a size limit.
 fn bytes(value: &Value) -> Result<u64, InvalidValue> {
     value.number(0..=1 << 50)
+}
+
+/// Parses a number of calls.
+fn rate(value: &Value) -> Result<u32, InvalidValue> {
+    value.number(0..=1_000_000_000).map(|calls| u32::try_from(calls).unwrap_or(u32::MAX))
 }
 
 /// Parses a retention limit.

@@ -119,6 +119,18 @@ impl Value {
             .map_err(|error| InvalidValue(format!("is invalid: {error}")))
     }
 
+    /// Returns a duration that may be longer than a day: `30s`, `24h`, `7d`.
+    pub(crate) fn long_duration(&self) -> Result<Duration, InvalidValue> {
+        let days = self.text().ok().and_then(|text| text.trim().strip_suffix('d')?.parse::<u32>().ok());
+        match days {
+            Some(days @ 0..=MAX_DAYS) => Ok(Duration::from_hours(24 * u64::from(days))),
+            Some(_) => Err(InvalidValue(format!("must be at most \"{MAX_DAYS}d\""))),
+            None => self.duration().map_err(|InvalidValue(why)| {
+                InvalidValue(format!("{why}, or a number of days such as \"7d\""))
+            }),
+        }
+    }
+
     /// Returns an address such as `127.0.0.1:18789`.
     pub(crate) fn addr(&self) -> Result<SocketAddr, InvalidValue> {
         parse_addr(self.text()?).ok_or_else(|| {
@@ -135,6 +147,9 @@ impl Value {
         })
     }
 }
+
+/// The longest duration in days.
+const MAX_DAYS: u32 = 36_500;
 
 /// Parses `HOST:PORT`, where the host is an IP address or `localhost`.
 pub(crate) fn parse_addr(text: &str) -> Option<SocketAddr> {

@@ -68,6 +68,7 @@ const COMMANDS: &[&str] = &[
     "token",
     "token create",
     "token list",
+    "token update",
     "token rotate",
     "token revoke",
     "policy",
@@ -85,7 +86,9 @@ const COMMANDS: &[&str] = &[
     "call list",
     "call show",
     "call cancel",
+    "limits",
     "audit",
+    "audit export",
     "completions",
 ];
 

@@ -363,6 +363,35 @@ fn changes_are_listed() {
         let newest = ok(&haft.run(&["audit", "--format", "jsonl", "--limit", "1"])).to_owned();
         assert_eq!(newest.lines().count(), 1);
         fails(&haft.run(&["audit", "--since", "soon"]), 8, "or a period such as `24h`");
+        assert_eq!(ok(&haft.run(&["audit", "export", "--since", "1h"])), lines);
+        let created =
+            ok(&haft.run(&["audit", "export", "--action", "tool.create", "--limit", "5"])).to_owned();
+        assert_eq!(created.lines().count(), 1, "{created}");
+        assert_eq!(ok(&haft.run(&["audit", "export", "--kind", "calls"])), "");
+        fails(&haft.run(&["audit", "export", "--rule", "x"]), 8, "`rule` selects calls; use `kind=calls`");
+        fails(&haft.run(&["audit", "--kind", "some"]), 2, "changes, calls, all");
+    }
+}
+
+#[test]
+fn limits_are_shown_and_the_rate_of_a_token_is_changed() {
+    for (haft, _server) in homes() {
+        ok(&haft.run(&["token", "create", "ci", "--rate-limit", "60/1m"]));
+        let shown = ok(&haft.run(&["limits"])).to_owned();
+        let row = |shown: &str| {
+            let line = shown.lines().find(|line| line.starts_with("token.rate_limit")).map(str::to_owned);
+            line.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+        };
+        assert_eq!(row(&shown).as_deref(), Some("token.rate_limit ci 60 per 1m 0"), "{shown}");
+        let tokens = haft.json(&["token", "list"]);
+        let id = tokens["tokens"][0]["id"].as_str().unwrap().to_owned();
+        ok(&haft.run(&["token", "update", &id, "--rate-limit", "5/1h"]));
+        assert!(ok(&haft.run(&["token", "list"])).contains("5/1h"));
+        fails(&haft.run(&["token", "update", &id, "--rate-limit", "0/1h"]), 8, "`rate_limit.calls`");
+        fails(&haft.run(&["token", "update", &id, "--rate-limit", "often"]), 2, "e.g. `60/1m`");
+        fails(&haft.run(&["token", "update", &id]), 2, "--rate-limit");
+        ok(&haft.run(&["token", "update", &id, "--no-rate-limit"]));
+        assert_eq!(row(ok(&haft.run(&["limits"]))), None);
     }
 }
 

@@ -8,7 +8,7 @@ use haft_core::implementation::Implementation;
 use haft_core::name::BundleSlug;
 use haft_core::outcome::{CallError, ErrorCode, Outcome};
 use haft_core::reference::ToolRef;
-use haft_runtime::pipeline::{CallTarget, Labels, Request};
+use haft_runtime::pipeline::{CallTarget, Request};
 use haft_runtime::registry::{Entry, Snapshot};
 use rmcp::model::{
     CallToolRequestMethod, CallToolRequestParams, CallToolResponse, CallToolResult, ConstString as _,
@@ -143,7 +143,7 @@ impl McpServer {
         let request = Request {
             mode: client.mode,
             events,
-            labels: Labels::of_request(client.request_id.clone()),
+            labels: client.labels(),
             ..Request::new(Arc::clone(&client.principal), super::client_context::SURFACE, arguments)
         };
         let tool = CallTarget::Resolved(self.shared.registry.current().resolved(entry));

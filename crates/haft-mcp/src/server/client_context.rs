@@ -6,7 +6,7 @@ use haft_core::name::{BundleSlug, TenantId};
 use haft_core::runnable::Mode;
 use haft_core::token::Role;
 use haft_core::tool::Tool;
-use haft_runtime::pipeline::Principal;
+use haft_runtime::pipeline::{Labels, Principal};
 use haft_runtime::policy::PolicyHandle;
 use haft_runtime::registry::{Audience, Naming, Snapshot, ToolOffer};
 
@@ -33,6 +33,8 @@ pub struct ClientContext {
     pub view: View,
     /// The id of the HTTP request, for the call record.
     pub request_id: Option<String>,
+    /// The session or connection of the client, for limits and approvals; `None` in versions without sessions.
+    pub session: Option<Arc<str>>,
     /// The policy rules: a tool that they deny whatever the arguments is not listed.
     pub policy: Arc<PolicyHandle>,
 }
@@ -65,6 +67,13 @@ impl ClientContext {
     pub(super) fn session_key(&self) -> SessionKey {
         let principal = &self.principal;
         SessionKey { tenant: principal.tenant.clone(), principal: principal.id(), view: self.view.clone() }
+    }
+
+    /// Returns the labels of a call of this client.
+    pub(super) fn labels(&self) -> Option<Box<Labels>> {
+        let (request_id, session) = (self.request_id.clone(), self.session.clone());
+        let has_any = request_id.is_some() || session.is_some();
+        has_any.then(|| Box::new(Labels { request_id, session, ..Labels::default() }))
     }
 
     /// Returns the tenant of the client.

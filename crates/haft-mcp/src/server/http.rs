@@ -145,17 +145,19 @@ impl HttpService {
     /// Passes a request to rmcp.
     async fn forward<B>(
         &self,
-        client: ClientContext,
+        mut client: ClientContext,
         mut request: Request<B>,
     ) -> Response<BoxBody<Bytes, Infallible>>
     where
         B: http_body::Body + Send + 'static,
         B::Error: std::fmt::Display,
     {
-        if let Some(id) = request.headers().get(SESSION_ID)
-            && !id.to_str().is_ok_and(|id| self.sessions.touch(id, &client.session_key()))
-        {
-            return unknown_session();
+        if let Some(id) = request.headers().get(SESSION_ID) {
+            let Some(id) = id.to_str().ok().filter(|id| self.sessions.touch(id, &client.session_key()))
+            else {
+                return unknown_session();
+            };
+            client.session = Some(session_label(id));
         }
         request.extensions_mut().insert(client.clone());
         let (is_stream, is_delete) = (request.method() == Method::GET, request.method() == Method::DELETE);
@@ -187,6 +189,12 @@ impl HttpService {
         let stopped = self.stopping.clone().cancelled_owned();
         BoxBody::new(StreamBody::new(BodyStream::new(body).take_until(stopped)))
     }
+}
+
+/// Returns the name of a session in records: not its id, which gives access to it.
+fn session_label(id: &str) -> Arc<str> {
+    let digest = haft_core::hash::of_bytes(id.as_bytes());
+    format!("mcp-{}", digest.get(..16).unwrap_or(&digest)).into()
 }
 
 fn declares_json<B>(request: &Request<B>) -> bool {

@@ -9,10 +9,11 @@ use haft_core::executor::{CallArtifacts, CallContext};
 use haft_core::id::CallId;
 use haft_core::invocation::Invocation;
 use haft_core::name::TenantId;
-use haft_core::outcome::Outcome;
+use haft_core::outcome::{CallError, Outcome};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use super::RejectedCall;
 use super::admission::Admission;
 use super::checks::milliseconds;
 use crate::clock;
@@ -119,6 +120,11 @@ impl Call {
     /// Borrows the parts that an execution needs.
     pub(crate) fn parts(&mut self) -> (&CompiledTool, &mut CallContext, &mut u32, &Value) {
         (&self.plan, &mut self.draft.context, &mut self.attempt, &self.draft.invocation.args)
+    }
+
+    /// Returns the call as one that a limit refused.
+    pub(super) fn reject(self, error: CallError) -> Box<RejectedCall> {
+        Box::new(RejectedCall { error, draft: self.draft })
     }
 
     /// Ends the call; returns its final record.

@@ -8,6 +8,7 @@ use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::{Timestamp, hash};
 
 use super::{CheckedCall, Pipeline, RejectedCall};
+use crate::clock;
 use crate::registry::ResolvedTool;
 
 /// The shortest and the longest time that a call goes back to the queue for.
@@ -48,13 +49,26 @@ impl Pipeline {
             Ok(checked) => checked,
             Err(rejected) => return self.end(record, rejected.error).await,
         };
-        let mut call = match self.admit_now(checked) {
+        let mut call = match self.try_admit(checked).await {
             Ok(call) => call,
             Err(rejected) => return Ok(self.put_back(record, &rejected.error)),
         };
-        let (background, _listed) =
-            self.background.insert(call.id(), call.tenant().clone(), self.stopping.child_token());
+        let cancel = self.tenant_stops.token(call.tenant()).child_token();
+        let (background, _listed) = self.background.insert(call.id(), call.tenant().clone(), cancel);
         call.cancel = Some(background.cancel.clone());
+        if call.admission.may_wait() {
+            // The time of a call begins when it may run.
+            let started = clock::now();
+            let acquired = tokio::select! {
+                acquired = call.admission.acquire() => acquired,
+                () = background.cancel.cancelled() => Err(self.cancelled(call.entry())),
+            };
+            match acquired {
+                Ok(_) => call.draft.context.deadline += clock::since(started),
+                Err(error) if error.code == ErrorCode::Cancelled => return self.end(record, error).await,
+                Err(error) => return Ok(self.put_back(record, &error)),
+            }
+        }
         let running = Arc::clone(&background);
         call.draft.context.events = Some(background);
         let completed = self.run(call).await?;

@@ -78,6 +78,8 @@ pub struct Labels {
     pub chat_id: Option<String>,
     /// The message the call belongs to.
     pub message_id: Option<String>,
+    /// The connection of a client, or another session; default: the chat.
+    pub session: Option<Arc<str>>,
 }
 
 impl Labels {

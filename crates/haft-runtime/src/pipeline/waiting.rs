@@ -9,6 +9,7 @@ use haft_core::call::{CallDecision, CallRecord, CallStatus};
 use haft_core::hash;
 use haft_core::id::{ApprovalId, CallId};
 use haft_core::ledger::{Enqueued, Reservation};
+use haft_core::limit::LimitName;
 use haft_core::name::TenantId;
 use haft_core::outcome::{CallError, ErrorCode};
 use serde_json::json;
@@ -54,7 +55,7 @@ impl Pipeline {
     /// Runs a call whose key is reserved. If it is not admitted, the key is free again.
     pub(super) async fn run_reserved(&self, mut checked: CheckedCall) -> Result<CompletedCall, CallError> {
         let listed = checked.listed.take();
-        let call = match self.admit_now(checked) {
+        let call = match self.try_admit(checked).await {
             Ok(call) => call,
             Err(rejected) => return Err(self.release(rejected).await),
         };
@@ -70,6 +71,9 @@ impl Pipeline {
         let RejectedCall { error, mut draft } = *rejected;
         draft.invocation.idempotency_key = None;
         let record = draft.finished_record(Err(error.clone()));
+        if let Some(observer) = &self.rejections {
+            observer(&record);
+        }
         let error = CallError { call_id: Some(record.id()), ..error };
         ledger.release(record).await.map_or_else(not_recorded, |()| error)
     }
@@ -100,7 +104,7 @@ impl Pipeline {
             self.wait_for(invocation.tenant(), id, deadline).await?
         };
         match record {
-            Some(record) => Ok(CompletedCall { record, replayed: true }),
+            Some(record) => Ok(CompletedCall::uncounted(record, true)),
             None => Err(conflict("a call with this Idempotency-Key is still running").retryable(true)),
         }
     }
@@ -153,7 +157,7 @@ impl Pipeline {
             args_digest,
             requested_by: Arc::clone(&invocation.principal),
             surface: invocation.surface.to_string(),
-            session: invocation.chat_id.clone(),
+            session: invocation.session.as_deref().map(str::to_owned),
             cause,
             status: ApprovalStatus::Waiting,
             created_at,
@@ -189,7 +193,7 @@ impl Pipeline {
                 let record = completed.ok_or_else(|| {
                     CallError::new(ErrorCode::Timeout, "the approved call is still running; ask again later")
                 })?;
-                Ok(Reserved::Earlier(CompletedCall { record, replayed: true }))
+                Ok(Reserved::Earlier(CompletedCall::uncounted(record, true)))
             }
         }
     }
@@ -206,15 +210,15 @@ impl Pipeline {
         let max_queued = waiting.max_queued.min(of_tenant);
         let stored = waiting.queue.enqueue(record.clone(), max_queued).await.map_err(not_recorded)?;
         match stored {
-            Enqueued::Queued => Ok(CompletedCall { record: Arc::new(record), replayed: false }),
+            Enqueued::Queued => Ok(CompletedCall::uncounted(Arc::new(record), false)),
             Enqueued::Existing(earlier) if earlier.status.is_final() => {
                 self.earlier(&checked.draft, *earlier, deadline).await
             }
-            Enqueued::Existing(earlier) => Ok(CompletedCall { record: Arc::from(earlier), replayed: false }),
+            Enqueued::Existing(earlier) => Ok(CompletedCall::uncounted(Arc::from(earlier), false)),
             Enqueued::Full(limit) => {
                 let message =
                     format!("the limit of {limit} queued calls of this tenant is reached; retry later");
-                let error = CallError::new(ErrorCode::Overloaded, message);
+                let error = LimitName::QueuedCalls.refuse(limit, message, None);
                 Err(self.record_rejection(Box::new(RejectedCall { error, draft: checked.draft })).await)
             }
         }

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use haft_core::catalog::Change;
 use haft_core::name::TenantId;
+use haft_core::tool::Tool;
 
 use super::snapshot::Snapshot;
 
@@ -48,6 +49,29 @@ pub(super) fn owners(snapshot: &Snapshot, changes: &[Change]) -> HashSet<TenantI
         Change::Unreadable(_) | Change::UnreadableGone(_) => None,
     };
     changes.iter().filter_map(owner).collect()
+}
+
+/// Returns the owners of what differs between two snapshots. Counters of calls do not matter.
+pub(super) fn owners_between(before: &Snapshot, after: &Snapshot) -> HashSet<TenantId> {
+    let is_same = |a: &Tool, b: &Tool| {
+        let state = |tool: &Tool| (tool.revision, tool.status, tool.enabled, tool.bundle_id);
+        state(a) == state(b) && a.spec == b.spec && a.published == b.published && a.fault == b.fault
+    };
+    let mut owners = HashSet::new();
+    for (one, other) in [(before, after), (after, before)] {
+        for entry in one.entries() {
+            let tool = &entry.tool;
+            if !other.entry(tool.id).is_some_and(|entry| is_same(&entry.tool, tool)) {
+                owners.insert(tool.tenant.clone());
+            }
+        }
+        for bundle in one.all_bundles() {
+            if other.bundle(bundle.id) != Some(bundle) {
+                owners.insert(bundle.tenant.clone());
+            }
+        }
+    }
+    owners
 }
 
 #[cfg(test)]

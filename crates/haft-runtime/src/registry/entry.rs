@@ -3,6 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use haft_core::Clock as _;
+use haft_core::name::TenantId;
 use haft_core::outcome::CallError;
 use haft_core::problem::{Problem, join};
 use haft_core::runnable::{Mode, NotRunnable, RunState, runnable};
@@ -15,7 +16,7 @@ use serde_json::json;
 use crate::clock::SystemClock;
 use crate::concurrency::ConcurrencyLimit;
 use crate::executors::Executors;
-use crate::rate::TenantRateWindows;
+use crate::rate::RateWindows;
 use crate::registry::compiled::{CompileCache, CompileResult, CompiledTool, RevisionSelector};
 use crate::registry::usage::UsageCounter;
 
@@ -36,7 +37,7 @@ pub struct Entry {
     /// The concurrency limit of the newest definition.
     pub(crate) concurrency: Option<Arc<ConcurrencyLimit>>,
     /// The recent calls by tenant, if a definition has a rate limit. They stay counted when the limit changes.
-    pub(crate) rate_windows: Option<Arc<TenantRateWindows>>,
+    pub(crate) rate_windows: Option<Arc<RateWindows<TenantId>>>,
     /// The estimated tokens of the newest definition.
     tokens: OnceLock<usize>,
     /// The warnings about how the newest definition will run.

@@ -99,6 +99,11 @@ impl Snapshot {
         ResolvedTool { entry: Arc::clone(entry), bundle_enabled: self.is_bundle_enabled(entry) }
     }
 
+    /// Returns the bundles of all tenants, in no particular order.
+    pub(super) fn all_bundles(&self) -> impl Iterator<Item = &Arc<Bundle>> {
+        self.bundles.values()
+    }
+
     /// Returns the bundles that a tenant sees, in no particular order.
     pub fn bundles<'a>(&'a self, tenant: &'a TenantId) -> impl Iterator<Item = &'a Arc<Bundle>> {
         self.bundles.values().filter(move |bundle| tenant.sees(&bundle.tenant))

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use haft_core::BoxFuture;
+use haft_core::limit::LimitName;
 use haft_core::outcome::{CallError, ErrorCode, Outcome};
 
 use crate::pipeline::Call;
@@ -128,12 +129,12 @@ impl RateLimit {
             }
         };
         match &self.scope {
-            Scope::All(_) => rate.exceeded("all tools", wait),
-            Scope::EachTool(_) | Scope::Tools(_) => {
-                call.entry().named_error(|tool| rate.exceeded(&format!("`{tool}`"), wait))
-            }
+            Scope::All(_) => rate.exceeded(LimitName::StageRate, "all tools", wait),
+            Scope::EachTool(_) | Scope::Tools(_) => call
+                .entry()
+                .named_error(|tool| rate.exceeded(LimitName::StageRate, &format!("`{tool}`"), wait)),
             // The key is not shown: it may be a secret.
-            Scope::Keyed(..) => rate.exceeded("this caller", wait),
+            Scope::Keyed(..) => rate.exceeded(LimitName::StageRate, "this caller", wait),
         }
     }
 }

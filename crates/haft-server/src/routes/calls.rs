@@ -90,6 +90,9 @@ fn query(app: &App, identity: &Identity, params: &Params, page: &Page) -> Result
         tool_id: tool.map(|entry| entry.tool.id),
         status: params.choice("status", CallStatus::parse, statuses)?,
         caller: text("caller"),
+        actor: None,
+        rule: None,
+        decision: None,
         // Callers see their own calls; editors and admins those of the tenant.
         principal: (identity.role < Role::Editor).then(|| identity.id()),
         error_code: params.choice("error_code", parse_code, "the error codes, for example `timeout`")?,

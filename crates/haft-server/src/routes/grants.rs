@@ -44,6 +44,14 @@ pub(super) fn check(identity: &Identity, token: &TokenRecord) -> Result<(), ApiE
     if token.elevated && !identity.elevated {
         return Err(forbidden("your token is not elevated, so it cannot give access to one that is"));
     }
+    let covers_rate = match (identity.rate_limit, token.rate_limit) {
+        (None, _) => true,
+        (Some(_), None) => false,
+        (Some(own), Some(other)) => own.covers(other),
+    };
+    if !covers_rate {
+        return Err(forbidden("`rate_limit` must not allow more calls than that of your own token"));
+    }
     if identity.tools.covers(&token.tools) {
         return Ok(());
     }

@@ -125,5 +125,5 @@ pub(crate) async fn metrics(State(app): State<Arc<App>>, identity: Identity) -> 
         let message = "the metrics cover all tenants; use a token of the tenant `default`";
         return Err(ApiError::new(ErrorCode::Forbidden, message));
     }
-    Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], app.metrics_text()).into_response())
+    Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], app.metrics_text().await).into_response())
 }

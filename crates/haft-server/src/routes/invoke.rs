@@ -180,6 +180,7 @@ pub(crate) async fn run(
             request_id: crate::request_id::current(),
             chat_id: call.chat_id,
             message_id: call.message_id,
+            session: None,
         })),
         ..Request::new(identity.principal(), surface, call.args)
     };
@@ -206,7 +207,7 @@ async fn decided(
     let Some(id) = error.call_id else { return Err(error.into()) };
     let deadline = Instant::now() + wait;
     match app.pipeline().wait_for(&identity.tenant, id, deadline).await? {
-        Some(record) => Ok(CompletedCall { record, replayed: false }),
+        Some(record) => Ok(CompletedCall::uncounted(record, false)),
         None => Err(error.into()),
     }
 }
@@ -259,6 +260,9 @@ fn outcome(app: &App, completed: &CompletedCall) -> Response {
     let status = rejected.map_or(StatusCode::OK, |error| error::status(error.code));
     let mut response = (status, Json(OutcomeView::new(record, notice.into_iter().collect()))).into_response();
     let limit = rejected.and_then(|error| error::rate_limit(error.code, error.details.as_deref()));
+    if let Some(rate) = completed.rate {
+        error::set_rate_limit(&mut response, rate);
+    }
     error::set_retry_after(&mut response, rejected.and_then(|error| error.retry_after), limit);
     if let Some(tool) = tool.filter(|tool| tool.status == Status::Deprecated) {
         set_deprecation(response.headers_mut(), tool);

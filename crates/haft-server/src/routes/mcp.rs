@@ -18,7 +18,7 @@ use serde_json::json;
 use crate::app::App;
 use crate::error::ApiError;
 use crate::identity::{self, Identity};
-use crate::mcp::has_bundle;
+use crate::mcp::{connection_session, has_bundle};
 use crate::request_id;
 
 const ROOT: &str = "/mcp";
@@ -83,6 +83,8 @@ fn client_context(app: &App, identity: &Identity, view: View, request: &Request)
         mode: app.settings().mode,
         view,
         request_id: request_id::current(),
+        // haft-mcp knows the sessions of the HTTP transport.
+        session: requests_pipe(request).then(connection_session),
         policy: Arc::clone(app.policy().handle()),
     }
 }

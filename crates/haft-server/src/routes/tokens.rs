@@ -17,9 +17,10 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::grants;
+use super::token_rates::RateBody;
 use crate::app::App;
 use crate::audit;
-use crate::body::Body;
+use crate::body::{self, Body};
 use crate::error::{ApiError, ErrorBody};
 use crate::identity::Identity;
 use crate::params::{PageParams, Params};
@@ -44,6 +45,9 @@ pub(crate) struct TokenView {
     /// The rules of the tools that it may see and call; `null` allows every tool.
     #[schema(required)]
     tools: Option<Vec<String>>,
+    /// How many calls it may make; `null` for no limit.
+    #[schema(required)]
+    rate_limit: Option<RateBody>,
     created_at: Timestamp,
     #[schema(required)]
     expires_at: Option<Timestamp>,
@@ -115,7 +119,7 @@ pub(crate) async fn get(
     Ok(success(view(&app, &token)).into_response())
 }
 
-fn view(app: &App, token: &TokenRecord) -> TokenView {
+pub(super) fn view(app: &App, token: &TokenRecord) -> TokenView {
     TokenView {
         id: token.id.0,
         name: token.name.clone(),
@@ -124,6 +128,7 @@ fn view(app: &App, token: &TokenRecord) -> TokenView {
         elevated: token.elevated,
         platform: token.platform,
         tools: token.tools.rules(),
+        rate_limit: token.rate_limit.map(Into::into),
         created_at: token.created_at,
         expires_at: token.expires_at,
         last_used_at: token.last_used_at.max(app.access().last_use(token.id)),
@@ -151,6 +156,9 @@ pub(crate) struct NewToken {
     /// The tools that it may see and call: names, `bundle:name`, `bundle:*`, `tag:name`; default: every tool.
     #[schema(example = json!(["weather", "web:*"]), max_items = 256)]
     tools: Option<Vec<String>>,
+    /// How many calls it may make; default: no limit.
+    #[serde(default, deserialize_with = "body::optional_object")]
+    rate_limit: Option<RateBody>,
     /// The lifetime, for example `12h` or `90d`; default: no expiry.
     #[schema(example = "90d")]
     expires_in: Option<String>,
@@ -195,6 +203,7 @@ pub(crate) async fn create(
         elevated: new.elevated,
         platform: new.platform,
         tools,
+        rate_limit: new.rate_limit.as_ref().map(RateBody::check).transpose()?,
         created_at: app.now(),
         expires_at: expiry(&app, new.expires_in.as_deref())?,
         last_used_at: None,

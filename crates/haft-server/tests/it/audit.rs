@@ -129,3 +129,110 @@ async fn the_key_is_rotated_by_platform_admins() {
         (&json!(1), &Value::Null)
     );
 }
+
+#[tokio::test]
+async fn calls_are_audited_with_their_decision() {
+    let server = Server::start().await;
+    server.create(function_tool("pay", "echo")).await;
+    server.create(function_tool("greet", "echo")).await;
+    let rules = json!({"rules": [{"name": "no-large-sums", "match": {"tools": ["pay"]}, "when": "args.sum > 100",
+        "effect": "deny"}]});
+    let (status, answer) = server.put("/api/policy", rules).await;
+    assert_eq!(status, 200, "{answer}");
+    server.invoke("pay", json!({"sum": 7, "card": "hunter2"})).await;
+    server.invoke("pay", json!({"sum": 700, "card": "hunter2"})).await;
+    server.invoke("greet", json!({})).await;
+
+    let calls = records(&server, "?kind=calls").await;
+    assert_eq!(
+        reported(&calls),
+        [
+            "local call user-created:pay@1.0.0 success",
+            "local call user-created:pay@1.0.0 policy_denied",
+            "local call user-created:greet@1.0.0 success",
+        ]
+    );
+    assert!(!json!(calls).to_string().contains("hunter2"), "{calls:?}");
+    let denied = &calls[1];
+    let digest = haft_core::hash::of_args(&json!({"sum": 700, "card": "hunter2"}));
+    for (key, expected) in [
+        ("decision", json!("denied")),
+        ("rule", json!("no-large-sums")),
+        ("args_digest", json!(digest)),
+        ("role", json!("admin")),
+        ("surface", json!("rest")),
+        ("status", json!("error")),
+        ("revision", json!(1)),
+    ] {
+        assert_eq!(denied["call"][key], expected, "{key} in {denied}");
+    }
+    assert!(denied["call"]["duration_ms"].is_number() && denied["kind"] == "call", "{denied}");
+
+    for (query, expected) in [
+        ("?kind=calls&decision=denied", 1),
+        ("?kind=calls&decision=allowed", 2),
+        ("?kind=calls&rule=no-large-sums", 1),
+        ("?kind=calls&tool=greet", 1),
+        ("?kind=calls&outcome=policy_denied", 1),
+        ("?kind=calls&outcome=success&actor=local", 2),
+        ("?kind=calls&status=error", 1),
+        ("?kind=calls&actor=nobody", 0),
+        ("?kind=calls&until=1h", 0),
+        ("?kind=all", 6),
+        ("?kind=all&action=call", 3),
+        ("?kind=all&action=tool.create", 2),
+        ("?kind=all&rule=no-large-sums", 1),
+        ("?kind=all&tool=greet", 2),
+        ("?action=call", 3),
+        ("", 3),
+    ] {
+        let (_, answer) = server.get(&format!("/api/audit{query}")).await;
+        let data = &answer["data"];
+        assert_eq!(
+            (data["records"].as_array().unwrap().len(), &data["total"]),
+            (expected, &json!(expected)),
+            "{query}: {answer}"
+        );
+    }
+    for (query, field) in [
+        ("?kind=changes&rule=x", "rule"),
+        ("?status=error", "status"),
+        ("?kind=calls&target=x", "target"),
+        ("?kind=calls&action=tool.create", "action"),
+        ("?kind=other", "kind"),
+        ("?kind=calls&decision=maybe", "decision"),
+    ] {
+        let (status, answer) = server.get(&format!("/api/audit{query}")).await;
+        let message = answer["error"]["message"].as_str().unwrap();
+        assert!(status == 400 && message.contains(&format!("`{field}`")), "{query}: {answer}");
+    }
+}
+
+#[tokio::test]
+async fn changes_and_calls_are_paged_and_exported_together() {
+    let server = Server::start().await;
+    for number in 0..4 {
+        server.delete(&format!("/api/tools/missing-{number}")).await;
+        server.invoke("hello", json!({"number": number})).await;
+        server.invoke("clock", json!({})).await;
+    }
+    let all = records(&server, "?kind=all").await;
+    let kinds: Vec<&str> = all.iter().rev().map(|record| record["kind"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["change", "call", "call"].repeat(4));
+    let (mut paged, mut token) = (Vec::new(), String::new());
+    loop {
+        let (_, answer) = server.get(&format!("/api/audit?kind=all&page_size=5{token}")).await;
+        assert_eq!(answer["data"]["total"], 12);
+        paged.extend(answer["data"]["records"].as_array().unwrap().clone());
+        match answer["data"]["next_page_token"].as_str() {
+            Some(next) => token = format!("&page_token={next}"),
+            None => break,
+        }
+    }
+    assert_eq!(paged, all);
+    assert_eq!(records(&server, "?kind=all&skip=3&page_size=4").await, all[3..7]);
+    let response = server.request(Method::GET, "/api/audit?kind=all&format=jsonl").send().await.unwrap();
+    let text = response.text().await.unwrap();
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines, all);
+}

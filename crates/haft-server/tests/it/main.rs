@@ -20,6 +20,7 @@ mod hostile;
 mod import;
 mod isolation;
 mod life_cycle;
+mod limits;
 mod login;
 mod mcp;
 mod mcp_login;

@@ -53,6 +53,7 @@ impl<'a> Caller<'a> {
             elevated: false,
             platform: false,
             tools: AllowList::default(),
+            rate_limit: None,
             created_at: SystemClock.now(),
             expires_at: None,
             last_used_at: None,

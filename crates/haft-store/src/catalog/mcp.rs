@@ -289,7 +289,12 @@ impl Session<'_> {
         for ImportedTool { mut spec, digest } in tools {
             newest.apply_settings(&mut spec);
             let Some(tool) = stored.remove(&spec.name) else {
-                self.insert_mcp_tool(bundle, &spec, &digest).await?;
+                match self.check_tool_room(&bundle.tenant, &spec).await {
+                    Ok(()) => self.insert_mcp_tool(bundle, &spec, &digest).await?,
+                    Err(error) => {
+                        tracing::warn!(server = %server.id, tool = %spec.name, %error, "tool of an MCP server not stored");
+                    }
+                }
                 continue;
             };
             match pins.remove(&tool.id.to_string()) {

@@ -183,6 +183,7 @@ impl Store {
 impl Session<'_> {
     /// Inserts a new tool whose file has been written.
     pub(super) async fn insert_new(&mut self, insert: ToolInsert<'_>) -> Result<(), StoreError> {
+        self.check_tool_room(&insert.bundle.tenant, insert.spec).await?;
         self.index_tool_file(&insert.file, insert.id);
         let (bundle, spec) = (insert.bundle, insert.spec);
         self.delete_missing(bundle.id, &spec.name, &spec.version).await.map_err(failed_to(STORE))?;
@@ -224,6 +225,7 @@ impl Session<'_> {
             }
         }
         if changed {
+            self.check_revision_room(&tool.tenant, spec).await?;
             let now = self.inner.now();
             self.append_revision(tool, spec, now).await.map_err(|error| {
                 if is_conflict(&error) {

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use haft_core::BoxFuture;
+use haft_core::audit::AuditDecision;
 use haft_core::call::CallRecord;
 use haft_core::catalog::StoreError;
 use haft_core::id::CallId;
 use haft_core::ledger::{CallPage, CallQuery, Ledger, Reservation};
 use haft_core::name::TenantId;
 use haft_core::outcome::ErrorCode;
+use jiff::SignedDuration;
 use sqlx::{Any, Row as _, Transaction};
 
 use super::LedgerBackend;
@@ -17,6 +19,7 @@ use super::record::{self, CallRow};
 use crate::engine::failed_to;
 use crate::rows;
 use crate::store::{Inner, Store};
+use crate::time::min_id_at;
 
 const READ: &str = "read recorded calls";
 const SELECT_RECORD: &str = "SELECT id, record FROM calls";
@@ -85,7 +88,8 @@ impl Inner {
         let action = "reserve an idempotency key";
         let row = CallRow::new(&call)?;
         let mut tx = self.engine.begin().await.map_err(failed_to(action))?;
-        let existing = insert_waiting(&mut tx, &self.node, &call, &row).await.map_err(failed_to(action))?;
+        let existing =
+            self.insert_waiting(&mut tx, &self.node, &call, &row).await.map_err(failed_to(action))?;
         tx.commit().await.map_err(failed_to(action))?;
         match existing {
             None => {
@@ -94,6 +98,42 @@ impl Inner {
             }
             Some(record) => Ok(Reservation::Existing(Box::new(self.newest(&record)?))),
         }
+    }
+
+    /// Stores a call that has not ended, unless its idempotency key is in use: then returns the record of the call that
+    /// has it. A key that is older than its retention is free again.
+    pub(crate) async fn insert_waiting(
+        &self,
+        tx: &mut Transaction<'static, Any>,
+        node: &str,
+        call: &CallRecord,
+        row: &CallRow,
+    ) -> Result<Option<String>, sqlx::Error> {
+        let Some((id, record)) = insert_unless_known(tx, node, call, row).await? else { return Ok(None) };
+        match self.oldest_key() {
+            Some(oldest) if id < oldest => {}
+            _ => return Ok(Some(record)),
+        }
+        let sql = "UPDATE calls SET idempotency_key = NULL WHERE tenant = $1 AND id = $2 AND final = 1";
+        let freed = sqlx::query(sql).bind(row.tenant.as_str()).bind(id).execute(&mut **tx).await?;
+        if freed.rows_affected() == 0 {
+            return Ok(Some(record));
+        }
+        Ok(insert_unless_known(tx, node, call, row).await?.map(|(_, record)| record))
+    }
+
+    /// Returns the smallest id of a call whose idempotency key is kept, if keys are kept for a limited time.
+    pub(crate) fn oldest_key(&self) -> Option<String> {
+        let kept =
+            SignedDuration::try_from(self.retention.idempotency_keys).ok().filter(|time| !time.is_zero())?;
+        Some(min_id_at(self.now().checked_sub(kept).ok()?).to_string())
+    }
+
+    /// Frees the idempotency keys that are older than their retention.
+    pub(crate) async fn reap_idempotency_keys(&self) -> Result<u64, sqlx::Error> {
+        let Some(oldest) = self.oldest_key() else { return Ok(0) };
+        let sql = "UPDATE calls SET idempotency_key = NULL WHERE idempotency_key IS NOT NULL AND id < $1 AND final = 1";
+        Ok(sqlx::query(sql).bind(oldest).execute(&self.engine.pool).await?.rows_affected())
     }
 
     /// Returns the newest state of a stored call: its end may still be in the journal.
@@ -106,12 +146,13 @@ impl Inner {
     async fn release(&self, call: CallRecord) -> Result<(), StoreError> {
         let action = "release an idempotency key";
         let row = CallRow::new(&call)?;
-        let sql = "UPDATE calls SET status = $1, final = 1, error_code = $2, idempotency_key = NULL, record = $3 \
-                   WHERE tenant = $4 AND id = $5 AND final = 0";
+        let sql = "UPDATE calls SET status = $1, final = 1, error_code = $2, idempotency_key = NULL, record = $3, \
+                   decision = $4 WHERE tenant = $5 AND id = $6 AND final = 0";
         sqlx::query(sql)
             .bind(row.status.as_str())
             .bind(row.error_code.map(ErrorCode::as_str))
             .bind(&*row.record)
+            .bind(row.decision.map(AuditDecision::as_str))
             .bind(row.tenant.as_str())
             .bind(row.id.to_string())
             .execute(&self.engine.pool)
@@ -134,14 +175,8 @@ impl Inner {
     }
 
     async fn calls(self: &Arc<Self>, query: CallQuery) -> Result<CallPage, StoreError> {
-        // The journal is drained first, so that only the table has to be filtered, ordered and counted. With a full disk,
-        // a list without the latest calls is better than none.
-        if let Err(error) = self.drain_journal().await {
-            tracing::warn!(
-                error = &error as &dyn std::error::Error,
-                "the latest calls are missing in a list"
-            );
-        }
+        // The journal is drained first, so that only the table has to be filtered, ordered and counted.
+        self.drain_for_list().await;
         match &query.text {
             None => self.matching_calls(&query).await,
             Some(text) => self.calls_with_text(&query, text).await,
@@ -193,18 +228,17 @@ impl Inner {
     }
 }
 
-/// Stores a call that has not ended, unless its idempotency key is in use: then returns the record of the call that has
-/// it.
-pub(crate) async fn insert_waiting(
+/// Stores a call, unless its idempotency key is in use: then returns the id and the record of the call that has it.
+async fn insert_unless_known(
     tx: &mut Transaction<'static, Any>,
     node: &str,
     call: &CallRecord,
     row: &CallRow,
-) -> Result<Option<String>, sqlx::Error> {
+) -> Result<Option<(String, String)>, sqlx::Error> {
     let key = call.invocation.idempotency_key.as_deref();
     let done = sqlx::query(
         "INSERT INTO calls (id, tenant, tool_id, status, final, node, idempotency_key, caller, principal, \
-         error_code, chat_id, record) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) \
+         error_code, chat_id, rule, decision, record) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) \
          ON CONFLICT (tenant, principal, idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING",
     )
     .bind(row.id.to_string())
@@ -218,19 +252,22 @@ pub(crate) async fn insert_waiting(
     .bind(&*row.principal)
     .bind(row.error_code.map(ErrorCode::as_str))
     .bind(row.chat_id.as_deref())
+    .bind(row.rule.as_deref())
+    .bind(row.decision.map(AuditDecision::as_str))
     .bind(&*row.record)
     .execute(&mut **tx)
     .await?;
     if done.rows_affected() == 1 {
         return Ok(None);
     }
-    let found = sqlx::query(record::select("WHERE tenant = $1 AND principal = $2 AND idempotency_key = $3"))
+    let sql = "SELECT id, record FROM calls WHERE tenant = $1 AND principal = $2 AND idempotency_key = $3";
+    let found = sqlx::query(sql)
         .bind(row.tenant.as_str())
         .bind(&*row.principal)
         .bind(key)
         .fetch_one(&mut **tx)
         .await?;
-    found.try_get(0).map(Some)
+    Ok(Some((found.try_get(0)?, found.try_get(1)?)))
 }
 
 /// The records of a page, as stored.

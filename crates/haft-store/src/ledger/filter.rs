@@ -2,10 +2,12 @@
 
 use std::fmt::Write as _;
 
+use haft_core::audit::AuditDecision;
 use haft_core::id::CallId;
 use haft_core::ledger::CallQuery;
-use sqlx::AssertSqlSafe;
-use sqlx::any::AnyRow;
+use sqlx::any::{AnyArguments, AnyRow};
+use sqlx::query::Query;
+use sqlx::{Any, AssertSqlSafe};
 
 use crate::rows::escape_like;
 use crate::store::Inner;
@@ -28,6 +30,7 @@ impl Filter {
             ("principal = ", query.principal.as_deref().map(str::to_owned)),
             ("error_code = ", query.error_code.map(|code| code.as_str().to_owned())),
             ("chat_id = ", query.chat_id.clone()),
+            ("rule = ", query.rule.clone()),
             // Ids sort by time.
             ("id >= ", query.since.map(|at| min_id_at(at).to_string())),
             ("id < ", query.until.map(|at| min_id_at(at).to_string())),
@@ -36,6 +39,16 @@ impl Filter {
             if let Some(value) = value {
                 filter.add(condition, value);
             }
+        }
+        if let Some(actor) = &query.actor {
+            filter.values.push(actor.clone());
+            let number = filter.values.len();
+            let _ = write!(filter.condition, " AND (caller = ${number} OR principal = ${number})");
+        }
+        match query.decision {
+            None => {}
+            Some(AuditDecision::Allowed) => filter.condition.push_str(" AND decision IS NULL"),
+            Some(decision) => filter.add("decision = ", decision.as_str().to_owned()),
         }
         if let Some(text) = &query.text {
             filter.values.push(format!("%{}%", escape_like(&escape_json(text))));
@@ -64,11 +77,21 @@ impl Filter {
         columns: &str,
         end: &str,
     ) -> Result<Vec<AnyRow>, sqlx::Error> {
-        let mut select = sqlx::query(AssertSqlSafe(format!("{columns} WHERE {} {end}", self.condition)));
+        self.query(&self.sql(columns, end)).fetch_all(&inner.engine.pool).await
+    }
+
+    /// Returns the text of a query with the condition between its columns and its end.
+    pub(super) fn sql(&self, columns: &str, end: &str) -> String {
+        format!("{columns} WHERE {} {end}", self.condition)
+    }
+
+    /// Returns the query of a text that [`Filter::sql`] has made.
+    pub(super) fn query<'q>(&'q self, sql: &'q str) -> Query<'q, Any, AnyArguments> {
+        let mut query = sqlx::query(AssertSqlSafe(sql));
         for value in &self.values {
-            select = select.bind(value);
+            query = query.bind(value);
         }
-        select.fetch_all(&inner.engine.pool).await
+        query
     }
 }
 

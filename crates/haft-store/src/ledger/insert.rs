@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fmt::Display;
 use std::sync::Arc;
 
+use haft_core::audit::AuditDecision;
 use haft_core::id::CallId;
 use haft_core::outcome::ErrorCode;
 use sqlx::{AssertSqlSafe, SqlitePool};
@@ -13,7 +14,7 @@ use crate::engine::Engine;
 
 /// Rows per statement: enough to spread its cost, few enough to keep its text short.
 const ROWS_PER_STATEMENT: usize = 250;
-const COLUMNS: usize = 11;
+const COLUMNS: usize = 13;
 
 /// Stores rows. The last state of a call wins, and a finished call stays finished.
 pub(crate) async fn insert(engine: &Engine, node: &str, rows: &[CallRow]) -> Result<(), sqlx::Error> {
@@ -57,6 +58,8 @@ async fn insert_in_sqlite(
                 .bind(Arc::clone(&row.principal))
                 .bind(row.error_code.map(|code| errors.text(code)))
                 .bind(row.chat_id.as_deref().map(Arc::<str>::from))
+                .bind(row.rule.clone())
+                .bind(row.decision.map(|decision| Arc::<str>::from(decision.as_str())))
                 .bind(Arc::clone(&row.record));
         }
         query.execute(&mut *tx).await?;
@@ -91,6 +94,8 @@ async fn insert_in_postgres(
                 .bind(&*row.principal)
                 .bind(row.error_code.map(ErrorCode::as_str))
                 .bind(row.chat_id.as_deref())
+                .bind(row.rule.as_deref())
+                .bind(row.decision.map(AuditDecision::as_str))
                 .bind(&*row.record);
         }
         query.execute(&mut *tx).await?;
@@ -139,10 +144,10 @@ impl Statement {
             let placeholders = engine.placeholders(rows, COLUMNS);
             self.rows = rows;
             self.sql = format!(
-                "INSERT INTO calls (id, tenant, tool_id, status, final, node, caller, principal, error_code, chat_id, record) \
+                "INSERT INTO calls (id, tenant, tool_id, status, final, node, caller, principal, error_code, chat_id, rule, decision, record) \
                  VALUES {placeholders} ON CONFLICT (tenant, id) DO UPDATE SET status = excluded.status, \
                  final = excluded.final, node = excluded.node, error_code = excluded.error_code, \
-                 record = excluded.record WHERE calls.final = 0 OR excluded.final = 1"
+                 rule = excluded.rule, decision = excluded.decision, record = excluded.record WHERE calls.final = 0 OR excluded.final = 1"
             );
         }
         &self.sql

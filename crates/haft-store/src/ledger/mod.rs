@@ -5,6 +5,7 @@
 
 pub(crate) mod api;
 pub(crate) mod callers;
+mod audited;
 pub(crate) mod database;
 mod drain;
 mod filter;

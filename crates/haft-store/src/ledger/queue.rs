@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use haft_core::audit::AuditDecision;
 use haft_core::call::{CallRecord, CallStatus};
 use haft_core::catalog::StoreError;
 use haft_core::executor::CallEvent;
@@ -14,7 +15,6 @@ use haft_core::{BoxFuture, Timestamp};
 use serde::{Deserialize, Serialize};
 use sqlx::{Any, AssertSqlSafe, Row as _, Transaction};
 
-use super::api::insert_waiting;
 use super::record::{self, CallRow};
 use crate::engine::failed_to;
 use crate::rows;
@@ -100,7 +100,7 @@ impl Inner {
         if u64::try_from(waiting).unwrap_or_default() >= limit {
             return Ok(Enqueued::Full(limit));
         }
-        let existing = insert_waiting(&mut tx, "", &call, &row).await.map_err(failed_to(ENQUEUE))?;
+        let existing = self.insert_waiting(&mut tx, "", &call, &row).await.map_err(failed_to(ENQUEUE))?;
         if let Some(record) = existing {
             return Ok(Enqueued::Existing(Box::new(self.newest(&record)?)));
         }
@@ -313,13 +313,15 @@ pub(crate) async fn store_state(
     call: &CallRecord,
 ) -> Result<(), StoreError> {
     let row = CallRow::new(call)?;
-    let sql = "UPDATE calls SET status = $1, final = $2, error_code = $3, record = $4 \
-               WHERE tenant = $5 AND id = $6 AND final = 0";
+    let sql = "UPDATE calls SET status = $1, final = $2, error_code = $3, record = $4, rule = $5, decision = $6 \
+               WHERE tenant = $7 AND id = $8 AND final = 0";
     sqlx::query(sql)
         .bind(row.status.as_str())
         .bind(i64::from(row.status.is_final()))
         .bind(row.error_code.map(ErrorCode::as_str))
         .bind(&*row.record)
+        .bind(row.rule.as_deref())
+        .bind(row.decision.map(AuditDecision::as_str))
         .bind(row.tenant.as_str())
         .bind(row.id.to_string())
         .execute(&mut **tx)

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use haft_core::audit::AuditDecision;
 use haft_core::call::{CallRecord, CallStatus};
 use haft_core::catalog::StoreError;
 use haft_core::id::{CallId, ToolId};
@@ -28,6 +29,10 @@ pub(crate) struct CallRow {
     pub(crate) is_promise: bool,
     pub(crate) error_code: Option<ErrorCode>,
     pub(crate) chat_id: Option<String>,
+    /// The policy rule that decided.
+    pub(crate) rule: Option<Arc<str>>,
+    /// How the call was authorised, if it was not simply allowed.
+    pub(crate) decision: Option<AuditDecision>,
     /// The call itself, as JSON.
     pub(crate) record: Arc<str>,
 }
@@ -51,6 +56,13 @@ impl CallRow {
             is_promise: invocation.idempotency_key.is_some() || invocation.definition_hash.is_some(),
             error_code: call.error.as_ref().map(|error| error.code),
             chat_id: invocation.chat_id.clone().filter(|id| is_indexable(id)),
+            rule: call
+                .decision
+                .as_ref()
+                .and_then(|decision| decision.rule.as_deref())
+                .filter(|rule| is_indexable(rule))
+                .map(Arc::from),
+            decision: Some(AuditDecision::of(call)).filter(|decision| *decision != AuditDecision::Allowed),
             record: record.into(),
         })
     }
@@ -72,6 +84,8 @@ impl CallRow {
             is_promise: false,
             error_code: None,
             chat_id: None,
+            rule: None,
+            decision: None,
             record: number.to_string().into(),
         }
     }

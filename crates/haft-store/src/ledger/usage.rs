@@ -4,12 +4,16 @@
 //! occasion, before further calls are stored, so that the ledger exceeds them by little.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use haft_core::tenant::TenantSettings;
 use sqlx::{Any, Row as _, Transaction};
 
 use super::record::{self, CallRow};
 use crate::engine::Engine;
+use crate::limits::DEFINITION_BYTES;
+use crate::rows;
 
 /// How many digits of an id make a bucket.
 const BUCKET_DIGITS: usize = 6;
@@ -34,9 +38,9 @@ pub(crate) struct LedgerLimits {
 }
 
 impl LedgerLimits {
-    fn check_interval(self) -> u64 {
-        let limits = [self.tenant, self.total].into_iter().filter(|limit| *limit > 0);
-        let smallest = limits.min().unwrap_or(u64::MAX);
+    fn check_interval(self, of_tenants: &BTreeMap<String, u64>) -> u64 {
+        let limits = [self.tenant, self.total].into_iter().chain(of_tenants.values().copied());
+        let smallest = limits.filter(|limit| *limit > 0).min().unwrap_or(u64::MAX);
         (smallest / CHECKS_PER_LIMIT).clamp(*CHECK_BYTES.start(), *CHECK_BYTES.end())
     }
 }
@@ -45,6 +49,8 @@ impl LedgerLimits {
 pub(crate) struct LedgerUsage {
     engine: Engine,
     limits: LedgerLimits,
+    /// How many bytes may be stored between two checks.
+    check_bytes: AtomicU64,
     added: Mutex<Added>,
     /// Held while bodies are removed.
     trimming: tokio::sync::Mutex<()>,
@@ -62,6 +68,8 @@ impl LedgerUsage {
         Self {
             engine: engine.clone(),
             limits,
+            // Until the first check knows the limits of the tenants.
+            check_bytes: AtomicU64::new(*CHECK_BYTES.start()),
             added: Mutex::default(),
             trimming: tokio::sync::Mutex::default(),
         }
@@ -77,7 +85,7 @@ impl LedgerUsage {
                 *added.buckets.entry(key).or_default() += i64::try_from(bytes).unwrap_or(i64::MAX);
                 added.bytes += bytes as u64;
             }
-            added.bytes >= self.limits.check_interval()
+            added.bytes >= self.check_bytes.load(Ordering::Relaxed)
         };
         if due && let Err(error) = self.enforce().await {
             tracing::warn!(%error, "cannot enforce the size limits of the ledger");
@@ -88,6 +96,8 @@ impl LedgerUsage {
     pub(crate) async fn enforce(&self) -> Result<(), sqlx::Error> {
         let _trimming = self.trimming.lock().await;
         self.save().await?;
+        let of_tenants = self.tenant_limits().await?;
+        self.check_bytes.store(self.limits.check_interval(&of_tenants), Ordering::Relaxed);
         let sql = "SELECT tenant, CAST(SUM(bytes) AS BIGINT) FROM ledger_sizes GROUP BY tenant";
         let mut tenants = Vec::new();
         for row in sqlx::query(sql).fetch_all(&self.engine.pool).await? {
@@ -95,7 +105,9 @@ impl LedgerUsage {
             tenants.push((u64::try_from(bytes).unwrap_or_default(), tenant));
         }
         for (bytes, tenant) in &mut tenants {
-            *bytes -= self.trim(tenant, excess(*bytes, self.limits.tenant)).await?.min(*bytes);
+            let own = of_tenants.get(tenant.as_str()).copied();
+            let excess = excess(*bytes, self.limits.tenant).max(own.map_or(0, |limit| excess(*bytes, limit)));
+            *bytes -= self.trim(tenant, excess).await?.min(*bytes);
         }
         // The tenant that takes most gives first.
         tenants.sort_unstable_by(|a, b| b.cmp(a));
@@ -104,6 +116,33 @@ impl LedgerUsage {
             missing = missing.saturating_sub(self.trim(tenant, missing.min(*bytes)).await?);
         }
         Ok(())
+    }
+
+    /// Returns how many bytes the calls of a tenant take.
+    pub(crate) async fn bytes_of(&self, tenant: &str) -> Result<u64, sqlx::Error> {
+        let sql = "SELECT CAST(COALESCE(SUM(bytes), 0) AS BIGINT) FROM ledger_sizes WHERE tenant = $1";
+        let stored: i64 = sqlx::query(sql).bind(tenant).fetch_one(&self.engine.pool).await?.try_get(0)?;
+        let added = self.added.lock().unwrap_or_else(PoisonError::into_inner);
+        let new: i64 =
+            added.buckets.iter().filter(|((owner, _), _)| owner == tenant).map(|(_, bytes)| *bytes).sum();
+        Ok(u64::try_from(stored.saturating_add(new)).unwrap_or_default())
+    }
+
+    /// Returns how many bytes the calls of each tenant with `max_stored_bytes` may take: what its definitions leave.
+    async fn tenant_limits(&self) -> Result<BTreeMap<String, u64>, sqlx::Error> {
+        let sql = "SELECT id, settings FROM tenants WHERE deleted_at IS NULL AND settings LIKE '%max_stored_bytes%'";
+        let mut limits = BTreeMap::new();
+        for row in sqlx::query(sql).fetch_all(&self.engine.pool).await? {
+            let tenant: String = row.try_get(0)?;
+            let settings: TenantSettings = rows::json_column(&row, "settings")?;
+            let Some(max) = settings.limits.max_stored_bytes else { continue };
+            let definitions =
+                sqlx::query(DEFINITION_BYTES).bind(&tenant).fetch_one(&self.engine.pool).await?;
+            let definitions = u64::try_from(definitions.try_get::<i64, _>(0)?).unwrap_or_default();
+            // 0 would mean no limit.
+            limits.insert(tenant, max.saturating_sub(definitions).max(1));
+        }
+        Ok(limits)
     }
 
     async fn save(&self) -> Result<(), sqlx::Error> {

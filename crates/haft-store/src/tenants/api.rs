@@ -124,7 +124,13 @@ impl Inner {
                        settings = excluded.settings, modified_at = excluded.modified_at";
         insert(&mut tx, &tenant, replace).await.map_err(failed_to(STORE))?;
         state.advance(self.commit_tenant(tx, &id).await.map_err(failed_to(STORE))?);
+        drop(state);
         self.signal_token_change();
+        if tenant.settings.limits.max_stored_bytes != old.settings.limits.max_stored_bytes
+            && let Err(error) = self.usage.enforce().await
+        {
+            tracing::warn!(%error, "cannot enforce the size limit of the tenant");
+        }
         Ok(tenant)
     }
 

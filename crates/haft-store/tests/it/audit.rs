@@ -38,6 +38,8 @@ fn all() -> AuditQuery {
         target: None,
         actor: None,
         since: None,
+        until: None,
+        outcome: None,
         before: None,
         skip: 0,
         limit: 100,

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use haft_core::Clock as _;
-use haft_core::call::{CallRecord, CallStatus};
+use haft_core::audit::AuditDecision;
+use haft_core::call::{CallDecision, CallRecord, CallStatus};
 use haft_core::id::{CallId, ToolId};
 use haft_core::invocation::{Invocation, Lineage};
 use haft_core::ledger::{CallPage, CallQuery, Ledger as _, Reservation};
@@ -12,8 +13,9 @@ use haft_core::name::TenantId;
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::principal::Principal;
 use haft_core::runnable::Mode;
+use haft_core::tenant::TenantLimits;
 use haft_core::token::Role;
-use haft_store::{Retention, Store, StoreSettings};
+use haft_store::{Retention, Store, StoreSettings, TenantChange};
 use serde_json::json;
 
 use crate::harness::{Harness, TestClock, call_id, eventually, on_both};
@@ -26,12 +28,15 @@ on_both![
     calls_with_a_text_are_found_page_by_page,
     a_chat_id_that_an_index_rejects_is_recorded,
     an_idempotency_key_is_reserved_once,
+    an_idempotency_key_is_free_after_its_retention,
+    calls_are_audited_without_their_bodies,
     concurrent_calls_are_all_stored,
     a_call_of_a_dead_process_is_marked_as_interrupted,
     old_calls_are_removed,
     many_old_calls_are_removed_in_several_transactions,
     a_call_is_stored_even_if_its_caller_stops_waiting,
     the_oldest_bodies_are_removed_at_the_size_limit,
+    the_calls_of_a_tenant_are_reduced_at_its_own_limit,
     the_largest_tenant_is_reduced_at_the_total_limit,
     the_oldest_calls_are_removed_if_no_bodies_are_left,
 ];
@@ -57,6 +62,7 @@ pub(crate) fn invocation(id: CallId) -> Invocation {
         request_id: None,
         chat_id: None,
         message_id: None,
+        session: None,
         timeout_ms: None,
         is_pure: false,
     }
@@ -92,6 +98,9 @@ fn all() -> CallQuery {
         tool_id: None,
         status: None,
         caller: None,
+        actor: None,
+        rule: None,
+        decision: None,
         principal: None,
         error_code: None,
         chat_id: None,
@@ -279,6 +288,78 @@ async fn an_idempotency_key_is_reserved_once(mut harness: Harness) {
     assert_eq!(taken, 1);
 }
 
+async fn an_idempotency_key_is_free_after_its_retention(harness: Harness) {
+    let store = &harness.store;
+    let keyed = |status, key: &str| {
+        call_with(&harness.clock, status, |call| call.idempotency_key = Some(key.to_owned()))
+    };
+    let finish = async |first: CallRecord| {
+        assert_eq!(store.reserve(first.clone()).await.unwrap(), Reservation::Taken);
+        let done = CallRecord { status: CallStatus::Success, value: Some(json!(7)), ..first };
+        store.record(Arc::new(done)).await.unwrap();
+        // The end of the call is in the table.
+        store.calls(all()).await.unwrap();
+    };
+    finish(keyed(CallStatus::Running, "read")).await;
+    finish(keyed(CallStatus::Running, "reaped")).await;
+    let running = keyed(CallStatus::Running, "running");
+    assert_eq!(store.reserve(running.clone()).await.unwrap(), Reservation::Taken);
+    harness.clock.advance(23);
+    let repeated = store.reserve(keyed(CallStatus::Running, "read")).await.unwrap();
+    assert!(matches!(repeated, Reservation::Existing(_)), "{repeated:?}");
+    harness.clock.advance(2);
+    // At once, even if the reaper has not run.
+    finish(keyed(CallStatus::Running, "read")).await;
+    store.reap().await.unwrap();
+    assert_eq!(store.reserve(keyed(CallStatus::Running, "reaped")).await.unwrap(), Reservation::Taken);
+    let repeated = store.reserve(keyed(CallStatus::Running, "running")).await.unwrap();
+    assert_eq!(repeated, Reservation::Existing(Box::new(running)), "a call that runs keeps its key");
+    let repeated = store.reserve(keyed(CallStatus::Running, "read")).await.unwrap();
+    assert!(matches!(repeated, Reservation::Existing(_)), "the new call has the key: {repeated:?}");
+}
+
+async fn calls_are_audited_without_their_bodies(harness: Harness) {
+    let store = &harness.store;
+    let mut ids = Vec::new();
+    for (rule, by, code) in [
+        (None, None, None),
+        (Some("no-pay"), None, Some(ErrorCode::PolicyDenied)),
+        (Some("ask"), Some("ada"), None),
+    ] {
+        let mut record = call(&harness.clock, CallStatus::Success);
+        record.decision = rule.map(|rule| {
+            let decided_by = by.map(str::to_owned);
+            Box::new(CallDecision { rule: Some(rule.to_owned()), approval_id: None, decided_by })
+        });
+        if let Some(code) = code {
+            record.status = CallStatus::Error;
+            record.error = Some(CallError::new(code, "Zürich"));
+        }
+        ids.push(record.id().0);
+        store.record(Arc::new(record)).await.unwrap();
+    }
+    let found = async |query: CallQuery| {
+        let entries = store.audited_calls(&query).await.unwrap();
+        assert_eq!(store.count_calls(&query).await.unwrap(), entries.len() as u64);
+        assert!(!serde_json::to_string(&entries).unwrap().contains("Zürich"));
+        entries
+            .iter()
+            .rev()
+            .map(|entry| ids.iter().position(|id| *id == entry.id()).unwrap())
+            .collect::<Vec<_>>()
+    };
+    let rule = |rule: &str| CallQuery { rule: Some(rule.to_owned()), ..all() };
+    let decision = |decision| CallQuery { decision: Some(decision), ..all() };
+    assert_eq!(found(all()).await, [0, 1, 2]);
+    assert_eq!(found(rule("ask")).await, [2]);
+    assert_eq!(found(rule("other")).await, [0; 0]);
+    assert_eq!(found(decision(AuditDecision::Allowed)).await, [0]);
+    assert_eq!(found(decision(AuditDecision::Denied)).await, [1]);
+    assert_eq!(found(decision(AuditDecision::Approved)).await, [2]);
+    assert_eq!(found(CallQuery { actor: Some("test".to_owned()), ..all() }).await, [0, 1, 2]);
+    assert_eq!(found(CallQuery { actor: Some("tes".to_owned()), ..all() }).await, [0; 0]);
+}
+
 async fn concurrent_calls_are_all_stored(mut harness: Harness) {
     let watching = harness.store.watch();
     let mut tasks = tokio::task::JoinSet::new();
@@ -426,6 +507,24 @@ async fn the_oldest_bodies_are_removed_at_the_size_limit(harness: Harness) {
     let kept = calls.iter().filter(|call| !call.body_removed).count();
     assert!(calls.len() == 60 && (8..=18).contains(&kept), "{kept} of {}", calls.len());
     store.close().await;
+}
+
+async fn the_calls_of_a_tenant_are_reduced_at_its_own_limit(harness: Harness) {
+    let store = &harness.store;
+    let acme = TenantId::new("acme").unwrap();
+    store.create_tenant(acme.clone(), "Acme".to_owned()).await.unwrap();
+    let limits = TenantLimits { max_stored_bytes: Some(1 << 20), ..TenantLimits::default() };
+    let change = TenantChange { limits: Some(limits), ..TenantChange::default() };
+    store.update_tenant(acme.clone(), change).await.unwrap();
+    record_large(&harness, store, "acme", 40, 64 << 10).await;
+    record_large(&harness, store, "default", 20, 64 << 10).await;
+    let calls = every_call(store, "acme").await;
+    let kept = calls.iter().filter(|call| !call.body_removed).count();
+    assert!(calls.len() == 40 && (8..=18).contains(&kept), "{kept} of {}", calls.len());
+    assert!(calls.iter().all(|call| call.args_digest().is_some()));
+    assert!(every_call(store, "default").await.iter().all(|call| !call.body_removed));
+    let usage = store.tenant_usage(&acme).await.unwrap();
+    assert!((400_000..1_300_000).contains(&usage.call_bytes), "{usage:?}");
 }
 
 async fn the_largest_tenant_is_reduced_at_the_total_limit(harness: Harness) {

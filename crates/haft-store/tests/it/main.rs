@@ -17,6 +17,7 @@ mod harness;
 mod key_rotation;
 mod ledger;
 mod life_cycle;
+mod limits;
 mod logins;
 mod mcp;
 mod nodes;

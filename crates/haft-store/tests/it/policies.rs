@@ -97,6 +97,8 @@ async fn a_change_is_stored_with_its_audit_record(harness: Harness) {
         target: None,
         actor: None,
         since: None,
+        until: None,
+        outcome: None,
         before: None,
         skip: 0,
         limit: 10,

@@ -1,6 +1,9 @@
 //! Access tokens.
 
+use std::time::Duration;
+
 use haft_core::catalog::StoreError;
+use haft_core::limit::CallRate;
 use haft_core::name::TenantId;
 use haft_core::principal::AllowList;
 use haft_core::secret::{Secret, SecretSource as _};
@@ -12,6 +15,7 @@ use crate::harness::{Harness, on_both};
 on_both![
     a_token_is_stored_listed_and_deleted,
     a_rotated_token_has_a_new_value,
+    the_rate_of_a_token_is_stored,
     the_last_use_never_moves_back,
     other_processes_receive_token_and_credential_changes,
 ];
@@ -32,11 +36,26 @@ pub(crate) fn token_of(tenant: &TenantId) -> TokenRecord {
         elevated: true,
         platform: tenant.is_default(),
         tools: AllowList::new(["weather", "web:*", "tag:safe"]).unwrap(),
+        rate_limit: None,
         created_at: "2026-08-01T10:00:00Z".parse().unwrap(),
         expires_at: Some("2027-08-01T10:00:00Z".parse().unwrap()),
         last_used_at: None,
         previous: None,
     }
+}
+
+async fn the_rate_of_a_token_is_stored(harness: Harness) {
+    let rate = |calls, seconds| Some(CallRate { calls, period: Duration::from_secs(seconds) });
+    let token = TokenRecord { rate_limit: rate(60, 90), ..token() };
+    harness.store.insert_token(&token).await.unwrap();
+    for rate_limit in [rate(60, 90), rate(1, 86_400), None] {
+        harness.store.set_token_rate(token.id, rate_limit).await.unwrap();
+        let expected = TokenRecord { rate_limit, ..token.clone() };
+        assert_eq!(harness.store.tokens().await.unwrap(), [expected]);
+    }
+    let unknown = "018faf50-b7b6-7a01-9a05-a22a6e0af199".parse().unwrap();
+    let error = harness.store.set_token_rate(unknown, None).await.unwrap_err();
+    assert!(matches!(error, StoreError::NotFound { .. }), "{error:?}");
 }
 
 async fn a_rotated_token_has_a_new_value(mut harness: Harness) {

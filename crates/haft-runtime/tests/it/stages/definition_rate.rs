@@ -18,6 +18,9 @@ async fn the_rate_limit_of_a_definition_holds() {
   "message": "rate limit exceeded for `user-created:quick@1.0.0`: 2 calls per 1m; retry in 1m",
   "retryable": true,
   "details": {
+    "limit": "tool.rate_limit",
+    "value": 2,
+    "reset_seconds": 60,
     "calls": 2,
     "per": "1m",
     "retry_after_ms": 60000

@@ -20,6 +20,7 @@ use haft_core::{BoxFuture, Clock as _};
 use haft_runtime::clock::SystemClock;
 use haft_runtime::executors::Executors;
 use haft_runtime::function::{Args, FunctionExecutor, Functions};
+use haft_runtime::limits::LimitSettings;
 use haft_runtime::pipeline::{CallTarget, Pipeline, PipelineParts, Principal, Request};
 use haft_runtime::registry::{Entry, Registry};
 use haft_runtime::stages::Stage;
@@ -83,10 +84,12 @@ impl Rig {
             waiting: None,
             policy: Arc::default(),
             observer: Some(Arc::new(observer)),
+            rejections: None,
             secrets: Arc::new(Nothing),
             clock: Arc::new(SystemClock),
             stages,
             max_running: 10_000,
+            limits: LimitSettings::default(),
             tenant_limits: None,
             workspace: None,
         }));

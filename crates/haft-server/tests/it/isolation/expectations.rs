@@ -84,6 +84,7 @@ pub(super) const EXPECTATIONS: &[(&str, &str, Expected)] = &[
     ("get", "/tokens", Own(&[200])),
     ("post", "/tokens", Own(&[201])),
     ("get", "/tokens/{id}", NotFound),
+    ("patch", "/tokens/{id}", NotFound),
     ("delete", "/tokens/{id}", NotFound),
     ("post", "/tokens/{id}/rotate", NotFound),
     ("post", "/login-links", Own(&[201])),
@@ -107,6 +108,7 @@ pub(super) const EXPECTATIONS: &[(&str, &str, Expected)] = &[
     // Needs the state of a login, which only its client knows.
     ("get", "/mcp-servers/oauth/callback", Own(&[400])),
     ("get", "/audit", Own(&[200])),
+    ("get", "/limits", Own(&[200])),
     ("get", "/healthz", Own(&[200])),
     ("get", "/readyz", Own(&[200])),
     ("get", "/metrics", Forbidden),
@@ -160,11 +162,12 @@ pub(super) fn path_values(first: &FirstTenant, path: &str, parameter: &str) -> V
 }
 
 /// Query parameters that name nothing of a tenant.
-const PLAIN_PARAMETERS: [&str; 37] = [
+const PLAIN_PARAMETERS: [&str; 40] = [
     "async",
     "base_url",
     "category",
     "code",
+    "decision",
     "delete_missing",
     "dry_run",
     "error",
@@ -181,8 +184,10 @@ const PLAIN_PARAMETERS: [&str; 37] = [
     "include_disabled",
     "iss",
     "keep_backup",
+    "kind",
     "limit",
     "mode",
+    "outcome",
     "page_size",
     "page_token",
     "paths",
@@ -212,6 +217,7 @@ pub(super) fn query_values(first: &FirstTenant, path: &str, parameter: &str) -> 
         "chat_id" => texts(&[CHAT]),
         "action" => texts(&["tool.create", "policy.put"]),
         "target" => texts(&[TOOL, "default"]),
+        "rule" => texts(&["pearl-rule"]),
         "tenant" => texts(&["default", OTHER_TENANT]),
         "confirm" => texts(&["default"]),
         "scope" => texts(&["platform"]),
@@ -238,6 +244,7 @@ pub(super) fn body(first: &FirstTenant, method: &str, path: &str) -> Value {
         ("patch", "/tenants/{id}") => json!({"name": "changed"}),
         ("post", "/tenants") => json!({"id": "another"}),
         ("put", "/credentials/{name}") => json!({"value": "changed"}),
+        ("patch", "/tokens/{id}") => json!({"rate_limit": null}),
         ("post", "/tokens") => json!({"name": TOKEN, "role": "admin"}),
         ("put", "/policy") => json!({"rules": []}),
         ("post", "/policy/explain") => json!({"tool": first.tool}),
