@@ -1,0 +1,2 @@
+export function CallsPage() { return null; }
+export function ComparePage() { return null; }

@@ -1,0 +1,1 @@
+export function LimitsPage() { return null; }

@@ -1,0 +1,1 @@
+export function PolicyPage() { return null; }

@@ -1,0 +1,3 @@
+export function ToolsPage() { return null; }
+export function NewToolPage() { return null; }
+export function ToolPage() { return null; }

@@ -1,0 +1,1 @@
+export const tools = {} as const satisfies Record<string, readonly [en: string, de: string]>;
