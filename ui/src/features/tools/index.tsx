@@ -1,3 +1,11 @@
-export function ToolsPage() { return null; }
-export function NewToolPage() { return null; }
-export function ToolPage() { return null; }
+import { lazy, Suspense } from 'react';
+import { Loading } from '@/parts/page';
+
+export { ToolsPage } from './tools-page';
+export { ToolPage } from './tool-detail';
+
+const NewTool = lazy(() => import('./new-tool').then((module) => ({ default: module.NewToolPage })));
+
+export function NewToolPage() {
+  return <Suspense fallback={<Loading />}><NewTool /></Suspense>;
+}

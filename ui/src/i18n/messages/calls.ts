@@ -1,1 +1,7 @@
-export const calls = {} as const satisfies Record<string, readonly [en: string, de: string]>;
+export const calls = {
+  'calls.time': ['Time', 'Zeit'],
+  'calls.tool': ['Tool', 'Tool'],
+  'calls.caller': ['Caller', 'Aufrufer'],
+  'calls.duration': ['Duration', 'Dauer'],
+  'calls.arguments': ['Arguments', 'Argumente'],
+} as const satisfies Record<string, readonly [en: string, de: string]>;
