@@ -12,7 +12,11 @@ const proxy = Object.fromEntries(
 export default defineConfig({
   base: '/ui/',
   plugins: [react()],
-  resolve: { alias: { '@': new URL('./src', import.meta.url).pathname } },
+  resolve: { alias: {
+      '@': new URL('./src', import.meta.url).pathname,
+      // @rjsf/core refers to it for its own tests only; it compiles schemas with `new Function`.
+      '@rjsf/validator-ajv8': new URL('./src/parts/schema-form/validator.ts', import.meta.url).pathname,
+    } },
   server: { port: 18902, proxy },
   build: {
     target: 'es2022',

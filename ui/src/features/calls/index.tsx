@@ -1,2 +1,2 @@
-export function CallsPage() { return null; }
-export function ComparePage() { return null; }
+export { CallsPage } from './calls-page';
+export { ComparePage } from './compare';

@@ -26,3 +26,5 @@ export const validator: ValidatorType = {
   isValid: (schema, formData, rootSchema) => check(schema, formData ?? null, rootSchema),
   rawValidation: () => ({ errors: [] }),
 };
+
+export default validator;
