@@ -1,5 +1,5 @@
-export function CredentialsPage() { return null; }
-export function TokensPage() { return null; }
-export function TenantsPage() { return null; }
-export function HealthPage() { return null; }
-export function SettingsPage() { return null; }
+export { CredentialsPage } from './credentials';
+export { HealthPage } from './health';
+export { SettingsPage } from './settings';
+export { TenantsPage } from './tenants';
+export { TokensPage } from './tokens';
