@@ -20,7 +20,7 @@ import { Drawer, Loading, Page, Split } from '@/parts/page';
 import { StatusBadge } from '@/parts/status';
 import { TextView } from '@/parts/text-view';
 import { useUrlState } from '@/parts/url-state';
-import { parseServers } from './config';
+import { parseServers } from '@/parts/mcp-config';
 
 const phase = (server: McpServer) => (server.enabled ? server.state.phase : 'disabled');
 const address = (server: McpServer) => ('url' in server ? server.url : `${server.command} ${(server.args ?? []).join(' ')}`);

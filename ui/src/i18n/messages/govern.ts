@@ -133,5 +133,5 @@ export const govern = {
   'settings.session': ['Your session', 'Ihre Sitzung'],
   'settings.configuration': ['Configuration of the server', 'Konfiguration des Servers'],
   'settings.source': ['Comes from', 'Stammt aus'],
-  'settings.doctor': ['`haft config` prints it on the server.', '`haft config` zeigt sie auf dem Server.'],
+  'settings.doctor': ['It is in `haft.toml` in the home folder of the server.', 'Sie steht in `haft.toml` im Home-Ordner des Servers.'],
 } as const satisfies Record<string, readonly [en: string, de: string]>;
