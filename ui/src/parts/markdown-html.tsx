@@ -11,6 +11,8 @@ const ALLOWED = {
 };
 
 export function toSafeHtml(text: string): string {
+  // Without a full DOM, DOMPurify returns its input unchanged.
+  if (!DOMPurify.isSupported) return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;');
   return DOMPurify.sanitize(marked.parse(text, { async: false, gfm: true }), ALLOWED);
 }
 

@@ -27,7 +27,7 @@ function OpenApi({ text, isUrl }: { text: string; isUrl: boolean }) {
   const [bundle, setBundle] = useState('');
   const [off, setOff] = useState(new Set<string>());
   const source = isUrl ? { url: text.trim() } : { document: text };
-  const body = (dryRun: boolean): ImportBody => ({ ...source, ...(bundle ? { bundle } : {}), dry_run: dryRun, ...(off.size > 0 ? { exclude: [...off] } : {}) }) as ImportBody;
+  const body = (dryRun: boolean): ImportBody => ({ ...source, ...(bundle ? { bundle } : {}), dry_run: dryRun, ...(off.size > 0 ? { exclude: [...off] } : {}) }) as unknown as ImportBody;
   const preview = useMutation<ImportReport, Error>({ mutationFn: () => imports.openapi(body(true)) });
   const run = useAction(() => imports.openapi(body(false)), { invalidates: [keys.tools, keys.bundles], done: (report) => { notify(t('import.done', { n: report.created + report.updated })); void navigate({ to: '/tools', search: { bundle: report.bundle } as never }); } });
   const report = preview.data;
@@ -35,7 +35,7 @@ function OpenApi({ text, isUrl }: { text: string; isUrl: boolean }) {
   return (
     <Stack>
       <TextInput label={t('tools.bundle')} placeholder={report?.bundle ?? t('import.bundleAuto')} value={bundle} onChange={(event) => setBundle(event.currentTarget.value)} />
-      <Group><Button variant={report ? 'default' : 'filled'} loading={preview.isPending} onClick={() => preview.mutate()}>{t('import.preview')}</Button>{report && <Button loading={run.isPending} onClick={() => run.mutate(undefined)}>{t('import.run', { n: report.tools.filter((tool) => tool.name && !off.has(tool.name)).length })}</Button>}</Group>
+      <Group><Button variant={report ? 'default' : 'filled'} loading={preview.isPending} onClick={() => preview.mutate()}>{t('import.preview')}</Button>{report && <Button loading={run.isPending} onClick={() => run.mutate(undefined)}>{t('import.run', { n: report.tools.filter((tool) => tool.name && !off.has(tool.operation)).length })}</Button>}</Group>
       {preview.error && <ErrorPanel error={preview.error} />}
       {report && (
         <>
@@ -45,7 +45,7 @@ function OpenApi({ text, isUrl }: { text: string; isUrl: boolean }) {
           <Table verticalSpacing={4} stickyHeader>
             <Table.Tbody>{report.tools.slice(0, 500).map((tool) => (
               <Table.Tr key={tool.operation}>
-                <Table.Td w={30}>{tool.name && <Checkbox aria-label={tool.name} checked={!off.has(tool.name)} onChange={() => toggle(tool.name ?? '')} />}</Table.Td>
+                <Table.Td w={30}>{tool.name && <Checkbox aria-label={tool.name} checked={!off.has(tool.operation)} onChange={() => toggle(tool.operation)} />}</Table.Td>
                 <Table.Td><Mono>{visibleText(tool.name ?? '—')}</Mono><Text size="xs" c="dimmed">{oneLine(tool.operation, 90)}</Text></Table.Td>
                 <Table.Td><Chip>{t(`import.action.${tool.action}` as MessageKey)}</Chip></Table.Td><Table.Td><Text size="xs" c="dimmed">{oneLine(tool.reason ?? tool.warnings?.map((warning) => warning.message).join('; ') ?? '', 140)}</Text></Table.Td>
               </Table.Tr>
