@@ -1,0 +1,122 @@
+/** Writes: plain functions; components wrap them in `useAction`. */
+import { body, client, data, raw, request } from './client';
+import { ApiError } from './error';
+import type {
+  ErrorBody, ExplainBody, ImportBody, Json, JsonObject, NewServer, NewToken, PolicyRule, RememberScope, ServerPatch,
+  SourceForm, TenantPatch, Tool, ValidationReport,
+} from './types';
+
+const ref = (value: string) => ({ path: { ref: value } });
+const id = (value: string) => ({ path: { id: value } });
+
+export const CONTENT_TYPES: Record<SourceForm, string> = {
+  json: 'application/json',
+  yaml: 'application/yaml',
+  skill: 'application/x-haft-skill',
+};
+
+export const tools = {
+  create: (text: string, form: SourceForm, bundle?: string) =>
+    request<Tool>(`/api/tools${bundle ? `?bundle=${encodeURIComponent(bundle)}` : ''}`, {
+      method: 'POST', text, contentType: CONTENT_TYPES[form],
+    }),
+  update: (target: string, text: string, form: SourceForm) =>
+    request<Tool>(`/api/tools/${encodeURIComponent(target)}`, { method: 'PUT', text, contentType: CONTENT_TYPES[form] }),
+  validate: (target: string, text: string, form: SourceForm) =>
+    request<ValidationReport>(`/api/tools/${encodeURIComponent(target)}/validate`, {
+      method: 'POST', json: { text, format: form, check_syntax: true, check_parameters: true },
+    }),
+  enable: (target: string, enabled: boolean) => data(client.PATCH('/tools/{ref}', { params: ref(target), body: { enabled } })),
+  publish: (target: string) => data(client.POST('/tools/{ref}/publish', { params: ref(target) })),
+  deprecate: (target: string, json: JsonObject) =>
+    request<Tool>(`/api/tools/${encodeURIComponent(target)}/deprecate`, {
+      method: 'POST', ...(Object.keys(json).length > 0 ? { json } : {}),
+    }),
+  remove: (target: string) => data(client.DELETE('/tools/{ref}', { params: ref(target) })),
+  restore: (target: string, n: number) =>
+    data(client.POST('/tools/{ref}/revisions/{n}/restore', { params: { path: { ref: target, n } } })),
+  setVersion: (target: string, version: string) =>
+    data(client.POST('/tools/{ref}/version', { params: { ...ref(target), query: { new_version: version } } })),
+  test: (target: string, parameters: JsonObject) =>
+    data(client.POST('/tools/{ref}/test', { params: ref(target), body: { parameters } as never })),
+};
+
+export const bundles = {
+  put: (slug: string, fields: { display_name?: string; description?: string; enabled?: boolean }) =>
+    data(client.PUT('/tools/bundles/{id}', { params: id(slug), body: { slug, ...fields } })),
+  enable: (slug: string, enabled: boolean) => data(client.PATCH('/tools/bundles/{id}', { params: id(slug), body: { enabled } })),
+  remove: (slug: string) => data(client.DELETE('/tools/bundles/{id}', { params: id(slug) })),
+  publish: (slug: string) => request<Json>(`/api/tools/bundles/${encodeURIComponent(slug)}/publish`, { method: 'POST' }),
+};
+
+export const approvals = {
+  approve: (approval: string, options: { args?: JsonObject; remember?: { scope: RememberScope; any_args?: boolean } }) =>
+    data(client.POST('/approvals/{id}/approve', { params: id(approval), body: options as never })),
+  deny: (approval: string, reason?: string) =>
+    data(client.POST('/approvals/{id}/deny', { params: id(approval), body: { reason: reason ?? null } })),
+};
+
+export const servers = {
+  add: (server: NewServer) => data(client.POST('/mcp-servers', { body: server })),
+  patch: (server: string, patch: ServerPatch) => data(client.PATCH('/mcp-servers/{id}', { params: id(server), body: patch })),
+  refresh: (server: string) => data(client.POST('/mcp-servers/{id}/refresh', { params: id(server) })),
+  remove: (server: string) => data(client.DELETE('/mcp-servers/{id}', { params: id(server) })),
+  accept: (server: string, names: string[]) =>
+    data(client.POST('/mcp-servers/{id}/accept', { params: id(server), body: { tools: names } })),
+  login: (server: string) => data(client.POST('/mcp-servers/{id}/login', { params: id(server) })),
+  logout: (server: string) => data(client.POST('/mcp-servers/{id}/logout', { params: id(server) })),
+};
+
+export const policy = {
+  put: (rules: PolicyRule[], scope: 'tenant' | 'platform', dryRun: boolean) =>
+    data(
+      client.PUT('/policy', {
+        params: { query: { ...(scope === 'platform' ? { scope: 'platform' as never } : {}), dry_run: dryRun } },
+        body: { rules } as never,
+      }),
+    ),
+  putText: (yaml: string, scope: 'tenant' | 'platform', dryRun: boolean) =>
+    request<{ rules: PolicyRule[] }>(`/api/policy?dry_run=${dryRun}${scope === 'platform' ? '&scope=platform' : ''}`, {
+      method: 'PUT', text: yaml, contentType: 'application/yaml',
+    }),
+  explain: (question: ExplainBody) => data(client.POST('/policy/explain', { body: question })),
+};
+
+export const credentials = {
+  put: (name: string, value: string) => data(client.PUT('/credentials/{name}', { params: { path: { name } }, body: { value } })),
+  remove: (name: string) => data(client.DELETE('/credentials/{name}', { params: { path: { name } } })),
+};
+
+export const tokens = {
+  create: (token: NewToken) => data(client.POST('/tokens', { body: token })),
+  rotate: (token: string, grace?: string) =>
+    data(client.POST('/tokens/{id}/rotate', { params: id(token), body: { grace: grace ?? null, expires_in: null } })),
+  remove: (token: string) => data(client.DELETE('/tokens/{id}', { params: id(token) })),
+};
+
+export const tenants = {
+  create: (tenant: string, name?: string) => data(client.POST('/tenants', { body: { id: tenant, ...(name ? { name } : {}) } })),
+  patch: (tenant: string, patch: TenantPatch) => data(client.PATCH('/tenants/{id}', { params: id(tenant), body: patch })),
+  remove: (tenant: string) => data(client.DELETE('/tenants/{id}', { params: { ...id(tenant), query: { confirm: tenant } } })),
+};
+
+export const imports = {
+  openapi: (options: ImportBody) => data(client.POST('/import/openapi', { body: options })),
+};
+
+export const account = {
+  loginLink: () => data(client.POST('/login-links')),
+  logout: async () => {
+    await raw('/logout', { method: 'POST' });
+    window.location.assign('/login');
+  },
+};
+
+/** Calls a tool and returns the outcome, without following its events. */
+export async function invoke(target: string, args: JsonObject) {
+  const answer = await raw(`/api/tools/${encodeURIComponent(target)}/invoke`, { method: 'POST', json: { args } });
+  if (answer.status >= 400) throw new ApiError(answer.status, answer.body as Partial<ErrorBody>, `The server answered ${answer.status}.`);
+  return answer.body;
+}
+
+export { body };

@@ -1,0 +1,29 @@
+import type { ErrorBody } from './types';
+
+/** A request that failed: the server's own words, or why there was no answer. */
+export class ApiError extends Error {
+  readonly status: number;
+  readonly code: string;
+  readonly details: Record<string, unknown>;
+  readonly requestId: string | undefined;
+  readonly body: Partial<ErrorBody> | undefined;
+
+  constructor(status: number, body: Partial<ErrorBody> | undefined, fallback: string) {
+    super(body?.error?.message ?? fallback);
+    this.name = 'ApiError';
+    this.status = status;
+    this.code = body?.error?.code ?? (status === 0 ? 'unreachable' : 'unknown');
+    this.details = (body?.error?.details as Record<string, unknown> | undefined) ?? {};
+    this.requestId = body?.request_id;
+    this.body = body;
+  }
+
+  /** Whether the server does not have this route: an older version. */
+  get isMissingRoute(): boolean {
+    return (this.status === 404 && this.details['kind'] === 'route') || this.status === 405;
+  }
+}
+
+export function isMissingRoute(error: unknown): boolean {
+  return error instanceof ApiError && error.isMissingRoute;
+}

@@ -1,0 +1,279 @@
+/** Reads: one `queryOptions` per resource. Components call `useQuery(toolQuery(ref))`. */
+import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query';
+import { body, client, data, request } from './client';
+import { ApiError, isMissingRoute } from './error';
+import { getCall } from './invoke';
+import { keys } from './keys';
+import type { CallHistogram, LimitUse, ToolExample, ToolUsage } from './shapes';
+import type { Tool } from './types';
+
+/** A tool without its schemas and source: what a list of 10,000 rows keeps in memory. */
+export type ToolRow = Pick<
+  Tool,
+  | 'id' | 'name' | 'version' | 'bundle' | 'display_name' | 'description' | 'category' | 'tags' | 'tool_type'
+  | 'implementation_type' | 'runtime' | 'status' | 'enabled' | 'built_in' | 'ready' | 'error' | 'policy'
+  | 'requires_confirmation' | 'usage' | 'modified_at' | 'source'
+> & { warnings: number };
+
+const MAX_DESCRIPTION = 300;
+
+export function toRow(tool: Tool): ToolRow {
+  return {
+    id: tool.id, name: tool.name, version: tool.version, bundle: tool.bundle, display_name: tool.display_name,
+    description: tool.description.slice(0, MAX_DESCRIPTION), category: tool.category, tags: tool.tags,
+    tool_type: tool.tool_type, implementation_type: tool.implementation_type, runtime: tool.runtime,
+    status: tool.status, enabled: tool.enabled, built_in: tool.built_in, ready: tool.ready, error: tool.error,
+    policy: tool.policy, requires_confirmation: tool.requires_confirmation, usage: tool.usage,
+    modified_at: tool.modified_at, source: tool.source, warnings: tool.warnings?.length ?? 0,
+  };
+}
+
+/** The reference under which a tool is found whatever else has its name. */
+export function toolRef(tool: { id?: string | null; bundle: string; name: string; version: string }): string {
+  return `${tool.bundle}:${tool.name}@${tool.version}`;
+}
+
+const PAGE_SIZE = 500;
+
+export interface ToolPage {
+  tools: ToolRow[];
+  total: number;
+  failed: number;
+  next: string | null;
+}
+
+async function toolPage(token: string | null, signal: AbortSignal): Promise<ToolPage> {
+  const query = { include_disabled: true, page_size: PAGE_SIZE, ...(token === null ? {} : { page_token: token }) };
+  const page = await data(client.GET('/tools', { params: { query }, signal }));
+  return { tools: page.tools.map(toRow), total: page.total, failed: page.failed, next: page.next_page_token };
+}
+
+/** All tools, page after page; the list shows the first page while the others load. */
+export const toolListQuery = infiniteQueryOptions({
+  queryKey: keys.toolList,
+  queryFn: ({ pageParam, signal }) => toolPage(pageParam, signal),
+  initialPageParam: null as string | null,
+  getNextPageParam: (page: ToolPage) => page.next,
+  staleTime: 30_000,
+});
+
+export const sessionQuery = queryOptions({
+  queryKey: keys.session,
+  queryFn: () => data(client.GET('/session')),
+  staleTime: 60_000,
+  retry: false,
+});
+
+const ref = (value: string) => ({ params: { path: { ref: value } } });
+
+export const toolQuery = (id: string) =>
+  queryOptions({ queryKey: keys.tool(id), queryFn: () => data(client.GET('/tools/{ref}', ref(id))), retry: false });
+
+export const sourceQuery = (id: string, format?: string) =>
+  queryOptions({
+    queryKey: keys.toolPart(id, 'source', format),
+    queryFn: () =>
+      data(client.GET('/tools/{ref}/source', { params: { path: { ref: id }, query: format ? { format: format as never } : {} } })),
+    retry: false,
+  });
+
+export const revisionsQuery = (id: string) =>
+  queryOptions({
+    queryKey: keys.toolPart(id, 'revisions'),
+    queryFn: () => data(client.GET('/tools/{ref}/revisions', ref(id))),
+  });
+
+export const revisionDiffQuery = (id: string, from: number, to: number) =>
+  queryOptions({
+    queryKey: keys.toolPart(id, 'diff', [from, to]),
+    queryFn: () => data(client.GET('/tools/{ref}/diff', { params: { path: { ref: id }, query: { from, to } } })),
+    enabled: from !== to,
+  });
+
+export const definitionQuery = (id: string, format: string) =>
+  queryOptions({
+    queryKey: keys.toolPart(id, 'definition', format),
+    queryFn: () => body(client.GET('/tools/{ref}/definition', { params: { path: { ref: id }, query: { format: format as never } } })),
+  });
+
+export const definitionsQuery = (format: string, bundle?: string) =>
+  queryOptions({
+    queryKey: ['tools', 'definitions', format, bundle],
+    queryFn: () =>
+      body(client.GET('/tools/definitions/all', { params: { query: { format: format as never, ...(bundle ? { bundle } : {}) } } })),
+    staleTime: 60_000,
+  });
+
+/** A read that older servers do not have answers `null`. */
+async function optional<T>(path: string): Promise<T | null> {
+  try {
+    return await request<T>(path);
+  } catch (error) {
+    if (isMissingRoute(error)) return null;
+    throw error;
+  }
+}
+
+export const usageQuery = (id: string) =>
+  queryOptions({
+    queryKey: keys.toolPart(id, 'usage'),
+    queryFn: () => optional<ToolUsage>(`/api/tools/${encodeURIComponent(id)}/usage`),
+  });
+
+export const examplesQuery = (id: string) =>
+  queryOptions({
+    queryKey: keys.toolPart(id, 'examples'),
+    queryFn: () => optional<{ examples: ToolExample[] }>(`/api/tools/${encodeURIComponent(id)}/examples`),
+    staleTime: 300_000,
+  });
+
+export const limitsQuery = queryOptions({
+  queryKey: keys.limits,
+  queryFn: () => optional<{ limits: LimitUse[] }>('/api/limits'),
+});
+
+export const bundlesQuery = queryOptions({
+  queryKey: keys.bundles,
+  queryFn: async () =>
+    (await data(client.GET('/tools/bundles', { params: { query: { include_disabled: true, page_size: 500 } } }))).bundles,
+  staleTime: 30_000,
+});
+
+export interface CallFilters {
+  tool?: string;
+  status?: string;
+  caller?: string;
+  error_code?: string;
+  since?: string;
+  until?: string;
+  q?: string;
+}
+
+export const callListQuery = (filters: CallFilters, pageSize = 100) =>
+  infiniteQueryOptions({
+    queryKey: keys.callList({ ...filters, pageSize }),
+    queryFn: ({ pageParam, signal }) =>
+      data(
+        client.GET('/calls', {
+          params: { query: { ...(filters as object), page_size: pageSize, ...(pageParam === null ? {} : { page_token: pageParam }) } },
+          signal,
+        }),
+      ),
+    initialPageParam: null as string | null,
+    getNextPageParam: (page) => page.next_page_token,
+    placeholderData: keepPreviousData,
+  });
+
+export const callQuery = (id: string) => queryOptions({ queryKey: keys.call(id), queryFn: () => getCall(id), retry: false });
+
+const HISTOGRAM_PAGES = 5;
+
+/** Counts of calls over time. Without the route, counted here from the newest 500 calls. */
+export const histogramQuery = (filters: CallFilters, from: number, to: number, buckets: number) =>
+  queryOptions({
+    queryKey: ['calls', 'histogram', filters, Math.round(from / 60_000), Math.round(to / 60_000), buckets],
+    queryFn: async ({ signal }): Promise<CallHistogram & { partial: boolean }> => {
+      const width = (to - from) / buckets;
+      const counts = Array.from({ length: buckets }, (_, index) => ({
+        at: new Date(from + index * width).toISOString(), success: 0, error: 0, other: 0,
+      }));
+      let token: string | null = null;
+      let partial = false;
+      for (let page = 0; page < HISTOGRAM_PAGES; page += 1) {
+        const query: Record<string, unknown> = {
+          ...filters, since: new Date(from).toISOString(), until: new Date(to).toISOString(), page_size: 100,
+          ...(token === null ? {} : { page_token: token }),
+        };
+        const answer: { calls: { started_at: string; status: string }[]; next_page_token: string | null } = await data(
+          client.GET('/calls', { params: { query: query as never }, signal }),
+        );
+        for (const call of answer.calls) {
+          const bucket = counts[Math.min(buckets - 1, Math.floor((Date.parse(call.started_at) - from) / width))];
+          if (bucket === undefined) continue;
+          if (call.status === 'success') bucket.success += 1;
+          else if (call.status === 'error') bucket.error += 1;
+          else bucket.other += 1;
+        }
+        token = answer.next_page_token;
+        if (token === null) break;
+        partial = page === HISTOGRAM_PAGES - 1;
+      }
+      return { from: new Date(from).toISOString(), to: new Date(to).toISOString(), bucket_seconds: width / 1000, buckets: counts, partial };
+    },
+    placeholderData: keepPreviousData,
+  });
+
+export const approvalsQuery = (status: string) =>
+  queryOptions({
+    queryKey: keys.approvalList(status),
+    queryFn: () =>
+      data(client.GET('/approvals', { params: { query: { page_size: 100, ...(status === 'all' ? {} : { status: status as never }) } } })),
+    placeholderData: keepPreviousData,
+  });
+
+export const serversQuery = queryOptions({
+  queryKey: keys.servers,
+  queryFn: async () => (await data(client.GET('/mcp-servers', { params: { query: { page_size: 500 } } }))).mcp_servers,
+});
+
+export const serverChangesQuery = (id: string) =>
+  queryOptions({
+    queryKey: keys.serverChanges(id),
+    queryFn: () => data(client.GET('/mcp-servers/{id}/changes', { params: { path: { id } } })),
+  });
+
+export const policyQuery = (scope: 'tenant' | 'platform') =>
+  queryOptions({
+    queryKey: keys.policy(scope),
+    queryFn: () => data(client.GET('/policy', { params: { query: scope === 'platform' ? { scope: 'platform' as never } : {} } })),
+  });
+
+export const credentialsQuery = queryOptions({
+  queryKey: keys.credentials,
+  queryFn: async () => (await data(client.GET('/credentials', { params: { query: { page_size: 500 } } }))).credentials,
+});
+
+export const tokensQuery = queryOptions({
+  queryKey: keys.tokens,
+  queryFn: async () => (await data(client.GET('/tokens', { params: { query: { page_size: 500 } } }))).tokens,
+});
+
+export const tenantsQuery = queryOptions({
+  queryKey: keys.tenants,
+  queryFn: async () => (await data(client.GET('/tenants', { params: { query: { page_size: 500 } } }))).tenants,
+});
+
+export interface AuditFilters {
+  action?: string;
+  target?: string;
+  actor?: string;
+  since?: string;
+}
+
+export const auditQuery = (filters: AuditFilters) =>
+  infiniteQueryOptions({
+    queryKey: keys.audit(filters),
+    queryFn: ({ pageParam }) =>
+      data(
+        client.GET('/audit', {
+          params: { query: { ...filters, page_size: 100, ...(pageParam === null ? {} : { page_token: pageParam }) } as never },
+        }),
+      ),
+    initialPageParam: null as string | null,
+    getNextPageParam: (page) => page.next_page_token,
+    placeholderData: keepPreviousData,
+  });
+
+export const healthQuery = queryOptions({
+  queryKey: keys.health,
+  queryFn: async () => {
+    const [ready, health] = await Promise.all([
+      fetch('/readyz').then((response) => response.json() as Promise<import('./types').Readiness>),
+      fetch('/healthz').then((response) => response.json() as Promise<{ status: string; version: string }>),
+    ]).catch(() => {
+      throw new ApiError(0, undefined, 'The server cannot be reached.');
+    });
+    return { ready, version: health.version };
+  },
+  refetchInterval: 15_000,
+});

@@ -1,0 +1,40 @@
+/** All pages: address, place in the navigation, who sees them. */
+import {
+  IconActivity, IconAdjustments, IconBook2, IconBox, IconBuilding, IconChefHat, IconFileImport, IconGauge, IconHandStop, IconHeartbeat,
+  IconHome, IconKey, IconListDetails, IconPlugConnected, IconServer2, IconShieldLock, IconTool, IconTicket, type Icon,
+} from '@tabler/icons-react';
+import type { Role } from '@/api/types';
+import type { MessageKey } from '@/i18n';
+
+export interface PageEntry {
+  to: string;
+  label: MessageKey;
+  icon: Icon;
+  section?: MessageKey;
+  needs?: Role;
+  platform?: boolean;
+  /** The second key of `g …`. */
+  go?: string;
+}
+
+export const PAGES: PageEntry[] = [
+  { to: '/', label: 'nav.home', icon: IconHome, go: 'h' },
+  { to: '/tools', label: 'nav.tools', icon: IconTool, go: 't' },
+  { to: '/calls', label: 'nav.calls', icon: IconActivity, go: 'c' },
+  { to: '/approvals', label: 'nav.approvals', icon: IconHandStop, go: 'a' },
+  { to: '/servers', label: 'nav.servers', icon: IconServer2, go: 's' },
+  { to: '/connect', label: 'nav.connect', icon: IconPlugConnected, go: 'n' },
+  { to: '/bundles', label: 'nav.bundles', icon: IconBox, section: 'nav.section.build', go: 'b' },
+  { to: '/recipes', label: 'nav.recipes', icon: IconChefHat, section: 'nav.section.build', needs: 'editor', go: 'r' },
+  { to: '/import', label: 'nav.import', icon: IconFileImport, section: 'nav.section.build', needs: 'editor', go: 'i' },
+  { to: '/policy', label: 'nav.policy', icon: IconShieldLock, section: 'nav.section.govern', needs: 'editor', go: 'p' },
+  { to: '/limits', label: 'nav.limits', icon: IconGauge, section: 'nav.section.govern' },
+  { to: '/audit', label: 'nav.audit', icon: IconListDetails, section: 'nav.section.govern', needs: 'admin' },
+  { to: '/credentials', label: 'nav.credentials', icon: IconKey, section: 'nav.section.admin', needs: 'editor' },
+  { to: '/tokens', label: 'nav.tokens', icon: IconTicket, section: 'nav.section.admin', needs: 'admin' },
+  { to: '/tenants', label: 'nav.tenants', icon: IconBuilding, section: 'nav.section.admin', needs: 'admin', platform: true },
+  { to: '/health', label: 'nav.health', icon: IconHeartbeat, section: 'nav.section.admin' },
+  { to: '/settings', label: 'nav.settings', icon: IconAdjustments, section: 'nav.section.admin' },
+];
+
+export const API_REFERENCE = { href: '/docs', icon: IconBook2 };

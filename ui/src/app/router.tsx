@@ -1,0 +1,41 @@
+import { createRootRoute, createRoute, createRouter, lazyRouteComponent } from '@tanstack/react-router';
+import { parseSearch, stringifySearch } from '@/parts/url-state';
+import { Layout, NotFound } from './layout';
+
+const root = createRootRoute({ component: Layout, notFoundComponent: NotFound });
+
+// Each feature is a chunk of its own; the first view loads only what it shows.
+const page = (path: string, load: () => Promise<Record<string, unknown>>, name: string) =>
+  createRoute({ getParentRoute: () => root, path, component: lazyRouteComponent(load as never, name as never) });
+
+const routes = [
+  page('/', () => import('@/features/home'), 'HomePage'),
+  page('/tools', () => import('@/features/tools'), 'ToolsPage'),
+  page('/tools/new', () => import('@/features/tools'), 'NewToolPage'),
+  page('/tools/$ref', () => import('@/features/tools'), 'ToolPage'),
+  page('/bundles', () => import('@/features/bundles'), 'BundlesPage'),
+  page('/calls', () => import('@/features/calls'), 'CallsPage'),
+  page('/calls/compare', () => import('@/features/calls'), 'ComparePage'),
+  page('/approvals', () => import('@/features/approvals'), 'ApprovalsPage'),
+  page('/servers', () => import('@/features/servers'), 'ServersPage'),
+  page('/connect', () => import('@/features/connect'), 'ConnectPage'),
+  page('/import', () => import('@/features/import'), 'ImportPage'),
+  page('/recipes', () => import('@/features/recipes'), 'RecipesPage'),
+  page('/policy', () => import('@/features/policy'), 'PolicyPage'),
+  page('/limits', () => import('@/features/limits'), 'LimitsPage'),
+  page('/audit', () => import('@/features/audit'), 'AuditPage'),
+  page('/credentials', () => import('@/features/admin'), 'CredentialsPage'),
+  page('/tokens', () => import('@/features/admin'), 'TokensPage'),
+  page('/tenants', () => import('@/features/admin'), 'TenantsPage'),
+  page('/health', () => import('@/features/admin'), 'HealthPage'),
+  page('/settings', () => import('@/features/admin'), 'SettingsPage'),
+];
+
+export const router = createRouter({
+  routeTree: root.addChildren(routes),
+  basepath: '/ui',
+  parseSearch,
+  stringifySearch,
+  defaultPreload: 'intent',
+  scrollRestoration: true,
+});

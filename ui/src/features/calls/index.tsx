@@ -1,0 +1,2 @@
+export { CallsPage } from './calls-page';
+export { ComparePage } from './compare';

@@ -1,0 +1,129 @@
+import { Button, Card, Group, SimpleGrid, Stack, Text, Title } from '@mantine/core';
+import { IconChefHat, IconCircleCheck, IconCode, IconPlayerPlay } from '@tabler/icons-react';
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { useState, type ReactNode } from 'react';
+import { approvalsQuery, callListQuery, histogramQuery, serversQuery, toolListQuery, toolRef, type ToolRow } from '@/api/queries';
+import { useMay } from '@/api/session';
+import type { Call } from '@/api/types';
+import { useT } from '@/i18n';
+import { CodeBlock, SectionTitle } from '@/parts/basics';
+import { Sparkline } from '@/parts/charts';
+import { ConnectClient } from '@/parts/connect-client';
+import { oneLine, visibleText } from '@/parts/format';
+import { CallLink, PageLink, shortName, ToolLink } from '@/parts/links';
+import { Content, Loading, Page } from '@/parts/page';
+import { StatusBadge } from '@/parts/status';
+import { Duration, Time } from '@/parts/time';
+
+const DAY_MS = 24 * 3600 * 1000;
+const BUCKETS = 48;
+
+function Step({ n, title, done, children }: { n: number; title: string; done: boolean; children: ReactNode }) {
+  return (
+    <Card>
+      <Group gap="sm" mb="sm" wrap="nowrap">{done ? <IconCircleCheck size={20} color="var(--haft-good)" aria-hidden /> : <Text fw={700} c="dimmed" w={20} ta="center">{n}</Text>}<Title order={2}>{title}</Title></Group>
+      <Stack gap="sm">{children}</Stack>
+    </Card>
+  );
+}
+
+function GuidedStart({ own, calls }: { own: ToolRow[]; calls: Call[] }) {
+  const t = useT();
+  const mayEdit = useMay('editor');
+  const first = own[0];
+  return (
+    <Stack maw="60rem">
+      <Text>{t('home.intro')}</Text>
+      <Step n={1} title={t('home.create')} done={own.length > 0}>
+        <Text c="dimmed">{t('home.createHint')}</Text>
+        {mayEdit && <Group gap="sm"><Button component={Link} to="/recipes" leftSection={<IconChefHat size={15} />}>{t('home.recipe')}</Button><Button variant="default" component={Link} to="/import" leftSection={<IconCode size={15} />}>{t('home.curl')}</Button></Group>}
+        <CodeBlock text={'haft tool add greet.skill'} />
+      </Step>
+      <Step n={2} title={t('home.try')} done={calls.length > 0}>
+        <Text c="dimmed">{t('home.tryHint')}</Text>
+        <Group><Button component={Link} to="/tools/$ref" params={{ ref: first ? toolRef(first) : 'datetime_utils' } as never} search={{ tab: 'try' } as never} leftSection={<IconPlayerPlay size={15} />}>{t('home.tryButton', { name: first?.name ?? 'datetime_utils' })}</Button></Group>
+        <CodeBlock text={`haft tool call ${first ? toolRef(first) : 'datetime_utils -a operation=now'}`} />
+      </Step>
+      <Step n={3} title={t('home.connect')} done={calls.some((call) => call.surface === 'mcp')}>
+        <Text c="dimmed">{t('home.connectHint')}</Text>
+        <ConnectClient />
+      </Step>
+    </Stack>
+  );
+}
+
+function Stat({ label, value, to, search, children }: { label: string; value: string; to: string; search?: Record<string, string>; children?: ReactNode }) {
+  return (
+    <Card>
+      <Group justify="space-between" align="baseline"><PageLink to={to} {...(search ? { search } : {})}>{label}</PageLink><Text fw={600} size="xl" style={{ fontVariantNumeric: 'tabular-nums' }}>{value}</Text></Group>
+      {children}
+    </Card>
+  );
+}
+
+function InUse({ rows, calls }: { rows: ToolRow[]; calls: Call[] }) {
+  const t = useT();
+  const [now] = useState(() => Date.now());
+  const { data } = useQuery(histogramQuery({}, now - DAY_MS, now, BUCKETS));
+  const waiting = useQuery(approvalsQuery('waiting')).data?.total ?? 0;
+  const servers = useQuery(serversQuery).data ?? [];
+  const buckets = data?.buckets ?? [];
+  const all = buckets.map((bucket) => bucket.success + bucket.error + bucket.other);
+  const bad = buckets.map((bucket) => bucket.error);
+  const sum = (values: number[]) => values.reduce((total, value) => total + value, 0);
+  const lastHour = sum(all.slice(-2));
+  const broken = servers.filter((server) => server.enabled && server.state.phase !== 'connected' && server.state.phase !== 'connecting');
+  const changed = servers.filter((server) => (server.state.refused?.length ?? 0) > 0);
+  const failing = rows.filter((row) => row.enabled && !row.ready);
+  const warned = rows.filter((row) => row.enabled && row.ready && row.warnings > 0);
+  const attention = failing.length + broken.length + changed.length + warned.length;
+  return (
+    <Stack gap="lg">
+      <SimpleGrid cols={{ base: 1, xs: 2, lg: 4 }} spacing="md">
+        <Stat label={t('home.perMinute')} value={(lastHour / 60).toFixed(1)} to="/calls"><Sparkline values={all} label={t('home.callsDay', { n: sum(all) })} /><Text size="xs" c="dimmed">{t('home.callsDay', { n: sum(all) })}</Text></Stat>
+        <Stat label={t('home.failures')} value={String(sum(bad))} to="/calls" search={{ status: 'error' }}><Sparkline values={bad} bad label={t('home.failures')} /><Text size="xs" c="dimmed">{t('home.failureRate', { n: sum(all) === 0 ? 0 : Math.round((sum(bad) / sum(all)) * 100) })}</Text></Stat>
+        <Stat label={t('home.waiting')} value={String(waiting)} to="/approvals"><Text size="xs" c="dimmed">{t(waiting === 0 ? 'approvals.empty' : 'home.waitingHint')}</Text></Stat>
+        <Stat label={t('nav.tools')} value={rows.length.toLocaleString()} to="/tools"><Text size="xs" c="dimmed">{t('home.ready', { n: rows.filter((row) => row.ready && row.enabled).length })}</Text></Stat>
+      </SimpleGrid>
+      <SimpleGrid cols={{ base: 1, lg: 2 }} spacing="xl">
+        <div>
+          <SectionTitle>{t('home.attention')}</SectionTitle>
+          {attention === 0 && <StatusBadge status="ok" label={t('home.allGood')} />}
+          <Stack gap={6}>
+            {broken.map((server) => <Group key={server.id} gap="sm" wrap="nowrap"><StatusBadge status={server.state.phase} iconOnly /><PageLink to="/servers" search={{ open: server.id }}>{visibleText(server.id)}</PageLink><Text c="dimmed" truncate flex={1}>{oneLine(server.state.error ?? '', 120)}</Text></Group>)}
+            {changed.map((server) => <Group key={`c${server.id}`} gap="sm" wrap="nowrap"><StatusBadge status="warning" iconOnly /><PageLink to="/servers" search={{ open: server.id, tab: 'changes' }}>{visibleText(server.id)}</PageLink><Text c="dimmed" truncate flex={1}>{t('home.changedTools', { n: server.state.refused?.length ?? 0 })}</Text></Group>)}
+            {failing.slice(0, 8).map((row) => <Group key={toolRef(row)} gap="sm" wrap="nowrap"><StatusBadge status="not_ready" iconOnly /><ToolLink tool={toolRef(row)} /><Text c="dimmed" truncate flex={1}>{oneLine(row.error ?? '', 120)}</Text></Group>)}
+            {warned.slice(0, 5).map((row) => <Group key={toolRef(row)} gap="sm" wrap="nowrap"><StatusBadge status="warning" iconOnly /><ToolLink tool={toolRef(row)} /><Text c="dimmed" truncate flex={1}>{t('tools.withWarnings', { n: row.warnings })}</Text></Group>)}
+          </Stack>
+        </div>
+        <div>
+          <SectionTitle right={<PageLink to="/calls">{t('common.showAll')}</PageLink>}>{t('home.latest')}</SectionTitle>
+          <Stack gap={6}>
+            {calls.slice(0, 12).map((call) => (
+              <Group key={call.id} gap="sm" wrap="nowrap"><StatusBadge status={call.status} iconOnly /><CallLink id={call.id}>{visibleText(shortName(call.tool))}</CallLink><Text c="dimmed" truncate flex={1}>{oneLine(call.args, 80)}</Text><Text c="dimmed" size="xs"><Duration ms={call.duration_ms} /></Text><Text c="dimmed" size="xs" w={80} ta="right"><Time at={call.started_at} /></Text></Group>
+            ))}
+          </Stack>
+        </div>
+      </SimpleGrid>
+    </Stack>
+  );
+}
+
+export function HomePage() {
+  const t = useT();
+  const tools = useInfiniteQuery(toolListQuery);
+  const recent = useInfiniteQuery(callListQuery({}, 20));
+  const [guide, setGuide] = useState(false);
+  const rows = tools.data?.pages.flatMap((page) => page.tools) ?? [];
+  const calls = recent.data?.pages[0]?.calls ?? [];
+  const own = rows.filter((row) => !row.built_in);
+  const isNew = own.length === 0 || calls.length < 3;
+  return (
+    <Page title={t('nav.home')} primary={!isNew && <Button variant="subtle" color="gray" onClick={() => setGuide(!guide)}>{t(guide ? 'home.hideGuide' : 'home.showGuide')}</Button>}>
+      <Content>
+        {tools.isPending || recent.isPending ? <Loading /> : isNew || guide ? <GuidedStart own={own} calls={calls} /> : <InUse rows={rows} calls={calls} />}
+      </Content>
+    </Page>
+  );
+}

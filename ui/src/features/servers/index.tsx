@@ -1,0 +1,151 @@
+import { Button, Checkbox, Group, Modal, SegmentedControl, Select, Stack, Switch, TagsInput, Text, Textarea, TextInput, Title } from '@mantine/core';
+import { IconLogin, IconPlus, IconRefresh, IconServer2, IconTrash } from '@tabler/icons-react';
+import { useQuery } from '@tanstack/react-query';
+import { useMemo, useState } from 'react';
+import { servers as actions } from '@/api/actions';
+import { client, data } from '@/api/client';
+import { keys } from '@/api/keys';
+import { serverChangesQuery, serversQuery, toolRef } from '@/api/queries';
+import { useMay } from '@/api/session';
+import type { McpServer, McpToolChange, NewServer } from '@/api/types';
+import { useT } from '@/i18n';
+import { EmptyState, ErrorPanel, Facts, Mono, PermissionNote, SectionTitle } from '@/parts/basics';
+import { DataTable, type Column } from '@/parts/data-table';
+import { DiffView } from '@/parts/diff-view';
+import { notify, useAction, useAsk } from '@/parts/feedback';
+import { oneLine, visibleText } from '@/parts/format';
+import { KeyValues } from '@/parts/key-values';
+import { ToolLink } from '@/parts/links';
+import { Drawer, Loading, Page, Split } from '@/parts/page';
+import { StatusBadge } from '@/parts/status';
+import { TextView } from '@/parts/text-view';
+import { useUrlState } from '@/parts/url-state';
+import { parseServers } from '@/parts/mcp-config';
+
+const phase = (server: McpServer) => (server.enabled ? server.state.phase : 'disabled');
+const address = (server: McpServer) => ('url' in server ? server.url : `${server.command} ${(server.args ?? []).join(' ')}`);
+
+function Changes({ server }: { server: McpServer }) {
+  const t = useT();
+  const mayAdmin = useMay('admin');
+  const { data: list } = useQuery(serverChangesQuery(server.id));
+  const accept = useAction((names: string[]) => actions.accept(server.id, names), { invalidates: [keys.servers, keys.tools], done: (_, names) => notify(t('servers.accepted', { n: names.length })) });
+  if (!list || list.changes.length === 0) return null;
+  const text = (side: McpToolChange['agreed']) => JSON.stringify(side, null, 2);
+  return (
+    <>
+      <SectionTitle right={mayAdmin && <Button size="compact-xs" loading={accept.isPending} onClick={() => accept.mutate(list.changes.map((change) => change.name))}>{t('servers.acceptAll')}</Button>}>{t('servers.changes', { n: list.changes.length })}</SectionTitle>
+      <Text c="dimmed" mb="sm">{t('servers.changesHint')}</Text>
+      <Stack>{list.changes.map((change) => (
+        <div key={change.name}>
+          <Group justify="space-between" mb={4}><Mono>{visibleText(change.name)}</Mono>{mayAdmin && <Button size="compact-xs" variant="default" onClick={() => accept.mutate([change.name])}>{t('servers.accept')}</Button>}</Group>
+          <DiffView before={text(change.agreed)} after={text(change.offered)} beforeLabel={t('servers.agreed')} afterLabel={t('servers.offered')} />
+        </div>
+      ))}</Stack>
+    </>
+  );
+}
+
+function Detail({ server, onClose }: { server: McpServer; onClose: () => void }) {
+  const t = useT();
+  const ask = useAsk();
+  const mayAdmin = useMay('admin');
+  const invalidates = [keys.servers, keys.tools];
+  const refresh = useAction(() => actions.refresh(server.id), { invalidates, done: () => notify(t('servers.refreshed')) });
+  const patch = useAction((change: Parameters<typeof actions.patch>[1]) => actions.patch(server.id, change), { invalidates });
+  const remove = useAction(() => actions.remove(server.id), { invalidates, done: () => { onClose(); notify(t('common.deleted')); } });
+  const login = useAction(() => actions.login(server.id), { done: ({ authorization_url }) => { if (/^https?:/.test(authorization_url)) window.open(authorization_url, '_blank', 'noopener'); } });
+  const logout = useAction(() => actions.logout(server.id), { invalidates });
+  const tools = useQuery({ queryKey: [...keys.tools, 'of', server.id], queryFn: () => data(client.GET('/tools', { params: { query: { bundle_ids: server.id as never, include_disabled: true, page_size: 200 } } })), retry: false }).data?.tools ?? [];
+  const { state } = server;
+  const isRemote = 'url' in server;
+  const askDelete = async () => { if (await ask({ title: t('servers.deleteTitle', { name: server.id }), body: t('servers.deleteBody', { n: state.tools }), confirm: t('common.delete'), danger: true })) remove.mutate(undefined); };
+  return (
+    <Drawer label={server.id} title={<div><Title order={2}><Mono>{visibleText(server.id)}</Mono></Title><StatusBadge status={phase(server)} /></div>} onClose={onClose}>
+      <Stack gap="sm">
+        {state.error && <ErrorPanel error={new Error(state.error)} title={t('servers.problem')} />}
+        {server.warnings?.map((warning) => <Text key={warning} c="var(--haft-warn)">{visibleText(warning)}</Text>)}
+        {mayAdmin ? (
+          <Group gap="sm">
+            <Switch label={t('common.enabled')} checked={server.enabled} disabled={Boolean(server.declared_in)} onChange={(event) => patch.mutate({ enabled: event.currentTarget.checked })} />
+            <Button variant="default" leftSection={<IconRefresh size={14} />} loading={refresh.isPending} onClick={() => refresh.mutate(undefined)}>{t('servers.refresh')}</Button>
+            {isRemote && (state.phase === 'needs_auth' ? <Button leftSection={<IconLogin size={14} />} loading={login.isPending} onClick={() => login.mutate(undefined)}>{t('servers.login')}</Button> : <Button variant="subtle" color="gray" onClick={() => logout.mutate(undefined)}>{t('servers.logout')}</Button>)}
+            {!server.declared_in && <Button variant="default" leftSection={<IconTrash size={14} />} onClick={() => void askDelete()}>{t('common.delete')}</Button>}
+          </Group>
+        ) : <PermissionNote needs="admin" />}
+        <Changes server={server} />
+        <SectionTitle>{t('nav.tools')} · {state.tools}</SectionTitle>
+        <Stack gap={4}>{tools.map((tool) => <Group key={toolRef(tool)} gap="sm" wrap="nowrap"><StatusBadge status={tool.ready ? (tool.enabled ? tool.status : 'disabled') : 'not_ready'} iconOnly /><ToolLink tool={toolRef(tool)} /><Text c="dimmed" truncate flex={1}>{oneLine(tool.description, 120)}</Text></Group>)}</Stack>
+        {state.stderr && state.stderr.length > 0 && <><SectionTitle>stderr</SectionTitle><TextView text={state.stderr.join('\n')} label="stderr" maxHeight={220} /></>}
+        <SectionTitle>{t('tools.about')}</SectionTitle>
+        <Facts rows={[
+          [t('servers.address'), <Mono key="a">{visibleText(address(server))}</Mono>], [t('servers.software'), state.server_info && visibleText(state.server_info)], [t('servers.protocol'), state.protocol],
+          [t('tools.policy'), <Select key="p" aria-label={t('tools.policy')} data={['allow', 'elevated', 'deny']} value={server.policy} disabled={!mayAdmin} allowDeselect={false} w={140} onChange={(next) => patch.mutate({ policy: next as never })} />],
+          [t('servers.acceptChanges'), <Switch key="s" aria-label={t('servers.acceptChanges')} checked={server.accept_changes} disabled={!mayAdmin} onChange={(event) => patch.mutate({ accept_changes: event.currentTarget.checked })} />],
+          [t('servers.declaredIn'), server.declared_in && <Mono>{server.declared_in}</Mono>], [t('servers.failures'), state.failures || null],
+        ]} />
+      </Stack>
+    </Drawer>
+  );
+}
+
+function AddServer({ onDone }: { onDone: (id: string) => void }) {
+  const t = useT();
+  const [kind, setKind] = useState('program');
+  const [id, setId] = useState('');
+  const [command, setCommand] = useState('');
+  const [args, setArgs] = useState<string[]>([]);
+  const [env, setEnv] = useState<Record<string, string>>({});
+  const [network, setNetwork] = useState(false);
+  const [address, setAddress] = useState('');
+  const [headers, setHeaders] = useState<Record<string, string>>({});
+  const [text, setText] = useState('');
+  const pasted = useMemo(() => parseServers(text), [text]);
+  const add = useAction(async (list: NewServer[]) => { for (const server of list) await actions.add(server); return list; }, { invalidates: [keys.servers, keys.tools, keys.bundles], done: (list) => { notify(t('servers.added', { n: list.length })); onDone(list[0]?.id ?? ''); } });
+  const list = kind === 'paste' ? pasted.servers.map((server) => ({ ...server, network: server.url ? false : network })) : kind === 'program' ? [{ id, command, args, env, network } as NewServer] : [{ id, url: address, headers } as NewServer];
+  return (
+    <form onSubmit={(event) => { event.preventDefault(); add.mutate(list); }}>
+      <Stack>
+        <SegmentedControl value={kind} onChange={setKind} data={[{ value: 'program', label: t('servers.program') }, { value: 'url', label: 'URL' }, { value: 'paste', label: t('servers.paste') }]} />
+        {kind === 'paste' ? (
+          <>
+            <Textarea label={t('servers.pasteLabel')} placeholder={'{"mcpServers": {"time": {"command": "uvx", "args": ["mcp-server-time"]}}}'} autosize minRows={6} maxRows={16} value={text} onChange={(event) => setText(event.currentTarget.value)} error={text && pasted.error} styles={{ input: { fontFamily: 'var(--mantine-font-family-monospace)' } }} data-autofocus />
+            {pasted.servers.map((server) => <Text key={server.id}><Mono>{visibleText(server.id)}</Mono> <Text span c="dimmed">{oneLine(server.url ?? [server.command, ...(server.args ?? [])].join(' '), 80)}</Text></Text>)}
+          </>
+        ) : <TextInput label={t('common.name')} required value={id} onChange={(event) => setId(event.currentTarget.value)} data-autofocus />}
+        {kind === 'program' && <><TextInput label={t('servers.command')} required value={command} onChange={(event) => setCommand(event.currentTarget.value)} /><TagsInput label={t('servers.args')} value={args} onChange={setArgs} splitChars={[]} allowDuplicates /><KeyValues label={t('impl.env')} value={env} onChange={setEnv} /></>}
+        {kind === 'url' && <><TextInput label="URL" required type="url" value={address} onChange={(event) => setAddress(event.currentTarget.value)} /><KeyValues label={t('impl.headers')} value={headers} onChange={setHeaders} /></>}
+        {kind !== 'url' && <Checkbox label={t('servers.network')} description={t('servers.networkHelp')} checked={network} onChange={(event) => setNetwork(event.currentTarget.checked)} />}
+        <Text size="xs" c="dimmed">{t('impl.secret.help')}</Text>
+        <Group justify="flex-end"><Button type="submit" loading={add.isPending} disabled={list.length === 0}>{t('servers.add')}</Button></Group>
+      </Stack>
+    </form>
+  );
+}
+
+export function ServersPage() {
+  const t = useT();
+  const mayAdmin = useMay('admin');
+  const [url, setUrl] = useUrlState();
+  const { data: rows, error, isPending, refetch } = useQuery(serversQuery);
+  const open = rows?.find((server) => server.id === url['open']);
+  const columns = useMemo<Column<McpServer>[]>(() => [
+    { key: 'id', header: t('common.name'), width: 'minmax(8rem, 1fr)', render: (row) => <Mono>{visibleText(row.id)}</Mono> },
+    { key: 'phase', header: t('common.status'), width: '9rem', render: (row) => <StatusBadge status={phase(row)} /> },
+    { key: 'address', header: t('servers.address'), width: 'minmax(8rem, 2fr)', secondary: true, render: (row) => <Text c={row.state.error ? 'var(--haft-bad)' : 'dimmed'} truncate>{oneLine(row.state.error ?? address(row))}</Text> },
+    { key: 'changes', header: t('servers.toReview'), width: '6rem', align: 'end', render: (row) => (row.state.refused?.length ? <StatusBadge status="warning" label={String(row.state.refused.length)} /> : '—') },
+    { key: 'tools', header: t('nav.tools'), width: '4rem', align: 'end', render: (row) => row.state.tools },
+  ], [t]);
+  return (
+    <Page title={t('nav.servers')} count={rows?.length} primary={mayAdmin && <Button leftSection={<IconPlus size={15} />} onClick={() => setUrl({ new: '1' })}>{t('servers.add')}</Button>}>
+      <Split drawer={open && <Detail key={open.id} server={open} onClose={() => setUrl({ open: undefined })} />}>
+        {error ? <div style={{ padding: 24 }}><ErrorPanel error={error} onRetry={() => void refetch()} /></div> : isPending ? <Loading /> : (
+          <DataTable label={t('nav.servers')} rows={rows} columns={columns} rowKey={(row) => row.id} rowName={(row) => row.id} openKey={url['open']} onOpen={(row) => setUrl({ open: row.id }, { push: true })}
+            empty={<EmptyState icon={IconServer2} title={t('servers.empty')} action={mayAdmin && <Button onClick={() => setUrl({ new: '1' })}>{t('servers.add')}</Button>}>{t('servers.emptyHint')}</EmptyState>}
+            phone={(row) => <div><Group gap={6} wrap="nowrap"><Text truncate flex={1}><Mono>{visibleText(row.id)}</Mono></Text><StatusBadge status={phase(row)} /></Group><Text size="xs" c="dimmed" truncate>{row.state.tools} {t('nav.tools')} · {oneLine(row.state.error ?? address(row), 80)}</Text></div>} />
+        )}
+      </Split>
+      <Modal opened={url['new'] !== undefined} onClose={() => setUrl({ new: undefined })} title={t('servers.add')} size="lg"><AddServer onDone={(id) => setUrl({ new: undefined, open: id })} /></Modal>
+    </Page>
+  );
+}

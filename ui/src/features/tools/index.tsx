@@ -1,0 +1,11 @@
+import { lazy, Suspense } from 'react';
+import { Loading } from '@/parts/page';
+
+export { ToolsPage } from './tools-page';
+export { ToolPage } from './tool-detail';
+
+const NewTool = lazy(() => import('./new-tool').then((module) => ({ default: module.NewToolPage })));
+
+export function NewToolPage() {
+  return <Suspense fallback={<Loading />}><NewTool /></Suspense>;
+}

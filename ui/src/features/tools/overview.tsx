@@ -1,0 +1,114 @@
+import { Alert, Group, Stack, Text } from '@mantine/core';
+import { IconAlertTriangle } from '@tabler/icons-react';
+import { useQuery } from '@tanstack/react-query';
+import { useMemo, useState } from 'react';
+import { definitionQuery, histogramQuery, toolRef, usageQuery } from '@/api/queries';
+import type { ToolLifecycle } from '@/api/shapes';
+import type { Problem, Tool } from '@/api/types';
+import { useT, type MessageKey } from '@/i18n';
+import { messages } from '@/i18n/messages';
+import { Chip, ErrorPanel, Facts, Mono, SectionTitle } from '@/parts/basics';
+import { Histogram } from '@/parts/charts';
+import { bytes, duration, visibleText } from '@/parts/format';
+import { JsonView } from '@/parts/json-view';
+import { ToolLink } from '@/parts/links';
+import { Markdown } from '@/parts/markdown';
+import type { Schema } from '@/parts/schema';
+import { SchemaTable } from '@/parts/schema-table';
+import { StatusBadge } from '@/parts/status';
+import { Time } from '@/parts/time';
+import { UsedBy } from './tool-actions';
+
+const DAY_MS = 24 * 3600 * 1000;
+
+export function Warnings({ warnings }: { warnings: Problem[] | undefined }) {
+  const t = useT();
+  if (!warnings || warnings.length === 0) return null;
+  return (
+    <Stack gap="sm">
+      {warnings.map((warning) => {
+        const fix = `fix.${warning.code}`;
+        return (
+          <Alert key={warning.code + warning.field + warning.message} color="yellow" variant="light" icon={<IconAlertTriangle size={16} />} p="md">
+            <Text>{visibleText(warning.message)}</Text>
+            {fix in messages && <Text c="dimmed" size="xs">{t(fix as MessageKey)}</Text>}
+            <Text c="dimmed" size="xs"><Mono>{warning.field}</Mono>{warning.line !== undefined && ` · ${t('tools.line', { n: warning.line })}`}</Text>
+          </Alert>
+        );
+      })}
+    </Stack>
+  );
+}
+
+function Usage({ tool }: { tool: Tool }) {
+  const t = useT();
+  const [to] = useState(() => Date.now());
+  const from = to - 7 * DAY_MS;
+  const { data } = useQuery(histogramQuery({ tool: toolRef(tool) }, from, to, 56));
+  const usage = useQuery(usageQuery(toolRef(tool)));
+  return (
+    <>
+      <SectionTitle>{t('tools.usage')}</SectionTitle>
+      {tool.usage.call_count === 0 ? <Text c="dimmed">{t('tools.neverCalled')}</Text> : data && <Histogram buckets={data.buckets} from={from} to={to} label={t('tools.usage')} />}
+      <UsedBy usage={usage.data} />
+    </>
+  );
+}
+
+export function Overview({ tool }: { tool: Tool }) {
+  const t = useT();
+  const lifecycle = tool as Tool & ToolLifecycle;
+  const tokens = useQuery(definitionQuery(toolRef(tool), 'openai')).data?.tokens;
+  const implementation = useMemo(() => {
+    const { type: _, ...rest } = (tool.implementation ?? {}) as Record<string, unknown>;
+    return rest;
+  }, [tool.implementation]);
+  const { execution } = tool;
+  return (
+    <Stack gap="md">
+      {tool.error && <ErrorPanel error={new Error(tool.error)} title={t('tools.notReady')} />}
+      {lifecycle.deprecation && (
+        <Alert color="yellow" variant="light" icon={<IconAlertTriangle size={16} />}>
+          <Text>{t('tools.isDeprecated')} {lifecycle.deprecation.message}</Text>
+          {lifecycle.deprecation.replaced_by && <Text>{t('tools.replacedBy')}: <ToolLink tool={lifecycle.deprecation.replaced_by} /></Text>}
+          {lifecycle.deprecation.removal_date && <Text>{t('tools.removalDate')}: {lifecycle.deprecation.removal_date}</Text>}
+        </Alert>
+      )}
+      <Warnings warnings={tool.warnings} />
+      <Markdown text={tool.description} />
+      {tool.tags.length > 0 && <Group gap={4}>{tool.tags.map((tag) => <Chip key={tag}>{visibleText(tag)}</Chip>)}</Group>}
+      <div>
+        <SectionTitle>{t('tools.arguments')}</SectionTitle>
+        <SchemaTable schema={tool.input_schema as Schema | null} empty={t('schema.none')} />
+        <SectionTitle>{t('tools.resultSchema')}</SectionTitle>
+        <SchemaTable schema={tool.output_schema as Schema | null} empty={t('schema.any')} />
+        <SectionTitle>{t('tools.implementation')}</SectionTitle>
+        {Object.keys(implementation).length === 0 ? <Text c="dimmed">{t('common.none')}</Text> : <JsonView value={implementation} maxHeight={260} />}
+        <SectionTitle>{t('tools.execution')}</SectionTitle>
+        <Facts rows={[
+          [t('tools.policy'), <StatusBadge key="p" status={tool.policy} />],
+          [t('tools.confirmation'), tool.requires_confirmation ? t('common.yes') : t('common.no')],
+          [t('tools.sandbox'), tool.sandbox ? t('tools.sandboxOn') : t('tools.sandboxOff')],
+          [t('tools.network'), tool.network ? t('common.yes') : t('common.no')],
+          [t('tools.timeout'), execution?.timeout_ms ? duration(execution.timeout_ms) : t('tools.defaultTimeout')],
+          [t('tools.retry'), execution?.retry ? t('tools.retryTimes', { n: execution.retry.attempts }) : null],
+          [t('tools.rateLimit'), execution?.rate_limit ? `${execution.rate_limit.calls} / ${execution.rate_limit.per}` : null],
+          [t('tools.pure'), execution?.is_pure ? t('common.yes') : null],
+          [t('tools.responseLimit'), execution ? bytes(execution.limits.max_response_bytes) : null],
+          [t('tools.tokenCost'), tokens === undefined ? null : t('tools.tokens', { n: tokens })],
+        ]} />
+        <Usage tool={tool} />
+        <SectionTitle>{t('tools.about')}</SectionTitle>
+        <Facts rows={[
+          [t('tools.bundle'), visibleText(tool.bundle)],
+          [t('tools.file'), tool.path && <Mono>{tool.path}</Mono>],
+          ['ID', tool.id && <Mono>{tool.id}</Mono>],
+          [t('common.created'), tool.created_at && <Time at={tool.created_at} />],
+          [t('common.modified'), <Time key="m" at={tool.modified_at} />],
+          [t('tools.published'), tool.published_at && <><Time at={tool.published_at} />{lifecycle.published_by && ` · ${lifecycle.published_by}`} · {t('tools.revisionN', { n: tool.published_revision ?? 0 })}</>],
+          [t('tools.lastCall'), tool.usage.last_called_at && <Time at={tool.usage.last_called_at} />],
+        ]} />
+      </div>
+    </Stack>
+  );
+}

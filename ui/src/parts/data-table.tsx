@@ -1,0 +1,154 @@
+/** The one table: virtual rows of a fixed height, keyboard, selection. */
+import { Checkbox } from '@mantine/core';
+import { useMediaQuery } from '@mantine/hooks';
+import { useVirtualizer } from '@tanstack/react-virtual';
+import { useCallback, useEffect, useId, useMemo, useRef, useState, type ReactNode } from 'react';
+import { useT } from '@/i18n';
+import classes from './parts.module.css';
+
+export interface Column<T> {
+  key: string;
+  header: string;
+  /** A grid track: `8rem`, `minmax(10rem, 1fr)`. */
+  width: string;
+  render: (row: T) => ReactNode;
+  align?: 'end';
+  /** Left out when a drawer is open or the window is narrow. */
+  secondary?: boolean;
+}
+
+interface TableProps<T> {
+  label: string;
+  rows: T[];
+  columns: Column<T>[];
+  rowKey: (row: T) => string;
+  rowName: (row: T) => string;
+  onOpen?: (row: T) => void;
+  openKey?: string | undefined;
+  /** How a row looks on a phone, in one cell of two lines. */
+  phone?: (row: T) => ReactNode;
+  selection?: { selected: Set<string>; onChange: (selected: Set<string>) => void };
+  onEnd?: () => void;
+  footer?: ReactNode;
+  empty?: ReactNode;
+}
+
+const ROW = 36;
+const PHONE_ROW = 60;
+
+function isTyping(target: EventTarget | null): boolean {
+  return target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
+}
+
+export function DataTable<T>(props: TableProps<T>) {
+  const { label, rows, rowKey, rowName, onOpen, openKey, phone, selection, onEnd, footer, empty } = props;
+  const t = useT();
+  const id = useId();
+  const isPhone = useMediaQuery('(max-width: 48em)') && phone !== undefined;
+  const isNarrow = useMediaQuery('(max-width: 62em)') === true || openKey !== undefined;
+  const scroll = useRef<HTMLDivElement>(null);
+  const [active, setActive] = useState(-1);
+  const columns = useMemo(() => props.columns.filter((column) => !(isNarrow && column.secondary === true)), [props.columns, isNarrow]);
+  const template = [selection ? '18px' : '', ...columns.map((column) => column.width)].join(' ');
+  const height = isPhone ? PHONE_ROW : ROW;
+
+  const virtual = useVirtualizer({ count: rows.length, getScrollElement: () => scroll.current, estimateSize: () => height, overscan: 12 });
+  useEffect(() => virtual.measure(), [height, virtual]);
+  const items = virtual.getVirtualItems();
+  const last = items.at(-1)?.index ?? 0;
+  useEffect(() => {
+    if (rows.length > 0 && last >= rows.length - 10) onEnd?.();
+  }, [last, rows.length, onEnd]);
+
+  const move = useCallback(
+    (step: number) => {
+      setActive((current) => {
+        const next = Math.max(0, Math.min(rows.length - 1, current + step));
+        virtual.scrollToIndex(next, { align: 'auto' });
+        return next;
+      });
+    },
+    [rows.length, virtual],
+  );
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => {
+      if (isTyping(event.target) || event.ctrlKey || event.metaKey || event.altKey) return;
+      if (document.querySelector('[role="dialog"]') !== null) return;
+      const inside = scroll.current?.parentElement?.contains(document.activeElement) === true || document.activeElement === document.body;
+      if (event.key === 'j' || (event.key === 'ArrowDown' && inside)) move(1);
+      else if (event.key === 'k' || (event.key === 'ArrowUp' && inside)) move(-1);
+      else if (event.key === 'Enter' && inside && rows[active] !== undefined) onOpen?.(rows[active]);
+      else if (event.key === 'x' && selection && rows[active] !== undefined) toggle(rowKey(rows[active]));
+      else return;
+      event.preventDefault();
+    };
+    window.addEventListener('keydown', onKey);
+    return () => window.removeEventListener('keydown', onKey);
+  });
+
+  const toggle = (key: string) => {
+    if (!selection) return;
+    const next = new Set(selection.selected);
+    if (!next.delete(key)) next.add(key);
+    selection.onChange(next);
+  };
+  const allSelected = selection !== undefined && rows.length > 0 && rows.every((row) => selection.selected.has(rowKey(row)));
+
+  if (rows.length === 0 && empty) return <>{empty}</>;
+  return (
+    <div className={classes.table} role="grid" tabIndex={0} aria-label={label} aria-rowcount={rows.length + 1}
+      aria-activedescendant={active >= 0 ? `${id}-${active}` : undefined}>
+      {!isPhone && (
+        <div role="rowgroup">
+          <div className={classes.head} role="row" style={{ gridTemplateColumns: template }}>
+            {selection && (
+              <span role="columnheader">
+                <Checkbox aria-label={t('common.selectAll')} checked={allSelected} indeterminate={!allSelected && selection.selected.size > 0}
+                  onChange={() => selection.onChange(allSelected ? new Set() : new Set(rows.map(rowKey)))} />
+              </span>
+            )}
+            {columns.map((column) => (
+              <span key={column.key} role="columnheader" className={classes.cell} data-align={column.align}>{column.header}</span>
+            ))}
+          </div>
+        </div>
+      )}
+      <div ref={scroll} className={classes.rows} role="rowgroup">
+        <div role="presentation" style={{ height: virtual.getTotalSize(), position: 'relative' }}>
+          {items.map((item) => {
+            const row = rows[item.index];
+            if (row === undefined) return null;
+            const key = rowKey(row);
+            return (
+              // The table handles the keys of its rows.
+              // oxlint-disable-next-line jsx-a11y/click-events-have-key-events
+              <div key={key} id={`${id}-${item.index}`} role="row" tabIndex={-1} aria-rowindex={item.index + 2} className={classes.row}
+                aria-selected={selection?.selected.has(key) ?? key === openKey}
+                data-open={key === openKey} data-active={item.index === active}
+                style={{ height, transform: `translateY(${item.start}px)`, gridTemplateColumns: isPhone ? '1fr' : template }}
+                onClick={(event) => {
+                  if ((event.target as HTMLElement).closest('a, button, input, label') !== null) return;
+                  setActive(item.index);
+                  onOpen?.(row);
+                }}>
+                {isPhone ? <div role="gridcell" className={classes.cell}>{phone(row)}</div> : (
+                  <>
+                    {selection && (
+                      <span role="gridcell">
+                        <Checkbox aria-label={t('common.selectRow', { name: rowName(row) })} checked={selection.selected.has(key)} onChange={() => toggle(key)} />
+                      </span>
+                    )}
+                    {columns.map((column) => (
+                      <div key={column.key} role="gridcell" className={classes.cell} data-align={column.align}>{column.render(row)}</div>
+                    ))}
+                  </>
+                )}
+              </div>
+            );
+          })}
+        </div>
+        {footer}
+      </div>
+    </div>
+  );
+}
