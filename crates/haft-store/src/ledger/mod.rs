@@ -4,8 +4,8 @@
 //! wait at the same time share one statement and one commit.
 
 pub(crate) mod api;
-pub(crate) mod callers;
 mod audited;
+pub(crate) mod callers;
 pub(crate) mod database;
 mod drain;
 mod filter;
