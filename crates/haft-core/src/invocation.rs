@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::BoxFuture;
 use crate::executor::CallContext;
-use crate::id::{CallId, ToolId};
+use crate::id::{CallId, ToolId, WebhookId};
 use crate::name::TenantId;
 use crate::outcome::Outcome;
 use crate::principal::Principal;
@@ -57,6 +57,12 @@ pub struct Invocation {
     /// The message that the call belongs to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message_id: Option<String>,
+    /// The session that the call belongs to, such as that of an MCP client, if it belongs to no chat.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// The webhook that the end of this call is delivered to, besides those of the tenant.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub webhook: Option<WebhookId>,
     /// The timeout that the request set instead of the tool's, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
@@ -140,6 +146,8 @@ struct StoredInvocation {
     request_id: Option<String>,
     chat_id: Option<String>,
     message_id: Option<String>,
+    session: Option<String>,
+    webhook: Option<WebhookId>,
     timeout_ms: Option<u64>,
     #[serde(default)]
     is_pure: bool,
@@ -167,6 +175,8 @@ impl From<StoredInvocation> for Invocation {
             request_id: stored.request_id,
             chat_id: stored.chat_id,
             message_id: stored.message_id,
+            session: stored.session,
+            webhook: stored.webhook,
             timeout_ms: stored.timeout_ms,
             is_pure: stored.is_pure,
         }

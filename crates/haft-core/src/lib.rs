@@ -37,6 +37,7 @@ pub mod spec;
 pub mod tenant;
 pub mod token;
 pub mod tool;
+pub mod webhook;
 
 pub use jiff::Timestamp;
 

@@ -33,6 +33,7 @@ use uuid::Uuid;
 
 use crate::access::{Access, AccessRecords};
 use crate::built_ins::{AppHandle, Installed, install};
+use crate::events::{EventHub, EventSink};
 use crate::execution_resources::ExecutionResources;
 use crate::local_token::{self, LocalTokenError};
 use crate::mcp::{Mcp, StdioClient, UnknownBundle};
@@ -112,6 +113,7 @@ pub struct App {
     mcp_clients: Arc<McpClients>,
     mcp: Mcp,
     search: Arc<ToolSearch>,
+    events: Arc<EventHub>,
     queue_stop: CancellationToken,
 }
 
@@ -143,7 +145,12 @@ impl App {
             .with(Arc::new(FunctionExecutor::new(functions)));
         let registry = Arc::new(Registry::new(executors));
         let search = Arc::new(ToolSearch::new(Arc::clone(&registry)));
-        let sink: Arc<dyn ChangeSink> = Arc::clone(&search) as _;
+        let events = Arc::new(EventHub::default());
+        let sink: Arc<dyn ChangeSink> = Arc::new(EventSink {
+            hub: Arc::clone(&events),
+            registry: Arc::clone(&registry),
+            next: Arc::clone(&search) as _,
+        });
         let store = Store::open(store_settings(&settings), Arc::clone(&clock), sink).await?;
         store.set_built_ins(specs).await?;
 
@@ -185,6 +192,7 @@ impl App {
             store,
             registry,
             search,
+            events,
             pipeline,
             clock,
             policy,
@@ -284,6 +292,11 @@ impl App {
         &self.search
     }
 
+    /// Returns the live events.
+    pub(crate) fn events(&self) -> &Arc<EventHub> {
+        &self.events
+    }
+
     pub(crate) fn pipeline(&self) -> &Arc<Pipeline> {
         &self.pipeline
     }
@@ -369,6 +382,11 @@ impl App {
             on_end: Arc::new(|_| {}),
         };
         runner.run(self.queue_stop.clone()).await;
+    }
+
+    /// Returns a token that is cancelled when nothing further is claimed from the queue.
+    pub(crate) fn queue_stop(&self) -> &CancellationToken {
+        &self.queue_stop
     }
 
     /// Claims no further calls from the queue.

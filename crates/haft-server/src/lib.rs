@@ -33,6 +33,7 @@ mod docs;
 mod document;
 mod edge;
 mod error;
+mod events;
 mod execution_resources;
 mod identity;
 mod importing;
@@ -57,6 +58,7 @@ pub mod settings;
 mod tenant_files;
 mod view;
 mod warnings;
+mod webhooks;
 
 pub use app::{App, Extensions, StartError};
 pub use haft_mcp::server::{

@@ -19,9 +19,9 @@ use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::query::QueryParameters;
 use crate::routes::{
-    approvals, bundle_tools, bundles, calls, changes, credentials, definitions, health, import, invoke, key,
-    lifecycle, login, mcp, mcp_logins, mcp_servers, policy, policy_explain, revisions, search, sessions,
-    tenants, test, tokens, tool, tools, validate,
+    approvals, bundle_tools, bundles, calls, changes, credentials, definitions, deliveries, events, health,
+    import, invoke, key, lifecycle, login, mcp, mcp_logins, mcp_servers, policy, policy_explain, revisions,
+    search, sessions, tenants, test, tokens, tool, tools, validate, webhooks,
 };
 use crate::{audit, docs, document};
 
@@ -165,6 +165,11 @@ fn other_routes(app: &Arc<App>) -> OpenApiRouter<Arc<App>> {
         .routes(routes!(sessions::create_link))
         .routes(routes!(sessions::get))
         .routes(routes!(policy::get, policy::put))
+        .routes(routes!(webhooks::list, webhooks::create))
+        .routes(routes!(webhooks::get, webhooks::patch, webhooks::delete))
+        .routes(routes!(deliveries::list))
+        .routes(routes!(deliveries::redeliver))
+        .routes(routes!(deliveries::test))
         .routes(routes!(import::openapi))
         .routes(routes!(mcp_servers::list, mcp_servers::create))
         .routes(routes!(mcp_servers::get, mcp_servers::patch, mcp_servers::delete))
@@ -175,6 +180,7 @@ fn other_routes(app: &Arc<App>) -> OpenApiRouter<Arc<App>> {
         .routes(routes!(mcp_logins::logout))
         .layer(middleware::from_fn_with_state(Arc::clone(app), audit::record))
         .routes(routes!(changes::list))
+        .routes(routes!(events::stream))
         .routes(routes!(policy_explain::explain))
         .routes(routes!(mcp_logins::callback))
 }

@@ -53,6 +53,8 @@ pub struct Settings {
     pub queue: QueueSettings,
     /// Approvals of calls.
     pub approvals: ApprovalSettings,
+    /// Deliveries to webhooks.
+    pub webhooks: WebhookSettings,
     /// Retention limits.
     pub retention: Retention,
     /// The sandbox of tool processes.
@@ -253,10 +255,27 @@ impl Settings {
             ledger: LedgerSettings::default(),
             queue: QueueSettings::default(),
             approvals: ApprovalSettings::default(),
+            webhooks: WebhookSettings::default(),
             retention: Retention::default(),
             sandbox: SandboxSettings::default(),
             wasm: WasmLimits::default(),
         }
+    }
+}
+
+/// Deliveries to webhooks.
+#[derive(Debug, Clone)]
+pub struct WebhookSettings {
+    /// How long a receiver may take to respond.
+    pub timeout: Duration,
+    /// How long to wait after each failed attempt; the last attempt has none.
+    pub retry_delays: Vec<Duration>,
+}
+
+impl Default for WebhookSettings {
+    fn default() -> Self {
+        let seconds = [5, 30, 2 * 60, 10 * 60, 30 * 60, 2 * 3600, 5 * 3600];
+        Self { timeout: Duration::from_secs(15), retry_delays: seconds.map(Duration::from_secs).to_vec() }
     }
 }
 

@@ -25,6 +25,7 @@ mod time;
 mod tokens;
 mod vault;
 mod watch;
+mod webhooks;
 
 pub use approvals::{ApprovalDecision, ApprovalQuery};
 pub use catalog::mcp::PendingToolChange;
@@ -37,3 +38,6 @@ pub use tenants::TenantChange;
 pub use tokens::TokenRotation;
 pub use vault::{CredentialInfo, KeyRotation};
 pub use watch::WatchTasks;
+pub use webhooks::{
+    ClaimedDelivery, DeliveryLimits, DeliveryQuery, DeliveryResult, NewWebhook, WebhookChange,
+};

@@ -7,7 +7,7 @@ use crate::engine::{self, Engine, failed_to};
 use crate::ledger;
 
 /// All scripts, in order. A released script is never edited; a change needs a new script.
-const SCRIPTS: [&str; 13] = [
+const SCRIPTS: [&str; 14] = [
     include_str!("../migrations/0001_first.sql"),
     include_str!("../migrations/0002_refresh_tokens.sql"),
     include_str!("../migrations/0003_audit.sql"),
@@ -21,6 +21,7 @@ const SCRIPTS: [&str; 13] = [
     include_str!("../migrations/0011_policies.sql"),
     include_str!("../migrations/0012_scopes.sql"),
     include_str!("../migrations/0013_vault_key.sql"),
+    include_str!("../migrations/0014_webhooks.sql"),
 ];
 
 /// The script after which the columns of recorded calls are filled from their records.
@@ -163,7 +164,7 @@ mod tests {
         let error = run_scripts(&engine, &SCRIPTS[..5]).await.unwrap_err();
         assert_eq!(
             error.with_cause(),
-            "cannot migrate the database schema: the database has schema version 13, but this version of haft supports at \
+            "cannot migrate the database schema: the database has schema version 14, but this version of haft supports at \
              most 5; upgrade haft"
         );
         engine.close().await;

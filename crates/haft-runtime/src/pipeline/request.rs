@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haft_core::executor::EventSink;
+use haft_core::id::WebhookId;
 use haft_core::invocation::Lineage;
 pub use haft_core::principal::Principal;
 use haft_core::reference::ToolRef;
@@ -78,6 +79,10 @@ pub struct Labels {
     pub chat_id: Option<String>,
     /// The message the call belongs to.
     pub message_id: Option<String>,
+    /// The session the call belongs to, such as that of an MCP client.
+    pub session: Option<String>,
+    /// The webhook that the end of the call is delivered to.
+    pub webhook: Option<WebhookId>,
 }
 
 impl Labels {

@@ -153,7 +153,7 @@ impl Pipeline {
             args_digest,
             requested_by: Arc::clone(&invocation.principal),
             surface: invocation.surface.to_string(),
-            session: invocation.chat_id.clone(),
+            session: invocation.chat_id.clone().or_else(|| invocation.session.clone()),
             cause,
             status: ApprovalStatus::Waiting,
             created_at,

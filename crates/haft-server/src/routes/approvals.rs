@@ -22,6 +22,7 @@ use crate::app::App;
 use crate::audit;
 use crate::body::{self, Body};
 use crate::error::{ApiError, ErrorBody};
+use crate::events::sees_approvals_of_others;
 use crate::identity::Identity;
 use crate::params::{PageParams, Params};
 use crate::reply::{Success, success};
@@ -131,7 +132,7 @@ pub(crate) async fn list(
     let query = ApprovalQuery {
         tenant: identity.tenant.clone(),
         status: params.choice("status", ApprovalStatus::parse, statuses)?,
-        requested_by: (!sees_all(&identity)).then(|| identity.id().to_string()),
+        requested_by: (!sees_approvals_of_others(&identity)).then(|| identity.id().to_string()),
         before: page.after()?,
         limit: page.size,
     };
@@ -142,16 +143,11 @@ pub(crate) async fn list(
     Ok(success(ApprovalList { approvals, total, next_page_token }).into_response())
 }
 
-/// Returns whether a principal sees the approvals of others.
-fn sees_all(identity: &Identity) -> bool {
-    identity.role >= Role::Editor || identity.elevated
-}
-
 async fn find(app: &App, identity: &Identity, id: &str) -> Result<Approval, ApiError> {
     let missing = || ApiError::not_found("approval", id);
     let parsed: ApprovalId = id.parse().map_err(|_| missing())?;
     let approval = app.store().approval(&identity.tenant, parsed).await?.ok_or_else(missing)?;
-    if !sees_all(identity) && approval.requested_by.id() != identity.id() {
+    if !sees_approvals_of_others(identity) && approval.requested_by.id() != identity.id() {
         return Err(missing());
     }
     Ok(approval)

@@ -17,6 +17,7 @@ use super::record::{self, CallRow};
 use crate::engine::failed_to;
 use crate::rows;
 use crate::store::{Inner, Store};
+use crate::webhooks::insert_new;
 
 const READ: &str = "read recorded calls";
 const SELECT_RECORD: &str = "SELECT id, record FROM calls";
@@ -33,7 +34,11 @@ impl Ledger for Store {
     }
 
     fn record(&self, call: Arc<CallRecord>) -> BoxFuture<'_, Result<(), StoreError>> {
-        Box::pin(async move { self.inner.health.observe(self.inner.append(CallRow::new(&call)?).await) })
+        Box::pin(async move {
+            self.inner.health.observe(self.inner.append(CallRow::new(&call)?).await)?;
+            self.inner.report_call(&call);
+            Ok(())
+        })
     }
 
     fn reserve(&self, call: CallRecord) -> BoxFuture<'_, Result<Reservation, StoreError>> {
@@ -104,19 +109,24 @@ impl Inner {
         let row = CallRow::new(&call)?;
         let sql = "UPDATE calls SET status = $1, final = 1, error_code = $2, idempotency_key = NULL, record = $3 \
                    WHERE tenant = $4 AND id = $5 AND final = 0";
+        let mut tx = self.engine.begin().await.map_err(failed_to(action))?;
         sqlx::query(sql)
             .bind(row.status.as_str())
             .bind(row.error_code.map(ErrorCode::as_str))
             .bind(&*row.record)
             .bind(row.tenant.as_str())
             .bind(row.id.to_string())
-            .execute(&self.engine.pool)
+            .execute(&mut *tx)
             .await
             .map_err(failed_to(action))?;
+        insert_new(&mut tx, &self.outbox.of_call(&call)).await.map_err(failed_to(action))?;
+        tx.commit().await.map_err(failed_to(action))?;
+        self.outbox.signal();
+        self.report_call(&call);
         Ok(())
     }
 
-    async fn call(&self, tenant: &TenantId, id: CallId) -> Result<Option<CallRecord>, StoreError> {
+    pub(crate) async fn call(&self, tenant: &TenantId, id: CallId) -> Result<Option<CallRecord>, StoreError> {
         if let Some(row) = self.pending(id) {
             return if row.tenant == *tenant { row.call().map(Some) } else { Ok(None) };
         }

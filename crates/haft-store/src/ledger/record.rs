@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use haft_core::call::{CallRecord, CallStatus};
 use haft_core::catalog::StoreError;
-use haft_core::id::{CallId, ToolId};
+use haft_core::id::{CallId, ToolId, WebhookId};
 use haft_core::name::TenantId;
 use haft_core::outcome::ErrorCode;
 use sqlx::AssertSqlSafe;
@@ -28,6 +28,8 @@ pub(crate) struct CallRow {
     pub(crate) is_promise: bool,
     pub(crate) error_code: Option<ErrorCode>,
     pub(crate) chat_id: Option<String>,
+    /// The webhook of this call.
+    pub(crate) webhook: Option<WebhookId>,
     /// The call itself, as JSON.
     pub(crate) record: Arc<str>,
 }
@@ -51,6 +53,7 @@ impl CallRow {
             is_promise: invocation.idempotency_key.is_some() || invocation.definition_hash.is_some(),
             error_code: call.error.as_ref().map(|error| error.code),
             chat_id: invocation.chat_id.clone().filter(|id| is_indexable(id)),
+            webhook: invocation.webhook,
             record: record.into(),
         })
     }
@@ -72,6 +75,7 @@ impl CallRow {
             is_promise: false,
             error_code: None,
             chat_id: None,
+            webhook: None,
             record: number.to_string().into(),
         }
     }

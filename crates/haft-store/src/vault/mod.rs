@@ -9,4 +9,5 @@ mod rotate;
 
 pub use api::CredentialInfo;
 pub(crate) use api::Vault;
+pub(crate) use key_check::webhook_secret_name;
 pub use rotate::KeyRotation;

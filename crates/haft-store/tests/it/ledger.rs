@@ -57,6 +57,8 @@ pub(crate) fn invocation(id: CallId) -> Invocation {
         request_id: None,
         chat_id: None,
         message_id: None,
+        session: None,
+        webhook: None,
         timeout_ms: None,
         is_pure: false,
     }
