@@ -37,6 +37,7 @@ use crate::events::{EventHub, EventSink};
 use crate::execution_resources::ExecutionResources;
 use crate::local_token::{self, LocalTokenError};
 use crate::mcp::{Mcp, StdioClient, UnknownBundle};
+use crate::mcp_approvals::McpApprovals;
 use crate::metrics::Metrics;
 use crate::policy::{LoadPolicyError, PolicyState};
 use crate::search::ToolSearch;
@@ -186,7 +187,10 @@ impl App {
             workspace: None,
         });
         let pipeline = Arc::new(pipeline);
-        let mcp = Mcp::new(&settings, &registry, &pipeline, extension);
+        let mcp = {
+            let desk = Arc::new(McpApprovals(handle.clone()));
+            Mcp::new(&settings, &registry, &pipeline, desk, extension)
+        };
         let app = Arc::new(Self {
             settings,
             store,

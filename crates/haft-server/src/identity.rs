@@ -34,6 +34,11 @@ impl Identity {
         Self { principal: Arc::clone(call.principal()), token: None, session: None }
     }
 
+    /// Returns the identity of a principal that another surface has authenticated.
+    pub(crate) fn from_principal(principal: Arc<Principal>) -> Self {
+        Self { principal, token: None, session: None }
+    }
+
     /// Returns the identity that a token gives.
     pub(crate) fn from_token(token: Arc<Token>) -> Self {
         Self { principal: Arc::clone(&token.principal), token: Some(token), session: None }

@@ -40,6 +40,7 @@ mod importing;
 mod local_token;
 mod login;
 mod mcp;
+mod mcp_approvals;
 mod mcp_connections;
 mod mcp_definition;
 mod metrics;

@@ -93,6 +93,13 @@ impl Store {
         self.run(move |inner| async move { inner.decide(id, &approver, decision).await }).await
     }
 
+    /// Notes that the requester has the outcome of a decided call, so that the same call later is a new one.
+    pub async fn collect_approval(&self, id: ApprovalId) -> Result<(), StoreError> {
+        let sql = "UPDATE approvals SET collected = 1 WHERE id = $1 AND status <> 'waiting'";
+        let collected = sqlx::query(sql).bind(id.to_string()).execute(&self.inner.engine.pool).await;
+        collected.map(drop).map_err(failed_to(DECIDE))
+    }
+
     /// Returns a number that changes whenever approvals may have changed.
     pub fn approval_changes(&self) -> watch::Receiver<u64> {
         self.inner.approvals.subscribe()
@@ -113,13 +120,18 @@ impl Inner {
     async fn ask(&self, call: CallRecord, approval: Approval) -> Result<ApprovalAnswer, StoreError> {
         // One at a time, so that the same call asked twice at once waits once.
         let mut tx = self.engine.begin_change().await.map_err(failed_to(ASK))?;
-        if let Some(by) = grant(&mut tx, &approval).await.map_err(failed_to(ASK))? {
+        // Whoever sends a key says which calls are the same.
+        let earlier = match &call.invocation.idempotency_key {
+            None => self.earlier(&mut tx, &approval).await?,
+            Some(_) => None,
+        };
+        // Before grants: a call whose approval was remembered has run, and its outcome is picked up first.
+        if !matches!(earlier, Some(ApprovalAnswer::Decided(..)))
+            && let Some(by) = grant(&mut tx, &approval).await.map_err(failed_to(ASK))?
+        {
             return Ok(ApprovalAnswer::Granted(by));
         }
-        // Whoever sends a key says which calls are the same.
-        if call.invocation.idempotency_key.is_none()
-            && let Some(answer) = self.earlier(&mut tx, &approval).await?
-        {
+        if let Some(answer) = earlier {
             tx.commit().await.map_err(failed_to(ASK))?;
             return Ok(answer);
         }
@@ -222,6 +234,13 @@ impl Inner {
         **note = CallDecision { decided_by: approval.decided_by.clone(), ..CallDecision::clone(note) };
         match decision {
             ApprovalDecision::Approve { args, remember } => {
+                let is_for_session =
+                    remember.is_some_and(|remember| remember.scope == RememberScope::Session);
+                if is_for_session && approval.session.is_none() {
+                    let message =
+                        "the call belongs to no chat or session to remember the approval for; use `token`";
+                    return Err(StoreError::Conflict(message.to_owned()));
+                }
                 approve(&mut approval, &mut call, args);
                 if let Some(remember) = remember {
                     self.remember(&mut tx, &approval, remember).await.map_err(failed_to(DECIDE))?;

@@ -120,7 +120,7 @@ impl Store {
         let ledger = match &files {
             None => LedgerBackend::Database({
                 let parts = GroupCommitParts { engine: &engine, node: &node, usage: &usage, outbox: &outbox };
-                database::group_commit(parts, sync)
+                database::group_commit(&parts, sync)
             }),
             Some(files) => {
                 let name = node.clone();

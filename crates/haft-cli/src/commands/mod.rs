@@ -20,3 +20,4 @@ pub(crate) mod serve;
 pub(crate) mod tenant;
 pub(crate) mod token;
 pub(crate) mod tool;
+pub(crate) mod webhook;

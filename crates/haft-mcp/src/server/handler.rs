@@ -25,6 +25,7 @@ use serde_json::{Map, Value};
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 
+use super::approvals::ApprovalDesk;
 use super::calls::{find, helper, includes_output};
 use super::changes::ListChanges;
 use super::client_context::{self, ClientContext, SessionKey};
@@ -55,6 +56,8 @@ pub struct Settings {
     pub compact_above: usize,
     /// The estimated number of tokens of all tools above which the list is compact.
     pub compact_above_tokens: usize,
+    /// Where the person at a client decides about its calls; `None` asks nobody.
+    pub approvals: Option<Arc<dyn ApprovalDesk>>,
     /// Handles requests that haft does not.
     pub extension: Option<Arc<dyn ProtocolExtension>>,
     /// Cancelled when the server begins to shut down; streams that wait for notifications end then.
@@ -66,6 +69,7 @@ impl Default for Settings {
         Self {
             compact_above: 100,
             compact_above_tokens: 32_000,
+            approvals: None,
             extension: None,
             stopping: CancellationToken::new(),
         }
@@ -85,6 +89,8 @@ pub struct McpServer {
     /// Cancelled when the transport reports the end of input: running calls still get their response, but no
     /// notifications.
     pub(super) input_closed: CancellationToken,
+    /// The session, for transports whose connection is one.
+    connection_session: Option<Arc<str>>,
 }
 
 /// State shared by all connections.
@@ -107,6 +113,7 @@ impl McpServer {
             client: None,
             sends_logs: Arc::default(),
             input_closed: CancellationToken::new(),
+            connection_session: None,
         }
     }
 
@@ -118,7 +125,8 @@ impl McpServer {
     /// Returns the server for one connection of a known client.
     #[must_use]
     pub(super) fn for_client(&self, client: ClientContext) -> Self {
-        Self { client: Some(client), ..self.connection() }
+        let session = format!("mcp:{}", uuid::Uuid::new_v4()).into();
+        Self { client: Some(client), connection_session: Some(session), ..self.connection() }
     }
 
     pub(super) fn stopping(&self) -> &CancellationToken {
@@ -134,6 +142,13 @@ impl McpServer {
             .and_then(|parts| parts.extensions.get::<ClientContext>())
             .or(self.client.as_ref())
             .ok_or_else(|| ErrorData::internal_error("the client of this connection is unknown", None))
+    }
+
+    /// Returns the session of a request, if its version has sessions.
+    pub(super) fn session(&self, context: &RequestContext<RoleServer>) -> Option<String> {
+        let parts = context.extensions.get::<http::request::Parts>();
+        let id = parts.and_then(|parts| parts.headers.get(super::http::SESSION_ID)?.to_str().ok());
+        id.map(|id| format!("mcp:{id}")).or_else(|| self.connection_session.as_deref().map(str::to_owned))
     }
 
     /// Returns whether a client sees the compact list.

@@ -109,10 +109,13 @@ impl LiveEvent {
             (_, None) => BundleChange::Deleted,
             (_, Some(new)) if new.soft_deleted_at.is_some() => BundleChange::Deleted,
             (None, Some(_)) => BundleChange::Created,
-            (Some(old), Some(new)) if old.enabled != new.enabled => match new.enabled {
-                true => BundleChange::Enabled,
-                false => BundleChange::Disabled,
-            },
+            (Some(old), Some(new)) if old.enabled != new.enabled => {
+                if new.enabled {
+                    BundleChange::Enabled
+                } else {
+                    BundleChange::Disabled
+                }
+            }
             (Some(_), Some(_)) => BundleChange::Updated,
         };
         let event =

@@ -71,7 +71,11 @@ pub(crate) struct ApprovalView {
 }
 
 /// Checks whether a principal may decide: the rule that asks for the approval may name its approvers.
-fn check_approver(app: &App, approval: &Approval, approver: &Principal) -> Result<(), CannotDecide> {
+pub(crate) fn check_approver(
+    app: &App,
+    approval: &Approval,
+    approver: &Principal,
+) -> Result<(), CannotDecide> {
     let policy = app.policy().handle().load();
     let approvers = match &approval.cause {
         ApprovalCause::Rule(rule) => policy.approvers(&approval.requested_by.tenant, rule),
@@ -259,6 +263,21 @@ async fn decide(
     audit::note(identity, action, &approval.id.to_string());
     let decided = app.store().decide(approval.id, identity, decision).await?;
     Ok(success(ApprovalView::new(app, decided, identity)).into_response())
+}
+
+/// Approves a call with its own arguments, if its tool is still the one that was shown.
+pub(crate) async fn approve_as(
+    app: &App,
+    identity: &Identity,
+    approval: &Approval,
+    remember: Option<Remember>,
+) -> Result<(), ApiError> {
+    if current_definition(app, approval).await.is_none() {
+        return Err(outdated(app, identity, approval).await);
+    }
+    let decision = ApprovalDecision::Approve { args: None, remember };
+    app.store().decide(approval.id, identity, decision).await?;
+    Ok(())
 }
 
 /// Returns the definition that would run, if it is still the one that was shown.

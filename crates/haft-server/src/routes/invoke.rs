@@ -257,10 +257,10 @@ async fn create_webhook(
     };
     let target =
         WebhookTarget { url, events: vec![WebhookEvent::CallFinished], tools: ToolPatterns::default() };
-    let (stored, secret) =
-        webhooks::store(app, &identity.tenant, target, WebhookScope::Call, true, secret).await?;
+    let webhook = webhooks::new_webhook(app, &identity.tenant, WebhookScope::Call, target);
+    webhooks::store(app, &webhook, &secret).await?;
     let secret = (!is_given).then(|| secret.secret().expose().to_owned());
-    Ok(AcceptedWebhook { id: stored.id.0, secret })
+    Ok(AcceptedWebhook { id: webhook.id.0, secret })
 }
 
 /// Deletes the webhook of a call that was rejected, or that is an earlier one with the same key.

@@ -133,35 +133,39 @@ pub(crate) async fn create(
         None => WebhookEvent::SELECTABLE.to_vec(),
     };
     let target = WebhookTarget { url, events, tools: parse_tools(new.tools)? };
-    let (webhook, secret) =
-        store(&app, &identity.tenant, target, WebhookScope::Tenant, new.enabled, generate()?).await?;
+    let webhook =
+        Webhook { enabled: new.enabled, ..new_webhook(&app, &identity.tenant, WebhookScope::Tenant, target) };
+    let secret = generate()?;
+    store(&app, &webhook, &secret).await?;
     audit::note(&identity, "webhook.create", &webhook.target.url);
     let secret = Some(secret.secret().expose().to_owned());
     Ok(created(WebhookWithSecret { webhook: WebhookView::from(&webhook), secret }))
 }
 
-/// Stores a webhook of a tenant, or of one call.
-pub(super) async fn store(
+/// Returns a webhook that is not stored yet.
+pub(super) fn new_webhook(
     app: &App,
     tenant: &TenantId,
-    target: WebhookTarget,
     scope: WebhookScope,
-    enabled: bool,
-    secret: SigningSecret,
-) -> Result<(Webhook, SigningSecret), ApiError> {
+    target: WebhookTarget,
+) -> Webhook {
     let now = app.now();
-    let webhook = Webhook {
+    Webhook {
         id: WebhookId(Uuid::now_v7()),
         tenant: tenant.clone(),
         scope,
         target,
-        enabled,
+        enabled: true,
         created_at: now,
         modified_at: now,
-    };
+    }
+}
+
+/// Stores a webhook.
+pub(super) async fn store(app: &App, webhook: &Webhook, secret: &SigningSecret) -> Result<(), ApiError> {
     let new = NewWebhook { webhook: webhook.clone(), secret: secret.secret().clone() };
     app.store().insert_webhook(new).await?;
-    Ok((webhook, secret))
+    Ok(())
 }
 
 /// Generates a signing secret.

@@ -24,7 +24,7 @@ pub(crate) struct GroupCommitParts<'a> {
 }
 
 /// Creates the group commit that stores calls in the database.
-pub(crate) fn group_commit(parts: GroupCommitParts<'_>, sync: LedgerSync) -> GroupCommit {
+pub(crate) fn group_commit(parts: &GroupCommitParts<'_>, sync: LedgerSync) -> GroupCommit {
     let (engine, node): (Engine, Arc<str>) = (parts.engine.clone(), parts.node.into());
     let (usage, outbox) = (Arc::clone(parts.usage), Arc::clone(parts.outbox));
     GroupCommit::new(move |rows| {

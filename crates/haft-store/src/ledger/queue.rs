@@ -273,12 +273,11 @@ impl Inner {
         }
         .map_err(failed_to(CANCEL))?;
         tx.commit().await.map_err(failed_to(CANCEL))?;
-        match &approval {
-            Some(approval) => self.report_approval(approval, &call),
-            None => {
-                self.outbox.signal();
-                self.report_call(&call);
-            }
+        if let Some(approval) = &approval {
+            self.report_approval(approval, &call);
+        } else {
+            self.outbox.signal();
+            self.report_call(&call);
         }
         Ok(Some(Cancellation::Cancelled))
     }

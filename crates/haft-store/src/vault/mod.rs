@@ -9,5 +9,6 @@ mod rotate;
 
 pub use api::CredentialInfo;
 pub(crate) use api::Vault;
+pub(crate) use cipher::Cipher;
 pub(crate) use key_check::webhook_secret_name;
 pub use rotate::KeyRotation;

@@ -4,6 +4,7 @@
 //! result of the attempt replaces it. So every event is delivered at least once, on whatever node.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::time::Duration;
 
 use haft_core::Timestamp;
@@ -23,7 +24,7 @@ use super::payload;
 use crate::engine::failed_to;
 use crate::rows;
 use crate::store::{Inner, Store};
-use crate::vault::webhook_secret_name;
+use crate::vault::{Cipher, webhook_secret_name};
 
 /// How long a sender waits for a signal before it looks for due deliveries.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -50,6 +51,9 @@ pub struct ClaimedDelivery {
     /// The signing secret.
     pub secret: Secret,
 }
+
+/// A webhook and its secret, or why nothing can be delivered to it.
+type Target = Result<(Webhook, Secret), &'static str>;
 
 /// How many deliveries a sender takes.
 #[derive(Debug, Clone, Default)]
@@ -213,40 +217,41 @@ impl Inner {
 
     /// Adds the webhook and its secret to each delivery. One that cannot be sent ends as failed.
     async fn with_targets(&self, claimed: Vec<Delivery>) -> Result<Vec<ClaimedDelivery>, StoreError> {
-        let candidates = match claimed.is_empty() {
-            true => return Ok(Vec::new()),
-            false => self.candidates().await.map_err(|reason| StoreError::unavailable(CLAIM, reason))?,
-        };
-        let mut targets: HashMap<WebhookId, Result<(Webhook, Secret), &'static str>> = HashMap::new();
+        if claimed.is_empty() {
+            return Ok(Vec::new());
+        }
+        let candidates = self.candidates().await.map_err(|reason| StoreError::unavailable(CLAIM, reason))?;
+        let mut targets: HashMap<WebhookId, Target> = HashMap::new();
         let mut ready = Vec::with_capacity(claimed.len());
         for delivery in claimed {
-            if !targets.contains_key(&delivery.webhook) {
-                let found = self.webhook_with_seal(delivery.webhook).await.map_err(failed_to(CLAIM))?;
-                let target = match found {
-                    None => Err("the webhook was deleted"),
-                    Some((webhook, _)) if !webhook.enabled => Err("the webhook is disabled"),
-                    Some((webhook, sealed)) => {
-                        let name = webhook_secret_name(&webhook.id.to_string());
-                        let tenant = webhook.tenant.as_str();
-                        let secret = candidates.iter().find_map(|key| key.open(tenant, &name, &sealed).ok());
-                        secret.map(|secret| (webhook, secret)).ok_or("the secret cannot be decrypted")
-                    }
-                };
-                targets.insert(delivery.webhook, target);
-            }
-            match targets.get(&delivery.webhook) {
-                Some(Ok((webhook, secret))) => {
-                    ready.push(ClaimedDelivery {
-                        delivery,
-                        webhook: webhook.clone(),
-                        secret: secret.clone(),
-                    });
+            let target = match targets.entry(delivery.webhook) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(new) => new.insert(self.target(delivery.webhook, &candidates).await?),
+            };
+            match target {
+                Ok((webhook, secret)) => {
+                    let (webhook, secret) = (webhook.clone(), secret.clone());
+                    ready.push(ClaimedDelivery { delivery, webhook, secret });
                 }
-                Some(Err(reason)) => self.fail_delivery(&delivery, reason).await?,
-                None => {}
+                Err(reason) => self.fail_delivery(&delivery, reason).await?,
             }
         }
         Ok(ready)
+    }
+
+    /// Returns a webhook and its secret, or why nothing can be delivered to it.
+    async fn target(&self, id: WebhookId, keys: &[Cipher]) -> Result<Target, StoreError> {
+        let found = self.webhook_with_seal(id).await.map_err(failed_to(CLAIM))?;
+        Ok(match found {
+            None => Err("the webhook was deleted"),
+            Some((webhook, _)) if !webhook.enabled => Err("the webhook is disabled"),
+            Some((webhook, sealed)) => {
+                let name = webhook_secret_name(&id.to_string());
+                let tenant = webhook.tenant.as_str();
+                let secret = keys.iter().find_map(|key| key.open(tenant, &name, &sealed).ok());
+                secret.map(|secret| (webhook, secret)).ok_or("the secret cannot be decrypted")
+            }
+        })
     }
 
     async fn fail_delivery(&self, delivery: &Delivery, reason: &str) -> Result<(), StoreError> {
