@@ -147,11 +147,7 @@ impl App {
         let registry = Arc::new(Registry::new(executors));
         let search = Arc::new(ToolSearch::new(Arc::clone(&registry)));
         let events = Arc::new(EventHub::default());
-        let sink: Arc<dyn ChangeSink> = Arc::new(EventSink {
-            hub: Arc::clone(&events),
-            registry: Arc::clone(&registry),
-            next: Arc::clone(&search) as _,
-        });
+        let sink = event_sink(&events, &registry, &search);
         let store = Store::open(store_settings(&settings), Arc::clone(&clock), sink).await?;
         store.set_built_ins(specs).await?;
 
@@ -168,12 +164,7 @@ impl App {
         let pipeline = Pipeline::new(PipelineParts {
             registry: Arc::clone(&registry),
             ledger: Some(ledger),
-            waiting: Some(WaitingCalls {
-                approvals: Arc::clone(&store) as _,
-                queue: Arc::clone(&store) as _,
-                approval_lifetime: settings.approvals.lifetime,
-                max_queued: settings.queue.max_queued,
-            }),
+            waiting: Some(waiting_calls(&store, &settings)),
             policy: Arc::clone(policy.handle()),
             observer: Some(metrics.observer()),
             secrets,
@@ -450,6 +441,26 @@ impl App {
         if let Err(error) = self.store.add_usage(calls).await {
             tracing::warn!(error = %error, "failed to write the usage counters");
         }
+    }
+}
+
+/// Returns the sink of the store: events, the search index, the registry.
+fn event_sink(
+    hub: &Arc<EventHub>,
+    registry: &Arc<Registry>,
+    search: &Arc<ToolSearch>,
+) -> Arc<dyn ChangeSink> {
+    let (hub, registry) = (Arc::clone(hub), Arc::clone(registry));
+    Arc::new(EventSink { hub, registry, next: Arc::clone(search) as _ })
+}
+
+/// Returns where calls wait.
+fn waiting_calls(store: &Arc<Store>, settings: &Settings) -> WaitingCalls {
+    WaitingCalls {
+        approvals: Arc::clone(store) as _,
+        queue: Arc::clone(store) as _,
+        approval_lifetime: settings.approvals.lifetime,
+        max_queued: settings.queue.max_queued,
     }
 }
 
