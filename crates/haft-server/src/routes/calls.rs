@@ -146,7 +146,7 @@ async fn find(app: &App, identity: &Identity, id: &str) -> Result<CallRecord, Ap
     let parsed: CallId = id.parse().map_err(|_| missing())?;
     let record = app.ledger().call(&identity.tenant, parsed).await?.ok_or_else(missing)?;
     // Callers see their own calls; editors and admins those of the tenant.
-    if !sees_calls_of_others(&identity) && record.invocation.principal.id() != identity.id() {
+    if !sees_calls_of_others(identity) && record.invocation.principal.id() != identity.id() {
         return Err(missing());
     }
     Ok(record)
