@@ -7,7 +7,7 @@ use haft_core::secret::Secret;
 
 use crate::commands::{
     approval, audit, bundle, call, completions, doctor, import, init, key, limits, login_link, mcp,
-    mcp_server, policy, reindex, secret, serve, tenant, token, tool,
+    mcp_server, policy, reindex, secret, serve, tenant, token, tool, webhook,
 };
 use crate::context::Context;
 use crate::error::CliError;
@@ -130,6 +130,10 @@ pub(crate) enum Command {
     #[command(subcommand)]
     #[command(after_help = examples!("haft policy set policy.yaml", "haft policy explain pay -a amount=250"))]
     Policy(policy::Command),
+    /// Manage webhooks: URLs that events are posted to
+    #[command(subcommand)]
+    #[command(after_help = examples!("haft webhook add https://example.com/hooks/haft", "haft webhook deliveries ID --status failed"))]
+    Webhook(webhook::Command),
     /// Print a link that logs a browser in; it works once
     #[command(after_help = examples!("haft login-link"))]
     LoginLink,
@@ -169,6 +173,7 @@ impl Command {
             Self::Token(command) => token::run(command, context).await,
             Self::Approval(command) => approval::run(command, context).await,
             Self::Policy(command) => policy::run(command, context).await,
+            Self::Webhook(command) => webhook::run(command, context).await,
             Self::LoginLink => login_link::run(context).await,
             Self::Call(command) => call::run(command, context).await,
             Self::Limits => limits::run(context).await,

@@ -1,7 +1,9 @@
 //! The types of catalog changes, and how changes reach the registry.
 
 use crate::Timestamp;
+use crate::approval::Approval;
 use crate::bundle::Bundle;
+use crate::call::CallRecord;
 use crate::id::{BundleId, ToolId};
 use crate::lifecycle::{Deprecation, LegacyFields};
 use crate::limit::LimitName;
@@ -169,6 +171,14 @@ pub trait ChangeSink: Send + Sync {
     fn apply(&self, changes: Vec<Change>);
     /// Replaces the whole catalog.
     fn replace(&self, everything: Vec<Change>);
+    /// Returns whether anybody follows calls and approvals. Called for every call, so it must not block.
+    fn follows_calls(&self) -> bool {
+        false
+    }
+    /// Receives the new state of a call, while calls are followed. It must not block.
+    fn call_changed(&self, _call: &CallRecord) {}
+    /// Receives the new state of an approval, while calls are followed. It must not block.
+    fn approval_changed(&self, _approval: &Approval) {}
 }
 
 /// The format of a definition file.

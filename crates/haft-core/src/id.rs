@@ -74,6 +74,14 @@ id!(
     /// Identifies an access token (never the token itself).
     TokenId
 );
+id!(
+    /// Identifies a webhook.
+    WebhookId
+);
+id!(
+    /// Identifies the delivery of one event to one webhook.
+    DeliveryId
+);
 
 /// Parses the hyphenated form only; the other forms of a UUID are ambiguous with names.
 fn parse_hyphenated(text: &str) -> Result<Uuid, IdError> {

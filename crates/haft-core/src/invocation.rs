@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::BoxFuture;
 use crate::executor::CallContext;
-use crate::id::{CallId, ToolId};
+use crate::id::{CallId, ToolId, WebhookId};
 use crate::name::TenantId;
 use crate::outcome::Outcome;
 use crate::principal::Principal;
@@ -60,6 +60,9 @@ pub struct Invocation {
     /// The session that the call belongs to: the chat, or the connection of an MCP client.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<Arc<str>>,
+    /// The webhook that the end of this call is delivered to, besides those of the tenant.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub webhook: Option<WebhookId>,
     /// The timeout that the request set instead of the tool's, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
@@ -144,6 +147,7 @@ struct StoredInvocation {
     chat_id: Option<String>,
     message_id: Option<String>,
     session: Option<Arc<str>>,
+    webhook: Option<WebhookId>,
     timeout_ms: Option<u64>,
     #[serde(default)]
     is_pure: bool,
@@ -172,6 +176,7 @@ impl From<StoredInvocation> for Invocation {
             chat_id: stored.chat_id,
             message_id: stored.message_id,
             session: stored.session,
+            webhook: stored.webhook,
             timeout_ms: stored.timeout_ms,
             is_pure: stored.is_pure,
         }

@@ -39,6 +39,7 @@ pub mod spec;
 pub mod tenant;
 pub mod token;
 pub mod tool;
+pub mod webhook;
 
 pub use jiff::Timestamp;
 

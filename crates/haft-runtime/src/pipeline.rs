@@ -445,6 +445,7 @@ impl Pipeline {
             chat_id: labels.chat_id,
             message_id: labels.message_id,
             session,
+            webhook: labels.webhook,
             timeout_ms: timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
             is_pure: false,
         };

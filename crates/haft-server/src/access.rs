@@ -183,6 +183,12 @@ impl Access {
         unsaved.collect()
     }
 
+    /// Completes when tokens or sessions may have changed or expired; at the latest after a second.
+    pub(crate) async fn changed(&self) {
+        // An error is a timeout, or the end of the server.
+        let _ = tokio::time::timeout(EXPIRY_CHECK_INTERVAL, self.changed.subscribe().changed()).await;
+    }
+
     /// Completes when a token no longer gives access.
     pub(crate) async fn revoked(&self, token: &Token, now: impl Fn() -> Timestamp) {
         let mut changed = self.changed.subscribe();

@@ -34,9 +34,11 @@ use uuid::Uuid;
 
 use crate::access::{Access, AccessRecords};
 use crate::built_ins::{AppHandle, Installed, install};
+use crate::events::{EventHub, EventSink};
 use crate::execution_resources::ExecutionResources;
 use crate::local_token::{self, LocalTokenError};
 use crate::mcp::{Mcp, StdioClient, UnknownBundle};
+use crate::mcp_approvals::McpApprovals;
 use crate::metrics::{Gauges, Metrics};
 use crate::policy::{LoadPolicyError, PolicyState};
 use crate::search::ToolSearch;
@@ -115,6 +117,7 @@ pub struct App {
     mcp_clients: Arc<McpClients>,
     mcp: Mcp,
     search: Arc<ToolSearch>,
+    events: Arc<EventHub>,
     queue_stop: CancellationToken,
 }
 
@@ -146,7 +149,8 @@ impl App {
             .with(Arc::new(FunctionExecutor::new(functions)));
         let registry = Arc::new(Registry::new(executors));
         let search = Arc::new(ToolSearch::new(Arc::clone(&registry)));
-        let sink: Arc<dyn ChangeSink> = Arc::clone(&search) as _;
+        let events = Arc::new(EventHub::default());
+        let sink = event_sink(&events, &registry, &search);
         let store = Store::open(store_settings(&settings), Arc::clone(&clock), sink).await?;
         store.set_built_ins(specs).await?;
 
@@ -179,12 +183,16 @@ impl App {
             workspace: None,
         });
         let pipeline = Arc::new(pipeline);
-        let mcp = Mcp::new(&settings, &registry, &pipeline, extension);
+        let mcp = {
+            let desk = Arc::new(McpApprovals(handle.clone()));
+            Mcp::new(&settings, &registry, &pipeline, desk, extension)
+        };
         let app = Arc::new(Self {
             settings,
             store,
             registry,
             search,
+            events,
             pipeline,
             clock,
             policy,
@@ -284,6 +292,11 @@ impl App {
         &self.search
     }
 
+    /// Returns the live events.
+    pub(crate) fn events(&self) -> &Arc<EventHub> {
+        &self.events
+    }
+
     pub(crate) fn pipeline(&self) -> &Arc<Pipeline> {
         &self.pipeline
     }
@@ -380,6 +393,11 @@ impl App {
         runner.run(self.queue_stop.clone()).await;
     }
 
+    /// Returns a token that is cancelled when nothing further is claimed from the queue.
+    pub(crate) fn queue_stop(&self) -> &CancellationToken {
+        &self.queue_stop
+    }
+
     /// Claims no further calls from the queue.
     pub(crate) fn stop_queue(&self) {
         self.queue_stop.cancel();
@@ -440,6 +458,16 @@ impl App {
     }
 }
 
+/// Returns the sink of the store: events, the search index, the registry.
+fn event_sink(
+    hub: &Arc<EventHub>,
+    registry: &Arc<Registry>,
+    search: &Arc<ToolSearch>,
+) -> Arc<dyn ChangeSink> {
+    let (hub, registry) = (Arc::clone(hub), Arc::clone(registry));
+    Arc::new(EventSink { hub, registry, next: Arc::clone(search) as _ })
+}
+
 fn create_home(settings: &Settings) -> Result<(), StartError> {
     use std::os::unix::fs::DirBuilderExt as _;
     // Only the owner may read the folder: it holds keys and tokens.
@@ -447,6 +475,7 @@ fn create_home(settings: &Settings) -> Result<(), StartError> {
     created.map_err(|source| StartError::Home { path: settings.home.clone(), source })
 }
 
+/// Returns where calls wait.
 fn waiting_calls(settings: &Settings, store: &Arc<Store>) -> WaitingCalls {
     WaitingCalls {
         approvals: Arc::clone(store) as _,

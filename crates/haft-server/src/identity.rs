@@ -34,6 +34,11 @@ impl Identity {
         Self { principal: Arc::clone(call.principal()), token: None, session: None }
     }
 
+    /// Returns the identity of a principal that another surface has authenticated.
+    pub(crate) fn from_principal(principal: Arc<Principal>) -> Self {
+        Self { principal, token: None, session: None }
+    }
+
     /// Returns the identity that a token gives.
     pub(crate) fn from_token(token: Arc<Token>) -> Self {
         Self { principal: Arc::clone(&token.principal), token: Some(token), session: None }
@@ -52,6 +57,31 @@ impl Identity {
     /// Returns the session of a browser.
     pub(crate) fn session(&self) -> Option<&SessionRecord> {
         self.session.as_deref()
+    }
+
+    /// Completes when an open stream has to end: the token or the session no longer gives access, or the server stops.
+    pub(crate) fn stream_end(&self, app: &Arc<App>) -> impl Future<Output = ()> + Send + 'static {
+        let (app, token, session) = (Arc::clone(app), self.token.clone(), self.session.clone());
+        async move {
+            let stopping = app.events().stopping().clone();
+            let token_ends = async {
+                match &token {
+                    Some(token) => app.access().revoked(token, || app.now()).await,
+                    None => std::future::pending().await,
+                }
+            };
+            let session_ends = async {
+                match &session {
+                    Some(session) => session_ends(&app, session).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = stopping.cancelled() => {}
+                () = token_ends => {}
+                () = session_ends => {}
+            }
+        }
     }
 
     /// Rejects a token whose role is too low.
@@ -141,6 +171,20 @@ pub(crate) async fn authenticate_session(app: &App, cookie: &str) -> Result<Iden
     };
     let token = app.access().token_by_hash(&session.token_hash, now).ok_or_else(ended)?;
     Ok(Identity { session: Some(Arc::new(session)), ..Identity::from_token(token) })
+}
+
+/// Completes when a session has expired or its browser has logged out, on whatever node.
+async fn session_ends(app: &App, session: &SessionRecord) {
+    loop {
+        // One that another node has just opened is not in memory yet.
+        let is_open = app.now() < session.expires_at
+            && (app.access().session(&session.hash, app.now()).is_some()
+                || !matches!(app.store().find_session(&session.hash).await, Ok(None)));
+        if !is_open {
+            return;
+        }
+        app.access().changed().await;
+    }
 }
 
 fn unauthorized(message: &str) -> ApiError {

@@ -34,12 +34,14 @@ mod docs;
 mod document;
 mod edge;
 mod error;
+mod events;
 mod execution_resources;
 mod identity;
 mod importing;
 mod local_token;
 mod login;
 mod mcp;
+mod mcp_approvals;
 mod mcp_connections;
 mod mcp_definition;
 mod metrics;
@@ -60,6 +62,7 @@ mod ui;
 mod view;
 mod viewer;
 mod warnings;
+mod webhooks;
 
 pub use app::{App, Extensions, StartError};
 pub use haft_mcp::server::{

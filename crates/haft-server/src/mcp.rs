@@ -10,7 +10,7 @@ use haft_core::name::{BundleSlug, TenantId};
 use haft_core::outcome::ErrorCode;
 use haft_core::principal::Principal;
 use haft_core::token::Role;
-use haft_mcp::server::{ClientContext, HttpService, McpServer, ProtocolExtension, View};
+use haft_mcp::server::{ApprovalDesk, ClientContext, HttpService, McpServer, ProtocolExtension, View};
 use haft_runtime::pipeline::Pipeline;
 use haft_runtime::registry::Registry;
 use hyper_util::rt::TokioIo;
@@ -46,12 +46,14 @@ impl Mcp {
         settings: &Settings,
         registry: &Arc<Registry>,
         pipeline: &Arc<Pipeline>,
+        approvals: Arc<dyn ApprovalDesk>,
         extension: Option<Arc<dyn ProtocolExtension>>,
     ) -> Self {
         let stopping = CancellationToken::new();
         let own = haft_mcp::server::Settings {
             compact_above: settings.mcp.compact_above,
             compact_above_tokens: settings.mcp.compact_above_tokens,
+            approvals: Some(approvals),
             extension,
             stopping: stopping.clone(),
         };

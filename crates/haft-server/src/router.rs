@@ -18,10 +18,10 @@ use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::query::QueryParameters;
 use crate::routes::{
-    approvals, audit_log, bundle_publish, bundle_tools, bundles, calls, credentials, definitions, health,
-    import, import_registry, invoke, key, lifecycle, limits, login, mcp, mcp_logins, mcp_servers, policy,
-    policy_explain, revisions, search, sessions, tenants, test, token_rates, tokens, tool, tools, usage,
-    validate,
+    approvals, audit_log, bundle_publish, bundle_tools, bundles, calls, credentials, definitions, deliveries,
+    events, health, import, import_registry, invoke, key, lifecycle, limits, login, mcp, mcp_logins,
+    mcp_servers, policy, policy_explain, revisions, search, sessions, tenants, test, token_rates, tokens,
+    tool, tools, usage, validate, webhooks,
 };
 use crate::{audit, docs, document, ui};
 
@@ -170,6 +170,11 @@ fn other_routes(app: &Arc<App>) -> OpenApiRouter<Arc<App>> {
         .routes(routes!(sessions::create_link))
         .routes(routes!(sessions::get))
         .routes(routes!(policy::get, policy::put))
+        .routes(routes!(webhooks::list, webhooks::create))
+        .routes(routes!(webhooks::get, webhooks::patch, webhooks::delete))
+        .routes(routes!(deliveries::list))
+        .routes(routes!(deliveries::redeliver))
+        .routes(routes!(deliveries::test))
         .routes(routes!(import::openapi))
         .routes(routes!(import_registry::registry))
         .routes(routes!(mcp_servers::list, mcp_servers::create))
@@ -182,6 +187,7 @@ fn other_routes(app: &Arc<App>) -> OpenApiRouter<Arc<App>> {
         .layer(middleware::from_fn_with_state(Arc::clone(app), audit::record))
         .routes(routes!(audit_log::list))
         .routes(routes!(limits::list))
+        .routes(routes!(events::stream))
         .routes(routes!(policy_explain::explain))
         .routes(routes!(mcp_logins::callback))
 }

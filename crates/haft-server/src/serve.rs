@@ -23,7 +23,7 @@ use tokio_util::task::TaskTracker;
 use crate::app::App;
 use crate::edge::Edge;
 use crate::mcp::{StdioClient, UnknownBundle};
-use crate::{mcp_connections, permissions, router};
+use crate::{events, mcp_connections, permissions, router, webhooks};
 
 /// The most concurrent connections; further ones wait in the accept queue of the operating system.
 const MAX_CONNECTIONS: usize = 10_000;
@@ -84,6 +84,7 @@ pub(crate) async fn stdio(
 
 async fn shut_down(app: &App, background: BackgroundTasks, connections: impl Future<Output = ()>) {
     app.mcp().stop();
+    app.events().stop();
     app.stop_queue();
     drain(app, connections).await;
     app.mcp().end();
@@ -119,12 +120,14 @@ struct BackgroundTasks {
     watching: haft_store::WatchTasks,
     maintenance: JoinHandle<()>,
     queue: JoinHandle<()>,
+    webhooks: JoinHandle<()>,
 }
 
 impl BackgroundTasks {
     fn start(app: &Arc<App>) -> Self {
         let watching = app.store().watch();
         let queue = tokio::spawn(Arc::clone(app).run_queue());
+        let webhooks = tokio::spawn(webhooks::deliver(Arc::clone(app), app.queue_stop().clone()));
         let app = Arc::clone(app);
         let maintenance = tokio::spawn(async move {
             tokio::join!(
@@ -135,16 +138,22 @@ impl BackgroundTasks {
                 app.follow_access(),
                 app.save_token_uses_periodically(),
                 app.policy().follow(app.store()),
-                mcp_connections::keep_connected(&app)
+                mcp_connections::keep_connected(&app),
+                events::server_states(&app)
             );
         });
-        Self { watching, maintenance, queue }
+        Self { watching, maintenance, queue, webhooks }
     }
 
     async fn stop(self) {
         // Queued calls that run have been cancelled by now, if they did not end within the grace period.
         if tokio::time::timeout(RECORD_TIMEOUT, self.queue).await.is_err() {
             tracing::error!("some queued calls did not stop and were not recorded");
+        }
+        // What is not delivered by then is delivered after the next start.
+        let mut webhooks = self.webhooks;
+        if tokio::time::timeout(RECORD_TIMEOUT, &mut webhooks).await.is_err() {
+            webhooks.abort();
         }
         self.maintenance.abort();
         self.watching.stop().await;

@@ -57,6 +57,8 @@ pub struct Settings {
     pub limits: LimitSettings,
     /// The metrics.
     pub metrics: MetricsSettings,
+    /// Deliveries to webhooks.
+    pub webhooks: WebhookSettings,
     /// Retention limits.
     pub retention: Retention,
     /// The sandbox of tool processes.
@@ -287,10 +289,27 @@ impl Settings {
             approvals: ApprovalSettings::default(),
             limits: LimitSettings::default(),
             metrics: MetricsSettings::default(),
+            webhooks: WebhookSettings::default(),
             retention: Retention::default(),
             sandbox: SandboxSettings::default(),
             wasm: WasmLimits::default(),
         }
+    }
+}
+
+/// Deliveries to webhooks.
+#[derive(Debug, Clone)]
+pub struct WebhookSettings {
+    /// How long a receiver may take to respond.
+    pub timeout: Duration,
+    /// How long to wait after each failed attempt; the last attempt has none.
+    pub retry_delays: Vec<Duration>,
+}
+
+impl Default for WebhookSettings {
+    fn default() -> Self {
+        let seconds = [5, 30, 2 * 60, 10 * 60, 30 * 60, 2 * 3600, 5 * 3600];
+        Self { timeout: Duration::from_secs(15), retry_delays: seconds.map(Duration::from_secs).to_vec() }
     }
 }
 

@@ -17,6 +17,8 @@ use crate::ledger::queue::store_state;
 use crate::ledger::record::{self, CallRow};
 use crate::store::{Inner, Store};
 use crate::time;
+use crate::watch::notification::ChangeSet;
+use crate::webhooks::insert_new;
 
 /// How many approvals are ended at once.
 const EXPIRED_AT_ONCE: i64 = 100;
@@ -90,6 +92,13 @@ impl Store {
         self.run(move |inner| async move { inner.decide(id, &approver, decision).await }).await
     }
 
+    /// Notes that the requester has the outcome of a decided call, so that the same call later is a new one.
+    pub async fn collect_approval(&self, id: ApprovalId) -> Result<(), StoreError> {
+        let sql = "UPDATE approvals SET collected = 1 WHERE id = $1 AND status <> 'waiting'";
+        let collected = sqlx::query(sql).bind(id.to_string()).execute(&self.inner.engine.pool).await;
+        collected.map(drop).map_err(failed_to(DECIDE))
+    }
+
     /// Returns a number that changes whenever approvals may have changed.
     pub fn approval_changes(&self) -> watch::Receiver<u64> {
         self.inner.approvals.subscribe()
@@ -110,13 +119,18 @@ impl Inner {
     async fn ask(&self, call: CallRecord, approval: Approval) -> Result<ApprovalAnswer, StoreError> {
         // One at a time, so that the same call asked twice at once waits once.
         let mut tx = self.engine.begin_change().await.map_err(failed_to(ASK))?;
-        if let Some(by) = grant(&mut tx, &approval).await.map_err(failed_to(ASK))? {
+        // Whoever sends a key says which calls are the same.
+        let earlier = match &call.invocation.idempotency_key {
+            None => self.earlier(&mut tx, &approval).await?,
+            Some(_) => None,
+        };
+        // Before grants: a call whose approval was remembered has run, and its outcome is picked up first.
+        if !matches!(earlier, Some(ApprovalAnswer::Decided(..)))
+            && let Some(by) = grant(&mut tx, &approval).await.map_err(failed_to(ASK))?
+        {
             return Ok(ApprovalAnswer::Granted(by));
         }
-        // Whoever sends a key says which calls are the same.
-        if call.invocation.idempotency_key.is_none()
-            && let Some(answer) = self.earlier(&mut tx, &approval).await?
-        {
+        if let Some(answer) = earlier {
             tx.commit().await.map_err(failed_to(ASK))?;
             return Ok(answer);
         }
@@ -139,9 +153,10 @@ impl Inner {
             .execute(&mut *tx)
             .await
             .map_err(failed_to(ASK))?;
+        self.note_approval(&mut tx, &approval, &call).await.map_err(failed_to(ASK))?;
         tx.commit().await.map_err(failed_to(ASK))?;
         self.usage.count(std::slice::from_ref(&row)).await;
-        self.signal_approval_change();
+        self.report_approval(&approval, &call);
         Ok(ApprovalAnswer::Waiting(Box::new(approval)))
     }
 
@@ -219,6 +234,13 @@ impl Inner {
         **note = CallDecision { decided_by: approval.decided_by.clone(), ..CallDecision::clone(note) };
         match decision {
             ApprovalDecision::Approve { args, remember } => {
+                let is_for_session =
+                    remember.is_some_and(|remember| remember.scope == RememberScope::Session);
+                if is_for_session && approval.session.is_none() {
+                    let message =
+                        "the call belongs to no chat or session to remember the approval for; use `token`";
+                    return Err(StoreError::Conflict(message.to_owned()));
+                }
                 approve(&mut approval, &mut call, args);
                 if let Some(remember) = remember {
                     self.remember(&mut tx, &approval, remember).await.map_err(failed_to(DECIDE))?;
@@ -231,10 +253,10 @@ impl Inner {
         }
         store_state(&mut tx, &call).await?;
         update(&mut tx, &approval).await?;
-        self.announce_queue(&mut tx).await.map_err(failed_to(DECIDE))?;
+        self.note_approval(&mut tx, &approval, &call).await.map_err(failed_to(DECIDE))?;
         tx.commit().await.map_err(failed_to(DECIDE))?;
         self.queue_changed.notify_one();
-        self.signal_approval_change();
+        self.report_approval(&approval, &call);
         Ok(approval)
     }
 
@@ -270,18 +292,41 @@ impl Inner {
         Ok(())
     }
 
-    /// Marks the approval of a cancelled call.
+    /// Marks the approval of a cancelled call, if it waits for one.
     pub(crate) async fn close_approval(
         &self,
         tx: &mut Transaction<'static, Any>,
         call: CallId,
-    ) -> Result<(), StoreError> {
+    ) -> Result<Option<Approval>, StoreError> {
         let sql = "SELECT record FROM approvals WHERE call_id = $1 AND status = 'waiting'";
         let found = sqlx::query(sql).bind(call.to_string()).fetch_optional(&mut **tx).await;
-        let Some(found) = found.map_err(failed_to(DECIDE))? else { return Ok(()) };
+        let Some(found) = found.map_err(failed_to(DECIDE))? else { return Ok(None) };
         let mut approval = parse(found.try_get(0).map_err(failed_to(DECIDE))?)?;
         approval.status = ApprovalStatus::Cancelled;
-        update(tx, &approval).await
+        update(tx, &approval).await?;
+        Ok(Some(approval))
+    }
+
+    /// Adds what webhooks get of the new state of an approval and its call, and tells the other nodes.
+    pub(crate) async fn note_approval(
+        &self,
+        tx: &mut Transaction<'static, Any>,
+        approval: &Approval,
+        call: &CallRecord,
+    ) -> Result<(), sqlx::Error> {
+        insert_new(tx, &self.outbox.of_approval(approval, self.now())).await?;
+        insert_new(tx, &self.outbox.of_call(call)).await?;
+        self.engine.notify(tx, &self.node, &ChangeSet::approvals([approval.id])).await
+    }
+
+    /// Reports the new state of an approval and its call, after it is stored.
+    pub(crate) fn report_approval(&self, approval: &Approval, call: &CallRecord) {
+        self.signal_approval_change();
+        self.outbox.signal();
+        if self.sink.follows_calls() {
+            self.sink.approval_changed(approval);
+            self.sink.call_changed(call);
+        }
     }
 
     pub(crate) async fn expire_approvals(&self) -> Result<usize, StoreError> {
@@ -292,7 +337,7 @@ impl Inner {
             return Ok(0);
         }
         let mut tx = self.engine.begin_change().await.map_err(failed_to(DECIDE))?;
-        let mut ended = 0;
+        let mut ended = Vec::new();
         for row in &due {
             let id = parse(row.try_get(0).map_err(failed_to(READ))?)?.id;
             // Read again under the lock: it may have been decided meanwhile.
@@ -304,11 +349,14 @@ impl Inner {
             expire(&mut approval, &mut call, "nobody decided in time", self.now());
             store_state(&mut tx, &call).await?;
             update(&mut tx, &approval).await?;
-            ended += 1;
+            self.note_approval(&mut tx, &approval, &call).await.map_err(failed_to(DECIDE))?;
+            ended.push((approval, call));
         }
         tx.commit().await.map_err(failed_to(DECIDE))?;
-        self.signal_approval_change();
-        Ok(ended)
+        for (approval, call) in &ended {
+            self.report_approval(approval, call);
+        }
+        Ok(ended.len())
     }
 
     async fn approvals(&self, query: ApprovalQuery) -> Result<(Vec<Approval>, u64), StoreError> {

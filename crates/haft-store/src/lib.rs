@@ -26,6 +26,7 @@ mod time;
 mod tokens;
 mod vault;
 mod watch;
+mod webhooks;
 
 pub use approvals::{ApprovalDecision, ApprovalQuery};
 pub use catalog::mcp::PendingToolChange;
@@ -42,3 +43,6 @@ pub use vault::{
     Credential, CredentialInfo, CredentialPurpose, CredentialValue, DEFAULT_CATEGORY, KeyRotation,
 };
 pub use watch::WatchTasks;
+pub use webhooks::{
+    ClaimedDelivery, DeliveryLimits, DeliveryQuery, DeliveryResult, NewWebhook, WebhookChange,
+};

@@ -7,7 +7,7 @@ use crate::engine::{self, Engine, failed_to};
 use crate::ledger;
 
 /// All scripts, in order. A released script is never edited; a change needs a new script.
-const SCRIPTS: [&str; 16] = [
+const SCRIPTS: [&str; 17] = [
     include_str!("../migrations/0001_first.sql"),
     include_str!("../migrations/0002_refresh_tokens.sql"),
     include_str!("../migrations/0003_audit.sql"),
@@ -21,6 +21,7 @@ const SCRIPTS: [&str; 16] = [
     include_str!("../migrations/0011_policies.sql"),
     include_str!("../migrations/0012_scopes.sql"),
     include_str!("../migrations/0013_vault_key.sql"),
+    include_str!("../migrations/0014_webhooks.sql"),
     include_str!("../migrations/0016_limits.sql"),
     include_str!("../migrations/0017_life_cycle.sql"),
     include_str!("../migrations/0018_credentials.sql"),

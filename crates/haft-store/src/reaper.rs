@@ -41,6 +41,7 @@ impl Inner {
         self.reap_refresh_tokens().await.map_err(failed_to("remove old refresh tokens"))?;
         self.reap_audit().await.map_err(failed_to("remove old audit records"))?;
         self.reap_logins().await.map_err(failed_to("remove expired sessions"))?;
+        self.reap_webhooks().await.map_err(failed_to("remove old deliveries to webhooks"))?;
         self.reap_deleted_tenants().await?;
         self.reap_history().await?;
         self.reap_idempotency_keys().await.map_err(failed_to("remove old idempotency keys"))?;

@@ -20,14 +20,16 @@ use tokio::sync::{Mutex, Notify, watch};
 use crate::engine::{Engine, failed_to};
 use crate::files::Files;
 use crate::files::reserve::Reserve;
+use crate::ledger::LedgerBackend;
+use crate::ledger::database::{self, GroupCommitParts};
 use crate::ledger::health::LedgerHealth;
 use crate::ledger::journal::Journal;
 use crate::ledger::unsaved::UnsavedCalls;
 use crate::ledger::usage::LedgerUsage;
-use crate::ledger::{LedgerBackend, database};
 use crate::nodes::Leases;
 use crate::settings::{Retention, StoreSettings};
 use crate::vault::Vault;
+use crate::webhooks::Outbox;
 use crate::{audit, migrate, rows, time};
 
 /// The SQLite file in the home folder.
@@ -62,7 +64,9 @@ pub(crate) struct Inner {
     pub(crate) queue_changed: Notify,
     /// The tenant whose queued call was claimed last: the next claim begins after it.
     pub(crate) queue_cursor: Mutex<String>,
-    sink: Arc<dyn ChangeSink>,
+    pub(crate) sink: Arc<dyn ChangeSink>,
+    /// Which events are delivered to webhooks.
+    pub(crate) outbox: Arc<Outbox>,
     /// The names of the built-in tools of this program, when they are set.
     pub(crate) built_in_names: RwLock<Option<HashSet<ToolName>>>,
     /// Changes whenever the tokens may have changed.
@@ -113,9 +117,13 @@ impl Store {
         migrate::run(&engine).await?;
         let node = time::new_id(&*clock).to_string();
         let usage = Arc::new(LedgerUsage::new(&engine, settings.retention.ledger_limits()));
+        let outbox = Arc::new(Outbox::default());
         let sync = settings.sync;
         let ledger = match &files {
-            None => LedgerBackend::Database(database::group_commit(&engine, &node, &usage, sync)),
+            None => LedgerBackend::Database({
+                let parts = GroupCommitParts { engine: &engine, node: &node, usage: &usage, outbox: &outbox };
+                database::group_commit(&parts, sync)
+            }),
             Some(files) => {
                 let name = node.clone();
                 let action = "open the call journal".to_owned();
@@ -142,12 +150,15 @@ impl Store {
             queue_changed: Notify::new(),
             queue_cursor: Mutex::default(),
             sink,
+            outbox,
             built_in_names: RwLock::default(),
             tokens: watch::Sender::new(0),
             approvals: watch::Sender::new(0),
             policies: watch::Sender::new(0),
         });
         inner.verify_key().await?;
+        // Before calls are recovered: webhooks get the end of those.
+        inner.load_webhooks().await?;
         inner.begin_lease().await?;
         if has_room {
             inner.recover().await?;
@@ -258,6 +269,7 @@ impl Inner {
         self.sink.replace(everything);
         self.signal_token_change();
         self.signal_policy_change();
+        self.load_webhooks().await?;
         self.open_vault().await
     }
 

@@ -68,7 +68,7 @@ async fn a_finished_call_is_not_marked_as_interrupted() {
         row.try_get::<String, _>(0).unwrap()
     };
     for (stored, expected) in [("success", "success"), ("running", "interrupted")] {
-        insert(engine, "n", &[CallRow::new(&record(stored)).unwrap()]).await.unwrap();
+        insert(engine, &Outbox::default(), "n", &[CallRow::new(&record(stored)).unwrap()]).await.unwrap();
         store.inner.recover_call("n", record("running")).await.unwrap();
         assert_eq!(status().await, expected);
         sqlx::query("DELETE FROM calls").execute(&engine.pool).await.unwrap();

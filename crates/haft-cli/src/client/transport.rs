@@ -9,6 +9,7 @@ use serde_json::Value;
 use tower::ServiceExt as _;
 use url::Url;
 
+use super::events::EventStream;
 use super::request::{Body, Request};
 use crate::engine::Engine;
 use crate::error::{ApiError, CliError};
@@ -71,6 +72,24 @@ impl Client {
     pub(crate) async fn send(&self, request: Request) -> Result<Value, CliError> {
         let (status, body) = self.exchange(request).await?;
         read_response(status, &body, || self.location())
+    }
+
+    /// Opens the stream of live events; `None` where there is no server to send any.
+    pub(crate) async fn events(&self, topics: &str) -> Result<Option<EventStream>, CliError> {
+        let Transport::Http { client, base } = &self.transport else { return Ok(None) };
+        let failed = |source: Box<dyn std::error::Error + Send + Sync>| CliError::unreachable(base, source);
+        let request = Request::get("/api/events").query("topics", topics);
+        let uri = format!("{}{}", base.as_str().trim_end_matches('/'), request.path);
+        let request = self.build(&uri, request).map_err(|error| failed(error.into()))?;
+        let request = reqwest::Request::try_from(request).map_err(|error| failed(error.into()))?;
+        let response = client.execute(request).await.map_err(|error| failed(error.without_url().into()))?;
+        if !response.status().is_success() {
+            let status = response.status().as_u16();
+            let body = response.bytes().await.map_err(|error| failed(error.without_url().into()))?;
+            // An error status is an error.
+            return read_response(status, &body, || self.location()).map(|_| None);
+        }
+        Ok(Some(EventStream::new(response)))
     }
 
     /// Returns the readiness report of the server, also if it is not ready.

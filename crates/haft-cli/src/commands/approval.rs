@@ -6,13 +6,15 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Map, Value, json};
 
-use crate::client::{Request, segment};
+use crate::client::{EventStream, Request, segment};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::view;
 
-/// How often `--watch` looks for new approvals.
+/// How often `--watch` looks for new approvals without a server, and how long it waits for one that has stopped.
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);
+/// The topic of the events that `--watch` waits for.
+const TOPIC: &str = "approvals";
 
 /// Decide about calls that wait for a person
 #[derive(Debug, Subcommand)]
@@ -125,8 +127,9 @@ async fn list(list: List, context: &Context) -> Result<(), CliError> {
     }
     let mut seen: HashSet<String> =
         view::list(&data, "approvals").iter().map(|one| view::text(one, "id")).collect();
+    let mut events = None;
     loop {
-        tokio::time::sleep(WATCH_INTERVAL).await;
+        wait_for_change(&mut events, context).await?;
         let data = context.request(request()).await?;
         let mut fresh: Vec<&Value> =
             view::list(&data, "approvals").iter().filter(|one| seen.insert(view::text(one, "id"))).collect();
@@ -135,6 +138,24 @@ async fn list(list: List, context: &Context) -> Result<(), CliError> {
             context.output.data(approval, |output| output.line(&row(approval).join("  ")))?;
         }
     }
+}
+
+/// Waits until approvals may have changed: for an event of the server, or for a while if there is none.
+async fn wait_for_change(events: &mut Option<EventStream>, context: &Context) -> Result<(), CliError> {
+    if events.is_none() {
+        let client = context.client().await?;
+        *events = client.events(TOPIC).await?;
+        client.close().await;
+    }
+    let is_open = match events {
+        Some(stream) => stream.next().await.is_some(),
+        None => false,
+    };
+    if !is_open {
+        *events = None;
+        tokio::time::sleep(WATCH_INTERVAL).await;
+    }
+    Ok(())
 }
 
 fn row(approval: &Value) -> Vec<String> {

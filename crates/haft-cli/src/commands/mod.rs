@@ -22,3 +22,4 @@ pub(crate) mod serve;
 pub(crate) mod tenant;
 pub(crate) mod token;
 pub(crate) mod tool;
+pub(crate) mod webhook;

@@ -86,6 +86,54 @@ fn the_python_client_calls_a_tool_in_both_eras_by_both_transports() {
 }
 
 #[test]
+fn the_python_client_asks_its_person_for_approval() {
+    let haft = Haft::new();
+    let tool = json!({
+        "name": "guarded", "description": "Needs approval", "runtime": "bash", "requires_confirmation": true,
+        "body": "echo ran for $city",
+        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}},
+    });
+    let file = haft.write("guarded.json", &tool.to_string());
+    assert_eq!(haft.run(&["tool", "add", &file]).code, 0);
+    let server = haft.serve(&[]);
+    let made = haft.json(&["token", "create", "agent"]);
+    let agent = made["token"].as_str().unwrap();
+    for mode in ["legacy", "auto"] {
+        for transport in ["stdio", "http"] {
+            let call = |city: &str, answer: Option<Value>| {
+                let mut what = json!({"guarded": {"city": city}});
+                if let Some(answer) = answer {
+                    what["_answer"] = answer;
+                }
+                let mut command = python(mode)?;
+                match transport {
+                    "http" => {
+                        command.args(["http", &format!("{}/mcp", server.url), agent, &what.to_string()])
+                    }
+                    _ => command.args(["stdio", &what.to_string(), HAFT, "mcp"]),
+                };
+                let seen = finish(command, &haft);
+                let text = seen["calls"]["guarded"]["content"][0]["text"].as_str().unwrap().to_owned();
+                Some((text, seen["questions"].clone()))
+            };
+            let about = format!("{mode} {transport}");
+            let Some((text, questions)) = call("Ulm", Some(json!({"decision": "approve"}))) else { return };
+            assert_eq!(text.trim(), "ran for Ulm", "{about}");
+            let question = questions[0].as_str().unwrap();
+            assert!(question.contains("guarded") && question.contains("Ulm"), "{about}: {question}");
+            let (text, _) = call("Ulm", None).unwrap();
+            assert!(text.contains("a person has to approve this call first"), "{about}: {text}");
+            let (text, questions) = call("Bonn", Some(Value::Null)).unwrap();
+            assert!(text.contains("a person denied the call"), "{about}: {text}");
+            assert_eq!(questions.as_array().unwrap().len(), 1, "{about}");
+            // The waiting call of the client without elicitation, for the next round.
+            let (text, _) = call("Ulm", Some(json!({"decision": "deny"}))).unwrap();
+            assert!(text.contains("a person denied the call"), "{about}: {text}");
+        }
+    }
+}
+
+#[test]
 fn the_python_client_gets_every_kind_of_content() {
     let haft = Haft::new();
     for mode in ["legacy", "auto"] {

@@ -4,7 +4,8 @@
     client.py MODE stdio WHAT COMMAND [ARGUMENT ...]
 
 MODE is `legacy` (sessions) or `auto` (stateless where the server can). WHAT is `tools`, a JSON object of tool names
-and arguments, or `conformance`, for everything that the example `conformance_server` offers.
+and arguments, or `conformance`, for everything that the example `conformance_server` offers. The name `_answer` is no
+tool: it makes the client support elicitation, and answer every question with that content (`null` declines).
 """
 
 import asyncio
@@ -14,6 +15,7 @@ import sys
 import httpx2
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
+from mcp.types import ElicitResult
 
 
 def shape(result):
@@ -48,32 +50,53 @@ async def conformance(client, seen):
     seen["prompt"] = prompt.messages[0].content.text
 
 
-async def use(client, what):
+def options(what, questions):
+    """The options of a client that answers questions, or of one that cannot."""
+    answers = {} if what == "conformance" else json.loads(what)
+    if "_answer" not in answers:
+        return {}
+
+    async def on_question(_context, params):
+        questions.append(params.message)
+        content = answers["_answer"]
+        if content is None:
+            return ElicitResult(action="decline")
+        return ElicitResult(action="accept", content=content)
+
+    return {"elicitation_callback": on_question}
+
+
+async def use(client, what, questions):
     tools = (await client.list_tools()).tools
     seen = {"version": client.protocol_version, "tools": sorted(tool.name for tool in tools), "calls": {}}
     if what == "conformance":
         await conformance(client, seen)
     else:
         for name, arguments in json.loads(what).items():
+            if name == "_answer":
+                continue
             seen["calls"][name] = shape(await client.call_tool(name, arguments))
+    seen["questions"] = questions
     print(json.dumps(seen))
 
 
 async def main():
     mode, transport, *rest = sys.argv[1:]
+    questions = []
     if transport == "stdio":
         what, command, *arguments = rest
         # The environment of this process is what the test made for haft.
         import os
 
         server = StdioServerParameters(command=command, args=arguments, env=dict(os.environ))
-        async with Client(server, mode=mode) as client:
-            await use(client, what)
+        async with Client(server, mode=mode, **options(what, questions)) as client:
+            await use(client, what, questions)
         return
     url, token, what = rest
     async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=30) as http:
-        async with Client(streamable_http_client(url, http_client=http), mode=mode) as client:
-            await use(client, what)
+        connection = streamable_http_client(url, http_client=http)
+        async with Client(connection, mode=mode, **options(what, questions)) as client:
+            await use(client, what, questions)
 
 
 asyncio.run(main())

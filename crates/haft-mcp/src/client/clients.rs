@@ -108,6 +108,12 @@ impl McpClients {
         self.connection(tenant, id).map(|connection| connection.state())
     }
 
+    /// Returns the states of all servers with a connection.
+    pub fn states(&self) -> Vec<((TenantId, BundleSlug), ServerState)> {
+        let connections = self.connections.read().unwrap_or_else(PoisonError::into_inner);
+        connections.iter().map(|(key, connection)| (key.clone(), connection.state())).collect()
+    }
+
     /// Reads the tools of a server again, reconnecting if needed, and waits for the result.
     pub async fn refresh(&self, tenant: &TenantId, id: &BundleSlug) -> Result<(), CallError> {
         let connection = self.connect(tenant, id).await?;

@@ -8,16 +8,17 @@ use haft_core::implementation::Implementation;
 use haft_core::name::BundleSlug;
 use haft_core::outcome::{CallError, ErrorCode, Outcome};
 use haft_core::reference::ToolRef;
-use haft_runtime::pipeline::{CallTarget, Request};
+use haft_runtime::pipeline::{CallTarget, CompletedCall, Request};
 use haft_runtime::registry::{Entry, Snapshot};
 use rmcp::model::{
     CallToolRequestMethod, CallToolRequestParams, CallToolResponse, CallToolResult, ConstString as _,
-    LoggingLevel,
+    InputRequiredResult, InputResponses, LoggingLevel, ProtocolVersion,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 use serde_json::{Map, Value};
 
+use super::approvals::{Asked, Elicitation, shows_forms};
 use super::client_context::{ClientContext, View};
 use super::compact;
 use super::handler::McpServer;
@@ -39,18 +40,19 @@ impl McpServer {
             return extension::response::<CallToolResult, _>(result?);
         }
         let (name, arguments) = (request.name, request.arguments.unwrap_or_default());
+        let responses = request.input_responses.as_ref();
         if name != compact::CALL || !self.is_call_tool(&context)? {
-            return self.call_by_name(&name, arguments, &context).await.map(CallToolResponse::Complete);
+            return self.call_by_name(&name, arguments, responses, &context).await;
         }
         // An error is a result here, because clients do not show protocol errors to the model.
         let called = match compact::parse_call(arguments) {
-            Ok((name, arguments)) => self.call_by_name(&name, arguments, &context).await,
+            Ok((name, arguments)) => self.call_by_name(&name, arguments, responses, &context).await,
             Err(error) => Err(error),
         };
-        let result = called.unwrap_or_else(|error| {
-            content::failure(&CallError::new(ErrorCode::InvalidArguments, error.message.to_string()))
-        });
-        Ok(CallToolResponse::Complete(result))
+        Ok(called.unwrap_or_else(|error| {
+            let error = CallError::new(ErrorCode::InvalidArguments, error.message.to_string());
+            CallToolResponse::Complete(content::failure(&error))
+        }))
     }
 
     /// Resolves a name and calls its tool.
@@ -58,32 +60,41 @@ impl McpServer {
         &self,
         name: &str,
         mut arguments: Map<String, Value>,
+        responses: Option<&InputResponses>,
         context: &RequestContext<RoleServer>,
-    ) -> Result<CallToolResult, ErrorData> {
+    ) -> Result<CallToolResponse, ErrorData> {
         let client = self.client(&context.extensions)?;
         let entry = self.resolve(client, name, &mut arguments)?;
-        let called = self.call_entry(client, &entry, arguments, Some(context)).await;
-        let result = called.ok_or_else(|| ErrorData::internal_error("the call was cancelled", None))?;
-        Ok(content::for_version(result, context.protocol_version().as_ref()))
+        let source = CallSource { elicitation: elicitation(context, responses), context: Some(context) };
+        let called = self.call_entry(client, &entry, arguments, source).await;
+        let response = called.ok_or_else(|| ErrorData::internal_error("the call was cancelled", None))?;
+        Ok(match response {
+            CallToolResponse::Complete(result) => {
+                content::for_version(result, context.protocol_version().as_ref()).into()
+            }
+            other => other,
+        })
     }
 
-    /// Calls a resolved tool; `None` where the call was cancelled. Without a context the client gets no notifications,
-    /// and only dropping the future cancels the call.
+    /// Calls a resolved tool; `None` where the call was cancelled.
     pub(super) async fn call_entry(
         &self,
         client: &ClientContext,
         entry: &Arc<Entry>,
         arguments: Map<String, Value>,
-        context: Option<&RequestContext<RoleServer>>,
-    ) -> Option<CallToolResult> {
+        source: CallSource<'_>,
+    ) -> Option<CallToolResponse> {
         if !client.may_call() {
             let error = CallError::new(
                 ErrorCode::Forbidden,
                 "this token can list tools, but not call them; use a token with the role `caller`",
             );
-            return Some(content::failure(&error));
+            return Some(content::failure(&error).into());
         }
-        let (outcome, attachments) = self.outcome(client, entry, arguments, context).await?;
+        let (outcome, attachments) = match self.outcome(client, entry, arguments, source).await? {
+            Called::Ended(outcome, attachments) => (outcome, attachments),
+            Called::InputRequired(result) => return Some(result.into()),
+        };
         if entry.tool.spec.name.as_str() == compact::SEARCH
             && let Ok(value) = &outcome
             && self.shared.found.remember(client, value)
@@ -103,7 +114,7 @@ impl McpServer {
             let meta = result.meta.get_or_insert_default();
             meta.0.insert(WARNINGS.to_owned(), vec![notice].into());
         }
-        Some(result)
+        Some(result.into())
     }
 
     /// Resolves the name that a client sends. The helpers of a bundle view see that bundle only.
@@ -131,8 +142,8 @@ impl McpServer {
         client: &ClientContext,
         entry: &Arc<Entry>,
         arguments: Map<String, Value>,
-        context: Option<&RequestContext<RoleServer>>,
-    ) -> Option<(Outcome, Vec<Value>)> {
+        CallSource { elicitation, context }: CallSource<'_>,
+    ) -> Option<Called> {
         let notifier = context.and_then(|context| {
             let by_request = context.meta.log_level().is_some_and(includes_output);
             let sends_logs = by_request || self.sends_logs.load(Ordering::Relaxed);
@@ -150,6 +161,20 @@ impl McpServer {
         // Boxed, because the large future is moved to where it is awaited.
         let call = Box::pin(self.shared.pipeline.call(tool, request));
         let call = async {
+            let answer = call.await;
+            match answer {
+                Err(error) if error.code == ErrorCode::ApprovalRequired => {
+                    // Boxed, because few calls need it.
+                    match Box::pin(self.ask_client(client, &error, &elicitation)).await {
+                        Asked::Unanswered => Answer::Ended(Err(error)),
+                        Asked::InputRequired(result) => Answer::InputRequired(result),
+                        Asked::Ended(ended) => Answer::Ended(ended),
+                    }
+                }
+                ended => Answer::Ended(ended),
+            }
+        };
+        let call = async {
             match notifier {
                 Some(notifier) => notifier.during(call).await,
                 None => call.await,
@@ -164,13 +189,49 @@ impl McpServer {
             None => call.await,
         };
         Some(match answer {
-            Ok(answer) => {
+            Answer::Ended(Ok(answer)) => {
                 let record = Arc::unwrap_or_clone(answer.record);
-                (record.error.map_or_else(|| Ok(record.value.unwrap_or_default()), Err), record.content)
+                let outcome = record.error.map_or_else(|| Ok(record.value.unwrap_or_default()), Err);
+                Called::Ended(outcome, record.content)
             }
-            Err(error) => (Err(error), Vec::new()),
+            Answer::Ended(Err(error)) => Called::Ended(Err(error), Vec::new()),
+            Answer::InputRequired(result) => Called::InputRequired(result),
         })
     }
+}
+
+/// Where a call comes from.
+pub(super) struct CallSource<'a> {
+    /// How the client can be asked.
+    pub(super) elicitation: Elicitation<'a>,
+    /// The request. Without it the client gets no notifications, and only dropping the future cancels the call.
+    pub(super) context: Option<&'a RequestContext<RoleServer>>,
+}
+
+/// What the pipeline, or the person at the client, answered.
+enum Answer {
+    Ended(Result<CompletedCall, CallError>),
+    InputRequired(InputRequiredResult),
+}
+
+/// What became of a call.
+enum Called {
+    /// Its outcome, and the content blocks of an upstream server.
+    Ended(Outcome, Vec<Value>),
+    /// The client has to ask a person, and to send the call again.
+    InputRequired(InputRequiredResult),
+}
+
+/// Returns how the client of a request can be asked.
+fn elicitation<'a>(
+    context: &'a RequestContext<RoleServer>,
+    responses: Option<&'a InputResponses>,
+) -> Elicitation<'a> {
+    if !context.client_capabilities().as_ref().is_some_and(shows_forms) {
+        return Elicitation::Unsupported;
+    }
+    let is_newer = context.protocol_version().is_some_and(|own| own >= ProtocolVersion::V_2026_07_28);
+    if is_newer { Elicitation::Result(responses) } else { Elicitation::Request(context) }
 }
 
 /// Returns the details of a failure that an MCP server reported itself. Other details are haft's own, for operators.

@@ -25,6 +25,7 @@ use serde_json::{Map, Value};
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 
+use super::approvals::ApprovalDesk;
 use super::calls::{find, helper, includes_output};
 use super::changes::ListChanges;
 use super::client_context::{self, ClientContext, SessionKey};
@@ -55,6 +56,8 @@ pub struct Settings {
     pub compact_above: usize,
     /// The estimated number of tokens of all tools above which the list is compact.
     pub compact_above_tokens: usize,
+    /// Where the person at a client decides about its calls; `None` asks nobody.
+    pub approvals: Option<Arc<dyn ApprovalDesk>>,
     /// Handles requests that haft does not.
     pub extension: Option<Arc<dyn ProtocolExtension>>,
     /// Cancelled when the server begins to shut down; streams that wait for notifications end then.
@@ -66,6 +69,7 @@ impl Default for Settings {
         Self {
             compact_above: 100,
             compact_above_tokens: 32_000,
+            approvals: None,
             extension: None,
             stopping: CancellationToken::new(),
         }

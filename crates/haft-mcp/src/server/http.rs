@@ -23,7 +23,8 @@ use super::handler::McpServer;
 use super::sessions::Sessions;
 use super::stateless;
 
-const SESSION_ID: &str = "mcp-session-id";
+/// The header of the session.
+pub(super) const SESSION_ID: &str = "mcp-session-id";
 /// How long a client may take to send a body.
 const BODY_TIMEOUT: Duration = Duration::from_mins(1);
 

@@ -1,5 +1,6 @@
 //! haft as an MCP server: which tools a client sees, and how requests, calls and results travel.
 
+mod approvals;
 mod batch;
 mod calls;
 mod changes;
@@ -17,6 +18,7 @@ mod notifier;
 mod sessions;
 mod stateless;
 
+pub use approvals::{ApprovalDesk, ElicitedDecision};
 pub use client_context::{ClientContext, View};
 pub use extension::{ExtensionClient, ExtensionError, ExtensionRequest, ExtensionResult, ProtocolExtension};
 pub use handler::{McpServer, Settings};

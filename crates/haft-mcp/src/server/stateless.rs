@@ -18,6 +18,8 @@ use rmcp::transport::common::http_header::{HEADER_MCP_METHOD, HEADER_MCP_NAME, H
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use super::approvals::{Elicitation, shows_forms};
+use super::calls::CallSource;
 use super::client_context::ClientContext;
 use super::compact;
 use super::handler::McpServer;
@@ -32,6 +34,8 @@ pub(super) struct StatelessCall {
     id: RequestId,
     name: String,
     arguments: Map<String, Value>,
+    /// Whether the client can ask its person.
+    shows_forms: bool,
 }
 
 #[derive(Deserialize)]
@@ -62,7 +66,7 @@ struct Meta {
     #[serde(rename = "io.modelcontextprotocol/clientInfo")]
     _info: Implementation,
     #[serde(rename = "io.modelcontextprotocol/clientCapabilities")]
-    _capabilities: ClientCapabilities,
+    capabilities: ClientCapabilities,
 }
 
 /// Returns whether the method and the headers of a request are those of a stateless call.
@@ -92,7 +96,8 @@ pub(super) fn parse(headers: &HeaderMap, body: &[u8]) -> Option<StatelessCall> {
     let is_call =
         jsonrpc == "2.0" && method == CALL && meta.version == ProtocolVersion::V_2026_07_28.as_str();
     let is_exact = exact_json::rounded_integer(body).is_none();
-    (agrees && is_single && is_call && is_exact).then_some(StatelessCall { id, name, arguments })
+    let shows_forms = shows_forms(&meta.capabilities);
+    (agrees && is_single && is_call && is_exact).then_some(StatelessCall { id, name, arguments, shows_forms })
 }
 
 /// Runs a call; `None` where rmcp has to handle it.
@@ -101,7 +106,7 @@ pub(super) async fn respond(
     client: &ClientContext,
     call: StatelessCall,
 ) -> Option<Response<BoxBody<Bytes, Infallible>>> {
-    let StatelessCall { id, name, mut arguments } = call;
+    let StatelessCall { id, name, mut arguments, shows_forms } = call;
     if name == compact::CALL || server.shared.settings.extension.is_some() {
         return None;
     }
@@ -110,8 +115,10 @@ pub(super) async fn respond(
     if listing::with_headers(&name, &spec.input_schema).is_some() {
         return None;
     }
-    let result = server.call_entry(client, &entry, arguments, None).await?;
-    let message = ServerJsonRpcMessage::response(ServerResult::CallToolResult(result), id);
+    let elicitation = if shows_forms { Elicitation::Result(None) } else { Elicitation::Unsupported };
+    let source = CallSource { elicitation, context: None };
+    let response = server.call_entry(client, &entry, arguments, source).await?;
+    let message = ServerJsonRpcMessage::response(ServerResult::from(response), id);
     let body = serde_json::to_vec(&message).ok()?;
     let mut response = Response::new(Full::from(body).boxed());
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));

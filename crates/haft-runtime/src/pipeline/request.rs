@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haft_core::executor::EventSink;
+use haft_core::id::WebhookId;
 use haft_core::invocation::Lineage;
 pub use haft_core::principal::Principal;
 use haft_core::reference::ToolRef;
@@ -80,6 +81,8 @@ pub struct Labels {
     pub message_id: Option<String>,
     /// The connection of a client, or another session; default: the chat.
     pub session: Option<Arc<str>>,
+    /// The webhook that the end of the call is delivered to.
+    pub webhook: Option<WebhookId>,
 }
 
 impl Labels {

@@ -18,14 +18,15 @@ impl AppHandle {
         let _ = self.0.set(Arc::downgrade(app));
     }
 
-    pub(super) fn get(&self) -> Result<Arc<App>, CallError> {
+    /// Returns the installation, while it is open.
+    pub(crate) fn get(&self) -> Result<Arc<App>, CallError> {
         let app = self.0.get().and_then(Weak::upgrade);
         app.ok_or_else(|| CallError::new(ErrorCode::Cancelled, "the server is starting or stopping"))
     }
 }
 
 /// Converts an error of the API into the error of a call.
-pub(super) fn call_error(error: ApiError) -> CallError {
+pub(crate) fn call_error(error: ApiError) -> CallError {
     let converted = CallError::new(error.code, error.message);
     match error.details {
         Some(details) => converted.with_details(*details),

@@ -12,5 +12,5 @@ mod mcp_call;
 mod nested_call;
 mod search_tools;
 
-pub(crate) use app_handle::AppHandle;
+pub(crate) use app_handle::{AppHandle, call_error};
 pub(crate) use install::{Installed, install};

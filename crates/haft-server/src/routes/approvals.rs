@@ -22,6 +22,7 @@ use crate::app::App;
 use crate::audit;
 use crate::body::{self, Body};
 use crate::error::{ApiError, ErrorBody};
+use crate::events::sees_approvals_of_others;
 use crate::identity::Identity;
 use crate::params::{PageParams, Params};
 use crate::reply::{Success, success};
@@ -70,7 +71,11 @@ pub(crate) struct ApprovalView {
 }
 
 /// Checks whether a principal may decide: the rule that asks for the approval may name its approvers.
-fn check_approver(app: &App, approval: &Approval, approver: &Principal) -> Result<(), CannotDecide> {
+pub(crate) fn check_approver(
+    app: &App,
+    approval: &Approval,
+    approver: &Principal,
+) -> Result<(), CannotDecide> {
     let policy = app.policy().handle().load();
     let approvers = match &approval.cause {
         ApprovalCause::Rule(rule) => policy.approvers(&approval.requested_by.tenant, rule),
@@ -131,7 +136,7 @@ pub(crate) async fn list(
     let query = ApprovalQuery {
         tenant: identity.tenant.clone(),
         status: params.choice("status", ApprovalStatus::parse, statuses)?,
-        requested_by: (!sees_all(&identity)).then(|| identity.id().to_string()),
+        requested_by: (!sees_approvals_of_others(&identity)).then(|| identity.id().to_string()),
         before: page.after()?,
         limit: page.size,
     };
@@ -142,16 +147,11 @@ pub(crate) async fn list(
     Ok(success(ApprovalList { approvals, total, next_page_token }).into_response())
 }
 
-/// Returns whether a principal sees the approvals of others.
-fn sees_all(identity: &Identity) -> bool {
-    identity.role >= Role::Editor || identity.elevated
-}
-
 async fn find(app: &App, identity: &Identity, id: &str) -> Result<Approval, ApiError> {
     let missing = || ApiError::not_found("approval", id);
     let parsed: ApprovalId = id.parse().map_err(|_| missing())?;
     let approval = app.store().approval(&identity.tenant, parsed).await?.ok_or_else(missing)?;
-    if !sees_all(identity) && approval.requested_by.id() != identity.id() {
+    if !sees_approvals_of_others(identity) && approval.requested_by.id() != identity.id() {
         return Err(missing());
     }
     Ok(approval)
@@ -263,6 +263,21 @@ async fn decide(
     audit::note(identity, action, &approval.id.to_string());
     let decided = app.store().decide(approval.id, identity, decision).await?;
     Ok(success(ApprovalView::new(app, decided, identity)).into_response())
+}
+
+/// Approves a call with its own arguments, if its tool is still the one that was shown.
+pub(crate) async fn approve_as(
+    app: &App,
+    identity: &Identity,
+    approval: &Approval,
+    remember: Option<Remember>,
+) -> Result<(), ApiError> {
+    if current_definition(app, approval).await.is_none() {
+        return Err(outdated(app, identity, approval).await);
+    }
+    let decision = ApprovalDecision::Approve { args: None, remember };
+    app.store().decide(approval.id, identity, decision).await?;
+    Ok(())
 }
 
 /// Returns the definition that would run, if it is still the one that was shown.

@@ -21,6 +21,7 @@ use uuid::Uuid;
 
 use crate::app::App;
 use crate::error::{ApiError, ErrorBody};
+use crate::events::sees_calls_of_others;
 use crate::identity::Identity;
 use crate::params::{Page, PageParams, Params};
 use crate::reply::{Success, success};
@@ -94,7 +95,7 @@ fn query(app: &App, identity: &Identity, params: &Params, page: &Page) -> Result
         rule: None,
         decision: None,
         // Callers see their own calls; editors and admins those of the tenant.
-        principal: (identity.role < Role::Editor).then(|| identity.id()),
+        principal: (!sees_calls_of_others(identity)).then(|| identity.id()),
         error_code: params.choice("error_code", parse_code, "the error codes, for example `timeout`")?,
         chat_id: text("chat_id"),
         since: params.time("since", app.now())?,
@@ -148,7 +149,7 @@ async fn find(app: &App, identity: &Identity, id: &str) -> Result<CallRecord, Ap
     let parsed: CallId = id.parse().map_err(|_| missing())?;
     let record = app.ledger().call(&identity.tenant, parsed).await?.ok_or_else(missing)?;
     // Callers see their own calls; editors and admins those of the tenant.
-    if identity.role < Role::Editor && record.invocation.principal.id() != identity.id() {
+    if !sees_calls_of_others(identity) && record.invocation.principal.id() != identity.id() {
         return Err(missing());
     }
     Ok(record)
@@ -237,6 +238,8 @@ pub(crate) async fn events(
 ) -> Result<Response, ApiError> {
     let record = find(&app, &identity, &id).await?;
     let last_seen = headers.get("last-event-id").and_then(|value| value.to_str().ok()?.parse().ok());
-    let events = call_events::stream(app, record, last_seen.unwrap_or_default()).map(Ok::<_, Infallible>);
+    let ended = identity.stream_end(&app);
+    let events = call_events::stream(app, record, last_seen.unwrap_or_default());
+    let events = events.take_until(ended).map(Ok::<_, Infallible>);
     Ok(Sse::new(events).keep_alive(KeepAlive::default()).into_response())
 }

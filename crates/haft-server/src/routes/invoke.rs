@@ -10,12 +10,14 @@ use axum::response::{IntoResponse, Response};
 use haft_core::Timestamp;
 use haft_core::call::CallStatus;
 use haft_core::exact_json::{self, InexactJson};
+use haft_core::id::WebhookId;
 use haft_core::name::NameError;
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::reference::ToolRef;
 use haft_core::runnable::Mode;
 use haft_core::token::Role;
 use haft_core::tool::{Status, Tool};
+use haft_core::webhook::{ToolPatterns, WebhookEvent, WebhookScope, WebhookTarget};
 use haft_runtime::pipeline::{CallTarget, CompletedCall, Labels, Request};
 use haft_runtime::registry::{Audience, Naming};
 use serde::{Deserialize, Serialize};
@@ -23,15 +25,17 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use super::webhooks;
 use crate::app::App;
-use crate::body::Body;
+use crate::body::{self, Body};
 use crate::error::{self, ApiError, ErrorBody};
 use crate::identity::Identity;
 use crate::params::Params;
 use crate::view::OutcomeView;
+use crate::webhooks::{SigningSecret, check_url};
 
-/// The body of a call.
-#[derive(Debug, Default, Deserialize, ToSchema)]
+/// The body of a call. Without `Debug`: it may have a secret.
+#[derive(Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default, expecting = "an object")]
 pub(crate) struct InvokeBody {
     /// The arguments.
@@ -47,6 +51,21 @@ pub(crate) struct InvokeBody {
     /// A timeout in milliseconds, instead of the tool's.
     #[schema(example = 30000)]
     timeout_ms: Option<u64>,
+    /// Where the end of the call is posted, with `async=true`.
+    #[serde(deserialize_with = "body::optional_object")]
+    webhook: Option<CallWebhook>,
+}
+
+/// Where the end of one call is posted.
+#[derive(Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, expecting = "an object")]
+pub(crate) struct CallWebhook {
+    /// The URL.
+    #[schema(example = "https://example.com/hooks/haft", max_length = 2048)]
+    url: String,
+    /// The signing secret: `whsec_` and 24 to 64 bytes in base64. Default: a new one, which the response contains.
+    #[schema(example = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")]
+    secret: Option<String>,
 }
 
 /// The longest id of a chat or message, in characters.
@@ -62,6 +81,19 @@ pub(crate) struct AcceptedCall {
     /// The path of the event stream.
     #[schema(example = "/api/calls/018faf50-b7b6-7a01-9a05-a22a6e0af101/events")]
     events: String,
+    /// The webhook of the call, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    webhook: Option<AcceptedWebhook>,
+}
+
+/// The webhook of a call.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct AcceptedWebhook {
+    id: Uuid,
+    /// The signing secret, if the request had none; no later response contains it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "whsec_…")]
+    secret: Option<String>,
 }
 
 /// The response to a call that has to wait.
@@ -172,8 +204,18 @@ pub(crate) async fn run(
             return Err(ApiError::bad_request(message).of_call());
         }
     }
+    let is_async = params.flag("async").map_err(ApiError::of_call)?;
+    if call.webhook.is_some() && !is_async {
+        let message = "`webhook` needs `?async=true`: the response of other calls is the outcome";
+        return Err(ApiError::bad_request(message).of_call());
+    }
+    let mode = mode(app, identity, &params)?;
+    let webhook = match call.webhook {
+        Some(webhook) => Some(create_webhook(app, identity, webhook).await.map_err(ApiError::of_call)?),
+        None => None,
+    };
     let request = Request {
-        mode: mode(app, identity, &params)?,
+        mode,
         timeout: call.timeout_ms.map(Duration::from_millis),
         labels: Some(Box::new(Labels {
             idempotency_key,
@@ -181,12 +223,14 @@ pub(crate) async fn run(
             chat_id: call.chat_id,
             message_id: call.message_id,
             session: None,
+            webhook: webhook.as_ref().map(|webhook| WebhookId(webhook.id)),
         })),
         ..Request::new(identity.principal(), surface, call.args)
     };
-    if params.flag("async").map_err(ApiError::of_call)? {
-        let started = Box::pin(app.pipeline().start(tool, request)).await?;
-        return Ok(accepted(app, &started));
+    if is_async {
+        let started = Box::pin(app.pipeline().start(tool, request)).await;
+        let webhook = keep_webhook(app, identity, webhook, &started).await;
+        return Ok(accepted(app, &started?, webhook));
     }
     let completed = match app.pipeline().call(tool, request).await {
         Err(error) if error.code == ErrorCode::ApprovalRequired && wait.is_some() => {
@@ -195,6 +239,55 @@ pub(crate) async fn run(
         result => result?,
     };
     Ok(outcome(app, &completed))
+}
+
+/// Stores the webhook of a call before the call: it must not end without it.
+async fn create_webhook(
+    app: &App,
+    identity: &Identity,
+    webhook: CallWebhook,
+) -> Result<AcceptedWebhook, ApiError> {
+    let url = check_url(app, "webhook.url", &webhook.url)?.to_string();
+    let (secret, is_given) = match &webhook.secret {
+        Some(secret) => {
+            let parsed = SigningSecret::parse(secret);
+            let invalid = |error| ApiError::bad_request(format!("invalid `webhook.secret`: {error}"));
+            (parsed.map_err(invalid)?, true)
+        }
+        None => (webhooks::generate()?, false),
+    };
+    let target =
+        WebhookTarget { url, events: vec![WebhookEvent::CallFinished], tools: ToolPatterns::default() };
+    let webhook = webhooks::new_webhook(app, &identity.tenant, WebhookScope::Call, target);
+    webhooks::store(app, &webhook, &secret).await?;
+    let secret = (!is_given).then(|| secret.secret().expose().to_owned());
+    Ok(AcceptedWebhook { id: webhook.id.0, secret })
+}
+
+/// Deletes the webhook of a call that was rejected, or that is an earlier one with the same key.
+async fn keep_webhook(
+    app: &App,
+    identity: &Identity,
+    webhook: Option<AcceptedWebhook>,
+    started: &Result<CompletedCall, CallError>,
+) -> Option<AcceptedWebhook> {
+    let webhook = webhook?;
+    let id = WebhookId(webhook.id);
+    let is_used = match started {
+        Ok(started) => started.record.invocation.webhook == Some(id),
+        // The stored call has it.
+        Err(error) => error.code == ErrorCode::ApprovalRequired,
+    };
+    if is_used {
+        return Some(webhook);
+    }
+    if let Err(error) = app.store().delete_webhook(&identity.tenant, id).await {
+        tracing::warn!(
+            error = &error as &dyn std::error::Error,
+            "cannot delete the webhook of a rejected call"
+        );
+    }
+    None
 }
 
 /// Waits for the decision about a call and for its outcome.
@@ -291,14 +384,14 @@ fn http_date(at: Timestamp) -> String {
     at.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
 }
 
-fn accepted(app: &App, started: &CompletedCall) -> Response {
+fn accepted(app: &App, started: &CompletedCall, webhook: Option<AcceptedWebhook>) -> Response {
     let record = &started.record;
     if started.replayed {
         return outcome(app, started);
     }
     let location = format!("/api/calls/{}", record.id());
-    let body =
-        AcceptedCall { call_id: record.id().0, status: record.status, events: format!("{location}/events") };
+    let events = format!("{location}/events");
+    let body = AcceptedCall { call_id: record.id().0, status: record.status, events, webhook };
     let mut response = (StatusCode::ACCEPTED, Json(body)).into_response();
     if let Ok(value) = HeaderValue::from_str(&location) {
         response.headers_mut().insert("location", value);

@@ -10,6 +10,8 @@ pub(crate) mod calls;
 
 pub(crate) mod credentials;
 pub(crate) mod definitions;
+pub(crate) mod deliveries;
+pub(crate) mod events;
 mod grants;
 pub(crate) mod health;
 pub(crate) mod import;
@@ -35,3 +37,4 @@ pub(crate) mod tool;
 pub(crate) mod tools;
 pub(crate) mod usage;
 pub(crate) mod validate;
+pub(crate) mod webhooks;

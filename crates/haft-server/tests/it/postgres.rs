@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::harness::{Server, code, function_tool, poll};
 
-async fn on(url: &str) -> Server {
+pub(crate) async fn on(url: &str) -> Server {
     let url = url.to_owned();
     Server::start_with(move |settings| {
         settings.database_url = Some(Secret::new(url));

@@ -20,6 +20,7 @@ use crate::engine::failed_to;
 use crate::rows;
 use crate::store::{Inner, Store};
 use crate::time::min_id_at;
+use crate::webhooks::insert_new;
 
 const READ: &str = "read recorded calls";
 const SELECT_RECORD: &str = "SELECT id, record FROM calls";
@@ -39,7 +40,9 @@ impl Ledger for Store {
         Box::pin(async move {
             let result = self.inner.append(CallRow::new(&call)?).await;
             self.inner.unsaved.keep(&call, &result);
-            self.inner.health.observe(result)
+            self.inner.health.observe(result)?;
+            self.inner.report_call(&call);
+            Ok(())
         })
     }
 
@@ -148,6 +151,7 @@ impl Inner {
         let row = CallRow::new(&call)?;
         let sql = "UPDATE calls SET status = $1, final = 1, error_code = $2, idempotency_key = NULL, record = $3, \
                    decision = $4 WHERE tenant = $5 AND id = $6 AND final = 0";
+        let mut tx = self.engine.begin().await.map_err(failed_to(action))?;
         sqlx::query(sql)
             .bind(row.status.as_str())
             .bind(row.error_code.map(ErrorCode::as_str))
@@ -155,13 +159,17 @@ impl Inner {
             .bind(row.decision.map(AuditDecision::as_str))
             .bind(row.tenant.as_str())
             .bind(row.id.to_string())
-            .execute(&self.engine.pool)
+            .execute(&mut *tx)
             .await
             .map_err(failed_to(action))?;
+        insert_new(&mut tx, &self.outbox.of_call(&call)).await.map_err(failed_to(action))?;
+        tx.commit().await.map_err(failed_to(action))?;
+        self.outbox.signal();
+        self.report_call(&call);
         Ok(())
     }
 
-    async fn call(&self, tenant: &TenantId, id: CallId) -> Result<Option<CallRecord>, StoreError> {
+    pub(crate) async fn call(&self, tenant: &TenantId, id: CallId) -> Result<Option<CallRecord>, StoreError> {
         if let Some(row) = self.pending(id) {
             return if row.tenant == *tenant { row.call().map(Some) } else { Ok(None) };
         }

@@ -9,25 +9,31 @@ use super::insert::{insert, insert_relaxed};
 use super::usage::LedgerUsage;
 use crate::engine::{Engine, storage_failure};
 use crate::settings::LedgerSync;
+use crate::webhooks::Outbox;
 
 const RECORD: &str = "record a call";
 /// The error text of the database goes to the log only.
 const REJECTED: &str = "the database rejected the write; see the log";
 
+/// What the group commit needs.
+pub(crate) struct GroupCommitParts<'a> {
+    pub(crate) engine: &'a Engine,
+    pub(crate) node: &'a str,
+    pub(crate) usage: &'a Arc<LedgerUsage>,
+    pub(crate) outbox: &'a Arc<Outbox>,
+}
+
 /// Creates the group commit that stores calls in the database.
-pub(crate) fn group_commit(
-    engine: &Engine,
-    node: &str,
-    usage: &Arc<LedgerUsage>,
-    sync: LedgerSync,
-) -> GroupCommit {
-    let (engine, node, usage): (Engine, Arc<str>, _) = (engine.clone(), node.into(), Arc::clone(usage));
+pub(crate) fn group_commit(parts: &GroupCommitParts<'_>, sync: LedgerSync) -> GroupCommit {
+    let (engine, node): (Engine, Arc<str>) = (parts.engine.clone(), parts.node.into());
+    let (usage, outbox) = (Arc::clone(parts.usage), Arc::clone(parts.outbox));
     GroupCommit::new(move |rows| {
-        let (engine, node, usage) = (engine.clone(), Arc::clone(&node), Arc::clone(&usage));
+        let (engine, node) = (engine.clone(), Arc::clone(&node));
+        let (usage, outbox) = (Arc::clone(&usage), Arc::clone(&outbox));
         Box::pin(async move {
             let stored = match sync {
-                LedgerSync::Always => insert(&engine, &node, &rows).await,
-                LedgerSync::Auto | LedgerSync::Os => insert_relaxed(&engine, &node, &rows).await,
+                LedgerSync::Always => insert(&engine, &outbox, &node, &rows).await,
+                LedgerSync::Auto | LedgerSync::Os => insert_relaxed(&engine, &outbox, &node, &rows).await,
             };
             stored.map_err(|error| rejected(&error))?;
             usage.count(&rows).await;

@@ -33,7 +33,7 @@ impl Inner {
         if batch.rows().is_empty() {
             return Ok(());
         }
-        if let Err(error) = insert(&self.engine, &self.node, batch.rows()).await {
+        if let Err(error) = insert(&self.engine, &self.outbox, &self.node, batch.rows()).await {
             journal.restore(batch);
             return Err(failed_to(DRAIN)(error));
         }

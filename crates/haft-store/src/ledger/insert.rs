@@ -11,22 +11,53 @@ use sqlx::{AssertSqlSafe, SqlitePool};
 
 use super::record::CallRow;
 use crate::engine::Engine;
+use crate::webhooks::{NewDelivery, Outbox, insert_into_sqlite, insert_new};
 
 /// Rows per statement: enough to spread its cost, few enough to keep its text short.
 const ROWS_PER_STATEMENT: usize = 250;
 const COLUMNS: usize = 13;
 
-/// Stores rows. The last state of a call wins, and a finished call stays finished.
-pub(crate) async fn insert(engine: &Engine, node: &str, rows: &[CallRow]) -> Result<(), sqlx::Error> {
+/// Stores rows, and what webhooks get of them. The last state of a call wins, and a finished call stays finished.
+pub(crate) async fn insert(
+    engine: &Engine,
+    outbox: &Outbox,
+    node: &str,
+    rows: &[CallRow],
+) -> Result<(), sqlx::Error> {
+    let batch = Batch { rows, deliveries: outbox.of_rows(rows) };
     match &engine.bulk {
-        Some(bulk) => insert_in_sqlite(engine, bulk, node, rows).await,
-        None => insert_in_postgres(engine, node, rows, false).await,
+        Some(bulk) => insert_in_sqlite(engine, bulk, node, &batch).await?,
+        None => insert_in_postgres(engine, node, &batch, false).await?,
     }
+    batch.signal(outbox);
+    Ok(())
 }
 
 /// Stores rows in PostgreSQL without waiting for the disk, unless a promise rests on one of them.
-pub(crate) async fn insert_relaxed(engine: &Engine, node: &str, rows: &[CallRow]) -> Result<(), sqlx::Error> {
-    insert_in_postgres(engine, node, rows, true).await
+pub(crate) async fn insert_relaxed(
+    engine: &Engine,
+    outbox: &Outbox,
+    node: &str,
+    rows: &[CallRow],
+) -> Result<(), sqlx::Error> {
+    let batch = Batch { rows, deliveries: outbox.of_rows(rows) };
+    insert_in_postgres(engine, node, &batch, true).await?;
+    batch.signal(outbox);
+    Ok(())
+}
+
+/// Rows, and what webhooks get of them.
+struct Batch<'a> {
+    rows: &'a [CallRow],
+    deliveries: Vec<NewDelivery>,
+}
+
+impl Batch<'_> {
+    fn signal(&self, outbox: &Outbox) {
+        if !self.deliveries.is_empty() {
+            outbox.signal();
+        }
+    }
 }
 
 /// Shares the text of each record with the journal: the `Any` driver would copy it twice, which costs as much as
@@ -35,7 +66,7 @@ async fn insert_in_sqlite(
     engine: &Engine,
     bulk: &SqlitePool,
     node: &str,
-    rows: &[CallRow],
+    batch: &Batch<'_>,
 ) -> Result<(), sqlx::Error> {
     let node: Arc<str> = node.into();
     // Consecutive rows mostly have the same tenant, tool and status.
@@ -44,7 +75,7 @@ async fn insert_in_sqlite(
     let mut errors = TextCache::default();
     let mut statement = Statement::default();
     let mut tx = bulk.begin_with("BEGIN IMMEDIATE").await?;
-    for rows in rows.chunks(ROWS_PER_STATEMENT) {
+    for rows in batch.rows.chunks(ROWS_PER_STATEMENT) {
         let mut query = sqlx::query(AssertSqlSafe(statement.for_rows(engine, rows.len())));
         for row in rows {
             query = query
@@ -64,18 +95,20 @@ async fn insert_in_sqlite(
         }
         query.execute(&mut *tx).await?;
     }
+    insert_into_sqlite(&mut tx, &batch.deliveries).await?;
     tx.commit().await
 }
 
 async fn insert_in_postgres(
     engine: &Engine,
     node: &str,
-    rows: &[CallRow],
+    batch: &Batch<'_>,
     relaxed: bool,
 ) -> Result<(), sqlx::Error> {
+    let rows = batch.rows;
     let mut statement = Statement::default();
     let mut tx = engine.begin().await?;
-    if relaxed && !rows.iter().any(|row| row.is_promise) {
+    if relaxed && batch.deliveries.is_empty() && !rows.iter().any(|row| row.is_promise) {
         // The log reaches the disk within a second.
         sqlx::query("SET LOCAL synchronous_commit = off").execute(&mut *tx).await?;
     }
@@ -100,6 +133,7 @@ async fn insert_in_postgres(
         }
         query.execute(&mut *tx).await?;
     }
+    insert_new(&mut tx, &batch.deliveries).await?;
     tx.commit().await
 }
 

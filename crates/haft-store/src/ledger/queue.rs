@@ -20,6 +20,7 @@ use crate::engine::failed_to;
 use crate::rows;
 use crate::store::{Inner, Store};
 use crate::watch::notification::ChangeSet;
+use crate::webhooks::insert_new;
 
 /// How long a node waits for a notification before it looks at the queue.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -108,6 +109,7 @@ impl Inner {
         tx.commit().await.map_err(failed_to(ENQUEUE))?;
         self.queue_changed.notify_one();
         self.usage.count(std::slice::from_ref(&row)).await;
+        self.report_call(&call);
         Ok(Enqueued::Queued)
     }
 
@@ -136,7 +138,17 @@ impl Inner {
             *cursor = tenant;
         }
         tx.commit().await?;
+        for call in &claimed {
+            self.report_call(call);
+        }
         Ok(claimed)
+    }
+
+    /// Reports the new state of a call, after it is stored.
+    pub(crate) fn report_call(&self, call: &CallRecord) {
+        if self.sink.follows_calls() {
+            self.sink.call_changed(call);
+        }
     }
 
     /// Returns tenants with calls that are due, beginning after the one that was served last.
@@ -254,8 +266,19 @@ impl Inner {
         let error = CallError::new(ErrorCode::Cancelled, "the call was cancelled before it ran");
         call.finish(Err(error), self.now(), 0.0);
         store_state(&mut tx, &call).await?;
-        self.close_approval(&mut tx, id).await?;
+        let approval = self.close_approval(&mut tx, id).await?;
+        match &approval {
+            Some(approval) => self.note_approval(&mut tx, approval, &call).await,
+            None => insert_new(&mut tx, &self.outbox.of_call(&call)).await,
+        }
+        .map_err(failed_to(CANCEL))?;
         tx.commit().await.map_err(failed_to(CANCEL))?;
+        if let Some(approval) = &approval {
+            self.report_approval(approval, &call);
+        } else {
+            self.outbox.signal();
+            self.report_call(&call);
+        }
         Ok(Some(Cancellation::Cancelled))
     }
 

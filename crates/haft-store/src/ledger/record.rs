@@ -5,7 +5,7 @@ use std::sync::Arc;
 use haft_core::audit::AuditDecision;
 use haft_core::call::{CallRecord, CallStatus};
 use haft_core::catalog::StoreError;
-use haft_core::id::{CallId, ToolId};
+use haft_core::id::{CallId, ToolId, WebhookId};
 use haft_core::name::TenantId;
 use haft_core::outcome::ErrorCode;
 use sqlx::AssertSqlSafe;
@@ -33,6 +33,8 @@ pub(crate) struct CallRow {
     pub(crate) rule: Option<Arc<str>>,
     /// How the call was authorised, if it was not simply allowed.
     pub(crate) decision: Option<AuditDecision>,
+    /// The webhook of this call.
+    pub(crate) webhook: Option<WebhookId>,
     /// The call itself, as JSON.
     pub(crate) record: Arc<str>,
 }
@@ -63,6 +65,7 @@ impl CallRow {
                 .filter(|rule| is_indexable(rule))
                 .map(Arc::from),
             decision: Some(AuditDecision::of(call)).filter(|decision| *decision != AuditDecision::Allowed),
+            webhook: invocation.webhook,
             record: record.into(),
         })
     }
@@ -86,6 +89,7 @@ impl CallRow {
             chat_id: None,
             rule: None,
             decision: None,
+            webhook: None,
             record: number.to_string().into(),
         }
     }

@@ -19,6 +19,7 @@ use super::segment;
 use crate::engine::failed_to;
 use crate::files::{lock, write};
 use crate::store::Inner;
+use crate::webhooks::insert_new;
 
 const RECOVER: &str = "recover the calls of a dead process";
 
@@ -76,7 +77,7 @@ impl Inner {
                 .map(|text| CallRow::new(&record::parse(text)?))
                 .collect::<Result<_, StoreError>>()?;
             if !rows.is_empty() {
-                insert(&self.engine, node, &rows).await.map_err(failed_to(RECOVER))?;
+                insert(&self.engine, &self.outbox, node, &rows).await.map_err(failed_to(RECOVER))?;
                 self.usage.count(&rows).await;
             }
             files.run(RECOVER.into(), move |_| write::remove(&path)).await?;
@@ -129,7 +130,8 @@ impl Inner {
         let Ok(row) = CallRow::new(&call) else { return Ok(false) };
         let sql = "UPDATE calls SET status = $1, final = $2, error_code = $3, record = $4 \
                    WHERE tenant = $5 AND id = $6 AND final = 0 AND status = 'running' AND node = $7";
-        sqlx::query(sql)
+        let mut tx = self.engine.begin().await?;
+        let done = sqlx::query(sql)
             .bind(row.status.as_str())
             .bind(i64::from(row.status.is_final()))
             .bind(row.error_code.map(ErrorCode::as_str))
@@ -137,8 +139,17 @@ impl Inner {
             .bind(row.tenant.as_str())
             .bind(row.id.to_string())
             .bind(node)
-            .execute(&self.engine.pool)
+            .execute(&mut *tx)
             .await?;
+        // Another node may have recovered it.
+        if done.rows_affected() == 1 {
+            insert_new(&mut tx, &self.outbox.of_call(&call)).await?;
+        }
+        tx.commit().await?;
+        if done.rows_affected() == 1 {
+            self.outbox.signal();
+            self.report_call(&call);
+        }
         Ok(requeue)
     }
 

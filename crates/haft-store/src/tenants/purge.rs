@@ -28,7 +28,7 @@ const AFTER_EVERY_CALL: &str = "g";
 
 /// Deletes the rows of a tenant, in an order that keeps references valid. A table with the column `tenant` that is not
 /// named here, in [`DELETED_LATER`] or in [`KEPT`] fails a test.
-const STATEMENTS: [&str; 14] = [
+const STATEMENTS: [&str; 16] = [
     "DELETE FROM mcp_pins WHERE tool_id IN (SELECT id FROM tools WHERE tenant = $1)",
     "DELETE FROM revisions WHERE tool_id IN (SELECT id FROM tools WHERE tenant = $1)",
     "DELETE FROM tools WHERE tenant = $1",
@@ -42,6 +42,8 @@ const STATEMENTS: [&str; 14] = [
     "DELETE FROM policies WHERE tenant = $1",
     "DELETE FROM approvals WHERE tenant = $1",
     "DELETE FROM approval_grants WHERE tenant = $1",
+    "DELETE FROM webhook_deliveries WHERE tenant = $1",
+    "DELETE FROM webhooks WHERE tenant = $1",
     // What has not started never will.
     "DELETE FROM calls WHERE tenant = $1 AND status IN ('pending', 'awaiting_approval')",
 ];
@@ -72,6 +74,7 @@ impl Inner {
         session.touch_tenant(id.clone());
         session.finish().await?;
         self.open_vault().await?;
+        self.load_webhooks().await?;
         self.signal_token_change();
         if let (Some(files), Some(folder)) = (&self.files, removed_folder) {
             let action = format!("remove the folder `{folder}`");

@@ -59,13 +59,19 @@ impl KeyCheck {
 pub(super) enum SealedTable {
     Credentials,
     RefreshTokens,
+    Webhooks,
+}
+
+/// Returns the name that the secret of a webhook is encrypted with; no credential has such a name.
+pub(crate) fn webhook_secret_name(id: &str) -> String {
+    format!("webhook {id}")
 }
 
 /// An encrypted value.
 pub(super) struct SealedValue {
     pub(super) table: SealedTable,
     pub(super) tenant: String,
-    /// The name of the credential, or the key of the grant.
+    /// The name of the credential, the key of the grant, or the id of the webhook.
     pub(super) key: String,
     sealed: String,
 }
@@ -75,8 +81,13 @@ impl SealedValue {
     pub(super) async fn load_all(connection: &mut AnyConnection) -> Result<Vec<Self>, sqlx::Error> {
         let credentials = "SELECT tenant, name, sealed FROM credentials";
         let tokens = "SELECT tenant, grant_key, sealed FROM refresh_tokens WHERE sealed IS NOT NULL";
+        let webhooks = "SELECT tenant, id, sealed FROM webhooks";
         let mut values = Vec::new();
-        for (table, sql) in [(SealedTable::Credentials, credentials), (SealedTable::RefreshTokens, tokens)] {
+        for (table, sql) in [
+            (SealedTable::Credentials, credentials),
+            (SealedTable::RefreshTokens, tokens),
+            (SealedTable::Webhooks, webhooks),
+        ] {
             for row in sqlx::query(sql).fetch_all(&mut *connection).await? {
                 let (tenant, key, sealed) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
                 values.push(Self { table, tenant, key, sealed });
@@ -102,6 +113,7 @@ impl SealedValue {
             SealedTable::RefreshTokens => {
                 "UPDATE refresh_tokens SET sealed = $1 WHERE tenant = $2 AND grant_key = $3"
             }
+            SealedTable::Webhooks => "UPDATE webhooks SET sealed = $1 WHERE tenant = $2 AND id = $3",
         };
         sqlx::query(sql).bind(sealed).bind(&self.tenant).bind(&self.key).execute(connection).await?;
         Ok(())
@@ -111,6 +123,7 @@ impl SealedValue {
         match self.table {
             SealedTable::Credentials => self.key.clone(),
             SealedTable::RefreshTokens => refresh::sealed_name(&self.key),
+            SealedTable::Webhooks => webhook_secret_name(&self.key),
         }
     }
 }
@@ -151,14 +164,14 @@ impl Inner {
     }
 
     /// Returns the keys that may be in force.
-    pub(super) async fn candidates(&self) -> Result<Vec<Cipher>, String> {
+    pub(crate) async fn candidates(&self) -> Result<Vec<Cipher>, String> {
         let source = self.vault.key.clone();
         run_blocking(move || source.candidates()).await
     }
 
     /// Returns the key in force, to encrypt a value within a change: no other process can rotate it meanwhile. The
     /// first one creates the key.
-    pub(super) async fn cipher_in(&self, connection: &mut AnyConnection) -> Result<Cipher, BoxError> {
+    pub(crate) async fn cipher_in(&self, connection: &mut AnyConnection) -> Result<Cipher, BoxError> {
         if let Some(check) = KeyCheck::load(connection).await? {
             let found = self.candidates().await?.into_iter().find(|key| check.matches(key));
             return found.ok_or_else(|| self.wrong_key().into());

@@ -116,6 +116,12 @@ impl Inner {
                         value.key, value.tenant
                     )));
                 }
+                (None, SealedTable::Webhooks) => {
+                    return Err(StoreError::Conflict(format!(
+                        "the secret of the webhook `{}` of the tenant `{}` cannot be decrypted; delete the webhook, then rotate the key",
+                        value.key, value.tenant
+                    )));
+                }
                 // It is not used either: the tool uses the credential that it came from.
                 (None, SealedTable::RefreshTokens) => {
                     tracing::warn!(

@@ -3,10 +3,13 @@
 //! Notifications that arrive while changes are loaded, or within a short delay, are merged and loaded together: an
 //! import of many tools on one node causes a few reloads on the others.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use haft_core::approval::Approval;
 use haft_core::catalog::{Change, StoreError};
+use haft_core::id::ApprovalId;
 use sqlx::AssertSqlSafe;
 use sqlx::any::AnyRow;
 use sqlx::postgres::PgListener;
@@ -128,6 +131,12 @@ impl Inner {
         if changes.policies {
             self.signal_policy_change();
         }
+        if changes.webhooks {
+            self.load_webhooks().await?;
+        }
+        if !changes.approvals.is_empty() && self.sink.follows_calls() {
+            self.report_approvals(&changes.approvals).await?;
+        }
         if changes.bundles.is_empty() && changes.tools.is_empty() && !changes.credentials {
             return Ok(());
         }
@@ -138,6 +147,20 @@ impl Inner {
         }
         let loaded = self.changed_rows(changes).await.map_err(failed_to(LOAD))?;
         self.announce(&self.mark_missing_built_ins(loaded));
+        Ok(())
+    }
+
+    /// Reports the approvals that another node has changed, and their calls.
+    async fn report_approvals(&self, ids: &BTreeSet<ApprovalId>) -> Result<(), StoreError> {
+        let found =
+            self.rows_by_id("SELECT record FROM approvals", "id", ids).await.map_err(failed_to(LOAD))?;
+        for row in &found {
+            let approval: Approval = rows::json_column(row, "record").map_err(failed_to(LOAD))?;
+            self.sink.approval_changed(&approval);
+            if let Some(call) = self.call(&approval.requested_by.tenant, approval.call_id).await? {
+                self.sink.call_changed(&call);
+            }
+        }
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use haft_core::id::{BundleId, ToolId};
+use haft_core::id::{ApprovalId, BundleId, ToolId};
 
 /// PostgreSQL rejects payloads of 8,000 bytes or more.
 const MAX_PAYLOAD_BYTES: usize = 7_900;
@@ -18,6 +18,9 @@ pub(crate) struct ChangeSet {
     /// There may be calls in the queue, and decisions about approvals.
     pub(crate) queue: bool,
     pub(crate) policies: bool,
+    pub(crate) webhooks: bool,
+    /// Approvals that were requested or decided.
+    pub(crate) approvals: BTreeSet<ApprovalId>,
 }
 
 impl ChangeSet {
@@ -37,17 +40,28 @@ impl ChangeSet {
         Self { policies: true, ..Self::default() }
     }
 
+    pub(crate) fn webhooks() -> Self {
+        Self { webhooks: true, ..Self::default() }
+    }
+
+    /// Returns the change of some approvals, and of the queue that approved calls are in.
+    pub(crate) fn approvals(ids: impl IntoIterator<Item = ApprovalId>) -> Self {
+        Self { approvals: ids.into_iter().collect(), queue: true, ..Self::default() }
+    }
+
     /// Returns as few payloads as possible that announce the changes of a node.
     pub(crate) fn payloads(&self, node: &str) -> Vec<String> {
         let bundles = self.bundles.iter().map(|id| format!(" b:{id}"));
         let tools = self.tools.iter().map(|id| format!(" t:{id}"));
+        let approvals = self.approvals.iter().map(|id| format!(" a:{id}"));
         let tokens = self.tokens.then(|| " k".to_owned());
         let credentials = self.credentials.then(|| " c".to_owned());
         let queue = self.queue.then(|| " q".to_owned());
         let policies = self.policies.then(|| " p".to_owned());
-        let flags = tokens.into_iter().chain(credentials).chain(queue).chain(policies);
+        let webhooks = self.webhooks.then(|| " w".to_owned());
+        let flags = tokens.into_iter().chain(credentials).chain(queue).chain(policies).chain(webhooks);
         let mut payloads: Vec<String> = Vec::new();
-        for item in bundles.chain(tools).chain(flags) {
+        for item in bundles.chain(tools).chain(approvals).chain(flags) {
             match payloads.last_mut() {
                 Some(last) if last.len() + item.len() <= MAX_PAYLOAD_BYTES => last.push_str(&item),
                 _ => payloads.push(format!("{node}{item}")),
@@ -66,11 +80,13 @@ impl ChangeSet {
             match item.split_once(':') {
                 Some(("b", id)) => self.bundles.extend(id.parse::<BundleId>()),
                 Some(("t", id)) => self.tools.extend(id.parse::<ToolId>()),
+                Some(("a", id)) => self.approvals.extend(id.parse::<ApprovalId>()),
                 _ => {
                     self.tokens |= item == "k";
                     self.credentials |= item == "c";
                     self.queue |= item == "q";
                     self.policies |= item == "p";
+                    self.webhooks |= item == "w";
                 }
             }
         }
@@ -91,6 +107,8 @@ mod tests {
             credentials: false,
             queue: true,
             policies: true,
+            webhooks: true,
+            approvals: BTreeSet::from([ApprovalId(id(2))]),
         };
         let payloads = changes.payloads("node-1");
         assert_eq!(payloads.len(), 5);

@@ -161,6 +161,10 @@ async fn decisions_are_remembered_as_far_as_asked(harness: Harness) {
         let approval = waiting(&harness, caller, args).await;
         let remember = Some(Remember { scope, any_args });
         decide(&harness, approval.id, ApprovalDecision::Approve { args: None, remember }).await.unwrap();
+        // Until the requester has its outcome, the same call is that one.
+        let again = ask(&harness, caller, approval.args.clone()).await;
+        assert!(matches!(again, ApprovalAnswer::Decided(..)), "{again:?}");
+        harness.store.collect_approval(approval.id).await.unwrap();
     };
     remember("a", json!({"n": 1}), RememberScope::Token, false).await;
     assert!(is_granted("a", json!({"n": 1})).await);

@@ -63,6 +63,7 @@ pub(crate) fn invocation(id: CallId) -> Invocation {
         chat_id: None,
         message_id: None,
         session: None,
+        webhook: None,
         timeout_ms: None,
         is_pure: false,
     }

@@ -90,6 +90,14 @@ pub(super) const EXPECTATIONS: &[(&str, &str, Expected)] = &[
     ("post", "/login-links", Own(&[201])),
     ("get", "/session", Own(&[200])),
     ("post", "/key/rotate", Forbidden),
+    ("get", "/webhooks", Empty("webhooks")),
+    ("post", "/webhooks", Own(&[201])),
+    ("get", "/webhooks/{id}", NotFound),
+    ("patch", "/webhooks/{id}", NotFound),
+    ("delete", "/webhooks/{id}", NotFound),
+    ("get", "/webhooks/{id}/deliveries", NotFound),
+    ("post", "/webhooks/{id}/deliveries/{delivery_id}/redeliver", NotFound),
+    ("post", "/webhooks/{id}/test", NotFound),
     ("get", "/policy", Empty("rules")),
     ("put", "/policy", Own(&[200])),
     ("post", "/policy/explain", NotFound),
@@ -109,6 +117,8 @@ pub(super) const EXPECTATIONS: &[(&str, &str, Expected)] = &[
     ("get", "/mcp-servers/oauth/callback", Own(&[400])),
     ("get", "/audit", Own(&[200])),
     ("get", "/limits", Own(&[200])),
+    // A stream: only its first event is read here. `events.rs` compares the events of two tenants.
+    ("get", "/events", Own(&[200])),
     ("get", "/healthz", Own(&[200])),
     ("get", "/readyz", Own(&[200])),
     ("get", "/metrics", Forbidden),
@@ -153,6 +163,8 @@ pub(super) fn path_values(first: &FirstTenant, path: &str, parameter: &str) -> V
         ("tokens", "id") => texts(&[&first.token]),
         ("tenants", "id") => texts(&["default", OTHER_TENANT]),
         ("credentials", "name") => texts(&[CREDENTIAL]),
+        ("webhooks", "id") => texts(&[&first.webhook]),
+        ("deliveries", "delivery_id") => texts(&[&first.delivery]),
         ("mcp-servers", "id") => texts(&[MCP_SERVER]),
         _ => panic!(
             "no value for `{{{parameter}}}` of `{path}`: add what the first tenant has to `path_values` in \
@@ -162,7 +174,7 @@ pub(super) fn path_values(first: &FirstTenant, path: &str, parameter: &str) -> V
 }
 
 /// Query parameters that name nothing of a tenant.
-const PLAIN_PARAMETERS: [&str; 40] = [
+const PLAIN_PARAMETERS: [&str; 41] = [
     "async",
     "base_url",
     "category",
@@ -202,6 +214,7 @@ const PLAIN_PARAMETERS: [&str; 40] = [
     "tenant_id",
     "to",
     "tool_type",
+    "topics",
     "until",
 ];
 
@@ -241,6 +254,8 @@ pub(super) fn body(first: &FirstTenant, method: &str, path: &str) -> Value {
         ("put", "/tools/bundles/{id}") => json!({"slug": BUNDLE, "description": "changed"}),
         ("patch", path) if path.starts_with("/tools") => json!({"enabled": false}),
         ("patch", "/mcp-servers/{id}") => json!({"policy": "deny"}),
+        ("post", "/webhooks") => json!({"url": "http://127.0.0.1:9/own"}),
+        ("patch", "/webhooks/{id}") => json!({"enabled": false}),
         ("patch", "/tenants/{id}") => json!({"name": "changed"}),
         ("post", "/tenants") => json!({"id": "another"}),
         ("put", "/credentials/{name}") => json!({"value": "changed"}),

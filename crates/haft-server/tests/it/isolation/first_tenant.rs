@@ -42,7 +42,7 @@ pub(super) const NAMES: [&str; 12] = [
 ];
 
 /// Words inside the things of the tenant.
-const CONTENTS: [&str; 14] = [
+const CONTENTS: [&str; 15] = [
     "sapphire-title",
     "opal-first-description",
     "opal-second-description",
@@ -56,6 +56,7 @@ const CONTENTS: [&str; 14] = [
     "coral-path",
     "cobalt-tenant-name",
     "malachite-note",
+    "basalt-hook",
     ARGUMENT,
 ];
 
@@ -65,6 +66,9 @@ pub(super) struct FirstTenant {
     pub(super) bundle: String,
     pub(super) token: String,
     pub(super) approval: String,
+    pub(super) webhook: String,
+    /// A delivery to the webhook.
+    pub(super) delivery: String,
     /// A call that runs until the test opens the gate.
     pub(super) running: String,
     /// Calls that succeeded, failed, run, and wait for approval.
@@ -82,6 +86,7 @@ impl FirstTenant {
     pub(super) async fn create(server: &Server) -> Self {
         let (tool, bundle) = create_tools(server).await;
         let (token, value) = create_settings(server).await;
+        let (webhook, delivery) = create_webhook(server).await;
         let (calls, approval) = make_calls(server, &value).await;
         let form = server.bare(Method::POST, "/login").header("sec-fetch-site", "same-origin");
         let form = form.header("content-type", "application/x-www-form-urlencoded");
@@ -91,6 +96,8 @@ impl FirstTenant {
             bundle,
             token,
             approval,
+            webhook,
+            delivery,
             running: calls[2].clone(),
             calls,
             cookie,
@@ -124,6 +131,7 @@ impl FirstTenant {
             "/api/policy".to_owned(),
             "/api/policy?scope=platform".to_owned(),
             "/api/mcp-servers".to_owned(),
+            "/api/webhooks".to_owned(),
             "/api/tenants".to_owned(),
             "/api/audit?page_size=100".to_owned(),
         ];
@@ -231,6 +239,18 @@ async fn make_calls(server: &Server, token: &str) -> (Vec<String>, String) {
     let (_, approvals) = server.get("/api/approvals").await;
     let approval = approvals["data"]["approvals"][0]["id"].as_str().unwrap().to_owned();
     (calls, approval)
+}
+
+/// Creates a webhook and a delivery to it; returns their ids.
+async fn create_webhook(server: &Server) -> (String, String) {
+    // Only approvals that expire, so that nothing but the test is delivered.
+    let body = json!({"url": "http://127.0.0.1:9/basalt-hook", "events": ["approval.expired"]});
+    let (status, webhook) = server.post("/api/webhooks", body).await;
+    assert_eq!(status, 201, "{webhook}");
+    let id = webhook["data"]["id"].as_str().unwrap().to_owned();
+    let (status, delivery) = server.post(&format!("/api/webhooks/{id}/test"), json!({})).await;
+    assert_eq!(status, 200, "{delivery}");
+    (id, delivery["data"]["id"].as_str().unwrap().to_owned())
 }
 
 /// Opens a session and creates a login link; returns the cookie and the code.

@@ -86,7 +86,12 @@ impl Probe<'_> {
         for (name, value) in response.headers() {
             writeln!(text, "{name}: {}", String::from_utf8_lossy(value.as_bytes())).unwrap();
         }
-        let body = response.text().await.unwrap_or_else(|error| fail(error));
+        // The stream of events does not end by itself.
+        let body = if path.starts_with("/api/events") {
+            first_chunk(response).await
+        } else {
+            response.text().await.unwrap_or_else(|error| fail(error))
+        };
         let mut sent = self.sent.borrow_mut();
         sent.push_str(&request.text());
         let known = if path.starts_with("/api/audit") { sent.clone() } else { request.text() };
@@ -109,6 +114,11 @@ impl Probe<'_> {
         assert_eq!(response, expected, "the response tells that it exists: {}", request.text());
         response
     }
+}
+
+async fn first_chunk(mut response: reqwest::Response) -> String {
+    let chunk = response.chunk().await.unwrap().unwrap();
+    String::from_utf8(chunk.to_vec()).unwrap()
 }
 
 /// Fails if a value belongs to another tenant than the second one.

@@ -1,0 +1,111 @@
+//! `/events`: the live events of a tenant.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::sse::{KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use futures_util::StreamExt as _;
+use haft_core::outcome::ErrorCode;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::error::{ApiError, ErrorBody};
+use crate::events::{
+    self, ApprovalEvent, BundleEvent, CallEvent, EventFilter, ServerEvent, ToolEvent, Topic,
+};
+use crate::identity::Identity;
+use crate::params::Params;
+
+/// One event of the stream.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "only describes the stream")]
+pub(crate) struct StreamedLiveEvent {
+    /// What to send as `Last-Event-ID` to continue after this event.
+    #[schema(example = "5d41402abc4b-7")]
+    id: String,
+    event: LiveEventName,
+    /// What happened, as JSON; empty for `ready` and `reset`.
+    data: LiveEventData,
+}
+
+/// The name of an event.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[expect(dead_code, reason = "only describes the stream")]
+pub(crate) enum LiveEventName {
+    /// The first event: nothing is missed from now on.
+    Ready,
+    /// Events are missing: load again what you show.
+    Reset,
+    /// A tool was created, changed or deleted.
+    Tool,
+    /// A bundle was created, changed or deleted.
+    Bundle,
+    /// A call is queued, runs, waits for approval, or has ended.
+    Call,
+    /// An approval was requested or decided, or has expired.
+    Approval,
+    /// The state of an MCP server changed.
+    Server,
+}
+
+/// The data of an event.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only describes the stream")]
+pub(crate) enum LiveEventData {
+    Tool(ToolEvent),
+    Bundle(BundleEvent),
+    Call(CallEvent),
+    Approval(ApprovalEvent),
+    Server(ServerEvent),
+}
+
+/// Stream what happens in the tenant: changed tools and bundles, calls, approvals, MCP servers. Callers see their own
+/// calls and approvals, and the tools they may call; editors and admins those of the tenant.
+#[utoipa::path(
+    get, path = "/events", tag = "events",
+    params(
+        ("topics" = Option<String>, Query, description = "Only these, separated by commas: `tools`, `bundles`, `calls`, `approvals`, `servers`; default: all", example = "calls,approvals"),
+        ("Last-Event-ID" = Option<String>, Header, description = "Continue after the event with this id"),
+    ),
+    responses(
+        (status = 200, content_type = "text/event-stream", body = StreamedLiveEvent, description = "One of these per event"),
+        (status = 503, body = ErrorBody, description = "Too many streams are open"),
+    )
+)]
+pub(crate) async fn stream(
+    State(app): State<Arc<App>>,
+    identity: Identity,
+    params: Params,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let filter = EventFilter { principal: identity.principal(), topics: topics(&params)? };
+    let last = headers.get("last-event-id").map(|value| value.to_str().unwrap_or_default());
+    let subscription = app.events().subscribe(&identity.tenant, last).ok_or_else(|| {
+        let message = "too many event streams of this tenant are open; close one, or retry later";
+        ApiError::new(ErrorCode::Overloaded, message)
+    })?;
+    let events = events::stream(Arc::clone(&app), subscription, filter);
+    let events = events.take_until(identity.stream_end(&app)).map(Ok::<_, Infallible>);
+    Ok(Sse::new(events).keep_alive(KeepAlive::default()).into_response())
+}
+
+fn topics(params: &Params) -> Result<Vec<Topic>, ApiError> {
+    let named = params.list("topics");
+    if named.is_empty() {
+        return Ok(Topic::ALL.to_vec());
+    }
+    let parse = |name: &String| {
+        Topic::ALL.into_iter().find(|topic| topic.as_str() == name).ok_or_else(|| {
+            let name = haft_core::problem::excerpt(name, 60);
+            let all = Topic::ALL.map(|topic| format!("`{}`", topic.as_str())).join(", ");
+            ApiError::bad_request(format!("invalid `topics`: `{name}`; expected some of {all}"))
+        })
+    };
+    named.iter().map(parse).collect()
+}

@@ -1,0 +1,420 @@
+//! Deliveries: claimed by whoever sends them, tried again later, listed.
+//!
+//! A claim moves the due time of a row ahead. If the sender crashes, the row is due again after that; if not, the
+//! result of the attempt replaces it. So every event is delivered at least once, on whatever node.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::time::Duration;
+
+use haft_core::Timestamp;
+use haft_core::catalog::StoreError;
+use haft_core::id::{DeliveryId, WebhookId};
+use haft_core::name::TenantId;
+use haft_core::secret::Secret;
+use haft_core::webhook::{Delivery, DeliveryStatus, Webhook, WebhookEvent};
+use serde_json::json;
+use sqlx::any::AnyRow;
+use sqlx::{Any, AssertSqlSafe, Row as _, Transaction};
+use uuid::Uuid;
+
+use super::api;
+use super::outbox::{NewDelivery, insert_new};
+use super::payload;
+use crate::engine::failed_to;
+use crate::rows;
+use crate::store::{Inner, Store};
+use crate::vault::{Cipher, webhook_secret_name};
+
+/// How long a sender waits for a signal before it looks for due deliveries.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// How long an attempt may take before the delivery is due again.
+const ATTEMPT_LEASE: Duration = Duration::from_mins(2);
+/// How many deliveries of a webhook may wait. The oldest of more are dropped.
+const MAX_PENDING: i64 = 10_000;
+/// How many deliveries of a webhook are kept after they ended.
+const MAX_ENDED: i64 = 1_000;
+
+const CLAIM: &str = "claim deliveries to webhooks";
+const FINISH: &str = "store the result of a delivery";
+const READ: &str = "read the deliveries to a webhook";
+const COLUMNS: &str = "id, webhook_id, event, payload, status, attempts, due_at, created_at, attempted_at, \
+                       response_status, error";
+
+/// A delivery to send now, with what is needed to send it.
+#[derive(Debug, Clone)]
+pub struct ClaimedDelivery {
+    /// The delivery; the attempt is counted.
+    pub delivery: Delivery,
+    /// The webhook.
+    pub webhook: Webhook,
+    /// The signing secret.
+    pub secret: Secret,
+}
+
+/// A webhook and its secret, or why nothing can be delivered to it.
+type Target = Result<(Webhook, Secret), &'static str>;
+
+/// How many deliveries a sender takes.
+#[derive(Debug, Clone, Default)]
+pub struct DeliveryLimits {
+    /// At most this many.
+    pub max: usize,
+    /// At most this many to one webhook at a time.
+    pub per_webhook: usize,
+    /// The number of deliveries to each webhook that this sender is sending.
+    pub sending: HashMap<WebhookId, usize>,
+}
+
+impl DeliveryLimits {
+    fn room_for(&self, webhook: WebhookId) -> usize {
+        self.per_webhook.saturating_sub(self.sending.get(&webhook).copied().unwrap_or_default())
+    }
+}
+
+/// The result of an attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeliveryResult {
+    /// The delivery.
+    pub id: DeliveryId,
+    /// The new state.
+    pub status: DeliveryStatus,
+    /// When it is tried again, if it is pending.
+    pub due_at: Timestamp,
+    /// The HTTP status of the response.
+    pub response_status: Option<u16>,
+    /// Why the attempt failed.
+    pub error: Option<String>,
+}
+
+/// A query for the deliveries of a webhook, newest first.
+#[derive(Debug, Clone)]
+pub struct DeliveryQuery {
+    /// The tenant.
+    pub tenant: TenantId,
+    /// The webhook.
+    pub webhook: WebhookId,
+    /// Only deliveries in this state.
+    pub status: Option<DeliveryStatus>,
+    /// Only deliveries older than this one.
+    pub before: Option<DeliveryId>,
+    /// The maximum number.
+    pub limit: u32,
+}
+
+impl Store {
+    /// Resolves when there may be deliveries to claim; at the latest after a second.
+    pub async fn deliveries_due(&self) {
+        let _ = tokio::time::timeout(POLL_INTERVAL, self.inner.outbox.filled.notified()).await;
+    }
+
+    /// Claims due deliveries, a few of each webhook, so that a slow receiver does not hold up the others.
+    pub async fn claim_deliveries(&self, limits: DeliveryLimits) -> Result<Vec<ClaimedDelivery>, StoreError> {
+        self.run(move |inner| async move { inner.claim_deliveries(&limits).await }).await
+    }
+
+    /// Stores the result of an attempt.
+    pub async fn finish_delivery(&self, result: DeliveryResult) -> Result<(), StoreError> {
+        self.run(move |inner| async move { inner.finish_delivery(&result).await }).await
+    }
+
+    /// Adds a test event, already claimed.
+    pub async fn begin_test_delivery(
+        &self,
+        tenant: &TenantId,
+        webhook: WebhookId,
+    ) -> Result<ClaimedDelivery, StoreError> {
+        let tenant = tenant.clone();
+        self.run(move |inner| async move { inner.begin_test_delivery(&tenant, webhook).await }).await
+    }
+
+    /// Makes a delivery due again, with all its attempts.
+    pub async fn redeliver(
+        &self,
+        tenant: &TenantId,
+        webhook: WebhookId,
+        id: DeliveryId,
+    ) -> Result<Delivery, StoreError> {
+        let tenant = tenant.clone();
+        self.run(move |inner| async move { inner.redeliver(&tenant, webhook, id).await }).await
+    }
+
+    /// Lists deliveries, and how many match.
+    pub async fn deliveries(&self, query: DeliveryQuery) -> Result<(Vec<Delivery>, u64), StoreError> {
+        self.inner.deliveries(&query).await.map_err(failed_to(READ))
+    }
+
+    /// Drops the oldest deliveries of webhooks that have too many; returns how many were still pending.
+    pub async fn trim_deliveries(&self) -> Result<u64, StoreError> {
+        let action = "remove deliveries to webhooks";
+        self.run(move |inner| async move { inner.trim_deliveries().await.map_err(failed_to(action)) }).await
+    }
+}
+
+impl Inner {
+    async fn claim_deliveries(&self, limits: &DeliveryLimits) -> Result<Vec<ClaimedDelivery>, StoreError> {
+        let now = self.now();
+        // Without a lock: most of the time nothing is due.
+        let due = self.due_webhooks(now).await.map_err(failed_to(CLAIM))?;
+        let due: Vec<WebhookId> = due.into_iter().filter(|id| limits.room_for(*id) > 0).collect();
+        if due.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut tx = self.engine.begin().await.map_err(failed_to(CLAIM))?;
+        let mut claimed = Vec::new();
+        for webhook in due {
+            let max = limits.room_for(webhook).min(limits.max - claimed.len());
+            if max == 0 {
+                break;
+            }
+            let taken = self.claim_of_webhook(&mut tx, webhook, max, now).await;
+            claimed.extend(taken.map_err(failed_to(CLAIM))?);
+        }
+        tx.commit().await.map_err(failed_to(CLAIM))?;
+        self.with_targets(claimed).await
+    }
+
+    /// Returns the webhooks with due deliveries.
+    async fn due_webhooks(&self, now: Timestamp) -> Result<Vec<WebhookId>, sqlx::Error> {
+        let sql =
+            "SELECT DISTINCT webhook_id FROM webhook_deliveries WHERE status = 'pending' AND due_at <= $1";
+        let found = sqlx::query(sql).bind(now.as_microsecond()).fetch_all(&self.engine.pool).await?;
+        found.iter().map(|row| rows::parse_column(row, "webhook_id")).collect()
+    }
+
+    async fn claim_of_webhook(
+        &self,
+        tx: &mut Transaction<'static, Any>,
+        webhook: WebhookId,
+        max: usize,
+        now: Timestamp,
+    ) -> Result<Vec<Delivery>, sqlx::Error> {
+        let sql = format!(
+            "SELECT {COLUMNS} FROM webhook_deliveries WHERE status = 'pending' AND webhook_id = $1 AND due_at <= $2 \
+             ORDER BY due_at LIMIT {max} {}",
+            self.engine.skip_locked()
+        );
+        let found = sqlx::query(AssertSqlSafe(sql)).bind(webhook.to_string()).bind(now.as_microsecond());
+        let found = found.fetch_all(&mut **tx).await?;
+        let mut claimed = Vec::with_capacity(found.len());
+        for row in &found {
+            let mut delivery = delivery(row)?;
+            delivery.attempts += 1;
+            delivery.attempted_at = Some(now);
+            let sql =
+                "UPDATE webhook_deliveries SET attempts = $1, due_at = $2, attempted_at = $3 WHERE id = $4";
+            sqlx::query(sql)
+                .bind(i64::from(delivery.attempts))
+                .bind((now + ATTEMPT_LEASE).as_microsecond())
+                .bind(now.as_microsecond())
+                .bind(delivery.id.to_string())
+                .execute(&mut **tx)
+                .await?;
+            claimed.push(delivery);
+        }
+        Ok(claimed)
+    }
+
+    /// Adds the webhook and its secret to each delivery. One that cannot be sent ends as failed.
+    async fn with_targets(&self, claimed: Vec<Delivery>) -> Result<Vec<ClaimedDelivery>, StoreError> {
+        if claimed.is_empty() {
+            return Ok(Vec::new());
+        }
+        let candidates = self.candidates().await.map_err(|reason| StoreError::unavailable(CLAIM, reason))?;
+        let mut targets: HashMap<WebhookId, Target> = HashMap::new();
+        let mut ready = Vec::with_capacity(claimed.len());
+        for delivery in claimed {
+            let target = match targets.entry(delivery.webhook) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(new) => new.insert(self.target(delivery.webhook, &candidates).await?),
+            };
+            match target {
+                Ok((webhook, secret)) => {
+                    let (webhook, secret) = (webhook.clone(), secret.clone());
+                    ready.push(ClaimedDelivery { delivery, webhook, secret });
+                }
+                Err(reason) => self.fail_delivery(&delivery, reason).await?,
+            }
+        }
+        Ok(ready)
+    }
+
+    /// Returns a webhook and its secret, or why nothing can be delivered to it.
+    async fn target(&self, id: WebhookId, keys: &[Cipher]) -> Result<Target, StoreError> {
+        let found = self.webhook_with_seal(id).await.map_err(failed_to(CLAIM))?;
+        Ok(match found {
+            None => Err("the webhook was deleted"),
+            Some((webhook, _)) if !webhook.enabled => Err("the webhook is disabled"),
+            Some((webhook, sealed)) => {
+                let name = webhook_secret_name(&id.to_string());
+                let tenant = webhook.tenant.as_str();
+                let secret = keys.iter().find_map(|key| key.open(tenant, &name, &sealed).ok());
+                secret.map(|secret| (webhook, secret)).ok_or("the secret cannot be decrypted")
+            }
+        })
+    }
+
+    async fn fail_delivery(&self, delivery: &Delivery, reason: &str) -> Result<(), StoreError> {
+        self.finish_delivery(&DeliveryResult {
+            id: delivery.id,
+            status: DeliveryStatus::Failed,
+            due_at: delivery.due_at,
+            response_status: None,
+            error: Some(reason.to_owned()),
+        })
+        .await
+    }
+
+    async fn webhook_with_seal(&self, id: WebhookId) -> Result<Option<(Webhook, String)>, sqlx::Error> {
+        let sql = "SELECT id, tenant, scope, target, enabled, created_at, modified_at, sealed FROM webhooks WHERE id = $1";
+        let found = sqlx::query(sql).bind(id.to_string()).fetch_optional(&self.engine.pool).await?;
+        found.map(|row| Ok((api::webhook(&row)?, row.try_get("sealed")?))).transpose()
+    }
+
+    async fn finish_delivery(&self, result: &DeliveryResult) -> Result<(), StoreError> {
+        let sql = "UPDATE webhook_deliveries SET status = $1, due_at = $2, response_status = $3, error = $4 WHERE id = $5";
+        sqlx::query(sql)
+            .bind(result.status.as_str())
+            .bind(result.due_at.as_microsecond())
+            .bind(result.response_status.map(i64::from))
+            // PostgreSQL rejects NUL.
+            .bind(result.error.as_ref().map(|error| error.replace('\0', "\u{fffd}")))
+            .bind(result.id.to_string())
+            .execute(&self.engine.pool)
+            .await
+            .map_err(failed_to(FINISH))?;
+        Ok(())
+    }
+
+    async fn begin_test_delivery(
+        &self,
+        tenant: &TenantId,
+        webhook: WebhookId,
+    ) -> Result<ClaimedDelivery, StoreError> {
+        let (id, now) = (DeliveryId(Uuid::now_v7()), self.now());
+        let event = WebhookEvent::Test;
+        let new = NewDelivery {
+            id,
+            tenant: tenant.clone(),
+            webhook,
+            event,
+            subject: format!("{} {id}", event.as_str()),
+            payload: payload::body(event, now, &json!({"webhook_id": webhook})),
+            at: now,
+        };
+        let mut tx = self.engine.begin().await.map_err(failed_to(CLAIM))?;
+        insert_new(&mut tx, &[new]).await.map_err(failed_to(CLAIM))?;
+        let sql = "UPDATE webhook_deliveries SET attempts = 1, due_at = $1, attempted_at = $2 WHERE id = $3";
+        sqlx::query(sql)
+            .bind((now + ATTEMPT_LEASE).as_microsecond())
+            .bind(now.as_microsecond())
+            .bind(id.to_string())
+            .execute(&mut *tx)
+            .await
+            .map_err(failed_to(CLAIM))?;
+        tx.commit().await.map_err(failed_to(CLAIM))?;
+        let delivery = self.delivery(tenant, webhook, id).await?;
+        let claimed = self.with_targets(vec![delivery]).await?.pop();
+        claimed.ok_or_else(|| StoreError::Conflict("the webhook is disabled; enable it first".to_owned()))
+    }
+
+    async fn redeliver(
+        &self,
+        tenant: &TenantId,
+        webhook: WebhookId,
+        id: DeliveryId,
+    ) -> Result<Delivery, StoreError> {
+        let sql = "UPDATE webhook_deliveries SET status = 'pending', attempts = 0, due_at = $1, error = NULL, \
+                   response_status = NULL WHERE tenant = $2 AND webhook_id = $3 AND id = $4";
+        let done = sqlx::query(sql)
+            .bind(self.now().as_microsecond())
+            .bind(tenant.as_str())
+            .bind(webhook.to_string())
+            .bind(id.to_string())
+            .execute(&self.engine.pool)
+            .await
+            .map_err(failed_to(FINISH))?;
+        if done.rows_affected() == 0 {
+            return Err(StoreError::not_found("delivery", id));
+        }
+        self.outbox.signal();
+        self.delivery(tenant, webhook, id).await
+    }
+
+    async fn delivery(
+        &self,
+        tenant: &TenantId,
+        webhook: WebhookId,
+        id: DeliveryId,
+    ) -> Result<Delivery, StoreError> {
+        let sql = AssertSqlSafe(format!(
+            "SELECT {COLUMNS} FROM webhook_deliveries WHERE tenant = $1 AND webhook_id = $2 AND id = $3"
+        ));
+        let found = sqlx::query(sql).bind(tenant.as_str()).bind(webhook.to_string()).bind(id.to_string());
+        let found = found.fetch_optional(&self.engine.pool).await.map_err(failed_to(READ))?;
+        let found = found.ok_or_else(|| StoreError::not_found("delivery", id))?;
+        delivery(&found).map_err(failed_to(READ))
+    }
+
+    async fn deliveries(&self, query: &DeliveryQuery) -> Result<(Vec<Delivery>, u64), sqlx::Error> {
+        let status = query.status.map(DeliveryStatus::as_str).unwrap_or_default();
+        let before = query.before.map_or_else(|| "g".to_owned(), |id| id.to_string());
+        let matching =
+            "FROM webhook_deliveries WHERE tenant = $1 AND webhook_id = $2 AND ($3 = '' OR status = $3)";
+        let (tenant, webhook) = (query.tenant.to_string(), query.webhook.to_string());
+        let bind = |sql| sqlx::query(sql).bind(tenant.clone()).bind(webhook.clone()).bind(status);
+        let count = AssertSqlSafe(format!("SELECT COUNT(*) {matching}"));
+        let total: i64 = bind(count).fetch_one(&self.engine.pool).await?.try_get(0)?;
+        let select =
+            AssertSqlSafe(format!("SELECT {COLUMNS} {matching} AND id < $4 ORDER BY id DESC LIMIT $5"));
+        let found = bind(select).bind(before).bind(i64::from(query.limit));
+        let found = found.fetch_all(&self.engine.pool).await?;
+        let deliveries = found.iter().map(delivery).collect::<Result<_, _>>()?;
+        Ok((deliveries, u64::try_from(total).unwrap_or_default()))
+    }
+
+    async fn trim_deliveries(&self) -> Result<u64, sqlx::Error> {
+        let mut dropped = 0;
+        for (condition, max) in [("status = 'pending'", MAX_PENDING), ("status <> 'pending'", MAX_ENDED)] {
+            let sql = AssertSqlSafe(format!(
+                "SELECT webhook_id FROM webhook_deliveries WHERE {condition} GROUP BY webhook_id HAVING COUNT(*) > $1"
+            ));
+            for row in sqlx::query(sql).bind(max).fetch_all(&self.engine.pool).await? {
+                let webhook: &str = row.try_get(0)?;
+                let sql = AssertSqlSafe(format!(
+                    "DELETE FROM webhook_deliveries WHERE webhook_id = $1 AND {condition} AND id <= \
+                     (SELECT id FROM webhook_deliveries WHERE webhook_id = $1 AND {condition} \
+                     ORDER BY id DESC LIMIT 1 OFFSET $2)"
+                ));
+                let done = sqlx::query(sql).bind(webhook).bind(max).execute(&self.engine.pool).await?;
+                if max == MAX_PENDING {
+                    tracing::warn!(
+                        webhook,
+                        dropped = done.rows_affected(),
+                        "dropped the oldest deliveries: too many wait for this webhook"
+                    );
+                    dropped += done.rows_affected();
+                }
+            }
+        }
+        Ok(dropped)
+    }
+}
+
+fn delivery(row: &AnyRow) -> Result<Delivery, sqlx::Error> {
+    let unknown = |column: &'static str| move || sqlx::Error::Decode(format!("invalid `{column}`").into());
+    let number = |column| -> Result<Option<i64>, sqlx::Error> { row.try_get(column) };
+    Ok(Delivery {
+        id: rows::parse_column(row, "id")?,
+        webhook: rows::parse_column(row, "webhook_id")?,
+        event: WebhookEvent::parse(row.try_get("event")?).ok_or_else(unknown("event"))?,
+        payload: row.try_get("payload")?,
+        status: DeliveryStatus::parse(row.try_get("status")?).ok_or_else(unknown("status"))?,
+        attempts: u32::try_from(number("attempts")?.unwrap_or_default()).unwrap_or_default(),
+        due_at: rows::timestamp(row, "due_at")?,
+        created_at: rows::timestamp(row, "created_at")?,
+        attempted_at: rows::optional_timestamp(row, "attempted_at")?,
+        response_status: number("response_status")?.and_then(|status| u16::try_from(status).ok()),
+        error: row.try_get("error")?,
+    })
+}
