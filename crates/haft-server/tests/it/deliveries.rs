@@ -56,6 +56,7 @@ async fn received(upstream: &Upstream, count: usize) -> Vec<SeenRequest> {
 }
 
 /// Runs the snippet of the guide with a request.
+#[expect(clippy::disallowed_methods, reason = "the snippet is under test")]
 fn verify(secret: &str, request: &SeenRequest) -> bool {
     let snippet = GUIDE.split("```python\n").nth(1).unwrap().split("```").next().unwrap();
     let script = format!(

@@ -40,7 +40,7 @@ impl Events {
 
     /// Reads the next event; `None` at the end of the stream.
     pub(crate) async fn next(&mut self) -> Option<Received> {
-        tokio::time::timeout(Duration::from_secs(20), self.read()).await.expect("an event")
+        tokio::time::timeout(Duration::from_secs(20), self.read()).await.unwrap()
     }
 
     async fn read(&mut self) -> Option<Received> {
@@ -55,7 +55,7 @@ impl Events {
                     name,
                     data: serde_json::from_str(&field("data").unwrap_or_default()).unwrap_or_default(),
                 });
-                self.text = rest.to_owned();
+                self.text = String::from(rest);
                 match received {
                     Some(received) => return Some(received),
                     // A comment that keeps the connection alive.
@@ -63,7 +63,7 @@ impl Events {
                 }
             }
             let chunk = self.response.chunk().await.ok().flatten()?;
-            self.text.push_str(&String::from_utf8(chunk.to_vec()).unwrap());
+            self.text.push_str(std::str::from_utf8(&chunk).unwrap());
         }
     }
 

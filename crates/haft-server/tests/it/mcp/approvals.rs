@@ -51,7 +51,7 @@ impl RunningCall {
             if let Some((line, rest)) = self.text.split_once('\n') {
                 let message =
                     line.strip_prefix("data:").and_then(|text| serde_json::from_str(text.trim()).ok());
-                self.text = rest.to_owned();
+                self.text = String::from(rest);
                 match message {
                     Some(message) => return message,
                     None => continue,
@@ -59,7 +59,7 @@ impl RunningCall {
             }
             let chunk = self.response.chunk().await.unwrap();
             let Some(chunk) = chunk else { return serde_json::from_str(&self.text).unwrap() };
-            self.text.push_str(&String::from_utf8(chunk.to_vec()).unwrap());
+            self.text.push_str(std::str::from_utf8(&chunk).unwrap());
         }
     }
 }
