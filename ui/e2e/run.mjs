@@ -194,6 +194,7 @@ const tests = {
     await page.context().close();
   },
   async 'no serious accessibility violation'() {
+    if (filter !== '') await demo(haftUrl, token);
     const paths = ['/', '/tools', '/tools?open=user-created:orders@1.0.0', '/tools/user-created:orders@1.0.0?tab=try', '/tools/user-created:orders@1.0.0?tab=definition', '/tools/user-created:orders@1.0.0?tab=versions', '/tools/new', '/calls', '/approvals', '/servers', '/servers?new=1', '/connect', '/bundles', '/recipes', '/import', '/policy', '/policy?tab=explain', '/limits', '/audit', '/credentials', '/tokens?new=1', '/tenants', '/health', '/settings'];
     const found = [];
     for (const colorScheme of ['light', 'dark']) {
