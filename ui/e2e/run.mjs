@@ -60,6 +60,7 @@ const tests = {
     await page.getByRole('heading', { name: 'Create a tool' }).waitFor();
     await page.getByRole('heading', { name: 'Connect an agent' }).waitFor();
     await page.getByRole('button', { name: /Create a token for/ }).click();
+    await page.getByText('Created the token').waitFor();
     const config = await page.locator('pre').last().textContent();
     const made = /haft_\w+/.exec(config)[0];
     await api('POST', '/tools/datetime_utils/invoke', { args: { operation: 'now' } }, made);
@@ -71,7 +72,7 @@ const tests = {
     await go(page, '/tools/new?type=script');
     await page.getByLabel('Name', { exact: false }).first().fill('say-hello');
     await page.getByRole('button', { name: 'Create tool' }).click();
-    await page.waitForURL('**/tools/user-created:say-hello@1.0.0?tab=try');
+    await page.waitForURL(/say-hello.*tab=try/);
     await page.locator('#arg_who').fill('Ada');
     await page.keyboard.press('Control+Enter');
     await page.getByText('Hello, Ada').first().waitFor();
@@ -97,7 +98,7 @@ const tests = {
     await go(page, '/import');
     await page.getByLabel('Text or URL').fill("curl 'https://api.example.com/v1/search?q=shoes' -H 'Authorization: Bearer secret-value'");
     await page.getByRole('button', { name: 'Create tool' }).click();
-    await page.waitForURL('**/tools/user-created:get-v1-search@1.0.0**');
+    await page.waitForURL(/get-v1-search/);
     const { data } = await api('GET', '/tools/get-v1-search');
     assert.ok(!JSON.stringify(data).includes('secret-value'));
     await page.context().close();
@@ -186,13 +187,14 @@ const tests = {
     await page.keyboard.press('c');
     await page.getByRole('heading', { name: 'Aufrufe' }).waitFor();
     await page.keyboard.press('Control+k');
-    await page.getByRole('combobox').fill('orders');
+    await page.getByRole('dialog').getByRole('combobox').fill('orders');
     await page.getByRole('option').filter({ hasText: 'orders' }).first().waitFor();
     await page.keyboard.press('Enter');
-    await page.waitForURL('**/tools/user-created:orders@1.0.0**');
+    await page.waitForURL(/user-created.*orders/);
     await page.context().close();
   },
   async 'no serious accessibility violation'() {
+    if (filter !== '') await demo(haftUrl, token);
     const paths = ['/', '/tools', '/tools?open=user-created:orders@1.0.0', '/tools/user-created:orders@1.0.0?tab=try', '/tools/user-created:orders@1.0.0?tab=definition', '/tools/user-created:orders@1.0.0?tab=versions', '/tools/new', '/calls', '/approvals', '/servers', '/servers?new=1', '/connect', '/bundles', '/recipes', '/import', '/policy', '/policy?tab=explain', '/limits', '/audit', '/credentials', '/tokens?new=1', '/tenants', '/health', '/settings'];
     const found = [];
     for (const colorScheme of ['light', 'dark']) {
