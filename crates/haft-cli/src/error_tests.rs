@@ -15,7 +15,7 @@ fn every_code_has_its_exit() {
     };
     insta::assert_snapshot!(codes(Exit::Failed), @"method_not_allowed internal");
     insta::assert_snapshot!(codes(Exit::NotFound), @"not_found");
-    insta::assert_snapshot!(codes(Exit::Conflict), @"ambiguous_name conflict idempotency_conflict read_only disabled not_published not_ready");
+    insta::assert_snapshot!(codes(Exit::Conflict), @"ambiguous_name conflict idempotency_conflict read_only disabled not_published removed not_ready");
     insta::assert_snapshot!(codes(Exit::Unreachable), @"store_unavailable");
     insta::assert_snapshot!(codes(Exit::Busy), @"overloaded rate_limited");
     insta::assert_snapshot!(codes(Exit::NotRun), @"too_deep secret_missing sandbox_unavailable");

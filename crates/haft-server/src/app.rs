@@ -22,7 +22,7 @@ use haft_runtime::egress::{Egress, RulesError};
 use haft_runtime::files::{Files, RootsError};
 use haft_runtime::function::{FunctionExecutor, Functions};
 use haft_runtime::limits::LimitSettings;
-use haft_runtime::pipeline::{Pipeline, PipelineParts, WaitingCalls};
+use haft_runtime::pipeline::{Pipeline, PipelineParts, TenantLimitSource, WaitingCalls};
 use haft_runtime::queue::QueueRunner;
 use haft_runtime::registry::Registry;
 use haft_runtime::stages::Stage;
@@ -176,17 +176,12 @@ impl App {
             stages,
             max_running: settings.server.max_running_calls,
             limits: limit_settings(&settings, &store),
-            tenant_limits: Some({
-                let access = Arc::clone(&access);
-                Arc::new(move |tenant: &TenantId| access.limits(tenant))
-            }),
+            tenant_limits: Some(tenant_limits(&access)),
             workspace: None,
         });
         let pipeline = Arc::new(pipeline);
-        let mcp = {
-            let desk = Arc::new(McpApprovals(handle.clone()));
-            Mcp::new(&settings, &registry, &pipeline, desk, extension)
-        };
+        let desk = Arc::new(McpApprovals(handle.clone()));
+        let mcp = Mcp::new(&settings, &registry, &pipeline, desk, extension);
         let app = Arc::new(Self {
             settings,
             store,
@@ -473,6 +468,12 @@ fn create_home(settings: &Settings) -> Result<(), StartError> {
     // Only the owner may read the folder: it holds keys and tokens.
     let created = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&settings.home);
     created.map_err(|source| StartError::Home { path: settings.home.clone(), source })
+}
+
+/// Returns the limits of each tenant.
+fn tenant_limits(access: &Arc<Access>) -> TenantLimitSource {
+    let access = Arc::clone(access);
+    Arc::new(move |tenant: &TenantId| access.limits(tenant))
 }
 
 /// Returns where calls wait.

@@ -1,6 +1,6 @@
 //! Processes that are killed in the middle of approvals and queued calls: none is lost, none runs twice.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may fail loudly")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests may fail loudly")]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,5 +1,7 @@
 //! The tour of the README and the walk of `docs/team.md`, run as they are printed.
 
+#![expect(clippy::unwrap_used, reason = "tests may fail loudly")]
+
 use std::path::Path;
 use std::process::Stdio;
 

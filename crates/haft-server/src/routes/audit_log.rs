@@ -64,7 +64,7 @@ pub(crate) struct AuditList {
 /// JSON Lines. Records of calls have the hash of the arguments, never the arguments or the result.
 #[utoipa::path(
     get, path = "/audit", tag = "audit",
-    params(("kind" = Option<AuditKinds>, Query, description = "`changes` (default), `calls` or `all`"),
+    params(("kind" = inline(Option<AuditKinds>), Query, description = "`changes` (default), `calls` or `all`"),
         ("action" = Option<String>, Query, description = "An action, for example `tool.update`; calls have the action `call`"),
         ("target" = Option<String>, Query, description = "A part of the target of a change"),
         ("tool" = Option<String>, Query, description = "Reference to a tool: its calls, and changes whose target contains it", example = "greet"),

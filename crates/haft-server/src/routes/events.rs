@@ -53,11 +53,18 @@ pub(crate) enum LiveEventName {
     Server,
 }
 
+/// An empty object.
+#[derive(Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NoData {}
+
 /// The data of an event.
 #[derive(Serialize, ToSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "only describes the stream")]
 pub(crate) enum LiveEventData {
+    /// `ready` and `reset` say nothing more.
+    Nothing(NoData),
     Tool(ToolEvent),
     Bundle(BundleEvent),
     Call(CallEvent),

@@ -48,7 +48,7 @@ pub(crate) struct RegistryReport {
         ("tenant_id" = Option<String>, Query, description = "Only rows of this tenant, and global ones; required if the rows belong to several tenants"),
         ("dry_run" = Option<bool>, Query, description = "Only report what would be done"),
     ),
-    request_body(content = String, content_type = "application/x-ndjson", description = "JSON Lines: one row per line"),
+    request_body(content = String, content_type = "text/plain", description = "JSON Lines: one row per line"),
     responses((status = 200, body = Success<RegistryReport>),
         (status = 400, body = ErrorBody, description = "A row is invalid; `details.rows` has the invalid rows"),
         (status = 409, body = ErrorBody))
