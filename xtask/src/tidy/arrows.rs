@@ -104,7 +104,7 @@ const MEMBERS: &[Member] = &[
     member(
         "haft-bench",
         "benchmarks of haft next to its peers",
-        &["haft", "haft-server", "haft-wasm", "haft-runtime", "haft-sandbox", "haft-core"],
+        &["haft", "haft-server", "haft-wasm", "haft-runtime", "haft-sandbox", "haft-core", "haft-testkit"],
     ),
     member("haft-fuzz", "fuzz targets of the parsers", &["haft-core"]),
     member("xtask", "checks of the repository", &[]),

@@ -31,7 +31,8 @@ type Broken = (String, &'static str);
 
 fn line_rule(line: &str, rest: &[&str], declares_only: bool) -> Option<Broken> {
     let code = line.trim_start();
-    if (code.starts_with("#[allow") || code.starts_with("#![allow")) && !attribute(rest).contains("reason") {
+    if (code.starts_with("#[allow(") || code.starts_with("#![allow(")) && !attribute(rest).contains("reason")
+    {
         let remedy = "write `#[expect(lint, reason = \"…\")]`, or do what the lint says";
         return Some(("`allow` without a reason".to_owned(), remedy));
     }
