@@ -3,8 +3,8 @@
 //! A pid alone is not enough: in a container every server is process 1. The start time makes it unique.
 
 use std::fs;
-use std::io;
 use std::sync::LazyLock;
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -40,18 +40,36 @@ fn namespace() -> String {
     link.to_string_lossy().chars().filter(char::is_ascii_digit).collect()
 }
 
+/// How often the processes are searched for sandboxes of servers that are gone.
+const SEARCHES: usize = 100;
+
 /// Ends the sandboxes of servers that are no longer there: bubblewrap lets nothing end a sandbox that it has not
 /// started yet, and so one that was held back when its server was killed would wait for ever.
+///
+/// A sandbox may start its next process while the list is read, so the search ends when nothing is found.
 pub(crate) fn end_left_processes() {
+    for _ in 0..SEARCHES {
+        if !kill_left_processes() {
+            return;
+        }
+        // A killed process is listed until the kernel has ended it.
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Kills the processes of servers that are gone, and returns whether there were any.
+fn kill_left_processes() -> bool {
+    let mut found = false;
     for folder in fs::read_dir("/proc").into_iter().flatten().flatten() {
         let number = folder.file_name().to_str().and_then(|name| name.parse().ok());
         let Some(process) = number.and_then(Pid::from_raw) else { continue };
         // What belongs to another user cannot be read.
         let variables = fs::read(folder.path().join("environ")).unwrap_or_default();
         if variables.split(|byte| *byte == 0).any(is_left) {
-            drop(kill_process(process, Signal::KILL).map_err(io::Error::from));
+            found |= kill_process(process, Signal::KILL).is_ok();
         }
     }
+    found
 }
 
 /// Tells whether a variable names a server that is no longer there.
