@@ -202,7 +202,7 @@ pub enum DeliveryStatus {
     Pending,
     /// The receiver accepted it.
     Delivered,
-    /// The last attempt failed; it is not tried again by itself.
+    /// The last attempt failed; haft does not try again.
     Failed,
 }
 

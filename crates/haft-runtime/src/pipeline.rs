@@ -139,7 +139,7 @@ pub struct PipelineParts {
     pub max_running: usize,
     /// The limits of sessions, and what nodes share.
     pub limits: LimitSettings,
-    /// The limits of tenants; `None` if there are none.
+    /// The source of tenant limits; `None` if tenants are unlimited.
     pub tenant_limits: Option<TenantLimitSource>,
     /// The folder in which calls may work.
     pub workspace: Option<Arc<Path>>,

@@ -46,14 +46,21 @@ const SEARCHES: usize = 100;
 /// Ends the sandboxes of servers that are no longer there: bubblewrap lets nothing end a sandbox that it has not
 /// started yet, and so one that was held back when its server was killed would wait for ever.
 ///
-/// A sandbox may start its next process while the list is read, so the search ends when nothing is found.
+/// A process may be listed alive and have started another one, which is not listed, and ended when it is looked at.
+/// So the search ends when nothing is found twice in a row.
 pub(crate) fn end_left_processes() {
+    let mut nothing_found = 0;
     for _ in 0..SEARCHES {
-        if !kill_left_processes() {
+        if kill_left_processes() {
+            nothing_found = 0;
+            // A killed process is listed until the kernel has ended it.
+            std::thread::sleep(Duration::from_millis(2));
+        } else {
+            nothing_found += 1;
+        }
+        if nothing_found == 2 {
             return;
         }
-        // A killed process is listed until the kernel has ended it.
-        std::thread::sleep(Duration::from_millis(2));
     }
 }
 

@@ -33,7 +33,7 @@ struct SpawnRequest {
 /// What happens to a child whose handle is dropped.
 enum OnDrop {
     Kill,
-    /// A supervisor notices by itself; if it were killed, it could not kill its tree.
+    /// A supervisor notices without a signal; if it were killed, it could not kill its tree.
     Leave,
 }
 
@@ -59,7 +59,7 @@ impl Spawner {
         self.request(command, inherited, OnDrop::Kill).await
     }
 
-    /// Starts a supervisor, which notices by itself when its caller is gone.
+    /// Starts a supervisor, which notices when its caller is gone.
     pub(crate) async fn spawn_supervised(&self, command: Command) -> io::Result<Child> {
         self.request(command, Vec::new(), OnDrop::Leave).await
     }

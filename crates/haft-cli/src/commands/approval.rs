@@ -140,7 +140,7 @@ async fn list(list: List, context: &Context) -> Result<(), CliError> {
     }
 }
 
-/// Waits until approvals may have changed: for an event of the server, or for a while if there is none.
+/// Waits for the next event of the server, or for the polling interval if there is no event stream.
 async fn wait_for_change(events: &mut Option<EventStream>, context: &Context) -> Result<(), CliError> {
     if events.is_none() {
         let client = context.client().await?;

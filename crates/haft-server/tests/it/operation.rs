@@ -68,7 +68,7 @@ async fn metrics_count_timeouts_and_disconnected_clients_once() {
         || async { server.request(Method::GET, "/metrics").send().await.unwrap().text().await.unwrap() };
     // The client disconnects once the call runs.
     tokio::select! {
-        _ = &mut call => panic!("the call does not end by itself"),
+        _ = &mut call => panic!("the call must not end before it is cancelled"),
         () = async { while !metrics().await.contains("haft_calls_running 1") {} } => {}
     }
     drop(call);

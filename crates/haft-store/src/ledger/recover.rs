@@ -115,7 +115,7 @@ impl Inner {
     }
 
     /// Recovers one call; returns whether it is in the queue again. A call whose tool has no side effects may run again;
-    /// any other is never repeated by itself.
+    /// any other is never repeated automatically.
     pub(crate) async fn recover_call(&self, node: &str, mut call: CallRecord) -> Result<bool, sqlx::Error> {
         let was_queued = call.invocation.definition_hash.is_some();
         let requeue = was_queued && call.invocation.is_pure;

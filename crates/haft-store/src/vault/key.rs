@@ -116,7 +116,7 @@ impl KeySource {
         }
     }
 
-    /// Returns the current key, or creates one if there is none. Blocks.
+    /// Returns the current key, and creates it first if necessary. Blocks.
     pub(crate) fn current_or_new(&self) -> Result<Cipher, KeyError> {
         match (self.candidates(), self.file()) {
             (Err(KeyError::FileMissing(_)), Some(path)) => {

@@ -1,4 +1,4 @@
-//! Deliveries: claimed by whoever sends them, tried again later, listed.
+//! Deliveries of webhooks: claimed by a sender, retried, listed.
 //!
 //! A claim moves the due time of a row ahead. If the sender crashes, the row is due again after that; if not, the
 //! result of the attempt replaces it. So every event is delivered at least once, on whatever node.

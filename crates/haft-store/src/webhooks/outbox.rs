@@ -31,7 +31,7 @@ pub(crate) struct NewDelivery {
     pub(super) at: Timestamp,
 }
 
-/// The webhooks of all tenants, and a signal for whoever delivers.
+/// The webhooks of all tenants, and a signal that wakes the sender.
 #[derive(Default)]
 pub(crate) struct Outbox {
     is_used: AtomicBool,

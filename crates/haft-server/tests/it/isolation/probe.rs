@@ -86,7 +86,7 @@ impl Probe<'_> {
         for (name, value) in response.headers() {
             writeln!(text, "{name}: {}", String::from_utf8_lossy(value.as_bytes())).unwrap();
         }
-        // The stream of events does not end by itself.
+        // The event stream has no end.
         let body = if path.starts_with("/api/events") {
             first_chunk(response).await
         } else {
