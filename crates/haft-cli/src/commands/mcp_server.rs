@@ -10,7 +10,7 @@ use super::mcp_import;
 use crate::client::{Body, Request, segment};
 use crate::context::Context;
 use crate::error::CliError;
-use crate::view;
+use crate::{input, view};
 
 /// Manage MCP servers whose tools haft uses
 #[derive(Debug, Subcommand)]
@@ -94,7 +94,7 @@ pub(crate) struct Add {
     #[arg(long)]
     url: Option<String>,
     /// Header of every request; the value may refer to secrets as `${NAME}` (repeatable)
-    #[arg(long = "header", value_name = "NAME=VALUE", value_parser = parse_pair, requires = "url")]
+    #[arg(long = "header", value_name = "NAME=VALUE", value_parser = input::parse_pair, requires = "url")]
     headers: Vec<(String, String)>,
     /// OAuth client id [default: dynamic registration]
     #[arg(long, requires = "url")]
@@ -109,7 +109,7 @@ pub(crate) struct Add {
     #[arg(long, value_parser = ["authorization_code", "client_credentials"], requires = "url")]
     grant: Option<String>,
     /// Environment variable of the program; the value may refer to secrets as `${NAME}` (repeatable)
-    #[arg(long = "env", value_name = "NAME=VALUE", value_parser = parse_pair, conflicts_with = "url")]
+    #[arg(long = "env", value_name = "NAME=VALUE", value_parser = input::parse_pair, conflicts_with = "url")]
     env: Vec<(String, String)>,
     /// Working directory of the program
     #[arg(long, value_name = "DIR", conflicts_with = "url")]
@@ -142,13 +142,6 @@ fn parse_timeout(text: &str) -> Result<u64, String> {
     let parsed =
         haft_core::duration::parse(text, Duration::from_secs(1)).map_err(|error| error.to_string())?;
     u64::try_from(parsed.as_millis()).map_err(|error| error.to_string())
-}
-
-fn parse_pair(text: &str) -> Result<(String, String), String> {
-    let split = text.split_once('=').filter(|(name, _)| !name.is_empty());
-    split
-        .map(|(name, value)| (name.to_owned(), value.to_owned()))
-        .ok_or_else(|| "expected NAME=VALUE".to_owned())
 }
 
 /// Runs the command.

@@ -15,6 +15,16 @@ fn a_tenant_and_its_tokens_from_the_command_line() {
     ok(&["tenant", "rename", "acme", "Acme Inc."]);
     let list = ok(&["tenant", "list"]);
     assert!(list.contains("acme") && list.contains("Acme Inc.") && list.contains("default"), "{list}");
+    ok(&["tenant", "set", "acme", "--limit", "calls_per_minute=600", "--limit", "max_tools=5"]);
+    ok(&["tenant", "set", "acme", "--limit", "max_tools=none", "--env", "KEY"]);
+    let shown = ok(&["tenant", "show", "acme"]);
+    let rows =
+        |name: &str| shown.lines().find(|line| line.starts_with(name)).map(str::trim).map(str::to_owned);
+    assert!(rows("limits.calls_per_minute").is_some_and(|row| row.ends_with("600")), "{shown}");
+    assert!(rows("environment").is_some_and(|row| row.ends_with("KEY")), "{shown}");
+    assert_eq!(rows("limits.max_tools"), None, "{shown}");
+    let unknown = haft.run(&["tenant", "set", "acme", "--limit", "max_tool=5"]);
+    assert!(unknown.code == 8 && unknown.stderr.contains("max_tools"), "{}", unknown.shown());
     let create = ["token", "create", "agent", "--tenant", "acme", "--role", "editor"];
     let token = ok(&[&create[..], &["--tools", "weather,web:*", "--expires-in", "90d"]].concat());
     let with = |token: &str, arguments: &[&str]| {
