@@ -8,6 +8,7 @@ use axum::Router;
 use haft_core::catalog::StoreError;
 use haft_core::secret::Secret;
 use haft_server::settings::Settings;
+pub(crate) use haft_server::doctor::{Check, CheckStatus, check_home};
 use haft_server::{App, StartError, StdioClient, UnknownBundle};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;

@@ -54,6 +54,12 @@ pub trait Prepared: Send + Sync {
         Vec::new()
     }
 
+    /// Returns what a call with these arguments will run, for the person who approves it: a command, a request, an action
+    /// on a file. Secrets are masked; `None` if it cannot be shown.
+    fn preview(&self, _args: &Map<String, Value>) -> Option<String> {
+        None
+    }
+
     /// Returns how long after its deadline it may take to stop and return an outcome. By default it is dropped at the
     /// deadline.
     fn grace(&self) -> Duration {
@@ -70,8 +76,10 @@ pub trait Prepared: Send + Sync {
 /// An event of a running call.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CallEvent {
-    /// A line of output besides the value.
+    /// A line of standard error, or another message besides the value.
     Output(String),
+    /// A line of standard output that does not become the value.
+    Printed(String),
     /// A line of the output that becomes the value.
     Value(String),
     /// The progress from 0 to 1, and a short text.

@@ -20,14 +20,18 @@ pub struct CallQuery {
     pub tenant: TenantId,
     /// Only calls of this tool.
     pub tool_id: Option<ToolId>,
-    /// Only calls with this status.
-    pub status: Option<CallStatus>,
+    /// Only calls with one of these statuses; empty for every status.
+    pub statuses: Vec<CallStatus>,
     /// Only calls of the token with this name.
     pub caller: Option<String>,
     /// Only calls of the token with this name or id.
     pub actor: Option<String>,
     /// Only calls of this principal.
     pub principal: Option<Arc<str>>,
+    /// Only calls that came through this interface.
+    pub surface: Option<String>,
+    /// Only calls that this call made.
+    pub parent_id: Option<CallId>,
     /// Only calls that failed with this code.
     pub error_code: Option<ErrorCode>,
     /// Only calls of this chat.
@@ -48,6 +52,32 @@ pub struct CallQuery {
     pub skip: u32,
     /// The maximum number of calls.
     pub limit: u32,
+}
+
+impl CallQuery {
+    /// Creates the query for the newest 50 calls of a tenant.
+    pub fn of_tenant(tenant: TenantId) -> Self {
+        Self {
+            tenant,
+            tool_id: None,
+            statuses: Vec::new(),
+            caller: None,
+            actor: None,
+            principal: None,
+            surface: None,
+            parent_id: None,
+            error_code: None,
+            chat_id: None,
+            rule: None,
+            decision: None,
+            since: None,
+            until: None,
+            text: None,
+            before: None,
+            skip: 0,
+            limit: crate::page::DEFAULT_SIZE,
+        }
+    }
 }
 
 /// A page of calls.

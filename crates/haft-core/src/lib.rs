@@ -13,6 +13,7 @@ pub mod coerce;
 pub mod duration;
 pub mod encode;
 pub mod exact_json;
+pub mod example;
 pub mod executor;
 pub mod hash;
 pub mod id;

@@ -145,7 +145,7 @@ pub fn is_sensitive(key: &str) -> bool {
 }
 
 /// Returns whether a header or parameter of this name carries a secret.
-fn is_sensitive_parameter(name: &str) -> bool {
+pub fn is_sensitive_parameter(name: &str) -> bool {
     let plain = plain(name);
     is_sensitive(name) || SENSITIVE_SUFFIXES.iter().any(|end| plain.ends_with(end))
 }

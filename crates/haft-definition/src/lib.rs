@@ -5,9 +5,11 @@
 //! values.
 
 pub mod check;
+pub mod curl;
 pub mod dialect;
 pub mod export;
 pub mod folder;
+pub mod mcp_client_config;
 pub mod mcp_import;
 pub mod openapi;
 pub mod policy;

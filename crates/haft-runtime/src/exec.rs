@@ -17,6 +17,7 @@ use haft_sandbox::Input;
 use haft_template::{ExecInvocation, ExecTemplate, Scope, Values};
 use serde_json::{Map, Value};
 
+use crate::preview;
 use crate::process::{BashSource, Environment, Job, Processes, STOP_GRACE, check_size, required};
 
 /// The maximum number of texts of a command with conditions whose syntax is checked.
@@ -120,6 +121,24 @@ impl Prepared for PreparedExec {
 
     fn secrets(&self) -> Vec<&str> {
         required(self.template.secrets()).collect()
+    }
+
+    fn preview(&self, args: &Map<String, Value>) -> Option<String> {
+        let secrets = preview::masked(self.template.secrets().iter().map(|secret| secret.name.as_str()));
+        let version = self.spec.version.as_str();
+        let values = Values { args, steps: &Map::new(), secrets: &secrets, version };
+        let ExecInvocation { argv, env, stdin } = self.template.render(&values).ok()?;
+        let variables = env.iter().map(|(name, value)| (name.as_str(), value.expose().to_owned()));
+        let mut text = preview::assignments(variables);
+        match argv.last() {
+            Some(command) if !self.template.is_argv() => text.push_str(command),
+            _ => text.push_str(&preview::command_line(argv.iter().map(String::as_str))),
+        }
+        if let Some(stdin) = stdin {
+            text.push_str("\n\n# standard input:\n");
+            text.push_str(stdin.expose());
+        }
+        Some(text)
     }
 
     fn grace(&self) -> Duration {

@@ -16,6 +16,7 @@ pub mod jsonpath;
 pub mod limits;
 pub mod pipeline;
 pub mod policy;
+mod preview;
 pub mod process;
 pub mod python;
 pub mod queue;

@@ -110,7 +110,10 @@ impl Reader {
 
 fn call_event(event: &NumberedEvent) -> Event {
     let named = match &event.event {
-        CallEvent::Output(line) | CallEvent::Value(line) => named("output", &json!({"line": line})),
+        CallEvent::Output(line) => named("output", &json!({"line": line, "stream": "stderr"})),
+        CallEvent::Printed(line) | CallEvent::Value(line) => {
+            named("output", &json!({"line": line, "stream": "stdout"}))
+        }
         CallEvent::Progress(progress, message) => {
             named("progress", &json!({"progress": progress, "message": message}))
         }

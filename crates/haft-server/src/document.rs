@@ -235,6 +235,9 @@ fn type_schema(schema: &mut Value, only_in_responses: bool) {
                 if only_in_responses && !is_required(name) && !is_null_described {
                     remove_null(property);
                 }
+                if !only_in_responses {
+                    describe_default(property);
+                }
                 type_schema(property, only_in_responses);
             }
             for key in ["items", "allOf", "oneOf", "anyOf", "additionalProperties"] {
@@ -244,6 +247,21 @@ fn type_schema(schema: &mut Value, only_in_responses: bool) {
             }
         }
         _ => {}
+    }
+}
+
+/// Moves the default of a field into its description: generators of clients require fields that have one.
+fn describe_default(property: &mut Value) {
+    let Some(map) = property.as_object_mut() else { return };
+    let Some(default) = map.remove("default") else { return };
+    let is_evident = default.is_null() || default == json!([]) || default == json!({}) || default == json!("");
+    if is_evident {
+        return;
+    }
+    let known = map.get("description").and_then(Value::as_str).unwrap_or_default();
+    if !known.to_lowercase().contains("default") {
+        let text = format!("{known} Default: `{}`.", default.to_string().trim_matches('"'));
+        map.insert("description".to_owned(), text.trim().into());
     }
 }
 

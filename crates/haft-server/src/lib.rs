@@ -31,6 +31,7 @@ mod call_events;
 mod credential_references;
 mod definition;
 mod docs;
+pub mod doctor;
 mod document;
 mod edge;
 mod error;

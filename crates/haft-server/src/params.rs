@@ -1,6 +1,5 @@
 //! Query parameters, in every spelling (`page_size`, `pageSize`), and pages of lists.
 
-use std::collections::HashMap;
 use std::str::FromStr;
 
 use axum::extract::{FromRequestParts, Query};
@@ -17,7 +16,7 @@ use crate::routes::tokens;
 #[into_params(parameter_in = Query)]
 #[expect(dead_code, reason = "only describes the parameters")]
 pub(crate) struct PageParams {
-    /// The maximum number of items; larger values than 500 (100 for calls) are lowered.
+    /// The maximum number of items; larger values than 500 (100 for calls, 5000 for summaries of tools) are lowered.
     #[param(minimum = 1, maximum = 2_147_483_647, example = 50)]
     page_size: Option<u32>,
     /// The same as `page_size`.
@@ -33,9 +32,9 @@ pub(crate) struct PageParams {
     skip: Option<u32>,
 }
 
-/// The query of a request.
+/// The query of a request: normalized names and values, in their order.
 #[derive(Debug, Default)]
-pub(crate) struct Params(HashMap<String, String>);
+pub(crate) struct Params(Vec<(String, String)>);
 
 impl<S: Sync> FromRequestParts<S> for Params {
     type Rejection = ApiError;
@@ -63,10 +62,17 @@ pub(crate) fn normalize(name: &str) -> String {
 impl Params {
     /// Returns a parameter by its `snake_case` name; an empty value counts as missing.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
-        if self.0.is_empty() {
-            return None;
-        }
-        self.0.get(&normalize(name)).map(String::as_str).filter(|text| !text.is_empty())
+        self.last(name).filter(|text| !text.is_empty())
+    }
+
+    /// Returns the last value of a parameter.
+    fn last(&self, name: &str) -> Option<&str> {
+        self.values(name).next_back()
+    }
+
+    fn values(&self, name: &str) -> impl DoubleEndedIterator<Item = &str> {
+        let name = if self.0.is_empty() { String::new() } else { normalize(name) };
+        self.0.iter().filter(move |(known, _)| *known == name).map(|(_, value)| value.as_str())
     }
 
     /// Parses a parameter.
@@ -91,10 +97,27 @@ impl Params {
         values: &str,
     ) -> Result<Option<T>, ApiError> {
         // An empty value is not one of the values.
-        self.0
-            .get(&normalize(name))
+        self.last(name)
             .map(|text| parse(text).ok_or_else(|| invalid(name, text, &format!("one of {values}"))))
             .transpose()
+    }
+
+    /// Parses any number of a set of values: comma-separated, or in repeated parameters.
+    pub(crate) fn choices<T: PartialEq>(
+        &self,
+        name: &str,
+        parse: impl Fn(&str) -> Option<T>,
+        values: &str,
+    ) -> Result<Vec<T>, ApiError> {
+        let mut chosen = Vec::new();
+        for text in self.values(name).flat_map(|list| list.split(',')) {
+            let value = parse(text.trim())
+                .ok_or_else(|| invalid(name, text, &format!("one or more of {values}, comma-separated")))?;
+            if !chosen.contains(&value) {
+                chosen.push(value);
+            }
+        }
+        Ok(chosen)
     }
 
     /// Parses a time, or a period before now.
@@ -128,6 +151,11 @@ impl Params {
 
     /// Parses the requested page.
     pub(crate) fn page(&self, list: &'static str) -> Result<Page, ApiError> {
+        self.page_up_to(list, page::MAX_SIZE)
+    }
+
+    /// Parses the requested page of a list with a page size limit of its own.
+    pub(crate) fn page_up_to(&self, list: &'static str, max_size: u32) -> Result<Page, ApiError> {
         let mut size = self.count("page_size")?;
         for other in ["recommended_page_size", "limit"] {
             size = size.or(self.count(other)?);
@@ -138,7 +166,7 @@ impl Params {
         }
         let after = self.get("page_token").map(|token| page::decode(list, token)).transpose()?;
         let skip = self.count("skip")?.unwrap_or(0);
-        Ok(Page { list, size: size.min(page::MAX_SIZE), skip, after })
+        Ok(Page { list, size: size.min(max_size), skip, after })
     }
 }
 

@@ -18,9 +18,9 @@ use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::query::QueryParameters;
 use crate::routes::{
-    approvals, audit_log, bundle_publish, bundle_tools, bundles, calls, credentials, definitions, deliveries,
-    events, health, import, import_registry, invoke, key, lifecycle, limits, login, mcp, mcp_logins,
-    mcp_servers, policy, policy_explain, revisions, search, sessions, tenants, test, token_rates, tokens,
+    approvals, audit_log, bundle_publish, bundle_tools, bundles, call_histogram, calls, credentials, definitions, deliveries,
+    events, examples, health, import, import_items, import_registry, installation, invoke, key, lifecycle, limits, login, mcp, mcp_logins,
+    mcp_servers, policy, policy_explain, revisions, search, sessions, stats, tenants, test, token_rates, tokens,
     tool, tools, usage, validate, webhooks,
 };
 use crate::{audit, docs, document, ui};
@@ -131,6 +131,8 @@ fn tool_routes(app: &Arc<App>) -> OpenApiRouter<Arc<App>> {
         .routes(routes!(lifecycle::deprecate))
         .routes(routes!(lifecycle::version))
         .routes(routes!(usage::get))
+        .routes(routes!(examples::list))
+        .routes(routes!(examples::put, examples::delete))
         .routes(routes!(revisions::list))
         .routes(routes!(revisions::restore))
         .routes(routes!(revisions::diff))
@@ -142,6 +144,7 @@ fn tool_routes(app: &Arc<App>) -> OpenApiRouter<Arc<App>> {
         // The following routes change nothing, or write call records.
         .routes(routes!(invoke::invoke))
         .routes(routes!(test::run))
+        .routes(routes!(examples::run))
         .routes(routes!(validate::run))
         .routes(routes!(bundle_tools::call))
         // Nested paths that older clients use; not in the OpenAPI document.
@@ -152,6 +155,7 @@ fn tool_routes(app: &Arc<App>) -> OpenApiRouter<Arc<App>> {
 fn other_routes(app: &Arc<App>) -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new()
         .routes(routes!(calls::list))
+        .routes(routes!(call_histogram::get))
         .routes(routes!(calls::get))
         .routes(routes!(calls::events))
         .routes(routes!(calls::cancel))
@@ -177,16 +181,23 @@ fn other_routes(app: &Arc<App>) -> OpenApiRouter<Arc<App>> {
         .routes(routes!(deliveries::test))
         .routes(routes!(import::openapi))
         .routes(routes!(import_registry::registry))
+        .routes(routes!(import_items::import_curl))
+        .routes(routes!(import_items::import_tools))
+        .routes(routes!(import_items::import_mcp))
         .routes(routes!(mcp_servers::list, mcp_servers::create))
         .routes(routes!(mcp_servers::get, mcp_servers::patch, mcp_servers::delete))
         .routes(routes!(mcp_servers::refresh))
         .routes(routes!(mcp_servers::changes))
         .routes(routes!(mcp_servers::accept))
+        .routes(routes!(mcp_servers::reject))
         .routes(routes!(mcp_logins::login))
         .routes(routes!(mcp_logins::logout))
         .layer(middleware::from_fn_with_state(Arc::clone(app), audit::record))
         .routes(routes!(audit_log::list))
         .routes(routes!(limits::list))
+        .routes(routes!(stats::get))
+        .routes(routes!(installation::settings))
+        .routes(routes!(installation::doctor))
         .routes(routes!(events::stream))
         .routes(routes!(policy_explain::explain))
         .routes(routes!(mcp_logins::callback))

@@ -13,6 +13,9 @@ pub use haft_runtime::process::ProcessSettings;
 pub use haft_sandbox::EngineName;
 pub use haft_store::{LedgerSync, Retention};
 pub use haft_wasm::WasmLimits;
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
 
 pub use crate::mcp_definition::declared as declared_mcp_server;
 
@@ -65,6 +68,48 @@ pub struct Settings {
     pub sandbox: SandboxSettings,
     /// The limits of `wasm` tools.
     pub wasm: WasmLimits,
+    /// How these settings were configured, for the web interface.
+    pub config: ConfigReport,
+}
+
+/// How settings were configured: shown to platform admins, without effect.
+#[derive(Debug, Clone, Default)]
+pub struct ConfigReport {
+    /// The effective values, in the order of the documentation.
+    pub effective: Vec<EffectiveSetting>,
+    /// Warnings about the configuration.
+    pub warnings: Vec<String>,
+}
+
+/// A configuration value and where it comes from.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct EffectiveSetting {
+    /// The key, or the name of an environment variable.
+    #[schema(example = "server.max_body_bytes")]
+    pub key: String,
+    /// The value; `***` for a secret.
+    #[schema(value_type = Value, example = 8_388_608)]
+    pub value: Value,
+    /// Where it comes from.
+    pub source: SettingSource,
+    /// What it is for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "Maximum size of a request body in bytes.")]
+    pub description: Option<String>,
+}
+
+/// Where a configuration value comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SettingSource {
+    /// It is the default.
+    Default,
+    /// `haft.toml`.
+    File,
+    /// An environment variable.
+    Environment,
+    /// An option of the command line.
+    Flag,
 }
 
 /// The HTTP server.
@@ -293,6 +338,7 @@ impl Settings {
             retention: Retention::default(),
             sandbox: SandboxSettings::default(),
             wasm: WasmLimits::default(),
+            config: ConfigReport::default(),
         }
     }
 }

@@ -15,7 +15,7 @@ use haft_core::runnable::Mode;
 use haft_core::schema::RawSchema;
 use haft_core::spec::{Execution, Origin, Policy, Renderer};
 use haft_core::token::Role;
-use haft_core::tool::{Revision, Source, Status, ToolType, Usage};
+use haft_core::tool::{Revision, Source, Status, Tool, ToolType, Usage};
 use haft_runtime::registry::{Entry, Snapshot};
 use serde::Serialize;
 use serde_json::Value;
@@ -154,6 +154,12 @@ pub(crate) enum ToolRuntime {
 }
 
 impl ToolRuntime {
+    /// Returns the runtime of a tool, if it has one.
+    pub(crate) fn of(tool: &Tool) -> Option<Self> {
+        let language = tool.spec.implementation.runtime().and_then(Self::parse);
+        language.or(tool.built_in.then_some(Self::BuiltIn))
+    }
+
     /// Parses the name of a language.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         match text {
@@ -210,11 +216,7 @@ impl From<&Entry> for ToolView {
             tags: spec.tags,
             tool_type: tool.tool_type(),
             implementation_type: Some(tool.kind()),
-            runtime: spec
-                .implementation
-                .runtime()
-                .and_then(ToolRuntime::parse)
-                .or(tool.built_in.then_some(ToolRuntime::BuiltIn)),
+            runtime: ToolRuntime::of(tool),
             implementation: Some(spec.implementation),
             input_schema: Some(spec.input_schema),
             output_schema: Some(spec.output_schema),

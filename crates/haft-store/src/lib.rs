@@ -32,6 +32,7 @@ pub use approvals::{ApprovalDecision, ApprovalQuery};
 pub use catalog::mcp::PendingToolChange;
 pub use catalog::sync::ReindexReport;
 pub use ledger::callers::{COUNTED_CALLS, ToolCaller};
+pub use ledger::histogram::CallCounts;
 pub use limits::TenantUsage;
 pub use policies::StoredPolicies;
 pub use reaper::ReapReport;

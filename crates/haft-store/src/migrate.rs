@@ -7,7 +7,7 @@ use crate::engine::{self, Engine, failed_to};
 use crate::ledger;
 
 /// All scripts, in order. A released script is never edited; a change needs a new script.
-const SCRIPTS: [&str; 17] = [
+const SCRIPTS: [&str; 18] = [
     include_str!("../migrations/0001_first.sql"),
     include_str!("../migrations/0002_refresh_tokens.sql"),
     include_str!("../migrations/0003_audit.sql"),
@@ -25,10 +25,12 @@ const SCRIPTS: [&str; 17] = [
     include_str!("../migrations/0016_limits.sql"),
     include_str!("../migrations/0017_life_cycle.sql"),
     include_str!("../migrations/0018_credentials.sql"),
+    include_str!("../migrations/0019_web_interface.sql"),
 ];
 
-/// The script after which the columns of recorded calls are filled from their records.
+/// The scripts after which columns of recorded calls are filled from their records.
 const CALL_FILTERS: usize = 8;
+const CALL_SURFACES: usize = 18;
 
 const MIGRATE: &str = "migrate the database schema";
 
@@ -52,8 +54,10 @@ async fn run_scripts(engine: &Engine, scripts: &[&str]) -> Result<(), StoreError
     for (index, script) in scripts.iter().enumerate().skip(found) {
         let step = format!("{MIGRATE}, step {}", index + 1);
         engine::run_script(&mut tx, script).await.map_err(failed_to(&step))?;
-        if index + 1 == CALL_FILTERS {
-            ledger::fill_filter_columns(&mut tx).await.map_err(failed_to(&step))?;
+        match index + 1 {
+            CALL_FILTERS => ledger::fill_filter_columns(&mut tx).await.map_err(failed_to(&step))?,
+            CALL_SURFACES => ledger::fill_surface_columns(&mut tx).await.map_err(failed_to(&step))?,
+            _ => {}
         }
         sqlx::query("INSERT INTO haft_schema (version) VALUES ($1)")
             .bind(i64::try_from(index + 1).unwrap_or(i64::MAX))

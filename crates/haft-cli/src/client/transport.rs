@@ -92,14 +92,6 @@ impl Client {
         Ok(Some(EventStream::new(response)))
     }
 
-    /// Returns the readiness report of the server, also if it is not ready.
-    pub(crate) async fn ready(&self) -> Result<Value, CliError> {
-        let (status, body) = self.exchange(Request::get("/readyz")).await?;
-        let report = serde_json::from_slice::<Value>(&body).ok();
-        let report = report.filter(|report| report.get("checks").is_some_and(Value::is_object));
-        report.ok_or_else(|| CliError::InvalidResponse { url: self.location(), status })
-    }
-
     async fn exchange(&self, request: Request) -> Result<(u16, Bytes), CliError> {
         match &self.transport {
             Transport::Http { client, base } => self.send_http(client, base, request).await,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use haft_core::runnable::Mode;
-use haft_server::settings::BUILT_IN_VARIABLES;
+use haft_server::settings::{BUILT_IN_VARIABLES, ConfigReport};
 
 use super::keys::{KEYS, VARIABLES};
 use super::*;
@@ -24,6 +24,10 @@ fn flags(home: &Path) -> Flags {
 /// Returns the settings as a text, without the folder of the test.
 fn shown(resolved: &Resolved) -> String {
     let home = resolved.settings.home.display().to_string();
+    let mut resolved = resolved.clone();
+    // Where values come from differs.
+    resolved.origins.clear();
+    resolved.settings.config = ConfigReport::default();
     format!("{resolved:#?}").replace(&home, "HOME")
 }
 

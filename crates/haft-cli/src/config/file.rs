@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use haft_server::settings::declared_mcp_server;
+use haft_server::settings::{SettingSource, declared_mcp_server};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -69,7 +69,8 @@ fn apply_table(
         let Some(key) = KEYS.iter().find(|key| key.full == full) else {
             return Err(ConfigError::UnknownKey { at, nearest: nearest(&full), key: full });
         };
-        (key.set)(to, &read(value)).map_err(|reason| ConfigError::Value { at, key: key.full, reason })?;
+        to.set(key, read(value), SettingSource::File)
+            .map_err(|reason| ConfigError::Value { at, key: key.full, reason })?;
     }
     Ok(())
 }
@@ -90,6 +91,14 @@ fn declare_servers(
         to.mcp_servers.push(server);
     }
     Ok(())
+}
+
+/// Returns the default of a key, which is written in TOML, as JSON.
+pub(super) fn default_value(text: &str) -> serde_json::Value {
+    let document = format!("value = {text}");
+    let parsed = DeTable::parse(&document).ok();
+    let value = parsed.as_ref().and_then(|table| table.get_ref().get("value"));
+    value.map(to_json).unwrap_or_default()
 }
 
 /// Converts a TOML value to JSON.

@@ -1,12 +1,13 @@
 //! The table of all configuration keys.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use haft_core::mcp::McpServer;
 use haft_core::runnable::Mode;
-use haft_core::secret::Secret;
-use haft_server::settings::{EngineName, LedgerSync, Settings, check_host};
+use haft_core::secret::{MASK, Secret};
+use haft_server::settings::{EngineName, LedgerSync, SettingSource, Settings, check_host};
 use tracing_subscriber::EnvFilter;
 
 use super::value::{InvalidValue, Value};
@@ -24,6 +25,8 @@ pub(crate) struct Resolved {
     pub(super) mcp_servers: Vec<McpServer>,
     /// Warnings.
     pub(crate) warnings: Vec<String>,
+    /// The values that are not defaults, by key, with secrets masked, and where each comes from.
+    pub(super) origins: BTreeMap<&'static str, (Value, SettingSource)>,
 }
 
 /// The log settings.
@@ -45,12 +48,31 @@ pub(crate) enum LogFormat {
 }
 
 impl Resolved {
+    /// Sets the value of a key, and notes where it comes from.
+    pub(super) fn set(&mut self, key: &Key, value: Value, source: SettingSource) -> Result<(), InvalidValue> {
+        (key.set)(self, &value)?;
+        let is_secret = SECRET_KEYS.contains(&key.full) && value != Value::Text(String::new());
+        let shown = if is_secret { Value::Text(MASK.to_owned()) } else { value };
+        self.origins.insert(key.full, (shown, source));
+        Ok(())
+    }
+
     /// Returns the defaults.
     pub(super) fn new(settings: Settings) -> Self {
         let log = LogSettings { level: "info".to_owned(), format: LogFormat::Text };
-        Self { settings, log, secret_names: Vec::new(), mcp_servers: Vec::new(), warnings: Vec::new() }
+        Self {
+            settings,
+            log,
+            secret_names: Vec::new(),
+            mcp_servers: Vec::new(),
+            warnings: Vec::new(),
+            origins: BTreeMap::new(),
+        }
     }
 }
+
+/// Keys whose values contain credentials.
+const SECRET_KEYS: [&str; 1] = ["database_url"];
 
 /// A configuration key.
 pub(crate) struct Key {

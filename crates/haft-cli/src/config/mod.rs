@@ -5,6 +5,7 @@
 
 #[cfg(test)]
 mod config_tests;
+mod effective;
 mod error;
 mod file;
 mod keys;

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use haft_core::runnable::Mode;
 use haft_core::secret::Secret;
-use haft_server::settings::{BUILT_IN_VARIABLES, DeclaredServers, Settings};
+use haft_server::settings::{BUILT_IN_VARIABLES, ConfigReport, DeclaredServers, SettingSource, Settings};
 
+use super::effective::effective;
 use super::error::{ConfigError, ConfigSource};
 use super::file;
 use super::keys::{KEYS, Key, Resolved, VARIABLES};
@@ -52,6 +53,8 @@ pub(crate) fn resolve(flags: &Flags, environment: &Environment) -> Result<Resolv
     read_secrets(environment, &mut to);
     let servers = std::mem::take(&mut to.mcp_servers);
     to.settings.mcp.servers = Some(DeclaredServers { file: config, servers });
+    to.settings.config =
+        ConfigReport { effective: effective(&to, flags, environment), warnings: to.warnings.clone() };
     Ok(to)
 }
 
@@ -79,7 +82,12 @@ fn apply_environment(environment: &Environment, to: &mut Resolved) -> Result<(),
 
 fn set(to: &mut Resolved, key: &Key, at: ConfigSource, text: &str) -> Result<(), ConfigError> {
     let value = Value::from_environment(text, key.is_list());
-    (key.set)(to, &value).map_err(|reason| ConfigError::Value { at, key: key.full, reason })
+    let source = match at {
+        ConfigSource::File { .. } => SettingSource::File,
+        ConfigSource::Environment(_) => SettingSource::Environment,
+        ConfigSource::Flag(_) => SettingSource::Flag,
+    };
+    to.set(key, value, source).map_err(|reason| ConfigError::Value { at, key: key.full, reason })
 }
 
 fn set_log_level(to: &mut Resolved, at: ConfigSource, text: Option<&str>) -> Result<(), ConfigError> {
@@ -97,9 +105,11 @@ fn nearest_variable(name: &str) -> String {
 fn apply_flags(flags: &Flags, to: &mut Resolved) -> Result<(), ConfigError> {
     if let Some(addr) = flags.addr {
         to.settings.addr = addr;
+        to.origins.insert("addr", (Value::Text(addr.to_string()), SettingSource::Flag));
     }
     if let Some(mode) = flags.mode {
         to.settings.mode = mode;
+        to.origins.insert("mode", (Value::Text(mode.as_str().to_owned()), SettingSource::Flag));
     }
     if let Some(token) = &flags.token {
         to.settings.token = Some(token.clone());

@@ -21,6 +21,7 @@ mod params;
 mod partial;
 mod reading;
 mod registry;
+mod several;
 mod skill;
 #[cfg(test)]
 mod test_support;
@@ -32,5 +33,6 @@ pub use document::{MAX_TEXT, locate};
 pub(crate) use document::{locate_foreign, read_foreign};
 pub use partial::{UNKNOWN_FIELD, read_without};
 pub use reading::{Defaults, Dialect, ParsedDefinition, detect, form_of_extension, read, read_value};
+pub use several::{DefinitionText, MAX_DEFINITIONS, split};
 pub use write::write;
 pub(crate) use yaml::Bounds;

@@ -21,6 +21,7 @@ mod security;
 mod servers;
 mod text;
 
+pub(crate) use names::{argument_name, secret_name};
 pub use document::{Limits, MAX_DOCUMENT};
 pub use filter::OperationFilter;
 pub use import::{ImportOptions, ImportedOperation, OpenApiImport, SkippedOperation, read};

@@ -55,7 +55,7 @@ fn words(text: &str, separator: char) -> String {
 }
 
 /// Returns an argument name that every model accepts.
-pub(super) fn argument_name(name: &str) -> String {
+pub(crate) fn argument_name(name: &str) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     let text: String = name.chars().map(|c| if fits(c) { c } else { ' ' }).collect();
     let mut out = words(&text, '_');
@@ -64,7 +64,7 @@ pub(super) fn argument_name(name: &str) -> String {
 }
 
 /// Returns the name of a secret, such as `GITHUB_BEARER_AUTH`.
-pub(super) fn secret_name(parts: &[&str]) -> String {
+pub(crate) fn secret_name(parts: &[&str]) -> String {
     let mut out = String::new();
     for part in parts.iter().filter(|part| !part.is_empty()) {
         let mut after_small = false;

@@ -167,6 +167,11 @@ impl McpTool {
 }
 
 impl Prepared for McpTool {
+    fn preview(&self, args: &Map<String, Value>) -> Option<String> {
+        let args = serde_json::to_string_pretty(args).ok()?;
+        Some(format!("call the tool `{}` of the MCP server `{}` with:\n\n{args}", self.tool, self.server))
+    }
+
     fn run<'a>(&'a self, call: &'a CallContext, args: &'a Map<String, Value>) -> BoxFuture<'a, Outcome> {
         Box::pin(async move {
             let clients = self

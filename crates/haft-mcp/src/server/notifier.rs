@@ -101,13 +101,13 @@ impl CallNotifier {
                 }
                 drop(self.peer.notify_progress(param).await);
             }
-            CallEvent::Output(line) if self.sends_logs => {
+            CallEvent::Output(line) | CallEvent::Printed(line) if self.sends_logs => {
                 let param = LoggingMessageNotificationParam::new(LoggingLevel::Info, Value::String(line))
                     .with_logger(self.tool.clone());
                 drop(self.peer.notify_logging_message(param).await);
             }
             // The result contains the value.
-            CallEvent::Output(_) | CallEvent::Value(_) => {}
+            CallEvent::Output(_) | CallEvent::Printed(_) | CallEvent::Value(_) => {}
         }
     }
 }

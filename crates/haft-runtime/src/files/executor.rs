@@ -11,7 +11,7 @@ use haft_core::problem::Problem;
 use haft_core::secret::Secret;
 use haft_core::spec::ToolSpec;
 use haft_definition::check;
-use haft_template::{EscapeContext, Scope, Template, Values};
+use haft_template::{EscapeContext, RenderError, Scope, Template, Values};
 use serde_json::{Map, Value};
 
 use super::error::FileError;
@@ -19,6 +19,7 @@ use super::read::FileRead;
 use super::roots::{Access, Files};
 use super::work::run_blocking;
 use super::write::FileWrite;
+use crate::preview;
 
 /// Runs `file_read` tools.
 #[derive(Debug, Clone)]
@@ -217,6 +218,20 @@ impl Prepared for PreparedFile {
             run_blocking(&self.files.permits, move || operation.run(&texts)).await
         })
     }
+
+    fn preview(&self, args: &Map<String, Value>) -> Option<String> {
+        let secrets = preview::masked(self.templates.iter().flat_map(Template::secrets));
+        let texts = self.render(args, &secrets).ok()?;
+        let path = texts.first()?;
+        let root = self.root.as_ref().map(|root| format!(" in `{root}`")).unwrap_or_default();
+        Some(match &self.operation {
+            Operation::Read(_) => format!("read the file `{path}`{root}"),
+            Operation::Write(_) => {
+                let content = texts.get(1).map(String::as_str).unwrap_or_default();
+                format!("write {} bytes to the file `{path}`{root}:\n\n{content}", content.len())
+            }
+        })
+    }
 }
 
 impl PreparedFile {
@@ -228,8 +243,16 @@ impl PreparedFile {
                 secrets.insert(name, secret);
             }
         }
-        let values = Values { args, steps: &Map::new(), secrets: &secrets, version: &self.version };
+        Ok(self.render(args, &secrets)?)
+    }
+
+    fn render(
+        &self,
+        args: &Map<String, Value>,
+        secrets: &BTreeMap<&str, Secret>,
+    ) -> Result<Vec<String>, RenderError> {
+        let values = Values { args, steps: &Map::new(), secrets, version: &self.version };
         let rendered = self.templates.iter().map(|template| template.render(EscapeContext::Text, &values));
-        Ok(rendered.map(|text| text.map(|text| text.text)).collect::<Result<_, _>>()?)
+        rendered.map(|text| text.map(|text| text.text)).collect()
     }
 }

@@ -86,6 +86,10 @@ impl Prepared for PreparedHttp {
     fn secrets(&self) -> Vec<&str> {
         self.plan.secrets.iter().map(String::as_str).collect()
     }
+
+    fn preview(&self, args: &Map<String, Value>) -> Option<String> {
+        super::preview::requests(&self.plan, args)
+    }
 }
 
 impl PreparedHttp {

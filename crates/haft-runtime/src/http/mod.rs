@@ -25,6 +25,7 @@ mod oauth;
 mod pairs;
 mod plan;
 mod prepare;
+mod preview;
 mod request;
 mod response;
 mod sign;

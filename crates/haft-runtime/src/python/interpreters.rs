@@ -77,7 +77,7 @@ impl PythonPool {
         let is_script = matches!(job.request.operation, Operation::Script { .. });
         // A cold interpreter writes all results to its standard output.
         let is_value = is_script || !job.place.has_own_processes();
-        let mut out = OutputLines::new(call, if is_value { CallEvent::Value } else { CallEvent::Output });
+        let mut out = OutputLines::new(call, if is_value { CallEvent::Value } else { CallEvent::Printed });
         let mut err = OutputLines::new(call, CallEvent::Output);
         let mut watch = |stream, chunk: &[u8]| match stream {
             Stream::Stdout => out.take(chunk),

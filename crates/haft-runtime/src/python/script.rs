@@ -18,6 +18,7 @@ use serde_json::{Map, Value};
 use super::interpreters::{Job, PythonPool};
 use super::recipe::{Digest, Recipe, Source};
 use super::request::{Operation, Request};
+use crate::preview;
 use crate::process::{
     Account, Environment, ProcessEnd, STOP_GRACE, ValueSource, level, outcome, required, texts,
 };
@@ -118,6 +119,14 @@ impl Prepared for PythonScript {
 
     fn secrets(&self) -> Vec<&str> {
         required(&self.secrets).chain(self.template.secrets()).collect()
+    }
+
+    fn preview(&self, args: &Map<String, Value>) -> Option<String> {
+        let secrets = preview::masked(self.template.secrets());
+        let version = self.spec.version.as_str();
+        let values = Values { args, steps: &Map::new(), secrets: &secrets, version };
+        let body = self.template.render(&values).ok()?;
+        Some(format!("# arguments: {}\n{body}", Value::Object(args.clone())))
     }
 
     fn grace(&self) -> Duration {

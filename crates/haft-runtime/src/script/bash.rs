@@ -10,12 +10,14 @@ use haft_core::executor::{CallContext, Prepared};
 use haft_core::implementation::ScriptRuntime;
 use haft_core::outcome::{CallError, ErrorCode, Outcome};
 use haft_core::problem::{self, Problem};
+use haft_core::secret::MASK;
 use haft_core::spec::ToolSpec;
 use haft_sandbox::File;
-use haft_template::{Scope, SecretName, script_secrets};
+use haft_template::{Scope, SecretName, reserved_variable, script_secrets};
 use serde_json::{Map, Value};
 use tokio::sync::OnceCell;
 
+use crate::preview;
 use crate::process::{Account, BashSource, Environment, Job, Processes, STOP_GRACE, required};
 
 /// The name of the script file.
@@ -99,6 +101,15 @@ impl Prepared for BashScript {
 
     fn secrets(&self) -> Vec<&str> {
         required(&self.secrets).collect()
+    }
+
+    fn preview(&self, args: &Map<String, Value>) -> Option<String> {
+        let masked = self.secrets.iter().map(|secret| (secret.name.as_str(), MASK.to_owned()));
+        let given = args.iter().filter(|(name, value)| !reserved_variable(name) && !value.is_null());
+        let given = given.map(|(name, value)| (name.as_str(), preview::variable_text(value)));
+        let variables = preview::assignments(given.chain(masked));
+        let separator = if variables.is_empty() { "" } else { "\n" };
+        Some(format!("{variables}{separator}{}", self.body))
     }
 
     fn grace(&self) -> Duration {

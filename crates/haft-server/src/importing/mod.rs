@@ -2,9 +2,11 @@
 
 mod apply;
 mod fetch;
+mod items;
 pub(crate) mod registry;
 mod request;
 
 pub(crate) use apply::{ImportReport, ImportRun};
 pub(crate) use fetch::fetch_document;
+pub(crate) use items::{ImportItem, ItemAction, ItemImport, ItemImportReport};
 pub(crate) use request::{DocumentSource, ImportBody, parse};

@@ -10,6 +10,7 @@ use haft_core::hash;
 use haft_core::id::ApprovalId;
 use haft_core::outcome::ErrorCode;
 use haft_core::principal::Principal;
+use haft_core::secret::scrub_text;
 use haft_core::token::Role;
 use haft_runtime::pipeline::check_args;
 use haft_store::{ApprovalDecision, ApprovalQuery};
@@ -68,6 +69,31 @@ pub(crate) struct ApprovalView {
     args_edited: bool,
     /// Whether you may decide.
     may_decide: bool,
+    /// What will run if the call is approved: the command, the request or the action on a file, with secrets masked.
+    /// At most 8 KiB; missing if it cannot be shown or if the approval is decided.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "POST https://deploy.example.com/staging")]
+    preview: Option<String>,
+}
+
+/// The largest preview in bytes.
+const MAX_PREVIEW_BYTES: usize = 8 * 1024;
+/// How many approvals of a list have a preview: each may compile its tool.
+const MAX_PREVIEWS: usize = 100;
+
+/// Returns what will run if a call is approved, if its tool is still the one that was requested.
+async fn preview(app: &App, approval: &Approval) -> Option<String> {
+    if approval.status != ApprovalStatus::Waiting {
+        return None;
+    }
+    let tool = current_definition(app, approval).await?;
+    let mut text = tool.prepared.preview(approval.args.as_object()?)?;
+    scrub_text(&mut text, &tool.literals);
+    if text.len() > MAX_PREVIEW_BYTES {
+        text.truncate(text.floor_char_boundary(MAX_PREVIEW_BYTES - '…'.len_utf8()));
+        text.push('…');
+    }
+    Some(text)
 }
 
 /// Checks whether a principal may decide: the rule that asks for the approval may name its approvers.
@@ -107,7 +133,14 @@ impl ApprovalView {
             reason: approval.reason,
             args_edited: approval.args_edited,
             may_decide,
+            preview: None,
         }
+    }
+
+    /// Creates the view with a preview of the call.
+    async fn with_preview(app: &App, approval: Approval, viewer: &Principal) -> Self {
+        let preview = preview(app, &approval).await;
+        Self { preview, ..Self::new(app, approval, viewer) }
     }
 }
 
@@ -142,9 +175,15 @@ pub(crate) async fn list(
     };
     let (approvals, total) = app.store().approvals(query).await?;
     let next_page_token = page.token_after(&approvals, page.size, |approval| approval.id.to_string());
-    let approvals =
-        approvals.into_iter().map(|approval| ApprovalView::new(&app, approval, &identity)).collect();
-    Ok(success(ApprovalList { approvals, total, next_page_token }).into_response())
+    let mut views = Vec::with_capacity(approvals.len());
+    for (index, approval) in approvals.into_iter().enumerate() {
+        views.push(if index < MAX_PREVIEWS {
+            ApprovalView::with_preview(&app, approval, &identity).await
+        } else {
+            ApprovalView::new(&app, approval, &identity)
+        });
+    }
+    Ok(success(ApprovalList { approvals: views, total, next_page_token }).into_response())
 }
 
 async fn find(app: &App, identity: &Identity, id: &str) -> Result<Approval, ApiError> {
@@ -168,7 +207,7 @@ pub(crate) async fn get(
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     let approval = find(&app, &identity, &id).await?;
-    Ok(success(ApprovalView::new(&app, approval, &identity)).into_response())
+    Ok(success(ApprovalView::with_preview(&app, approval, &identity).await).into_response())
 }
 
 /// The body of an approval.

@@ -268,22 +268,17 @@ fn calls_query(
     }
     let decisions = "`allowed`, `denied`, `awaiting_approval`, `approved`, `rejected`, `expired`";
     Ok(Some(CallQuery {
-        tenant: identity.tenant.clone(),
         tool_id,
-        status,
-        caller: None,
+        statuses: status.into_iter().collect(),
         actor: params.get("actor").map(str::to_owned),
-        principal: None,
         error_code,
-        chat_id: None,
         rule: params.get("rule").map(str::to_owned),
         decision: params.choice("decision", AuditDecision::parse, decisions)?,
         since: params.time("since", app.now())?,
         until: params.time("until", app.now())?,
-        text: None,
         before: page.after()?.map(CallId),
-        skip: 0,
         limit: page.size,
+        ..CallQuery::of_tenant(identity.tenant.clone())
     }))
 }
 

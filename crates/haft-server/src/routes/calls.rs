@@ -16,14 +16,14 @@ use haft_core::problem::excerpt;
 use haft_core::token::Role;
 use serde::Serialize;
 use serde_json::{Value, json};
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use crate::app::App;
 use crate::error::{ApiError, ErrorBody};
 use crate::events::sees_calls_of_others;
 use crate::identity::Identity;
-use crate::params::{Page, PageParams, Params};
+use crate::params::{PageParams, Params};
 use crate::reply::{Success, success};
 use crate::view::CallView;
 use crate::{audit, call_events};
@@ -48,18 +48,45 @@ pub(crate) struct CallList<'a> {
     next_page_token: Option<String>,
 }
 
+/// The filter of calls, as the OpenAPI document shows it; [`query`] parses it.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "only describes the parameters")]
+pub(crate) struct CallFilterParams {
+    /// Reference to a tool
+    #[param(example = "greet")]
+    tool: Option<String>,
+    /// The states of the calls, comma-separated: `pending`, `running`, `success`, `error`, `cancelled`,
+    /// `awaiting_approval`, `denied`, `expired`, `interrupted`; the parameter may also be repeated
+    #[param(pattern = "^(pending|running|success|error|cancelled|awaiting_approval|denied|expired|interrupted)(,(pending|running|success|error|cancelled|awaiting_approval|denied|expired|interrupted))*$", example = "error,interrupted")]
+    status: Option<String>,
+    /// Name of the token that called
+    caller: Option<String>,
+    /// The interface that the calls came through: `rest`, `mcp`, `cli`, `test`, or the tool that called
+    #[param(example = "rest")]
+    surface: Option<String>,
+    /// The call that made the calls
+    parent_id: Option<Uuid>,
+    /// The code of the error that the call failed with
+    error_code: Option<ErrorCode>,
+    /// The chat that the call belongs to
+    chat_id: Option<String>,
+    /// Calls from this time on, such as `2026-01-31T12:00:00Z`, or since a period before now, such as `24h` or `7d`
+    #[param(example = "7d")]
+    since: Option<String>,
+    /// Calls before this time, in the same forms
+    until: Option<String>,
+    /// Part of the tool, the arguments, the value, the error message or the output of the process, in any case
+    #[param(max_length = 200)]
+    q: Option<String>,
+    /// The same as `q`
+    #[param(max_length = 200)]
+    text: Option<String>,
+}
+
 /// List calls, newest first.
 #[utoipa::path(
-    get, path = "/calls", tag = "calls",
-    params(("tool" = Option<String>, Query, description = "Reference to a tool", example = "greet"),
-        ("status" = Option<CallStatus>, Query, description = "The state of the call"),
-        ("caller" = Option<String>, Query, description = "Name of the token that called"),
-        ("error_code" = Option<ErrorCode>, Query, description = "The code of the error that the call failed with"),
-        ("chat_id" = Option<String>, Query, description = "The chat that the call belongs to"),
-        ("since" = Option<String>, Query, description = "Calls from this time on, such as `2026-01-31T12:00:00Z`, or since a period before now, such as `24h` or `7d`", example = "7d"),
-        ("until" = Option<String>, Query, description = "Calls before this time, in the same forms"),
-        ("q" = Option<String>, Query, description = "Part of the tool, the arguments, the value, the error message or the output of the process, in any case", max_length = 200),
-        PageParams),
+    get, path = "/calls", tag = "calls", params(CallFilterParams, PageParams),
     responses((status = 200, body = Success<CallList<'static>>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn list(
@@ -69,7 +96,8 @@ pub(crate) async fn list(
 ) -> Result<Response, ApiError> {
     let page = params.page("calls")?;
     let limit = page.size.min(MAX_PAGE_SIZE);
-    let query = CallQuery { limit, ..query(&app, &identity, &params, &page)? };
+    let (before, skip) = (page.after()?, page.skip);
+    let query = CallQuery { before, skip, limit, ..query(&app, &identity, &params)? };
     let mut found = app.ledger().calls(query).await?;
     let next_page_token = page.token_after(&found.calls, limit, |call| call.id().to_string());
     let shortened: Vec<bool> = found.calls.iter_mut().map(shorten_call).collect();
@@ -78,33 +106,41 @@ pub(crate) async fn list(
     Ok(success(CallList { calls, total: found.total, next_page_token }).into_response())
 }
 
-fn query(app: &App, identity: &Identity, params: &Params, page: &Page) -> Result<CallQuery, ApiError> {
+/// Parses the filter of calls. Callers see their own calls, editors and admins those of the tenant.
+pub(super) fn query(app: &App, identity: &Identity, params: &Params) -> Result<CallQuery, ApiError> {
     let tool = params.get("tool").map(|tool| super::tool::find(app, identity, tool)).transpose()?;
-    let statuses = "`pending`, `running`, `success`, `error`, `cancelled`";
+    let statuses = "`pending`, `running`, `success`, `error`, `cancelled`, `awaiting_approval`, `denied`, `expired`, \
+                    `interrupted`";
     let parse_code = |text: &str| ErrorCode::ALL.iter().copied().find(|code| code.as_str() == text);
     let text = |name: &str| params.get(name).map(str::to_owned);
-    if params.get("q").is_some_and(|text| text.chars().count() > MAX_TEXT) {
-        return Err(ApiError::bad_request(format!("`q` exceeds the limit of {MAX_TEXT} characters")));
+    if params.get("q").is_some() && params.get("text").is_some() {
+        return Err(ApiError::bad_request("`q` and `text` are the same filter; use one of them"));
+    }
+    for name in ["q", "text"] {
+        if params.get(name).is_some_and(|text| text.chars().count() > MAX_TEXT) {
+            let message = format!("`{name}` exceeds the limit of {MAX_TEXT} characters");
+            return Err(ApiError::bad_request(message));
+        }
     }
     Ok(CallQuery {
-        tenant: identity.tenant.clone(),
         tool_id: tool.map(|entry| entry.tool.id),
-        status: params.choice("status", CallStatus::parse, statuses)?,
+        statuses: params.choices("status", CallStatus::parse, statuses)?,
         caller: text("caller"),
-        actor: None,
-        rule: None,
-        decision: None,
-        // Callers see their own calls; editors and admins those of the tenant.
-        principal: (!sees_calls_of_others(identity)).then(|| identity.id()),
+        surface: text("surface"),
+        parent_id: params.parsed("parent_id", "the id of a call")?,
         error_code: params.choice("error_code", parse_code, "the error codes, for example `timeout`")?,
         chat_id: text("chat_id"),
         since: params.time("since", app.now())?,
         until: params.time("until", app.now())?,
-        text: text("q"),
-        before: page.after()?,
-        skip: page.skip,
-        limit: page.size,
+        text: text("q").or_else(|| text("text")),
+        ..visible_calls(identity)
     })
+}
+
+/// Returns the query for all calls that somebody sees: callers their own, editors and admins those of the tenant.
+pub(super) fn visible_calls(identity: &Identity) -> CallQuery {
+    let principal = (!sees_calls_of_others(identity)).then(|| identity.id());
+    CallQuery { principal, ..CallQuery::of_tenant(identity.tenant.clone()) }
 }
 
 /// Removes the long values of a call for a list; returns whether there were any.
@@ -217,7 +253,7 @@ pub(crate) struct StreamedEvent {
     /// `status`, `output` or `progress`.
     #[schema(example = "status")]
     event: String,
-    /// The event as JSON; a line of output as text.
+    /// The event as JSON; `output` has a `line` and its `stream`, `stdout` or `stderr`.
     #[schema(example = r#"{"status":"success","duration_ms":12.3,"value":1}"#)]
     data: String,
 }

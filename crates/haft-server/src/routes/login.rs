@@ -6,6 +6,7 @@ use axum::extract::{Query, Request, State};
 use axum::http::{HeaderMap, HeaderName, Method, StatusCode, header};
 use axum::response::{Html, IntoResponse as _, Response};
 use serde::Deserialize;
+use url::Url;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::access::Token;
@@ -34,6 +35,8 @@ const INVALID_LINK: &str = "The login link is invalid, has expired, or was used 
 pub(crate) struct LoginQuery {
     /// The code of a login link.
     code: Option<String>,
+    /// The page to show after the login: a path below `/ui/`; anything else is ignored.
+    next: Option<String>,
 }
 
 /// The form of the login page.
@@ -44,6 +47,37 @@ pub(crate) struct LoginForm {
     token: Option<String>,
     /// The code of a login link, instead of a token.
     code: Option<String>,
+    /// The page to show after the login: a path below `/ui/`; anything else is ignored.
+    #[schema(example = "/ui/tools")]
+    next: Option<String>,
+}
+
+/// The longest path of a page to show after the login.
+const MAX_NEXT_BYTES: usize = 2048;
+
+/// A page to show after the login.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct NextPage(Option<String>);
+
+impl NextPage {
+    /// Accepts a path below `/ui/` of this server, by the rules of browsers: they resolve `..` and `%2e%2e`, read a
+    /// backslash as a slash, and drop control characters.
+    fn parse(text: Option<&str>) -> Self {
+        let is_page = |text: &&str| {
+            let base = Url::parse("http://haft.invalid/").ok();
+            let resolved = base.and_then(|base| base.join(text).ok());
+            text.starts_with("/ui/")
+                && text.len() <= MAX_NEXT_BYTES
+                && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\')
+                && resolved.is_some_and(|url| url.path().starts_with("/ui/"))
+        };
+        Self(text.filter(is_page).map(str::to_owned))
+    }
+
+    /// Returns where a login leads.
+    fn path(&self) -> &str {
+        self.0.as_deref().unwrap_or("/")
+    }
 }
 
 /// Show the login page, or log in with the code of a login link.
@@ -58,27 +92,29 @@ pub(crate) struct LoginForm {
     )
 )]
 pub(crate) async fn page(State(app): State<Arc<App>>, request: Request) -> Response {
-    let Ok(Query(LoginQuery { code })) = Query::try_from_uri(request.uri()) else {
-        return form(StatusCode::BAD_REQUEST, "The address is invalid.", None);
+    let Ok(Query(LoginQuery { code, next })) = Query::try_from_uri(request.uri()) else {
+        return form(StatusCode::BAD_REQUEST, "The address is invalid.", None, &NextPage::default());
     };
-    let Some(code) = code else { return form(StatusCode::OK, "", None) };
+    let next = NextPage::parse(next.as_deref());
+    let Some(code) = code else { return form(StatusCode::OK, "", None, &next) };
     if !is_code(&code) {
-        return form(StatusCode::UNAUTHORIZED, INVALID_LINK, None);
+        return form(StatusCode::UNAUTHORIZED, INVALID_LINK, None, &next);
     }
     let headers = request.headers();
     // A page of another site must not log its visitor in unnoticed, and a preview of the link must not use it up.
     let is_direct = browser::check_page(&app, headers).is_ok();
     let is_preview = ["sec-purpose", "purpose"].iter().any(|name| headers.contains_key(*name));
     if !is_direct || is_preview || request.method() != Method::GET {
-        return form(StatusCode::OK, "", Some(&code));
+        return form(StatusCode::OK, "", Some(&code), &next);
     }
     let headers = headers.clone();
-    log_in_with_code(&app, &headers, &code).await
+    log_in_with_code(&app, &headers, &code, &next).await
 }
 
 /// Log in with a token or the code of a login link.
 #[utoipa::path(
     post, path = "/login", tag = "tokens", security(()),
+    params(("next" = Option<String>, Query, description = "The same as the field `next` of the form", example = "/ui/tools")),
     request_body(content = LoginForm, content_type = "application/x-www-form-urlencoded"),
     responses(
         (status = 303, description = "Logged in: a session cookie, and the address of the start page"),
@@ -95,21 +131,23 @@ pub(crate) async fn submit(State(app): State<Arc<App>>, request: Request) -> Res
         crate::body::discard(request).await;
         return failed(&error);
     }
+    let in_query = Query::<LoginQuery>::try_from_uri(request.uri()).ok().and_then(|Query(query)| query.next);
     let body = match Body::read(request, MAX_FORM_BYTES, "login form").await {
         Ok(body) => body,
         Err(error) => return failed(&error),
     };
-    let LoginForm { token, code } = LoginForm::parse(&body.bytes);
+    let LoginForm { token, code, next } = LoginForm::parse(&body.bytes);
+    let next = NextPage::parse(next.or(in_query).as_deref());
     if let Some(code) = code {
         if !is_code(&code) {
-            return form(StatusCode::UNAUTHORIZED, INVALID_LINK, None);
+            return form(StatusCode::UNAUTHORIZED, INVALID_LINK, None, &next);
         }
-        return log_in_with_code(&app, &headers, &code).await;
+        return log_in_with_code(&app, &headers, &code, &next).await;
     }
-    let Some(token) = token else { return form(StatusCode::BAD_REQUEST, "Enter a token.", None) };
+    let Some(token) = token else { return form(StatusCode::BAD_REQUEST, "Enter a token.", None, &next) };
     match app.access().token(&token, app.now()) {
-        Some(token) => log_in(&app, &headers, token).await,
-        None => form(StatusCode::UNAUTHORIZED, INVALID_TOKEN, None),
+        Some(token) => log_in(&app, &headers, token, &next).await,
+        None => form(StatusCode::UNAUTHORIZED, INVALID_TOKEN, None, &next),
     }
 }
 
@@ -121,7 +159,7 @@ impl LoginForm {
             let value = fields.find(|(field, _)| field == name).map(|(_, value)| value.trim().to_owned());
             value.filter(|value| !value.is_empty())
         };
-        Self { token: field("token"), code: field("code") }
+        Self { token: field("token"), code: field("code"), next: field("next") }
     }
 }
 
@@ -156,15 +194,15 @@ pub(crate) async fn style() -> Response {
     ([(header::CONTENT_TYPE, "text/css")], STYLE).into_response()
 }
 
-async fn log_in_with_code(app: &Arc<App>, headers: &HeaderMap, code: &str) -> Response {
+async fn log_in_with_code(app: &Arc<App>, headers: &HeaderMap, code: &str, next: &NextPage) -> Response {
     match app.use_login_link(code).await {
-        Ok(Some(token)) => log_in(app, headers, token).await,
-        Ok(None) => form(StatusCode::UNAUTHORIZED, INVALID_LINK, None),
+        Ok(Some(token)) => log_in(app, headers, token, next).await,
+        Ok(None) => form(StatusCode::UNAUTHORIZED, INVALID_LINK, None, next),
         Err(error) => failed(&error.into()),
     }
 }
 
-async fn log_in(app: &Arc<App>, headers: &HeaderMap, token: Arc<Token>) -> Response {
+async fn log_in(app: &Arc<App>, headers: &HeaderMap, token: Arc<Token>, next: &NextPage) -> Response {
     let identity = Identity::from_token(Arc::clone(&token));
     let opening = {
         let app = Arc::clone(app);
@@ -176,7 +214,7 @@ async fn log_in(app: &Arc<App>, headers: &HeaderMap, token: Arc<Token>) -> Respo
         Ok((value, session)) => {
             let seconds = session.expires_at.as_second() - session.created_at.as_second();
             let cookie = browser::set_cookie(app, headers, &value, seconds);
-            redirect("/", cookie.map(|cookie| (header::SET_COOKIE, cookie)))
+            redirect(next.path(), cookie.map(|cookie| (header::SET_COOKIE, cookie)))
         }
     }
 }
@@ -201,7 +239,7 @@ fn is_code(text: &str) -> bool {
 }
 
 fn redirect(
-    to: &'static str,
+    to: &str,
     cookie: impl IntoIterator<Item = (HeaderName, axum::http::HeaderValue)>,
 ) -> Response {
     let mut response = (StatusCode::SEE_OTHER, [(header::LOCATION, to)]).into_response();
@@ -213,11 +251,11 @@ fn redirect(
 }
 
 fn failed(error: &ApiError) -> Response {
-    form(status(error.code), &error.message, None)
+    form(status(error.code), &error.message, None, &NextPage::default())
 }
 
 /// Renders the page; with the code of a link it has a button instead of the field for a token.
-fn form(status: StatusCode, message: &str, code: Option<&str>) -> Response {
+fn form(status: StatusCode, message: &str, code: Option<&str>, next: &NextPage) -> Response {
     let message =
         if message.is_empty() { String::new() } else { format!("<p role=\"alert\">{}</p>", escape(message)) };
     let field = match code {
@@ -227,6 +265,10 @@ fn form(status: StatusCode, message: &str, code: Option<&str>) -> Response {
                  autocomplete=\"current-password\" required autofocus>"
             .to_owned(),
     };
+    let next = next.0.as_deref().map(|next| {
+        format!("\n        <input type=\"hidden\" name=\"next\" value=\"{}\">", escape(next))
+    });
+    let field = field + next.as_deref().unwrap_or_default();
     let page = PAGE.replace("{{message}}", &message).replace("{{field}}", &field);
     let headers = [
         (header::CONTENT_SECURITY_POLICY, POLICY),
@@ -240,4 +282,34 @@ fn form(status: StatusCode, message: &str, code: Option<&str>) -> Response {
 
 fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_pages_of_the_interface_follow_a_login() {
+        for text in ["/ui/", "/ui/tools?q=a&page=2#top", "/ui/calls/018f"] {
+            assert_eq!(NextPage::parse(Some(text)).path(), text);
+        }
+        for text in [
+            "",
+            "/",
+            "/ui",
+            "ui/tools",
+            "//evil.test/ui/",
+            "https://evil.test/ui/",
+            "/ui/../api/key/rotate",
+            "/ui/%2e%2E/docs",
+            "/ui/\\evil.test",
+            "/ui/\r\nSet-Cookie: a=b",
+            "/ui/ä",
+            "/\t/evil.test",
+            &format!("/ui/{}", "x".repeat(MAX_NEXT_BYTES)),
+        ] {
+            assert_eq!(NextPage::parse(Some(text)).path(), "/", "{text}");
+        }
+        assert_eq!(NextPage::parse(None).path(), "/");
+    }
 }

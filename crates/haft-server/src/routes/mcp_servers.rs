@@ -12,6 +12,7 @@ use haft_core::schema::RawSchema;
 use haft_core::spec::{Policy, ToolSpec};
 use haft_core::token::Role;
 use haft_definition::mcp_import::READ_ONLY;
+use haft_store::PendingToolChange;
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 
@@ -92,6 +93,8 @@ pub(crate) struct McpChangeList {
 pub(crate) struct McpToolChange {
     #[schema(example = "read_file")]
     name: String,
+    /// Whether the change was rejected: the tool stays out of service until the server changes it again.
+    rejected: bool,
     /// What was accepted.
     agreed: McpToolSide,
     /// What the server lists now.
@@ -133,6 +136,21 @@ impl From<&ToolSpec> for McpToolSide {
             hints: McpToolHints { read_only: spec.tags.iter().any(|tag| tag == READ_ONLY), others },
         }
     }
+}
+
+/// The changed tools to reject.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, expecting = "an object")]
+pub(crate) struct RejectBody {
+    /// The names of the tools; default: all changed tools.
+    tools: Option<Vec<String>>,
+}
+
+/// The names of the rejected tools.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct RejectedTools {
+    #[schema(example = json!(["read_file"]))]
+    rejected: Vec<String>,
 }
 
 /// The names of the accepted tools.
@@ -184,7 +202,7 @@ pub(crate) async fn create(
 }
 
 /// Warns of values that look like credentials in clear, which other users of the machine may see.
-fn plain_credentials(server: &McpServer) -> Vec<String> {
+pub(super) fn plain_credentials(server: &McpServer) -> Vec<String> {
     let warning = |field: String| {
         format!(
             "`{field}` seems to contain a credential; store it with `haft secret set NAME` and refer to it as `${{NAME}}`"
@@ -294,6 +312,7 @@ pub(crate) async fn changes(
         .iter()
         .map(|change| McpToolChange {
             name: change.tool.spec.name.to_string(),
+            rejected: change.rejected,
             agreed: McpToolSide::from(&*change.tool.spec),
             offered: McpToolSide::from(&change.offered),
         })
@@ -316,21 +335,53 @@ pub(crate) async fn accept(
     identity.require(Role::Admin)?;
     let server = find(&app, &identity, &id).await?;
     let AcceptBody { tools } = body.json_or_default()?;
-    let changed = app.store().changed_mcp_tools(&server.tenant, &server.id).await?;
-    let name_of = |change: &haft_store::PendingToolChange| change.tool.spec.name.to_string();
-    if let Some(unknown) = tools.iter().flatten().find(|name| !changed.iter().any(|c| name_of(c) == **name)) {
-        return Err(ApiError::not_found("changed tool", unknown));
-    }
     let mut accepted = Vec::new();
-    for change in changed {
-        let name = name_of(&change);
-        if tools.as_ref().is_none_or(|tools| tools.contains(&name)) {
-            app.store().accept_mcp_tool(change.tool.id).await?;
-            accepted.push(name);
-        }
+    for change in selected_changes(&app, &server, tools.as_deref()).await? {
+        app.store().accept_mcp_tool(change.tool.id).await?;
+        accepted.push(change.tool.spec.name.to_string());
     }
     audit::note(&identity, "mcp_server.accept", &format!("{id}: {}", accepted.join(", ")));
     Ok(success(AcceptedTools { accepted }).into_response())
+}
+
+/// Reject changed tools of an MCP server: they stay out of service until the server changes them again.
+#[utoipa::path(
+    post, path = "/mcp-servers/{id}/reject", tag = "mcp servers", params(("id" = String, Path, example = "files")),
+    request_body = Option<RejectBody>,
+    responses((status = 200, body = Success<RejectedTools>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
+)]
+pub(crate) async fn reject(
+    State(app): State<Arc<App>>,
+    identity: Identity,
+    Path(id): Path<String>,
+    body: Body,
+) -> Result<Response, ApiError> {
+    identity.require(Role::Admin)?;
+    let server = find(&app, &identity, &id).await?;
+    let RejectBody { tools } = body.json_or_default()?;
+    let mut rejected = Vec::new();
+    for change in selected_changes(&app, &server, tools.as_deref()).await? {
+        app.store().reject_mcp_tool(change.tool.id).await?;
+        rejected.push(change.tool.spec.name.to_string());
+    }
+    audit::note(&identity, "mcp_server.reject", &format!("{id}: {}", rejected.join(", ")));
+    Ok(success(RejectedTools { rejected }).into_response())
+}
+
+/// Returns the changed tools with these names, or all of them.
+async fn selected_changes(
+    app: &App,
+    server: &McpServer,
+    names: Option<&[String]>,
+) -> Result<Vec<PendingToolChange>, ApiError> {
+    let mut changed = app.store().changed_mcp_tools(&server.tenant, &server.id).await?;
+    let Some(names) = names else { return Ok(changed) };
+    let has_name = |change: &PendingToolChange, name: &String| change.tool.spec.name.as_str() == name;
+    if let Some(unknown) = names.iter().find(|name| !changed.iter().any(|change| has_name(change, name))) {
+        return Err(ApiError::not_found("changed tool", unknown));
+    }
+    changed.retain(|change| names.iter().any(|name| has_name(change, name)));
+    Ok(changed)
 }
 
 /// Rejects changes to a server that the configuration declares: they would be lost at the next start.

@@ -7,6 +7,7 @@ use axum::response::{IntoResponse, Response};
 use haft_core::catalog::{NewTool, SourceText, UnreadableFile};
 use haft_core::implementation::Kind;
 use haft_core::name::BundleSlug;
+use haft_core::page;
 use haft_core::problem::Problem;
 use haft_core::token::Role;
 use haft_core::tool::{Source, Status, Tool, ToolType};
@@ -23,6 +24,7 @@ use crate::error::{ApiError, ErrorBody};
 use crate::identity::Identity;
 use crate::params::{PageParams, Params};
 use crate::reply::{Success, created, success};
+use crate::routes::tool_summary::{ToolSummary, ToolSummaryList};
 use crate::view::ToolView;
 use crate::viewer::Viewer;
 use crate::warnings::Warnings;
@@ -41,15 +43,29 @@ pub(crate) struct ToolList {
     next_page_token: Option<String>,
 }
 
+/// The largest page of summaries.
+const MAX_SUMMARIES: u32 = 5000;
+
+/// A page of tools, in full or as summaries (`fields=summary`).
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+pub(crate) enum ToolPage {
+    /// All fields.
+    All(ToolList),
+    /// With `fields=summary`.
+    Summary(ToolSummaryList),
+}
+
 /// List tools.
 #[utoipa::path(
     get, path = "/tools", tag = "tools",
     params(
         ToolFilterParams,
         ("q" = Option<String>, Query, description = "Part of the name, the description or a tag"),
+        ("fields" = Option<String>, Query, pattern = "^(all|summary)$", description = "`summary` leaves out schemas and implementation; default: `all`"),
         PageParams,
     ),
-    responses((status = 200, body = Success<ToolList>))
+    responses((status = 200, body = Success<ToolPage>))
 )]
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
@@ -57,14 +73,29 @@ pub(crate) async fn list(
     params: Params,
 ) -> Result<Response, ApiError> {
     let filter = ToolFilter::parse(&params)?;
-    let page = params.page("tools")?;
+    let is_summary = params.choice("fields", parse_fields, "`all`, `summary`")?.unwrap_or(false);
+    let page = params.page_up_to("tools", if is_summary { MAX_SUMMARIES } else { page::MAX_SIZE })?;
     let snapshot = app.registry().snapshot();
     let viewer = Viewer::new(&app, &identity);
     let items = filter.items(&snapshot, &viewer);
     let total = items.len();
     let ready = items.iter().filter(|item| item.ready()).count();
     let (selected, next_page_token) = page.select(items, ListItem::key);
+    let failed = total - ready;
     let mut warnings = Warnings::new(&app, &identity);
+    if is_summary {
+        let mut tools = Vec::with_capacity(selected.len());
+        for item in &selected {
+            tools.push(match item {
+                ListItem::Tool(entry) => {
+                    ToolSummary::new(entry, &viewer, &snapshot, warnings.of(entry).await.len())
+                }
+                ListItem::File(file) => ToolSummary::from(*file),
+            });
+        }
+        let list = ToolSummaryList { tools, total, ready, failed, next_page_token };
+        return Ok(success(ToolPage::Summary(list)).into_response());
+    }
     let mut tools = Vec::with_capacity(selected.len());
     for item in &selected {
         let mut view = item.view(&viewer, &snapshot);
@@ -73,7 +104,16 @@ pub(crate) async fn list(
         }
         tools.push(view);
     }
-    Ok(success(ToolList { tools, total, ready, failed: total - ready, next_page_token }).into_response())
+    Ok(success(ToolPage::All(ToolList { tools, total, ready, failed, next_page_token })).into_response())
+}
+
+/// Returns whether the rows of a list are summaries.
+fn parse_fields(text: &str) -> Option<bool> {
+    match text {
+        "all" => Some(false),
+        "summary" => Some(true),
+        _ => None,
+    }
 }
 
 /// List the built-in tools.
@@ -146,7 +186,7 @@ pub(crate) async fn store(
 }
 
 /// Returns the bundle that a definition names by slug or id; the default is the bundle of user-created tools.
-fn bundle_slug(app: &App, identity: &Identity, named: Option<&str>) -> Result<BundleSlug, ApiError> {
+pub(crate) fn bundle_slug(app: &App, identity: &Identity, named: Option<&str>) -> Result<BundleSlug, ApiError> {
     let Some(named) = named else { return Ok(BundleSlug::user_created()) };
     if let Ok(id) = named.parse() {
         let snapshot = app.registry().snapshot();

@@ -41,6 +41,24 @@ async fn the_document_is_valid_and_every_body_has_a_type_and_an_example() {
     assert_eq!(problems, Vec::<String>::new());
 }
 
+/// The client of the web interface is generated from this file.
+#[tokio::test]
+async fn the_document_of_the_web_interface_is_current() {
+    let server = Server::start().await;
+    let served = format!("{:#}\n", document(&server).await);
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ui/openapi.json");
+    if std::fs::read_to_string(&file).is_ok_and(|stored| stored == served) {
+        return;
+    }
+    let newest = Path::new(env!("CARGO_TARGET_TMPDIR")).join("openapi.json");
+    std::fs::write(&newest, served).unwrap();
+    panic!(
+        "`ui/openapi.json` differs from what the server serves; refresh it with `cp {} ui/openapi.json && npm \
+         --prefix ui run gen`",
+        newest.display()
+    );
+}
+
 /// What `openapi-typescript` makes types of: enums, required fields, `null` only where it occurs.
 #[tokio::test]
 async fn types_are_exact() {
@@ -75,6 +93,11 @@ async fn types_are_exact() {
     assert_eq!(property("ToolView", "image")["type"], "string");
     assert_eq!(property("CallError", "code")["$ref"], "#/components/schemas/ErrorCode");
     assert_eq!(property("InvokeBody", "args")["additionalProperties"], true);
+    // Generators require request fields that have a default.
+    for (schema, field) in [("NewServer", "enabled"), ("ImportBody", "dry_run"), ("CurlImportBody", "dry_run")] {
+        assert!(!is_required(schema, field) && property(schema, field).is_object(), "{schema}.{field}");
+        assert_eq!(property(schema, field).get("default"), None, "{schema}.{field}");
+    }
     let codes = schemas["ErrorCode"]["enum"].as_array().unwrap();
     assert!(codes.contains(&json!("rate_limited")) && codes.contains(&json!("timeout")), "{codes:?}");
 }

@@ -71,6 +71,33 @@ async fn a_token_opens_a_session_without_scripts() {
 }
 
 #[tokio::test]
+async fn a_login_leads_back_to_the_page_that_needed_it() {
+    let server = Server::start().await;
+    let page = browser().get(server.url("/login?next=/ui/calls?status=error%26q=%3Cb%3E")).send().await.unwrap();
+    let text = page.text().await.unwrap();
+    assert!(text.contains(r#"name="next" value="/ui/calls?status=error&amp;q=&lt;b&gt;""#), "{text}");
+    let outside = browser().get(server.url("/login?next=https://evil.test/ui/")).send().await.unwrap();
+    assert!(!outside.text().await.unwrap().contains("name=\"next\""));
+    for (next, expected) in [
+        ("%2Fui%2Ftools%3Fq%3Da", "/ui/tools?q=a"),
+        ("%2F%2Fevil.test%2Fui%2F", "/"),
+        ("%2Fui%2F..%2Fapi%2Fkey", "/"),
+        ("javascript:alert(1)", "/"),
+    ] {
+        let response = submit(&server, &format!("token={}&next={next}", server.token)).await;
+        assert_eq!(response.status(), 303, "{next}");
+        assert_eq!(response.headers()["location"], expected, "{next}");
+    }
+    // A wrong token keeps the page in the form.
+    let text = submit(&server, "token=wrong&next=/ui/tools").await.text().await.unwrap();
+    assert!(text.contains("name=\"next\" value=\"/ui/tools\""), "{text}");
+    let (_, link) = server.post("/api/login-links", json!({})).await;
+    let url = format!("{}&next=/ui/tools", link["data"]["url"].as_str().unwrap());
+    let response = browser().get(url).send().await.unwrap();
+    assert_eq!((response.status().as_u16(), &response.headers()["location"]), (303, &"/ui/tools".parse().unwrap()));
+}
+
+#[tokio::test]
 async fn a_login_link_opens_one_session() {
     let server = Server::start().await;
     let (status, link) = server.post("/api/login-links", json!({})).await;

@@ -272,3 +272,56 @@ async fn a_queued_call_is_cancelled_and_its_events_resume() {
     let text = events.text().await.unwrap();
     assert!(text.contains(r#""status":"success""#) && text.contains("passed"), "{text}");
 }
+
+#[tokio::test]
+async fn an_approval_shows_what_will_run() {
+    let server = Server::start().await;
+    server.put("/api/credentials/GATE_KEY", json!({"value": "jade-secret"})).await;
+    let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}});
+    let skill = |implementation: Value| {
+        json!({"name": "shown", "description": "x", "requires_confirmation": true, "input_schema": schema,
+            "implementation": implementation})
+    };
+    let http = json!({
+        "type": "http", "method": "POST", "url": "http://127.0.0.1:9/deploy/${name}?key=${GATE_KEY}",
+        "headers": {"X-Key": "${GATE_KEY}"}, "body": {"target": "${name}"},
+        "auth": {"type": "bearer", "token": "${GATE_KEY}"},
+    });
+    let script = json!({"type": "script", "runtime": "bash", "body": "echo \"$name\""});
+    let exec = json!({"type": "exec", "argv": ["printf", "%s", "{{name}}"]});
+    let file = json!({"type": "file_write", "path": "notes/{{name}}.txt", "content": "for {{name}}"});
+    for (implementation, expected) in [
+        (
+            http,
+            Some(
+                "POST http://127.0.0.1:9/deploy/a%20b?key=***\nx-key: ***\ncontent-type: application/json\nauthorization: ***\n\n\
+                 {\"target\":\"a b\"}",
+            ),
+        ),
+        (script, Some("name='a b'\n\necho \"$name\"")),
+        (exec, Some("printf '%s' 'a b'")),
+        (file, Some("write 7 bytes to the file `notes/a b.txt`:\n\nfor a b")),
+        (json!({"type": "function", "function": "echo"}), None),
+    ] {
+        server.create(skill(implementation)).await;
+        let (status, answer) = server.invoke("shown", json!({"name": "a b"})).await;
+        assert_eq!(status, 202, "{answer}");
+        let path = answer["approval_url"].as_str().unwrap();
+        let (_, approval) = server.get(path).await;
+        assert_eq!(approval["data"]["preview"].as_str(), expected, "{approval}");
+        assert!(!approval.to_string().contains("jade-secret"), "{approval}");
+        let (_, list) = server.get("/api/approvals?status=waiting").await;
+        assert_eq!(list["data"]["approvals"][0]["preview"].as_str(), expected, "{list}");
+        let id = &approval["data"]["id"];
+        let denied = decide(&server, &server.token, id, "deny", json!({})).await;
+        assert_eq!((denied.0, denied.1["data"].get("preview")), (200, None), "{}", denied.1);
+        assert_eq!(server.get(path).await.1["data"].get("preview"), None, "nothing will run");
+        server.delete("/api/tools/shown").await;
+    }
+    let long = json!({"type": "script", "runtime": "bash", "body": format!("# {}\necho", "ä".repeat(8000))});
+    server.create(skill(long)).await;
+    let answer = server.invoke("shown", json!({})).await.1;
+    let (_, approval) = server.get(answer["approval_url"].as_str().unwrap()).await;
+    let preview = approval["data"]["preview"].as_str().unwrap();
+    assert!(preview.len() <= 8 * 1024 && preview.ends_with('…'), "{}", preview.len());
+}

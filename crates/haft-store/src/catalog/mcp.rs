@@ -26,6 +26,7 @@ const STORE: &str = "store the MCP server";
 const TOOLS: &str = "store the tools of an MCP server";
 const UNLISTED: &str = "the MCP server no longer lists this tool";
 const CHANGED: &str = "the MCP server changed this tool; review and accept the change";
+const REJECTED: &str = "the MCP server changed this tool, and the change was rejected";
 
 const CHANGES_TOO_OFTEN: &str =
     "the MCP server changed this tool too often for automatic acceptance; review and accept the change";
@@ -41,6 +42,8 @@ pub struct PendingToolChange {
     pub tool: Tool,
     /// The definition that the server lists now.
     pub offered: ToolSpec,
+    /// Whether this definition was rejected.
+    pub rejected: bool,
 }
 
 impl Store {
@@ -83,6 +86,16 @@ impl Store {
     pub async fn accept_mcp_tool(&self, id: ToolId) -> Result<Tool, StoreError> {
         self.run(move |inner| async move { inner.accept_mcp_tool(id).await }).await
     }
+
+    /// Rejects the change of a tool, which stays out of service until the server changes it again.
+    pub async fn reject_mcp_tool(&self, id: ToolId) -> Result<(), StoreError> {
+        self.run(move |inner| async move { inner.reject_mcp_tool(id).await }).await
+    }
+
+    /// Returns the servers of a tenant with changed tools that nobody has accepted or rejected.
+    pub async fn mcp_servers_to_review(&self, tenant: &TenantId) -> Result<Vec<BundleSlug>, StoreError> {
+        self.inner.servers_to_review(tenant).await.map_err(failed_to("read the changed MCP tools"))
+    }
 }
 
 fn decode(error: serde_json::Error) -> sqlx::Error {
@@ -104,6 +117,8 @@ fn with_settings(tool: &Tool, server: &McpServer) -> ToolSpec {
 struct Pin {
     digest: String,
     offered_digest: Option<String>,
+    /// The digest of the definition that was rejected.
+    rejected_digest: Option<String>,
 }
 
 impl Inner {
@@ -181,7 +196,11 @@ impl Inner {
         let sql = format!(
             "{} JOIN mcp_pins m ON m.tool_id = t.id WHERE b.tenant = $1 AND b.slug = $2 AND m.offered IS NOT NULL \
              ORDER BY t.name",
-            rows::TOOL.replace("SELECT ", "SELECT m.offered AS offered, ")
+            rows::TOOL.replace(
+                "SELECT ",
+                "SELECT m.offered AS offered, m.offered_digest AS offered_digest, \
+                 m.rejected_digest AS rejected_digest, "
+            )
         );
         let rows = sqlx::query(AssertSqlSafe(sql))
             .bind(tenant.as_str())
@@ -191,9 +210,35 @@ impl Inner {
         rows.iter()
             .map(|row| {
                 let offered = serde_json::from_str(row.try_get("offered")?).map_err(decode)?;
-                Ok(PendingToolChange { tool: rows::tool(row)?, offered })
+                let digest = |column: &str| row.try_get::<Option<String>, _>(column);
+                let rejected = digest("offered_digest")? == digest("rejected_digest")?;
+                Ok(PendingToolChange { tool: rows::tool(row)?, offered, rejected })
             })
             .collect()
+    }
+
+    async fn reject_mcp_tool(&self, id: ToolId) -> Result<(), StoreError> {
+        let action = "reject the change of the tool";
+        let mut session = self.session().await?;
+        let tool = session.tool(id).await?;
+        let sql = "UPDATE mcp_pins SET rejected_digest = offered_digest WHERE tool_id = $1 AND offered IS NOT NULL";
+        let done = sqlx::query(sql).bind(id.to_string()).execute(&mut *session.tx).await;
+        if done.map_err(failed_to(action))?.rows_affected() == 0 {
+            let message = format!("`{}` has no pending change to reject", tool.spec.name);
+            return Err(StoreError::Conflict(message));
+        }
+        session.touch_tool(id);
+        session.set_mcp_fault(&tool, Some(REJECTED)).await.map_err(failed_to(action))?;
+        session.finish().await.map(drop)
+    }
+
+    /// Returns the servers with changed tools that nobody has accepted or rejected.
+    async fn servers_to_review(&self, tenant: &TenantId) -> Result<Vec<BundleSlug>, sqlx::Error> {
+        let sql = "SELECT DISTINCT b.slug AS slug FROM mcp_pins m JOIN tools t ON t.id = m.tool_id \
+                   JOIN bundles b ON b.id = t.bundle_id WHERE b.tenant = $1 AND m.offered IS NOT NULL \
+                   AND (m.rejected_digest IS NULL OR m.rejected_digest <> m.offered_digest)";
+        let found = sqlx::query(sql).bind(tenant.as_str()).fetch_all(&self.engine.pool).await?;
+        found.iter().map(|row| rows::parse_column(row, "slug")).collect()
     }
 
     async fn accept_mcp_tool(&self, id: ToolId) -> Result<Tool, StoreError> {
@@ -372,6 +417,7 @@ impl Session<'_> {
         (spec, digest): (&ToolSpec, &str),
         reason: &str,
     ) -> Result<(), sqlx::Error> {
+        let reason = if pin.rejected_digest.as_deref() == Some(digest) { REJECTED } else { reason };
         if pin.offered_digest.as_deref() != Some(digest) {
             sqlx::query("UPDATE mcp_pins SET offered_digest = $1, offered = $2 WHERE tool_id = $3")
                 .bind(digest)
@@ -414,7 +460,7 @@ impl Session<'_> {
     async fn pin(&mut self, id: ToolId, digest: &str) -> Result<(), sqlx::Error> {
         sqlx::query(
             "INSERT INTO mcp_pins (tool_id, digest) VALUES ($1, $2) ON CONFLICT (tool_id) DO UPDATE SET \
-             digest = excluded.digest, offered_digest = NULL, offered = NULL",
+             digest = excluded.digest, offered_digest = NULL, offered = NULL, rejected_digest = NULL",
         )
         .bind(id.to_string())
         .bind(digest)
@@ -425,7 +471,7 @@ impl Session<'_> {
 
     async fn pins(&mut self, bundle: BundleId) -> Result<HashMap<String, Pin>, sqlx::Error> {
         let rows = sqlx::query(
-            "SELECT p.tool_id, p.digest, p.offered_digest FROM mcp_pins p JOIN tools t ON t.id = p.tool_id \
+            "SELECT p.tool_id, p.digest, p.offered_digest, p.rejected_digest FROM mcp_pins p JOIN tools t ON t.id = p.tool_id \
              WHERE t.bundle_id = $1",
         )
         .bind(bundle.to_string())
@@ -433,7 +479,12 @@ impl Session<'_> {
         .await?;
         rows.iter()
             .map(|row| {
-                Ok((row.try_get(0)?, Pin { digest: row.try_get(1)?, offered_digest: row.try_get(2)? }))
+                let pin = Pin {
+                    digest: row.try_get(1)?,
+                    offered_digest: row.try_get(2)?,
+                    rejected_digest: row.try_get(3)?,
+                };
+                Ok((row.try_get(0)?, pin))
             })
             .collect()
     }

@@ -3,6 +3,7 @@
 mod api;
 mod built_ins;
 mod bundles;
+mod examples;
 pub(crate) mod insert;
 pub(crate) mod mcp;
 mod missing;

@@ -245,8 +245,9 @@ async fn insert_unless_known(
 ) -> Result<Option<(String, String)>, sqlx::Error> {
     let key = call.invocation.idempotency_key.as_deref();
     let done = sqlx::query(
-        "INSERT INTO calls (id, tenant, tool_id, status, final, node, idempotency_key, caller, principal, \
-         error_code, chat_id, rule, decision, record) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) \
+        "INSERT INTO calls (id, tenant, tool_id, status, final, node, idempotency_key, caller, principal, surface, \
+         parent_id, error_code, chat_id, rule, decision, record) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16) \
          ON CONFLICT (tenant, principal, idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING",
     )
     .bind(row.id.to_string())
@@ -258,6 +259,8 @@ async fn insert_unless_known(
     .bind(key)
     .bind(&*row.caller)
     .bind(&*row.principal)
+    .bind(&*row.surface)
+    .bind(row.parent_id.map(|id| id.to_string()))
     .bind(row.error_code.map(ErrorCode::as_str))
     .bind(row.chat_id.as_deref())
     .bind(row.rule.as_deref())

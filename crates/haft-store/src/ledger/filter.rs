@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use haft_core::audit::AuditDecision;
+use haft_core::call::CallStatus;
 use haft_core::id::CallId;
 use haft_core::ledger::CallQuery;
 use sqlx::any::{AnyArguments, AnyRow};
@@ -25,9 +26,10 @@ impl Filter {
         let mut filter = Self { condition: "tenant = $1".to_owned(), values: vec![query.tenant.to_string()] };
         let conditions = [
             ("tool_id = ", query.tool_id.map(|id| id.to_string())),
-            ("status = ", query.status.map(|status| status.as_str().to_owned())),
             ("caller = ", query.caller.clone()),
             ("principal = ", query.principal.as_deref().map(str::to_owned)),
+            ("surface = ", query.surface.clone()),
+            ("parent_id = ", query.parent_id.map(|id| id.to_string())),
             ("error_code = ", query.error_code.map(|code| code.as_str().to_owned())),
             ("chat_id = ", query.chat_id.clone()),
             ("rule = ", query.rule.clone()),
@@ -40,6 +42,7 @@ impl Filter {
                 filter.add(condition, value);
             }
         }
+        filter.add_statuses(&query.statuses);
         if let Some(actor) = &query.actor {
             filter.values.push(actor.clone());
             let number = filter.values.len();
@@ -56,6 +59,15 @@ impl Filter {
             let _ = write!(filter.condition, " AND LOWER(record) LIKE LOWER(${number}) ESCAPE '!'");
         }
         filter
+    }
+
+    fn add_statuses(&mut self, statuses: &[CallStatus]) {
+        if statuses.is_empty() {
+            return;
+        }
+        // The names are constants of haft.
+        let names: Vec<String> = statuses.iter().map(|status| format!("'{}'", status.as_str())).collect();
+        let _ = write!(self.condition, " AND status IN ({})", names.join(", "));
     }
 
     /// Restricts the condition to calls that are older than one.

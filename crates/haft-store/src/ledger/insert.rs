@@ -15,7 +15,7 @@ use crate::webhooks::{NewDelivery, Outbox, insert_into_sqlite, insert_new};
 
 /// Rows per statement: enough to spread its cost, few enough to keep its text short.
 const ROWS_PER_STATEMENT: usize = 250;
-const COLUMNS: usize = 13;
+const COLUMNS: usize = 15;
 
 /// Stores rows, and what webhooks get of them. The last state of a call wins, and a finished call stays finished.
 pub(crate) async fn insert(
@@ -87,6 +87,8 @@ async fn insert_in_sqlite(
                 .bind(Arc::clone(&node))
                 .bind(Arc::clone(&row.caller))
                 .bind(Arc::clone(&row.principal))
+                .bind(Arc::clone(&row.surface))
+                .bind(row.parent_id.map(|id| Arc::<str>::from(id.to_string())))
                 .bind(row.error_code.map(|code| errors.text(code)))
                 .bind(row.chat_id.as_deref().map(Arc::<str>::from))
                 .bind(row.rule.clone())
@@ -125,6 +127,8 @@ async fn insert_in_postgres(
                 .bind(node)
                 .bind(&*row.caller)
                 .bind(&*row.principal)
+                .bind(&*row.surface)
+                .bind(row.parent_id.map(|id| id.to_string()))
                 .bind(row.error_code.map(ErrorCode::as_str))
                 .bind(row.chat_id.as_deref())
                 .bind(row.rule.as_deref())
@@ -178,7 +182,8 @@ impl Statement {
             let placeholders = engine.placeholders(rows, COLUMNS);
             self.rows = rows;
             self.sql = format!(
-                "INSERT INTO calls (id, tenant, tool_id, status, final, node, caller, principal, error_code, chat_id, rule, decision, record) \
+                "INSERT INTO calls (id, tenant, tool_id, status, final, node, caller, principal, surface, parent_id, \
+                 error_code, chat_id, rule, decision, record) \
                  VALUES {placeholders} ON CONFLICT (tenant, id) DO UPDATE SET status = excluded.status, \
                  final = excluded.final, node = excluded.node, error_code = excluded.error_code, \
                  rule = excluded.rule, decision = excluded.decision, record = excluded.record WHERE calls.final = 0 OR excluded.final = 1"

@@ -11,6 +11,7 @@ mod drain;
 mod filter;
 mod filter_columns;
 mod group_commit;
+pub(crate) mod histogram;
 pub(crate) mod health;
 pub(crate) mod insert;
 pub(crate) mod journal;
@@ -22,7 +23,7 @@ mod tail;
 pub(crate) mod unsaved;
 pub(crate) mod usage;
 
-pub(crate) use filter_columns::fill_filter_columns;
+pub(crate) use filter_columns::{fill_filter_columns, fill_surface_columns};
 use group_commit::GroupCommit;
 use journal::Journal;
 

@@ -358,6 +358,7 @@ pub(crate) async fn store_state(
 #[serde(rename_all = "snake_case")]
 enum StoredEvent {
     Output(String),
+    Printed(String),
     Value(String),
     Progress(f64, String),
 }
@@ -366,6 +367,7 @@ impl From<CallEvent> for StoredEvent {
     fn from(event: CallEvent) -> Self {
         match event {
             CallEvent::Output(line) => Self::Output(line),
+            CallEvent::Printed(line) => Self::Printed(line),
             CallEvent::Value(line) => Self::Value(line),
             CallEvent::Progress(fraction, text) => Self::Progress(fraction, text),
         }
@@ -376,6 +378,7 @@ impl From<StoredEvent> for CallEvent {
     fn from(event: StoredEvent) -> Self {
         match event {
             StoredEvent::Output(line) => Self::Output(line),
+            StoredEvent::Printed(line) => Self::Printed(line),
             StoredEvent::Value(line) => Self::Value(line),
             StoredEvent::Progress(fraction, text) => Self::Progress(fraction, text),
         }

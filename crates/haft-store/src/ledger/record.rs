@@ -1,6 +1,6 @@
 //! Calls as rows of the table.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use haft_core::audit::AuditDecision;
 use haft_core::call::{CallRecord, CallStatus};
@@ -27,6 +27,10 @@ pub(crate) struct CallRow {
     pub(crate) principal: Arc<str>,
     /// Whether a promise rests on the row, so that it must be on disk before the answer.
     pub(crate) is_promise: bool,
+    /// The interface that the call came through.
+    pub(crate) surface: Arc<str>,
+    /// The call that made it.
+    pub(crate) parent_id: Option<CallId>,
     pub(crate) error_code: Option<ErrorCode>,
     pub(crate) chat_id: Option<String>,
     /// The policy rule that decided.
@@ -56,6 +60,8 @@ impl CallRow {
             principal: without_nul(&principal.id()),
             // A call that had to wait knows the hash of its definition.
             is_promise: invocation.idempotency_key.is_some() || invocation.definition_hash.is_some(),
+            surface: surface_column(&invocation.surface),
+            parent_id: invocation.lineage.parent,
             error_code: call.error.as_ref().map(|error| error.code),
             chat_id: invocation.chat_id.clone().filter(|id| is_indexable(id)),
             rule: call
@@ -85,6 +91,8 @@ impl CallRow {
             caller: Arc::default(),
             principal: Arc::default(),
             is_promise: false,
+            surface: Arc::default(),
+            parent_id: None,
             error_code: None,
             chat_id: None,
             rule: None,
@@ -109,6 +117,16 @@ impl LedgerSync {
 /// Returns a text for a column: PostgreSQL rejects NUL.
 fn without_nul(text: &Arc<str>) -> Arc<str> {
     if text.contains('\0') { Arc::default() } else { Arc::clone(text) }
+}
+
+/// Returns the column of an interface. The interfaces of haft itself need no allocation.
+fn surface_column(surface: &str) -> Arc<str> {
+    static KNOWN: LazyLock<[Arc<str>; 4]> = LazyLock::new(|| ["rest", "mcp", "cli", "test"].map(Arc::from));
+    match KNOWN.iter().find(|known| ***known == *surface) {
+        Some(known) => Arc::clone(known),
+        None if is_indexable(surface) => Arc::from(surface),
+        None => Arc::default(),
+    }
 }
 
 /// Returns whether a text fits in an index of both engines: PostgreSQL limits the length and rejects NUL. The record

@@ -28,7 +28,8 @@ const AFTER_EVERY_CALL: &str = "g";
 
 /// Deletes the rows of a tenant, in an order that keeps references valid. A table with the column `tenant` that is not
 /// named here, in [`DELETED_LATER`] or in [`KEPT`] fails a test.
-const STATEMENTS: [&str; 16] = [
+const STATEMENTS: [&str; 17] = [
+    "DELETE FROM tool_examples WHERE tenant = $1",
     "DELETE FROM mcp_pins WHERE tool_id IN (SELECT id FROM tools WHERE tenant = $1)",
     "DELETE FROM revisions WHERE tool_id IN (SELECT id FROM tools WHERE tenant = $1)",
     "DELETE FROM tools WHERE tenant = $1",

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use haft_core::Clock as _;
+use haft_core::{Clock as _, Timestamp};
 use haft_core::audit::AuditDecision;
 use haft_core::call::{CallDecision, CallRecord, CallStatus};
 use haft_core::id::{CallId, ToolId};
@@ -15,8 +15,9 @@ use haft_core::principal::Principal;
 use haft_core::runnable::Mode;
 use haft_core::tenant::TenantLimits;
 use haft_core::token::Role;
-use haft_store::{Retention, Store, StoreSettings, TenantChange};
+use haft_store::{CallCounts, Retention, Store, StoreSettings, TenantChange};
 use serde_json::json;
+use uuid::Uuid;
 
 use crate::harness::{Harness, TestClock, call_id, eventually, on_both};
 
@@ -25,6 +26,7 @@ on_both![
     the_newest_state_of_a_call_wins,
     calls_are_listed_newest_first,
     calls_are_filtered,
+    calls_are_counted_per_period,
     calls_with_a_text_are_found_page_by_page,
     a_chat_id_that_an_index_rejects_is_recorded,
     an_idempotency_key_is_reserved_once,
@@ -94,24 +96,7 @@ pub(crate) fn call_with(
 }
 
 fn all() -> CallQuery {
-    CallQuery {
-        tenant: TenantId::default_tenant(),
-        tool_id: None,
-        status: None,
-        caller: None,
-        actor: None,
-        rule: None,
-        decision: None,
-        principal: None,
-        error_code: None,
-        chat_id: None,
-        since: None,
-        until: None,
-        text: None,
-        before: None,
-        skip: 0,
-        limit: 50,
-    }
+    CallQuery::of_tenant(TenantId::default_tenant())
 }
 
 async fn a_call_is_found_immediately_and_after_a_restart(mut harness: Harness) {
@@ -160,7 +145,7 @@ async fn calls_are_listed_newest_first(harness: Harness) {
     assert_eq!(list(CallQuery { limit: 3, ..all() }).await, (expected(0..3), 7));
     assert_eq!(list(CallQuery { limit: 3, skip: 3, ..all() }).await, (expected(3..6), 7));
     assert_eq!(list(CallQuery { before: Some(records[4].id()), ..all() }).await, (expected(5..7), 7));
-    let cancelled = list(CallQuery { status: Some(CallStatus::Cancelled), ..all() }).await;
+    let cancelled = list(CallQuery { statuses: vec![CallStatus::Cancelled], ..all() }).await;
     assert_eq!(cancelled, (vec![records[1].id(), records[3].id(), records[5].id()], 3));
     let other = "018faf50-b7b6-7a01-9a05-a22a6e0af1ff".parse().unwrap();
     assert_eq!(list(CallQuery { tool_id: Some(other), ..all() }).await, (vec![], 0));
@@ -190,8 +175,12 @@ async fn calls_are_filtered(mut harness: Harness) {
         &harness,
         &[
             |call| call.invocation.principal = principal("default", "ci"),
-            |call| call.invocation.chat_id = Some("chat-1".to_owned()),
             |call| {
+                call.invocation.chat_id = Some("chat-1".to_owned());
+                call.invocation.surface = "mcp".into();
+            },
+            |call| {
+                call.invocation.lineage.parent = Some(CallId(Uuid::from_u128(7)));
                 call.status = CallStatus::Error;
                 call.error = Some(CallError::new(ErrorCode::Timeout, "too slow"));
                 call.invocation.chat_id = Some("chat-1".to_owned());
@@ -210,12 +199,63 @@ async fn calls_are_filtered(mut harness: Harness) {
         assert_eq!(list(CallQuery { before: Some(records[2].id()), ..chat() }).await, (vec![1], 2));
         let timeout = CallQuery { error_code: Some(ErrorCode::Timeout), ..all() };
         assert_eq!(list(timeout).await, (vec![2], 1));
+        let surface = |surface: &str| CallQuery { surface: Some(surface.to_owned()), ..all() };
+        assert_eq!(list(surface("mcp")).await, (vec![1], 1));
+        assert_eq!(list(surface("rest")).await, (vec![3, 2, 0], 3));
+        let of_parent = |id| CallQuery { parent_id: Some(CallId(Uuid::from_u128(id))), ..all() };
+        assert_eq!(list(of_parent(7)).await, (vec![2], 1));
+        assert_eq!(list(of_parent(8)).await, (vec![], 0));
+        let statuses = |statuses: &[CallStatus]| CallQuery { statuses: statuses.to_vec(), ..all() };
+        assert_eq!(list(statuses(&[CallStatus::Error, CallStatus::Success])).await.1, 4);
+        assert_eq!(list(statuses(&[CallStatus::Error, CallStatus::Denied])).await, (vec![2], 1));
         let (from, to) = (Some(records[1].started_at), Some(records[3].started_at));
         assert_eq!(list(CallQuery { since: from, ..all() }).await, (vec![3, 2, 1], 3));
         assert_eq!(list(CallQuery { since: from, until: to, ..all() }).await, (vec![2, 1], 2));
         assert_eq!(list(CallQuery { until: from, ..all() }).await, (vec![0], 1));
         harness.restart().await;
     }
+}
+
+async fn calls_are_counted_per_period(harness: Harness) {
+    let records = record_all(
+        &harness,
+        &[
+            |_| {},
+            |call| {
+                call.status = CallStatus::Error;
+                call.error = Some(CallError::new(ErrorCode::Timeout, "too slow"));
+            },
+            |call| call.status = CallStatus::Denied,
+            |call| call.invocation.surface = "mcp".into(),
+        ],
+    )
+    .await;
+    let at = |index: usize| records[index].started_at;
+    let end = at(3).checked_add(std::time::Duration::from_secs(1)).unwrap();
+    let counts = |success, error, other| CallCounts { success, error, other };
+    let count = async |query: CallQuery, bounds: &[Timestamp]| {
+        harness.store.call_counts(&query, bounds).await.unwrap()
+    };
+    let all_bounds = [at(0), at(1), at(3), end];
+    let expected = [counts(1, 0, 0), counts(0, 1, 1), counts(1, 0, 0)];
+    assert_eq!(count(all(), &all_bounds).await, expected);
+    assert_eq!(count(all(), &[at(0), end]).await, [counts(2, 1, 1)]);
+    // The period of the query counts, too.
+    let later = CallQuery { since: Some(at(2)), ..all() };
+    assert_eq!(count(later, &[at(0), end]).await, [counts(1, 0, 1)]);
+    let mcp = CallQuery { surface: Some("mcp".to_owned()), ..all() };
+    assert_eq!(count(mcp, &all_bounds).await, [counts(0, 0, 0), counts(0, 0, 0), counts(1, 0, 0)]);
+    let other = CallQuery::of_tenant(TenantId::new("acme").unwrap());
+    assert_eq!(count(other, &[at(0), end]).await, [counts(0, 0, 0)]);
+    assert_eq!(count(all(), &[]).await, []);
+    assert_eq!(count(all(), &[end]).await, []);
+    // As many periods as the API allows.
+    let step = std::time::Duration::from_millis(1);
+    let many: Vec<Timestamp> = (0..=500).map(|number| at(0).checked_add(step * number).unwrap()).collect();
+    let last = many[499];
+    let within = records.iter().filter(|record| record.started_at < last).count();
+    let counted: u64 = count(all(), &many).await.iter().map(|count| count.total()).sum();
+    assert_eq!(counted, u64::try_from(within).unwrap());
 }
 
 async fn calls_with_a_text_are_found_page_by_page(harness: Harness) {

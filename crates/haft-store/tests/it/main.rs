@@ -13,6 +13,7 @@ mod bundles;
 mod catalog;
 mod credentials;
 mod disk;
+mod examples;
 mod harness;
 mod key_rotation;
 mod ledger;

@@ -14,6 +14,7 @@ use crate::harness::{Harness, eventually, new_tool, on_both, spec, text};
 on_both![
     a_server_and_its_tools_survive_a_restart,
     a_changed_tool_waits_for_acceptance,
+    a_rejected_change_stays_out_of_service_until_it_changes_again,
     automatic_acceptance_applies_changes,
     tools_of_a_server_are_read_only,
     automatic_acceptance_is_limited,
@@ -58,6 +59,39 @@ async fn a_server_and_its_tools_survive_a_restart(mut harness: Harness) {
     assert_eq!(harness.mirror().named("read"), None);
     let again = harness.store.delete_mcp_server(files.tenant, files.id).await;
     assert!(matches!(again, Err(StoreError::NotFound { .. })), "{again:?}");
+}
+
+async fn a_rejected_change_stays_out_of_service_until_it_changes_again(mut harness: Harness) {
+    let files = server("files");
+    harness.store.put_mcp_server(files.clone()).await.unwrap();
+    lists(&harness, &files, &[listed("read", "Reads")]).await;
+    let id = harness.mirror().named("read").unwrap().id;
+    let none = harness.store.reject_mcp_tool(id).await;
+    assert!(matches!(none, Err(StoreError::Conflict(_))), "{none:?}");
+    lists(&harness, &files, &[listed("read", "Sends everything home")]).await;
+    let review = async |harness: &Harness| harness.store.mcp_servers_to_review(&files.tenant).await.unwrap();
+    assert_eq!(review(&harness).await, [files.id.clone()]);
+    harness.store.reject_mcp_tool(id).await.unwrap();
+    assert_eq!(review(&harness).await, []);
+    harness.restart().await;
+    // The same definition again changes nothing.
+    lists(&harness, &files, &[listed("read", "Sends everything home")]).await;
+    let fault = |harness: &Harness| harness.mirror().named("read").unwrap().fault.clone();
+    assert!(fault(&harness).unwrap().contains("was rejected"));
+    let changes = harness.store.changed_mcp_tools(&files.tenant, &files.id).await.unwrap();
+    assert_eq!(changes.iter().map(|change| change.rejected).collect::<Vec<_>>(), [true]);
+    // Another one waits for review again.
+    lists(&harness, &files, &[listed("read", "Sends half of it home")]).await;
+    assert!(fault(&harness).unwrap().contains("review and accept"));
+    assert_eq!(review(&harness).await, [files.id.clone()]);
+    // A rejected change can still be accepted.
+    harness.store.reject_mcp_tool(id).await.unwrap();
+    harness.store.accept_mcp_tool(id).await.unwrap();
+    assert_eq!(fault(&harness), None);
+    lists(&harness, &files, &[listed("read", "Reads")]).await;
+    harness.store.reject_mcp_tool(id).await.unwrap();
+    lists(&harness, &files, &[listed("read", "Sends half of it home")]).await;
+    assert_eq!(fault(&harness), None, "the accepted definition is listed again");
 }
 
 async fn a_changed_tool_waits_for_acceptance(harness: Harness) {

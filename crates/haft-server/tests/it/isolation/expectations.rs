@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::first_tenant::{
-    BROKEN_TOOL, BUNDLE, CHAT, CONFIRMED_TOOL, CREDENTIAL, FirstTenant, HTTP_TOOL, MCP_SERVER, OTHER_TENANT,
+    BROKEN_TOOL, BUNDLE, CHAT, CONFIRMED_TOOL, CREDENTIAL, EXAMPLE, FirstTenant, HTTP_TOOL, MCP_SERVER, OTHER_TENANT,
     TAG, TOKEN, TOOL,
 };
 use crate::harness::function_tool;
@@ -45,6 +45,10 @@ pub(super) const EXPECTATIONS: &[(&str, &str, Expected)] = &[
     ("post", "/tools/{ref}/deprecate", NotFound),
     ("post", "/tools/{ref}/version", NotFound),
     ("get", "/tools/{ref}/usage", NotFound),
+    ("get", "/tools/{ref}/examples", NotFound),
+    ("put", "/tools/{ref}/examples/{name}", NotFound),
+    ("delete", "/tools/{ref}/examples/{name}", NotFound),
+    ("post", "/tools/{ref}/examples/run", NotFound),
     ("get", "/tools/{ref}/revisions", NotFound),
     ("post", "/tools/{ref}/revisions/{n}/restore", NotFound),
     ("get", "/tools/{ref}/diff", NotFound),
@@ -65,6 +69,8 @@ pub(super) const EXPECTATIONS: &[(&str, &str, Expected)] = &[
     ("delete", TOOL_PATH, NotFound),
     ("post", TOOL_CALL, NotFound),
     ("get", "/calls", Empty("calls")),
+    // `call_counts.rs` compares the counts of two tenants.
+    ("get", "/calls/histogram", Own(&[200])),
     ("get", "/calls/{id}", NotFound),
     ("get", "/calls/{id}/events", NotFound),
     ("post", "/calls/{id}/cancel", NotFound),
@@ -103,6 +109,9 @@ pub(super) const EXPECTATIONS: &[(&str, &str, Expected)] = &[
     ("post", "/policy/explain", NotFound),
     ("post", "/import/openapi", Own(&[200])),
     ("post", "/import/registry", Own(&[200])),
+    ("post", "/import/curl", Own(&[200])),
+    ("post", "/import/tools", Own(&[200])),
+    ("post", "/import/mcp", Own(&[200])),
     ("get", "/mcp-servers", Empty("mcp_servers")),
     ("post", "/mcp-servers", Own(&[201])),
     ("get", "/mcp-servers/{id}", NotFound),
@@ -111,12 +120,16 @@ pub(super) const EXPECTATIONS: &[(&str, &str, Expected)] = &[
     ("post", "/mcp-servers/{id}/refresh", NotFound),
     ("get", "/mcp-servers/{id}/changes", NotFound),
     ("post", "/mcp-servers/{id}/accept", NotFound),
+    ("post", "/mcp-servers/{id}/reject", NotFound),
     ("post", "/mcp-servers/{id}/login", NotFound),
     ("post", "/mcp-servers/{id}/logout", NotFound),
     // Needs the state of a login, which only its client knows.
     ("get", "/mcp-servers/oauth/callback", Own(&[400])),
     ("get", "/audit", Own(&[200])),
     ("get", "/limits", Own(&[200])),
+    ("get", "/stats", Own(&[200])),
+    ("get", "/settings", Forbidden),
+    ("get", "/doctor", Own(&[200])),
     // A stream: only its first event is read here. `events.rs` compares the events of two tenants.
     ("get", "/events", Own(&[200])),
     ("get", "/healthz", Own(&[200])),
@@ -156,6 +169,7 @@ pub(super) fn path_values(first: &FirstTenant, path: &str, parameter: &str) -> V
         ]),
         ("bundles", "id") => texts(&[&first.bundle, BUNDLE]),
         ("tools", "name") => texts(&[TOOL]),
+        ("examples", "name") => texts(&[EXAMPLE]),
         ("version", "version") => texts(&["1.0.0"]),
         ("revisions", "n") => texts(&["1"]),
         ("calls", "id") => first.calls.clone(),
@@ -174,9 +188,10 @@ pub(super) fn path_values(first: &FirstTenant, path: &str, parameter: &str) -> V
 }
 
 /// Query parameters that name nothing of a tenant.
-const PLAIN_PARAMETERS: [&str; 41] = [
+const PLAIN_PARAMETERS: [&str; 44] = [
     "async",
     "base_url",
+    "buckets",
     "category",
     "code",
     "decision",
@@ -186,6 +201,7 @@ const PLAIN_PARAMETERS: [&str; 41] = [
     "error_code",
     "error_description",
     "exclude",
+    "fields",
     "filter",
     "force",
     "format",
@@ -199,6 +215,7 @@ const PLAIN_PARAMETERS: [&str; 41] = [
     "kind",
     "limit",
     "mode",
+    "next",
     "outcome",
     "page_size",
     "page_token",
@@ -222,12 +239,15 @@ const PLAIN_PARAMETERS: [&str; 41] = [
 pub(super) fn query_values(first: &FirstTenant, path: &str, parameter: &str) -> Vec<String> {
     let texts = |values: &[&str]| values.iter().map(|&value| value.to_owned()).collect();
     match parameter {
-        "q" => texts(&[TOOL, "opal-second-description", "topaz-default", "ruby-argument"]),
+        "q" | "text" => texts(&[TOOL, "opal-second-description", "topaz-default", "ruby-argument"]),
         "tool" | "names" => texts(&[&first.tool, TOOL]),
         "tag" | "tags" => texts(&[TAG]),
         "bundle" | "bundle_ids" => texts(&[&first.bundle, BUNDLE]),
         "caller" | "actor" => texts(&[TOKEN, &first.token, "local"]),
         "chat_id" => texts(&[CHAT]),
+        "parent_id" => first.calls.clone(),
+        "surface" => texts(&["rest", "test"]),
+        "select" => texts(&[TOOL]),
         "action" => texts(&["tool.create", "policy.put"]),
         "target" => texts(&[TOOL, "default"]),
         "rule" => texts(&["pearl-rule"]),
@@ -274,6 +294,10 @@ pub(super) fn body(first: &FirstTenant, method: &str, path: &str) -> Value {
                 "paths": {"/x": {"get": {"operationId": "imported", "responses": {"200": {"description": "ok"}}}}},
             },
         }),
+        ("put", "/tools/{ref}/examples/{name}") => json!({"args": {}}),
+        ("post", "/import/curl") => json!({"command": "curl http://127.0.0.1:9/imported", "bundle": BUNDLE}),
+        ("post", "/import/tools") => json!({"text": function_tool("imported-text", "echo").to_string()}),
+        ("post", "/import/mcp") => json!({"config": {"mcpServers": {}}}),
         ("post", "/import/registry") => {
             json!({"id": "1", "slug": "imported-row", "implementation_type": "function",
                 "implementation_config": {"function_name": "echo"}})

@@ -18,6 +18,7 @@ pub(super) const CREDENTIAL: &str = "OBSIDIAN_KEY";
 pub(super) const MCP_SERVER: &str = "coral-server";
 pub(super) const TOKEN: &str = "onyx-token";
 pub(super) const CHAT: &str = "lapis-chat";
+pub(super) const EXAMPLE: &str = "marble-example";
 /// A third tenant, whose id is a secret, too.
 pub(super) const OTHER_TENANT: &str = "zircon-tenant";
 /// The key of a call of the global tool `hello`.
@@ -26,7 +27,7 @@ pub(super) const KEY: &str = "same-key-in-both-tenants";
 pub(super) const ARGUMENT: &str = "ruby-argument";
 
 /// Names by which the things of the tenant are requested.
-pub(super) const NAMES: [&str; 12] = [
+pub(super) const NAMES: [&str; 13] = [
     TOOL,
     HTTP_TOOL,
     GATED_TOOL,
@@ -38,6 +39,7 @@ pub(super) const NAMES: [&str; 12] = [
     MCP_SERVER,
     TOKEN,
     CHAT,
+    EXAMPLE,
     OTHER_TENANT,
 ];
 
@@ -124,6 +126,7 @@ impl FirstTenant {
             "/api/tools/bundles?include_disabled=true&bundle_ids=agate-bundle,user-created".to_owned(),
             format!("/api/tools/{tool}/revisions"),
             format!("/api/tools/{tool}/source"),
+            format!("/api/tools/{tool}/examples"),
             "/api/calls?page_size=100".to_owned(),
             "/api/approvals".to_owned(),
             "/api/credentials".to_owned(),
@@ -167,6 +170,10 @@ async fn create_tools(server: &Server) -> (String, String) {
     assert_eq!(server.post(&format!("/api/tools/{tool}/publish"), json!({})).await.0, 200);
     definition["description"] = json!("opal-second-description");
     let (status, answer) = server.put(&format!("/api/tools/{tool}"), definition).await;
+    assert_eq!(status, 200, "{answer}");
+
+    let example = json!({"args": {"topic": ARGUMENT}});
+    let (status, answer) = server.put(&format!("/api/tools/{tool}/examples/{EXAMPLE}"), example).await;
     assert_eq!(status, 200, "{answer}");
 
     let mut http = function_tool(HTTP_TOOL, "echo");
