@@ -110,7 +110,8 @@ fn check_folder(home: &Path) -> Check {
 fn check_permissions(home: &Path) -> Check {
     let name = "home folder";
     let mode = std::fs::metadata(home).map_or(0o700, |metadata| metadata.permissions().mode()) & 0o777;
-    if mode & 0o077 == 0 {
+    let is_open = mode & 0o077 > 0;
+    if !is_open {
         return Check::ok(name, home.display().to_string());
     }
     let message = format!("other users can access `{}`: mode {mode:04o}", home.display());
