@@ -101,7 +101,8 @@ mod tests {
         let exact = ToolExample { expect: Some(json!({"a": 1})), ..any.clone() };
         let failed = || Err(CallError::internal("x"));
         assert_eq!([any.matches(&Ok(json!(1))), any.matches(&failed())], [true, false]);
-        let matched = [Ok(json!({"a": 1})), Ok(json!({"a": 2})), failed()].map(|outcome| exact.matches(&outcome));
+        let matched =
+            [Ok(json!({"a": 1})), Ok(json!({"a": 2})), failed()].map(|outcome| exact.matches(&outcome));
         assert_eq!(matched, [true, false, false]);
     }
 }

@@ -17,7 +17,11 @@ pub(crate) fn command_line<'a>(argv: impl IntoIterator<Item = &'a str>) -> Strin
 
 /// Returns variables as assignments, one per line.
 pub(crate) fn assignments<'a>(variables: impl IntoIterator<Item = (&'a str, String)>) -> String {
-    variables.into_iter().map(|(name, value)| format!("{name}={}\n", quote(&value))).collect()
+    let mut text = String::new();
+    for (name, value) in variables {
+        text.extend([name, "=", &quote(&value), "\n"]);
+    }
+    text
 }
 
 /// Returns an argument as a script reads it from its variable.

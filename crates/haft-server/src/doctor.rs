@@ -96,7 +96,8 @@ fn check_folder(home: &Path) -> Check {
     let name = "home folder";
     let shown = home.display();
     if !home.exists() {
-        return Check::error(name, format!("`{shown}` does not exist")).with_fix("create it with `haft init`");
+        return Check::error(name, format!("`{shown}` does not exist"))
+            .with_fix("create it with `haft init`");
     }
     // Creating a file detects missing permissions, read-only mounts and full disks.
     match tempfile::tempfile_in(home) {
@@ -109,7 +110,8 @@ fn check_folder(home: &Path) -> Check {
 fn check_permissions(home: &Path) -> Check {
     let name = "home folder";
     let mode = std::fs::metadata(home).map_or(0o700, |metadata| metadata.permissions().mode()) & 0o777;
-    if mode & 0o077 == 0 {
+    let is_open = mode & 0o077 > 0;
+    if !is_open {
         return Check::ok(name, home.display().to_string());
     }
     let message = format!("other users can access `{}`: mode {mode:04o}", home.display());
@@ -230,9 +232,11 @@ async fn check_secrets(app: &App, identity: &Identity) -> Option<Check> {
         Ok(stored) => stored,
         Err(error) => return Some(Check::error(name, error.to_string())),
     };
-    let undecryptable: Vec<_> = stored.iter().filter_map(|one| Some((&one.name, one.error.as_ref()?))).collect();
+    let undecryptable: Vec<_> =
+        stored.iter().filter_map(|one| Some((&one.name, one.error.as_ref()?))).collect();
     let Some((_, first)) = undecryptable.first() else {
-        return (!stored.is_empty()).then(|| Check::ok(name, format!("all {} can be decrypted", stored.len())));
+        return (!stored.is_empty())
+            .then(|| Check::ok(name, format!("all {} can be decrypted", stored.len())));
     };
     let names: Vec<String> = undecryptable.iter().take(3).map(|(name, _)| format!("`{name}`")).collect();
     let message = format!(
@@ -268,7 +272,9 @@ async fn check_definitions(app: &App, identity: &Identity) -> Vec<Check> {
         found.extend(collected.of(entry).await);
         warnings.extend(found.iter().map(|problem| Check::warning(shown.clone(), problem.to_string())));
     }
-    for file in snapshot.unreadable(&identity.tenant) {
+    let mut files: Vec<_> = snapshot.unreadable(&identity.tenant).collect();
+    files.sort_by(|a, b| a.name.cmp(&b.name));
+    for file in files {
         total += 1;
         failed.push(Check::error(definition_name(Some(&file.path), &file.name), file.error.clone()));
     }
@@ -327,8 +333,8 @@ mod tests {
         {
             std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(mode)).unwrap();
             let check = check_folder(folder.path());
-            let fix =
-                (status == CheckStatus::Warning).then(|| format!("run `chmod 700 {}`", folder.path().display()));
+            let fix = (status == CheckStatus::Warning)
+                .then(|| format!("run `chmod 700 {}`", folder.path().display()));
             assert_eq!((check.status, check.fix), (status, fix), "{mode:o}");
         }
     }

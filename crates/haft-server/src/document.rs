@@ -254,7 +254,8 @@ fn type_schema(schema: &mut Value, only_in_responses: bool) {
 fn describe_default(property: &mut Value) {
     let Some(map) = property.as_object_mut() else { return };
     let Some(default) = map.remove("default") else { return };
-    let is_evident = default.is_null() || default == json!([]) || default == json!({}) || default == json!("");
+    let is_evident =
+        default.is_null() || default == json!([]) || default == json!({}) || default == json!("");
     if is_evident {
         return;
     }

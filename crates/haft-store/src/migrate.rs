@@ -15,7 +15,7 @@ const SCRIPTS: [&str; 18] = [
     include_str!("../migrations/0005_gone.sql"),
     include_str!("../migrations/0006_bundle_kind.sql"),
     include_str!("../migrations/0007_ledger_sizes.sql"),
-    include_str!("../migrations/0008_call_filters.sql"),
+    CALL_FILTERS,
     include_str!("../migrations/0009_waiting_calls.sql"),
     include_str!("../migrations/0010_access.sql"),
     include_str!("../migrations/0011_policies.sql"),
@@ -25,12 +25,12 @@ const SCRIPTS: [&str; 18] = [
     include_str!("../migrations/0016_limits.sql"),
     include_str!("../migrations/0017_life_cycle.sql"),
     include_str!("../migrations/0018_credentials.sql"),
-    include_str!("../migrations/0019_web_interface.sql"),
+    CALL_SURFACES,
 ];
 
 /// The scripts after which columns of recorded calls are filled from their records.
-const CALL_FILTERS: usize = 8;
-const CALL_SURFACES: usize = 18;
+const CALL_FILTERS: &str = include_str!("../migrations/0008_call_filters.sql");
+const CALL_SURFACES: &str = include_str!("../migrations/0019_web_interface.sql");
 
 const MIGRATE: &str = "migrate the database schema";
 
@@ -54,7 +54,7 @@ async fn run_scripts(engine: &Engine, scripts: &[&str]) -> Result<(), StoreError
     for (index, script) in scripts.iter().enumerate().skip(found) {
         let step = format!("{MIGRATE}, step {}", index + 1);
         engine::run_script(&mut tx, script).await.map_err(failed_to(&step))?;
-        match index + 1 {
+        match *script {
             CALL_FILTERS => ledger::fill_filter_columns(&mut tx).await.map_err(failed_to(&step))?,
             CALL_SURFACES => ledger::fill_surface_columns(&mut tx).await.map_err(failed_to(&step))?,
             _ => {}
@@ -147,6 +147,9 @@ mod tests {
             assert_eq!(found, expected, "{number}");
         }
         assert_eq!(rows.len(), 250);
+        let sql = "SELECT COUNT(*) FROM calls WHERE surface = 'rest' AND parent_id IS NULL";
+        let surfaces = sqlx::query(sql).fetch_one(&engine.pool).await.unwrap();
+        assert_eq!(surfaces.get::<i64, _>(0), 249);
         engine.close().await;
     }
 

@@ -53,23 +53,27 @@ async fn check_all(context: &Context) -> Result<Vec<Check>, CliError> {
     let remote = context.server()?.is_some();
     if !remote {
         let local = check_home(&home);
-        let is_usable = local.iter().all(|check| check.name != "home folder" || check.status != CheckStatus::Error);
+        let is_usable =
+            local.iter().all(|check| check.name != "home folder" || check.status != CheckStatus::Error);
         if !is_usable || resolved.is_err() {
             checks.extend(local);
             checks.push(server);
             return Ok(checks);
         }
     }
-    checks.push(server);
     match ask(context).await {
-        Ok(found) => {
+        Ok(mut found) => {
             // The configuration of this process is checked above.
-            checks.extend(found.into_iter().filter(|check| remote || check.name != "configuration"));
+            found.retain(|check| remote || check.name != "configuration");
+            let database = found.iter().position(|check| check.name.starts_with("database "));
+            found.insert(database.unwrap_or(0), server);
+            checks.extend(found);
         }
         Err(error) => {
             if !remote {
                 checks.extend(check_home(&home));
             }
+            checks.push(server);
             checks.push(failed("installation", &error));
         }
     }

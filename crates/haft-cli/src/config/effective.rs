@@ -14,7 +14,11 @@ use crate::environment::Environment;
 const SECRET_VARIABLES: [&str; 3] = ["HAFT_TOKEN", "HAFT_KEY", "HAFT_KEY_NEW"];
 
 /// Returns all values: the home folder, every key, and the environment variables with secrets that are set.
-pub(super) fn effective(resolved: &Resolved, flags: &Flags, environment: &Environment) -> Vec<EffectiveSetting> {
+pub(super) fn effective(
+    resolved: &Resolved,
+    flags: &Flags,
+    environment: &Environment,
+) -> Vec<EffectiveSetting> {
     let home = EffectiveSetting {
         key: "home".to_owned(),
         value: json!(resolved.settings.home),

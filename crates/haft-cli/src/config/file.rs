@@ -69,8 +69,11 @@ fn apply_table(
         let Some(key) = KEYS.iter().find(|key| key.full == full) else {
             return Err(ConfigError::UnknownKey { at, nearest: nearest(&full), key: full });
         };
-        to.set(key, read(value), SettingSource::File)
-            .map_err(|reason| ConfigError::Value { at, key: key.full, reason })?;
+        to.set(key, read(value), SettingSource::File).map_err(|reason| ConfigError::Value {
+            at,
+            key: key.full,
+            reason,
+        })?;
     }
     Ok(())
 }

@@ -41,13 +41,45 @@ enum Kind {
 
 /// Flags that change nothing about the request.
 const HARMLESS: [&str; 26] = [
-    "-s", "--silent", "-S", "--show-error", "-v", "--verbose", "-i", "--include", "-f", "--fail", "-L", "--location",
-    "--compressed", "-N", "--no-buffer", "-g", "--globoff", "-#", "--progress-bar", "--http1.1", "--http2", "--fail-with-body",
-    "--no-progress-meter", "-4", "-6", "-O",
+    "-s",
+    "--silent",
+    "-S",
+    "--show-error",
+    "-v",
+    "--verbose",
+    "-i",
+    "--include",
+    "-f",
+    "--fail",
+    "-L",
+    "--location",
+    "--compressed",
+    "-N",
+    "--no-buffer",
+    "-g",
+    "--globoff",
+    "-#",
+    "--progress-bar",
+    "--http1.1",
+    "--http2",
+    "--fail-with-body",
+    "--no-progress-meter",
+    "-4",
+    "-6",
+    "-O",
 ];
 /// Options with a value that change nothing about the request.
 const HARMLESS_VALUES: [&str; 10] = [
-    "-o", "--output", "--connect-timeout", "--retry", "--retry-delay", "-w", "--write-out", "-D", "--dump-header", "--max-redirs",
+    "-o",
+    "--output",
+    "--connect-timeout",
+    "--retry",
+    "--retry-delay",
+    "-w",
+    "--write-out",
+    "-D",
+    "--dump-header",
+    "--max-redirs",
 ];
 
 /// Parses a command.
@@ -66,9 +98,7 @@ pub(super) fn parse(text: &str) -> Result<Command, CurlError> {
         } else if word == "--" {
             only_urls = true;
         } else if word.starts_with("--") {
-            let value = |option: &str| {
-                words.next().ok_or_else(|| CurlError::MissingValue(option.to_owned()))
-            };
+            let value = |option: &str| words.next().ok_or_else(|| CurlError::MissingValue(option.to_owned()));
             command.option(&word, value)?;
         } else {
             command.short_options(&word, &mut words)?;
@@ -84,7 +114,8 @@ pub(super) fn parse(text: &str) -> Result<Command, CurlError> {
 impl Command {
     fn set_url(&mut self, url: String) {
         if self.url.is_some() {
-            self.ignored.push(format!("the further URL `{}` is ignored", haft_core::problem::excerpt(&url, 80)));
+            self.ignored
+                .push(format!("the further URL `{}` is ignored", haft_core::problem::excerpt(&url, 80)));
         } else {
             self.url = Some(url);
         }
@@ -146,11 +177,15 @@ impl Command {
                 self.is_json = true;
                 self.data.push(Data::Raw(value(option)?));
             }
-            "--data-urlencode" => self.encoded(option, value(option)?)?,
+            "--data-urlencode" => self.encoded(option, &value(option)?)?,
             "-F" | "--form" | "--form-string" => self.form(option, &value(option)?)?,
             "-m" | "--max-time" => {
                 let seconds = value(option)?.parse::<f64>().ok().filter(|seconds| *seconds > 0.0);
-                #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is within the range")]
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    clippy::cast_sign_loss,
+                    reason = "it is within the range"
+                )]
                 let millis = seconds.map(|seconds| (seconds.min(3600.0) * 1000.0) as u64);
                 self.timeout_ms = millis;
             }
@@ -176,7 +211,7 @@ impl Command {
         Ok(())
     }
 
-    fn encoded(&mut self, option: &str, text: String) -> Result<(), CurlError> {
+    fn encoded(&mut self, option: &str, text: &str) -> Result<(), CurlError> {
         match text.split_once('=') {
             Some((name, value)) if !name.contains('@') => {
                 self.data.push(Data::Encoded(name.to_owned(), value.to_owned()));
@@ -184,7 +219,7 @@ impl Command {
             _ if text.contains('@') => {
                 return Err(unsupported(option, "it reads a file; paste the data itself"));
             }
-            _ => self.data.push(Data::Raw(haft_core::encode::percent_encode(&text))),
+            _ => self.data.push(Data::Raw(haft_core::encode::percent_encode(text))),
         }
         Ok(())
     }

@@ -70,8 +70,9 @@ fn credentials_become_references_to_secrets() {
     );
     let (implementation, _) = parts("curl https://ada:pw@api.github.com/user");
     assert_eq!(implementation["url"], "https://api.github.com/user");
-    let (implementation, _) =
-        parts("curl 'https://x.test/?api_key=abc' -H 'X-Api-Key: k' -b 'session=s' -H 'Authorization: Token t'");
+    let (implementation, _) = parts(
+        "curl 'https://x.test/?api_key=abc' -H 'X-Api-Key: k' -b 'session=s' -H 'Authorization: Token t'",
+    );
     assert_eq!(implementation["query"], json!({"api_key": "${X_API_KEY}"}));
     assert_eq!(
         implementation["headers"],
@@ -93,7 +94,8 @@ fn credentials_become_references_to_secrets() {
 
 #[test]
 fn forms_and_other_data() {
-    let (implementation, arguments) = parts("curl https://x.test -d a=1 -d 'b=two words' --data-urlencode 'c=x&y'");
+    let (implementation, arguments) =
+        parts("curl https://x.test -d a=1 -d 'b=two words' --data-urlencode 'c=x&y'");
     assert_eq!(implementation["method"], "POST");
     assert_eq!(implementation["body"], json!({"a": "${a}", "b": "${b}", "c": "${c}"}));
     assert_eq!(arguments["c"], json!({"type": "string", "default": "x&y"}));
@@ -128,9 +130,18 @@ fn what_cannot_be_converted_is_an_error() {
         ("", "the command does not start with `curl`"),
         ("curl -s", "the command has no URL"),
         ("curl -X", "the option `-X` has no value"),
-        ("curl https://x.test -d @file", "the option `-d` is unsupported: it reads a file; paste the data itself"),
-        ("curl https://x.test -F a=@file", "the option `-F` is unsupported: uploads of files are not supported"),
-        ("curl https://x.test --proxy p", "the option `--proxy` is unsupported: remove it, or add the tool by hand"),
+        (
+            "curl https://x.test -d @file",
+            "the option `-d` is unsupported: it reads a file; paste the data itself",
+        ),
+        (
+            "curl https://x.test -F a=@file",
+            "the option `-F` is unsupported: uploads of files are not supported",
+        ),
+        (
+            "curl https://x.test --proxy p",
+            "the option `--proxy` is unsupported: remove it, or add the tool by hand",
+        ),
         ("curl ftp://x.test", "invalid URL `ftp://x.test`: expected `http://` or `https://`"),
         ("curl https://", "invalid URL `https://`: empty host"),
         ("curl -X 'G T' https://x.test", "invalid method `G T`"),

@@ -56,7 +56,7 @@ pub fn read(text: &str, name: Option<&str>) -> Result<CurlTool, CurlError> {
     for text in std::mem::take(&mut command.ignored) {
         draft.warn("", "ignored_option", text);
     }
-    draft.request(command, url, name)
+    draft.request(command, &url, name)
 }
 
 /// A URL in parts; its path may contain references to secrets.
@@ -135,19 +135,19 @@ struct Draft {
 
 impl Draft {
     fn new(url: &RequestUrl) -> Self {
-        Self {
-            prefix: url.label(),
-            properties: Map::new(),
-            names: HashSet::new(),
-            warnings: Vec::new(),
-        }
+        Self { prefix: url.label(), properties: Map::new(), names: HashSet::new(), warnings: Vec::new() }
     }
 
     fn warn(&mut self, field: &str, code: &str, message: String) {
         self.warnings.push(Problem::new(field, code, message));
     }
 
-    fn request(mut self, command: Command, url: RequestUrl, name: Option<&str>) -> Result<CurlTool, CurlError> {
+    fn request(
+        mut self,
+        command: Command,
+        url: &RequestUrl,
+        name: Option<&str>,
+    ) -> Result<CurlTool, CurlError> {
         let has_body = !command.data.is_empty() && !command.data_in_query;
         let method = command.method.unwrap_or_else(|| if has_body { "POST" } else { "GET" }.to_owned());
         if method.is_empty() || method.len() > 20 || !method.bytes().all(|byte| byte.is_ascii_alphabetic()) {
@@ -261,7 +261,8 @@ impl Draft {
                 match scheme {
                     Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => {
                         let known = has_reference(token).then(|| token.to_owned());
-                        let token = known.unwrap_or_else(|| self.secret("implementation.auth.token", "token"));
+                        let token =
+                            known.unwrap_or_else(|| self.secret("implementation.auth.token", "token"));
                         auth = Some(json!({"type": "bearer", "token": token}));
                         continue;
                     }
@@ -306,7 +307,8 @@ impl Draft {
             if declared.is_none() {
                 headers.insert("Content-Type".to_owned(), "application/json".to_owned());
                 if !is_json {
-                    let message = "the data is JSON and is sent as `application/json`; curl would send it as a form";
+                    let message =
+                        "the data is JSON and is sent as `application/json`; curl would send it as a form";
                     self.warn("implementation.headers", "content_type", message.to_owned());
                 }
             }

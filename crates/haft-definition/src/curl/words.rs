@@ -15,8 +15,12 @@ pub(super) struct Words {
 
 /// Splits a command.
 pub(super) fn split(command: &str) -> Result<Words, CurlError> {
-    let mut splitter =
-        Splitter { chars: command.chars().peekable(), words: Vec::new(), word: String::new(), in_word: false };
+    let mut splitter = Splitter {
+        chars: command.chars().peekable(),
+        words: Vec::new(),
+        word: String::new(),
+        in_word: false,
+    };
     let ended_by = splitter.run()?;
     splitter.end_word();
     Ok(Words { words: splitter.words, ended_by })
@@ -51,9 +55,7 @@ impl Splitter<'_> {
                 '&' if self.chars.peek().is_none_or(|next| next.is_whitespace() || *next == '&') => {
                     return Ok(Some(c));
                 }
-                '#' if !self.in_word => {
-                    while self.chars.next_if(|c| *c != '\n').is_some() {}
-                }
+                '#' if !self.in_word => while self.chars.next_if(|c| *c != '\n').is_some() {},
                 other => self.push(other),
             }
         }
@@ -142,8 +144,8 @@ impl Splitter<'_> {
         }
         let closed = !braced || self.chars.next_if_eq(&'}').is_some();
         match (name.is_empty(), closed) {
-            (false, true) => self.word.push_str(&format!("${{{name}}}")),
-            _ => self.word.push_str(&format!("${}{name}", if braced { "{" } else { "" })),
+            (false, true) => self.word.extend(["${", &name, "}"]),
+            _ => self.word.extend([if braced { "${" } else { "$" }, &name]),
         }
     }
 }
@@ -163,7 +165,11 @@ mod tests {
         check("curl \\\n  https://x.test \\\r\n -s", &["curl", "https://x.test", "-s"], None);
         check("curl '' \"\"", &["curl", "", ""], None);
         check(r#"curl "a\"b\\c\d" $'l\n\u00e4\x41\''"#, &["curl", "a\"b\\c\\d", "l\nä\u{41}'"], None);
-        check("curl $TOKEN \"${TOKEN}x\" '$TOKEN' $", &["curl", "${TOKEN}", "${TOKEN}x", "$TOKEN", "$"], None);
+        check(
+            "curl $TOKEN \"${TOKEN}x\" '$TOKEN' $",
+            &["curl", "${TOKEN}", "${TOKEN}x", "$TOKEN", "$"],
+            None,
+        );
         check("curl https://x.test/?a=1&b=2 & sleep", &["curl", "https://x.test/?a=1&b=2"], Some('&'));
         check("curl x | jq .", &["curl", "x"], Some('|'));
         check("\n# comment\ncurl x # more\n\n", &["curl", "x"], None);

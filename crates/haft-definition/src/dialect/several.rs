@@ -35,7 +35,8 @@ pub fn split(text: &str) -> Result<Vec<DefinitionText>, Problem> {
     match found.len() {
         0 => Err(Problem::new("", "empty", "the text has no definition")),
         length if length > MAX_DEFINITIONS => {
-            let message = format!("the text has {length} definitions, which exceeds the limit of {MAX_DEFINITIONS}");
+            let message =
+                format!("the text has {length} definitions, which exceeds the limit of {MAX_DEFINITIONS}");
             Err(Problem::new("", "too_many", message))
         }
         _ => Ok(found),
@@ -54,7 +55,8 @@ fn split_json(text: &str) -> Vec<DefinitionText> {
         // Perhaps one object per line.
         Err(_) => {
             let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
-            let is_object = |line: &&str| serde_json::from_str::<Value>(line).is_ok_and(|value| value.is_object());
+            let is_object =
+                |line: &&str| serde_json::from_str::<Value>(line).is_ok_and(|value| value.is_object());
             if lines.len() < 2 || !lines.iter().all(is_object) {
                 return whole();
             }
@@ -111,7 +113,8 @@ fn is_skill(text: &str) -> bool {
         // Without a body, the front matter itself tells.
         [only] => {
             let value = Document::parse(only, FileForm::Yaml).map(|document| document.value);
-            let closing = text.trim_end().lines().next_back().is_some_and(|line| line.trim_end() == SEPARATOR);
+            let closing =
+                text.trim_end().lines().next_back().is_some_and(|line| line.trim_end() == SEPARATOR);
             closing && value.is_ok_and(|value| value.get("runtime").is_some())
         }
         [_, rest @ ..] => !rest.iter().all(is_definition),
@@ -136,10 +139,10 @@ mod tests {
         let skill = "---\nname: a\nruntime: bash\n---\necho hello\n---\necho more";
         check(skill, &[(FileForm::Skill, skill)]);
         check("{\"name\": \"a\"}", &[(FileForm::Json, "{\"name\": \"a\"}")]);
-        check("{\"name\": \"a\"}\n{\"name\": \"b\"}\n", &[
-            (FileForm::Json, "{\"name\": \"a\"}"),
-            (FileForm::Json, "{\"name\": \"b\"}"),
-        ]);
+        check(
+            "{\"name\": \"a\"}\n{\"name\": \"b\"}\n",
+            &[(FileForm::Json, "{\"name\": \"a\"}"), (FileForm::Json, "{\"name\": \"b\"}")],
+        );
         check("[{\"name\": \"a\"}]", &[(FileForm::Json, "{\n  \"name\": \"a\"\n}")]);
         check("{\"tools\": [{\"name\": \"a\"}]}", &[(FileForm::Json, "{\n  \"name\": \"a\"\n}")]);
         check("- name: a\n", &[(FileForm::Json, "{\n  \"name\": \"a\"\n}")]);

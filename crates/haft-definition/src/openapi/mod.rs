@@ -21,11 +21,11 @@ mod security;
 mod servers;
 mod text;
 
-pub(crate) use names::{argument_name, secret_name};
 pub use document::{Limits, MAX_DOCUMENT};
 pub use filter::OperationFilter;
 pub use import::{ImportOptions, ImportedOperation, OpenApiImport, SkippedOperation, read};
 pub use merge::{ExistingTool, MergePlan, MergeStep, ToolUpdate, merge};
+pub(crate) use names::{argument_name, secret_name};
 
 #[cfg(test)]
 mod document_tests;

@@ -31,18 +31,18 @@ fn later(step: &Step) -> String {
 fn request(outgoing: &OutgoingRequest, auth: Option<&AuthPlan>) -> String {
     let mut text = format!("{} {}\n", outgoing.method, outgoing.url);
     for (name, value) in &outgoing.headers {
-        let shown = value.to_str().unwrap_or(MASK);
-        text.push_str(&format!("{name}: {shown}\n"));
+        text.extend([name.as_str(), ": ", value.to_str().unwrap_or(MASK), "\n"]);
     }
-    match auth {
-        None => {}
-        Some(AuthPlan::Query(name, _)) => text.push_str(&format!("(query parameter {name}: {MASK})\n")),
-        Some(AuthPlan::Header(name, _)) => text.push_str(&format!("{name}: {MASK}\n")),
-        Some(AuthPlan::Hmac(signature)) => text.push_str(&format!("{}: {MASK}\n", signature.header)),
+    let credential = match auth {
+        None => String::new(),
+        Some(AuthPlan::Query(name, _)) => format!("(query parameter {name}: {MASK})\n"),
+        Some(AuthPlan::Header(name, _)) => format!("{name}: {MASK}\n"),
+        Some(AuthPlan::Hmac(signature)) => format!("{}: {MASK}\n", signature.header),
         Some(AuthPlan::Bearer(_) | AuthPlan::Basic { .. } | AuthPlan::OAuth2(_)) => {
-            text.push_str(&format!("authorization: {MASK}\n"));
+            format!("authorization: {MASK}\n")
         }
-    }
+    };
+    text.push_str(&credential);
     if let Some(body) = &outgoing.body {
         text.push('\n');
         text.push_str(&String::from_utf8_lossy(body));

@@ -141,8 +141,7 @@ impl ItemImport<'_> {
         let masked = haft_core::redact::masked(&parsed.spec);
         let definition = serde_json::to_value(&masked).ok();
         // A response of the API, and JSON on one line, have no layout worth keeping.
-        let has_layout =
-            |text: &SourceText| text.form != FileForm::Json || text.text.trim().contains('\n');
+        let has_layout = |text: &SourceText| text.form != FileForm::Json || text.text.trim().contains('\n');
         let text = text.filter(|text| !parsed.from_api && has_layout(text));
         match self.store(parsed, text).await {
             Ok((action, warnings)) => Ok(ImportItem { name, action, warnings, message: None, definition }),

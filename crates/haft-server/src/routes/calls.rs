@@ -58,7 +58,10 @@ pub(crate) struct CallFilterParams {
     tool: Option<String>,
     /// The states of the calls, comma-separated: `pending`, `running`, `success`, `error`, `cancelled`,
     /// `awaiting_approval`, `denied`, `expired`, `interrupted`; the parameter may also be repeated
-    #[param(pattern = "^(pending|running|success|error|cancelled|awaiting_approval|denied|expired|interrupted)(,(pending|running|success|error|cancelled|awaiting_approval|denied|expired|interrupted))*$", example = "error,interrupted")]
+    #[param(
+        pattern = "^(pending|running|success|error|cancelled|awaiting_approval|denied|expired|interrupted)(,(pending|running|success|error|cancelled|awaiting_approval|denied|expired|interrupted))*$",
+        example = "error,interrupted"
+    )]
     status: Option<String>,
     /// Name of the token that called
     caller: Option<String>,

@@ -230,7 +230,13 @@ async fn run_example(app: &App, identity: &Identity, tool: ToolRef, example: Too
         Err(error) => {
             let ApiError { code, message, .. } = error.into();
             let (status, error_code) = (ExampleStatus::Error, Some(code));
-            return ExampleResult { name: example.name, status, outcome: None, error_code, message: Some(message) };
+            return ExampleResult {
+                name: example.name,
+                status,
+                outcome: None,
+                error_code,
+                message: Some(message),
+            };
         }
     };
     let result: Outcome = match &record.error {

@@ -139,8 +139,7 @@ pub(crate) async fn import_tools(
     let body = Body::read(request, limit.saturating_mul(2).saturating_add(64 * 1024), SETTING).await?;
     let ToolsImportBody { text, bundle, dry_run, select } = tools_body(&body, &params)?;
     check_selection(select.as_deref())?;
-    let definitions =
-        dialect::split(&text).map_err(|problem| ApiError::invalid_definition(&[problem]))?;
+    let definitions = dialect::split(&text).map_err(|problem| ApiError::invalid_definition(&[problem]))?;
     let (bundle, select) = (bundle.as_deref(), select.as_deref());
     let import = ItemImport { app: &app, identity: &identity, bundle, dry_run, select };
     let mut items = Vec::with_capacity(definitions.len());

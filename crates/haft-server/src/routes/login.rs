@@ -238,10 +238,7 @@ fn is_code(text: &str) -> bool {
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
 }
 
-fn redirect(
-    to: &str,
-    cookie: impl IntoIterator<Item = (HeaderName, axum::http::HeaderValue)>,
-) -> Response {
+fn redirect(to: &str, cookie: impl IntoIterator<Item = (HeaderName, axum::http::HeaderValue)>) -> Response {
     let mut response = (StatusCode::SEE_OTHER, [(header::LOCATION, to)]).into_response();
     response.headers_mut().insert(header::CACHE_CONTROL, axum::http::HeaderValue::from_static("no-store"));
     for (name, value) in cookie {
@@ -265,9 +262,10 @@ fn form(status: StatusCode, message: &str, code: Option<&str>, next: &NextPage) 
                  autocomplete=\"current-password\" required autofocus>"
             .to_owned(),
     };
-    let next = next.0.as_deref().map(|next| {
-        format!("\n        <input type=\"hidden\" name=\"next\" value=\"{}\">", escape(next))
-    });
+    let next = next
+        .0
+        .as_deref()
+        .map(|next| format!("\n        <input type=\"hidden\" name=\"next\" value=\"{}\">", escape(next)));
     let field = field + next.as_deref().unwrap_or_default();
     let page = PAGE.replace("{{message}}", &message).replace("{{field}}", &field);
     let headers = [

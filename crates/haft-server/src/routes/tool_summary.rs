@@ -32,7 +32,7 @@ pub(crate) struct ToolSummaryList {
     pub(super) next_page_token: Option<String>,
 }
 
-/// A tool without its schemas and its implementation. Long texts are shortened.
+/// A tool without its schemas and its implementation. Long texts are shortened, and fields that say nothing are missing.
 #[derive(Debug, Serialize, ToSchema)]
 #[expect(clippy::struct_excessive_bools, reason = "they are the fields of the API")]
 pub(crate) struct ToolSummary {
@@ -49,6 +49,8 @@ pub(crate) struct ToolSummary {
     display_name: String,
     #[schema(example = "Greets somebody by name")]
     description: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    #[schema(required = false)]
     category: String,
     #[schema(example = json!(["demo"]))]
     tags: Vec<String>,
@@ -57,9 +59,11 @@ pub(crate) struct ToolSummary {
     #[schema(required)]
     implementation_type: Option<Kind>,
     /// The language of a body, or `built-in`.
-    #[schema(required)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     runtime: Option<ToolRuntime>,
     policy: Policy,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schema(required = false)]
     requires_confirmation: bool,
     status: Status,
     enabled: bool,
@@ -67,10 +71,12 @@ pub(crate) struct ToolSummary {
     /// Whether the newest revision is ready to run.
     ready: bool,
     /// Why it is not ready.
-    #[schema(required)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
     source: Source,
-    usage: Usage,
+    /// How often it was called; missing if never.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usage: Option<Usage>,
     modified_at: Timestamp,
     /// Whether the token of the request may call the tool now, as far as that does not depend on the arguments.
     callable: bool,
@@ -106,7 +112,7 @@ impl ToolSummary {
             ready: entry.ready(),
             error: entry.fault().map(|fault| excerpt(&fault, MAX_TEXT)),
             source: tool.source,
-            usage: if hides_usage { Usage::default() } else { entry.usage() },
+            usage: Some(entry.usage()).filter(|usage| !hides_usage && *usage != Usage::default()),
             modified_at: tool.modified_at,
             callable: viewer.may_call(snapshot, entry),
             warning_count,
@@ -136,7 +142,7 @@ impl From<&UnreadableFile> for ToolSummary {
             ready: false,
             error: Some(excerpt(&file.error, MAX_TEXT)),
             source: Source::User,
-            usage: Usage::default(),
+            usage: None,
             modified_at: file.modified_at,
             callable: false,
             warning_count: 0,

@@ -186,7 +186,11 @@ pub(crate) async fn store(
 }
 
 /// Returns the bundle that a definition names by slug or id; the default is the bundle of user-created tools.
-pub(crate) fn bundle_slug(app: &App, identity: &Identity, named: Option<&str>) -> Result<BundleSlug, ApiError> {
+pub(crate) fn bundle_slug(
+    app: &App,
+    identity: &Identity,
+    named: Option<&str>,
+) -> Result<BundleSlug, ApiError> {
     let Some(named) = named else { return Ok(BundleSlug::user_created()) };
     if let Ok(id) = named.parse() {
         let snapshot = app.registry().snapshot();

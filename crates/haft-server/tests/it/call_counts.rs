@@ -12,7 +12,9 @@ async fn server_with_calls() -> Server {
     for function in ["echo", "fail"] {
         server.create(function_tool(function, function)).await;
     }
-    for (tool, args) in [("echo", json!({"city": "Bern"})), ("fail", json!({})), ("echo", json!({"city": "Oslo"}))] {
+    for (tool, args) in
+        [("echo", json!({"city": "Bern"})), ("fail", json!({})), ("echo", json!({"city": "Oslo"}))]
+    {
         assert_eq!(server.invoke(tool, args).await.0, 200);
     }
     server
@@ -48,26 +50,17 @@ async fn calls_are_filtered_by_statuses_surface_parent_and_text() {
     }
     let call = tested["data"]["call_id"].as_str().unwrap();
     assert_eq!(total(&server, &format!("parent_id={call}")).await, 0);
-    for query in ["status=succes", "status=success,", "status=", "parent_id=7", "q=a&text=b", &format!("text={}", "x".repeat(201))] {
+    for query in [
+        "status=succes",
+        "status=success,",
+        "status=",
+        "parent_id=7",
+        "q=a&text=b",
+        &format!("text={}", "x".repeat(201)),
+    ] {
         let (status, answer) = server.get(&format!("/api/calls?{query}")).await;
         assert_eq!((status, code(&answer)), (400, "invalid_request"), "{query}: {answer}");
     }
-}
-
-#[tokio::test]
-async fn nested_calls_are_found_by_their_parent() {
-    let server = Server::start_whole(|_| {}).await;
-    server.create(function_tool("inner", "echo")).await;
-    let body = json!({"tool": "inner", "args": {"a": 1}});
-    let (_, answer) = server.invoke("call_tool", body).await;
-    let Some(parent) = answer["call_id"].as_str().filter(|_| answer["ok"] == true) else {
-        // Without a built-in tool that calls others there is nothing to compare.
-        assert_eq!(code(&answer), "not_found", "{answer}");
-        return;
-    };
-    let (_, list) = server.get(&format!("/api/calls?parent_id={parent}")).await;
-    assert_eq!(list["data"]["total"], 1, "{list}");
-    assert_eq!(list["data"]["calls"][0]["parent_id"], parent);
 }
 
 async fn histogram(server: &Server, query: &str) -> Value {
@@ -79,7 +72,8 @@ async fn histogram(server: &Server, query: &str) -> Value {
 /// Returns the sums of all buckets.
 fn sums(histogram: &Value) -> [u64; 3] {
     let buckets = histogram["buckets"].as_array().unwrap();
-    ["success", "error", "other"].map(|field| buckets.iter().map(|bucket| bucket[field].as_u64().unwrap()).sum())
+    ["success", "error", "other"]
+        .map(|field| buckets.iter().map(|bucket| bucket[field].as_u64().unwrap()).sum())
 }
 
 #[tokio::test]
@@ -88,7 +82,10 @@ async fn the_histogram_counts_every_call_once() {
     let whole = histogram(&server, "since=1h&until=2099-01-01T00:00:00Z").await;
     assert_eq!(sums(&whole), [2, 1, 0], "{whole}");
     let default = histogram(&server, "").await;
-    assert_eq!((default["bucket_seconds"].as_i64(), default["buckets"].as_array().unwrap().len()), (Some(1440), 60));
+    assert_eq!(
+        (default["bucket_seconds"].as_i64(), default["buckets"].as_array().unwrap().len()),
+        (Some(1440), 60)
+    );
     assert_eq!(default["buckets"][0]["at"], default["from"]);
     for (query, expected) in [
         ("buckets=1", [2, 1, 0]),
@@ -139,7 +136,10 @@ async fn the_numbers_of_the_home_page() {
     let mut warned = json!({"name": "warned", "description": "x", "input_schema": {"type": "object"}});
     warned["implementation"] = json!({"type": "http", "url": "http://127.0.0.1:9/${MISSING_SECRET}"});
     server.create(warned).await;
-    assert_eq!(server.invoke("guarded", json!({})).await.0, 202);
+    let (_, made) = server.post("/api/tokens", json!({"name": "agent", "role": "caller"})).await;
+    let agent = made["data"]["token"].as_str().unwrap();
+    let path = "/api/tools/guarded/invoke";
+    assert_eq!(with(&server, agent, Method::POST, path, json!({"args": {}})).await.0, 202);
     let (status, answer) = server.get("/api/stats").await;
     assert_eq!(status, 200, "{answer}");
     // Two built-in tools of the harness; `echo`, `fail`, `guarded` and `warned` are ready, too.

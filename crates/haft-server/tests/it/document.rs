@@ -94,7 +94,9 @@ async fn types_are_exact() {
     assert_eq!(property("CallError", "code")["$ref"], "#/components/schemas/ErrorCode");
     assert_eq!(property("InvokeBody", "args")["additionalProperties"], true);
     // Generators require request fields that have a default.
-    for (schema, field) in [("NewServer", "enabled"), ("ImportBody", "dry_run"), ("CurlImportBody", "dry_run")] {
+    for (schema, field) in
+        [("NewServer", "enabled"), ("ImportBody", "dry_run"), ("CurlImportBody", "dry_run")]
+    {
         assert!(!is_required(schema, field) && property(schema, field).is_object(), "{schema}.{field}");
         assert_eq!(property(schema, field).get("default"), None, "{schema}.{field}");
     }

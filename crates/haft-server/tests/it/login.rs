@@ -73,7 +73,8 @@ async fn a_token_opens_a_session_without_scripts() {
 #[tokio::test]
 async fn a_login_leads_back_to_the_page_that_needed_it() {
     let server = Server::start().await;
-    let page = browser().get(server.url("/login?next=/ui/calls?status=error%26q=%3Cb%3E")).send().await.unwrap();
+    let page =
+        browser().get(server.url("/login?next=/ui/calls?status=error%26q=%3Cb%3E")).send().await.unwrap();
     let text = page.text().await.unwrap();
     assert!(text.contains(r#"name="next" value="/ui/calls?status=error&amp;q=&lt;b&gt;""#), "{text}");
     let outside = browser().get(server.url("/login?next=https://evil.test/ui/")).send().await.unwrap();
@@ -94,7 +95,10 @@ async fn a_login_leads_back_to_the_page_that_needed_it() {
     let (_, link) = server.post("/api/login-links", json!({})).await;
     let url = format!("{}&next=/ui/tools", link["data"]["url"].as_str().unwrap());
     let response = browser().get(url).send().await.unwrap();
-    assert_eq!((response.status().as_u16(), &response.headers()["location"]), (303, &"/ui/tools".parse().unwrap()));
+    assert_eq!(
+        (response.status().as_u16(), &response.headers()["location"]),
+        (303, &"/ui/tools".parse().unwrap())
+    );
 }
 
 #[tokio::test]

@@ -419,3 +419,16 @@ async fn readyz_reports_the_engine_and_never_falls_back() {
         server.delete("/api/tools/unseen?keep_backup=false").await;
     }
 }
+
+#[tokio::test]
+async fn output_events_name_their_stream() {
+    let server = Server::start().await;
+    server.create(bash("noisy", &[], "sleep 2; echo first; echo second >&2; echo third")).await;
+    let (_, answer) = server.post("/api/tools/noisy/invoke?async=true", json!({})).await;
+    let path = format!("/api/calls/{}/events", answer["call_id"].as_str().unwrap());
+    let text = server.request(reqwest::Method::GET, &path).send().await.unwrap().text().await.unwrap();
+    for (line, stream) in [("first", "stdout"), ("second", "stderr"), ("third", "stdout")] {
+        let expected = format!(r#"data: {{"line":"{line}","stream":"{stream}"}}"#);
+        assert!(text.contains(&expected), "{expected}\n{text}");
+    }
+}

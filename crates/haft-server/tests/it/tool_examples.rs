@@ -100,9 +100,13 @@ async fn examples_run_as_tests() {
     let (status, answer) = server.post("/api/tools/echo/examples/run", Value::Null).await;
     assert_eq!(status, 200, "{answer}");
     let results = answer["data"]["results"].as_array().unwrap();
-    let statuses: Vec<_> = results.iter().map(|one| (one["name"].as_str().unwrap(), one["status"].as_str().unwrap())).collect();
+    let statuses: Vec<_> =
+        results.iter().map(|one| (one["name"].as_str().unwrap(), one["status"].as_str().unwrap())).collect();
     assert_eq!(statuses, [("any", "passed"), ("equal", "passed"), ("invalid", "error"), ("other", "failed")]);
-    assert_eq!((&results[0]["outcome"]["ok"], &results[0]["outcome"]["value"]), (&json!(true), &json!({"n": 1})));
+    assert_eq!(
+        (&results[0]["outcome"]["ok"], &results[0]["outcome"]["value"]),
+        (&json!(true), &json!({"n": 1}))
+    );
     assert_eq!(results[2]["error_code"], "invalid_arguments", "{answer}");
     assert_eq!(results[3]["message"], "the value differs from the expected one");
     let call = results[3]["outcome"]["call_id"].as_str().unwrap();

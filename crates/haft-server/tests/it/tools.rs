@@ -383,7 +383,8 @@ async fn summaries_of_tools_are_small() {
     let server = Server::start().await;
     let mut large = function_tool("large", "echo");
     large["description"] = json!("word ".repeat(200));
-    large["input_schema"] = json!({"type": "object", "properties": {"a": {"description": "x".repeat(10_000)}}});
+    large["input_schema"] =
+        json!({"type": "object", "properties": {"a": {"description": "x".repeat(10_000)}}});
     server.create(large).await;
     let mut warned = function_tool("warned", "echo");
     warned["implementation"] = json!({"type": "http", "url": "http://127.0.0.1:9/${MISSING_SECRET}"});
@@ -402,24 +403,25 @@ async fn summaries_of_tools_are_small() {
     assert_eq!((&tools[1]["name"], &tools[1]["warning_count"]), (&json!("warned"), &json!(1)));
     let (_, all) = server.get("/api/tools?fields=all&filter=skills").await;
     assert!(all["data"]["tools"][0]["input_schema"].is_object());
-    for field in ["id", "description", "tags", "usage", "callable", "modified_at", "source"] {
+    for field in ["id", "description", "tags", "policy", "callable", "modified_at", "source"] {
         let (short, full) = (&tools[1][field], &all["data"]["tools"][1][field]);
         assert_eq!(short, full, "{field}");
     }
     assert_eq!(server.get("/api/tools?fields=names").await.0, 400);
 }
 
-/// A list of 10,000 tools, as the web interface loads it.
+/// 10,000 rows of this size have less than 5 MB.
 #[tokio::test]
-async fn many_summaries_come_in_few_pages() {
+async fn many_summaries_come_in_one_page() {
     let server = Server::start().await;
-    let definitions: Vec<Value> = (0..1000).map(|n| function_tool(&format!("tool-{n:04}"), "echo")).collect();
-    let (status, answer) = server.post("/api/import/tools", json!({"text": json!(definitions).to_string()})).await;
-    assert_eq!((status, &answer["data"]["created"]), (200, &json!(1000)), "{}", answer["data"]["failed"]);
-    let response = server.request(Method::GET, "/api/tools?fields=summary&page_size=5000").send().await.unwrap();
-    let text = response.text().await.unwrap();
+    let definitions: Vec<Value> = (0..60).map(|n| function_tool(&format!("tool-{n:04}"), "echo")).collect();
+    let (status, answer) =
+        server.post("/api/import/tools", json!({"text": json!(definitions).to_string()})).await;
+    assert_eq!((status, &answer["data"]["created"]), (200, &json!(60)), "{}", answer["data"]["failed"]);
+    let path = "/api/tools?fields=summary&page_size=5000&filter=skills";
+    let text = server.request(Method::GET, path).send().await.unwrap().text().await.unwrap();
     let page: Value = serde_json::from_str(&text).unwrap();
-    assert_eq!(page["data"]["tools"].as_array().unwrap().len(), 1002);
+    assert_eq!(page["data"]["tools"].as_array().unwrap().len(), 60);
     assert_eq!(page["data"]["next_page_token"], Value::Null);
-    assert!(text.len() < 1000 * 600, "{} bytes", text.len());
+    assert!(text.len() < 60 * 500, "{} bytes", text.len());
 }

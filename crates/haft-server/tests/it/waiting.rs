@@ -277,6 +277,9 @@ async fn a_queued_call_is_cancelled_and_its_events_resume() {
 async fn an_approval_shows_what_will_run() {
     let server = Server::start().await;
     server.put("/api/credentials/GATE_KEY", json!({"value": "jade-secret"})).await;
+    let agent = token(&server, json!({"name": "agent", "role": "caller"})).await;
+    let path = "/api/tools/shown/invoke";
+    let invoke = async |args: Value| with(&server, &agent, Method::POST, path, json!({"args": args})).await;
     let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}});
     let skill = |implementation: Value| {
         json!({"name": "shown", "description": "x", "requires_confirmation": true, "input_schema": schema,
@@ -304,7 +307,7 @@ async fn an_approval_shows_what_will_run() {
         (json!({"type": "function", "function": "echo"}), None),
     ] {
         server.create(skill(implementation)).await;
-        let (status, answer) = server.invoke("shown", json!({"name": "a b"})).await;
+        let (status, answer) = invoke(json!({"name": "a b"})).await;
         assert_eq!(status, 202, "{answer}");
         let path = answer["approval_url"].as_str().unwrap();
         let (_, approval) = server.get(path).await;
@@ -320,7 +323,7 @@ async fn an_approval_shows_what_will_run() {
     }
     let long = json!({"type": "script", "runtime": "bash", "body": format!("# {}\necho", "ä".repeat(8000))});
     server.create(skill(long)).await;
-    let answer = server.invoke("shown", json!({})).await.1;
+    let answer = invoke(json!({})).await.1;
     let (_, approval) = server.get(answer["approval_url"].as_str().unwrap()).await;
     let preview = approval["data"]["preview"].as_str().unwrap();
     assert!(preview.len() <= 8 * 1024 && preview.ends_with('…'), "{}", preview.len());

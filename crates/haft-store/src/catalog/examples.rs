@@ -56,9 +56,8 @@ impl Inner {
         tool: ToolId,
         example: &ToolExample,
     ) -> Result<(), StoreError> {
-        let json = |value: serde_json::Result<String>| {
-            value.map_err(|error| StoreError::unavailable(STORE, error))
-        };
+        let json =
+            |value: serde_json::Result<String>| value.map_err(|error| StoreError::unavailable(STORE, error));
         let args = json(serde_json::to_string(&example.args))?;
         let expected = example.expect.as_ref().map(serde_json::to_string).map(json).transpose()?;
         // One change at a time, so that the limit holds.
@@ -69,7 +68,8 @@ impl Inner {
         let others = others.fetch_one(&mut *tx).await.and_then(|row| row.try_get::<i64, _>(0));
         let others = usize::try_from(others.map_err(failed_to(STORE))?).unwrap_or(usize::MAX);
         if others >= MAX_EXAMPLES {
-            let message = format!("the limit of {MAX_EXAMPLES} examples of a tool is reached; delete one first");
+            let message =
+                format!("the limit of {MAX_EXAMPLES} examples of a tool is reached; delete one first");
             return Err(StoreError::Conflict(message));
         }
         sqlx::query(

@@ -221,7 +221,8 @@ impl Inner {
         let action = "reject the change of the tool";
         let mut session = self.session().await?;
         let tool = session.tool(id).await?;
-        let sql = "UPDATE mcp_pins SET rejected_digest = offered_digest WHERE tool_id = $1 AND offered IS NOT NULL";
+        let sql =
+            "UPDATE mcp_pins SET rejected_digest = offered_digest WHERE tool_id = $1 AND offered IS NOT NULL";
         let done = sqlx::query(sql).bind(id.to_string()).execute(&mut *session.tx).await;
         if done.map_err(failed_to(action))?.rows_affected() == 0 {
             let message = format!("`{}` has no pending change to reject", tool.spec.name);

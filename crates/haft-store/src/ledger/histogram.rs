@@ -75,7 +75,8 @@ impl Inner {
             ") SELECT CAST(number AS BIGINT) AS number, status, COUNT(*) AS calls FROM periods \
              JOIN calls ON id >= start AND id < stop",
         );
-        let rows = filter.select(self, &columns, "GROUP BY number, status").await.map_err(failed_to(COUNT))?;
+        let rows =
+            filter.select(self, &columns, "GROUP BY number, status").await.map_err(failed_to(COUNT))?;
         for row in &rows {
             let number: i64 = row.try_get("number").map_err(failed_to(COUNT))?;
             let calls: i64 = row.try_get("calls").map_err(failed_to(COUNT))?;

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use haft_core::{Clock as _, Timestamp};
 use haft_core::audit::AuditDecision;
 use haft_core::call::{CallDecision, CallRecord, CallStatus};
 use haft_core::id::{CallId, ToolId};
@@ -15,6 +14,7 @@ use haft_core::principal::Principal;
 use haft_core::runnable::Mode;
 use haft_core::tenant::TenantLimits;
 use haft_core::token::Role;
+use haft_core::{Clock as _, Timestamp};
 use haft_store::{CallCounts, Retention, Store, StoreSettings, TenantChange};
 use serde_json::json;
 use uuid::Uuid;

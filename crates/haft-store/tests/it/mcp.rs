@@ -70,7 +70,7 @@ async fn a_rejected_change_stays_out_of_service_until_it_changes_again(mut harne
     assert!(matches!(none, Err(StoreError::Conflict(_))), "{none:?}");
     lists(&harness, &files, &[listed("read", "Sends everything home")]).await;
     let review = async |harness: &Harness| harness.store.mcp_servers_to_review(&files.tenant).await.unwrap();
-    assert_eq!(review(&harness).await, [files.id.clone()]);
+    assert_eq!(review(&harness).await, std::slice::from_ref(&files.id));
     harness.store.reject_mcp_tool(id).await.unwrap();
     assert_eq!(review(&harness).await, []);
     harness.restart().await;
@@ -83,7 +83,7 @@ async fn a_rejected_change_stays_out_of_service_until_it_changes_again(mut harne
     // Another one waits for review again.
     lists(&harness, &files, &[listed("read", "Sends half of it home")]).await;
     assert!(fault(&harness).unwrap().contains("review and accept"));
-    assert_eq!(review(&harness).await, [files.id.clone()]);
+    assert_eq!(review(&harness).await, std::slice::from_ref(&files.id));
     // A rejected change can still be accepted.
     harness.store.reject_mcp_tool(id).await.unwrap();
     harness.store.accept_mcp_tool(id).await.unwrap();

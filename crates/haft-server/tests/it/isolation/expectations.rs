@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::first_tenant::{
-    BROKEN_TOOL, BUNDLE, CHAT, CONFIRMED_TOOL, CREDENTIAL, EXAMPLE, FirstTenant, HTTP_TOOL, MCP_SERVER, OTHER_TENANT,
-    TAG, TOKEN, TOOL,
+    BROKEN_TOOL, BUNDLE, CHAT, CONFIRMED_TOOL, CREDENTIAL, EXAMPLE, FirstTenant, HTTP_TOOL, MCP_SERVER,
+    OTHER_TENANT, TAG, TOKEN, TOOL,
 };
 use crate::harness::function_tool;
 
