@@ -176,9 +176,15 @@ fn render(header: &[&str], rows: Vec<Vec<String>>, width: Option<u16>) -> String
     table.trim_fmt() + "\n"
 }
 
-/// Replaces control characters except line breaks and tabs.
+/// Replaces control characters except line breaks and tabs, and those that change the direction of text: a terminal
+/// would show something else than what is there.
 fn without_control_characters(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() && c != '\n' && c != '\t' { '\u{fffd}' } else { c }).collect()
+    let is_shown = |c: char| match c {
+        '\n' | '\t' => true,
+        '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => false,
+        c => !c.is_control(),
+    };
+    text.chars().map(|c| if is_shown(c) { c } else { '\u{fffd}' }).collect()
 }
 
 #[cfg(test)]

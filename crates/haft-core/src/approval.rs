@@ -10,7 +10,7 @@ use crate::Timestamp;
 use crate::call::CallRecord;
 use crate::catalog::StoreError;
 use crate::id::{ApprovalId, CallId, ToolId};
-use crate::policy::Approvers;
+use crate::policy::{Approvers, PLATFORM_RULE};
 use crate::principal::Principal;
 use crate::token::Role;
 
@@ -72,6 +72,15 @@ pub enum ApprovalCause {
 }
 
 impl ApprovalCause {
+    /// Returns the text by which remembered approvals are found: an approval covers its own cause only.
+    pub fn key(&self) -> String {
+        match self {
+            Self::RequiresConfirmation => "requires_confirmation".to_owned(),
+            Self::ElevatedPolicy => "elevated_policy".to_owned(),
+            Self::Rule(rule) => format!("rule:{rule}"),
+        }
+    }
+
     /// Returns why, as the end of a sentence: "the call needs approval: …".
     pub fn reason(&self, tool: &str) -> String {
         match self {
@@ -164,6 +173,31 @@ pub struct Approval {
     /// Whether the approver changed the arguments.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub args_edited: bool,
+    /// The arguments as requested, if the approver changed them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requested_args: Option<Value>,
+    /// What the approver wanted to be remembered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remembered: Option<Remember>,
+}
+
+/// An approval that is remembered for later calls.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ApprovalGrant {
+    /// The id.
+    pub id: ApprovalId,
+    /// The tool; its definition must be the one that was approved.
+    pub tool_id: ToolId,
+    /// The [key](ApprovalCause::key) of the cause that it covers.
+    pub cause: String,
+    /// How far it reaches.
+    pub remember: Remember,
+    /// The id of the caller whose calls it covers; empty for everyone.
+    pub principal: String,
+    /// Who approved.
+    pub granted_by: String,
+    /// When.
+    pub created_at: Timestamp,
 }
 
 /// Why somebody may not decide.
@@ -178,10 +212,18 @@ pub enum CannotDecide {
     /// Neither the requester, nor an admin, nor elevated.
     #[error("only an admin or an elevated token may decide about this call")]
     NotAnApprover,
+    /// The rule names others.
+    #[error("only the approvers that the policy rule names may decide about this call")]
+    NotNamed,
+    /// The requester may remember an approval for itself only.
+    #[error(
+        "only an admin or an elevated token may remember an approval for everyone; use the scope `token`"
+    )]
+    NotForEveryone,
 }
 
 impl Approval {
-    /// Checks whether a principal may decide. By default, whoever asked may confirm a call of a tool with
+    /// Checks whether a principal may decide. By default, the requester may confirm a call of a tool with
     /// `requires_confirmation`; an admin or an elevated token decides about all others. A policy rule may name others.
     pub fn check_approver(
         &self,
@@ -191,17 +233,41 @@ impl Approval {
     ) -> Result<(), CannotDecide> {
         let is_requester =
             approver.tenant == self.requested_by.tenant && approver.id() == self.requested_by.id();
-        let may_decide = match approvers {
-            Some(approvers) => approvers.include(approver),
-            None => approver.role >= Role::Admin || (approver.elevated && approver.role >= Role::Caller),
-        };
+        let may_decide = self.may_decide_for_others(approver, approvers);
         match (is_requester, &self.cause) {
             (true, _) if four_eyes => Err(CannotDecide::FourEyes),
             (true, ApprovalCause::RequiresConfirmation) => Ok(()),
-            (true, cause) if !may_decide => Err(CannotDecide::OwnRequest(cause.reason(&self.tool))),
+            (true, cause) if !may_decide && approvers.is_none() => {
+                Err(CannotDecide::OwnRequest(cause.reason(&self.tool)))
+            }
             _ if may_decide => Ok(()),
+            _ if approvers.is_some() => Err(CannotDecide::NotNamed),
             _ => Err(CannotDecide::NotAnApprover),
         }
+    }
+
+    fn may_decide_for_others(&self, approver: &Principal, approvers: Option<&Approvers>) -> bool {
+        let is_platform_rule =
+            matches!(&self.cause, ApprovalCause::Rule(rule) if rule.starts_with(PLATFORM_RULE));
+        match approvers {
+            Some(approvers) => approvers.include(approver, is_platform_rule),
+            None => approver.role >= Role::Admin || (approver.elevated && approver.role >= Role::Caller),
+        }
+    }
+
+    /// Checks whether an approver may have an approval remembered. Who only confirms its own call cannot speak for
+    /// others.
+    pub fn check_remember(
+        &self,
+        approver: &Principal,
+        approvers: Option<&Approvers>,
+        remember: Remember,
+    ) -> Result<(), CannotDecide> {
+        let is_for_everyone = remember.scope == RememberScope::Tool;
+        if is_for_everyone && !self.may_decide_for_others(approver, approvers) {
+            return Err(CannotDecide::NotForEveryone);
+        }
+        Ok(())
     }
 }
 
@@ -216,11 +282,18 @@ pub enum ApprovalAnswer {
     Decided(Box<Approval>, Box<CallRecord>),
     /// Its idempotency key belongs to this call.
     Existing(Box<CallRecord>),
+    /// As many calls of the tenant wait as may; this is the limit.
+    Full(u64),
 }
 
 /// The store of approvals, as the pipeline needs it.
 pub trait Approvals: Send + Sync {
     /// Returns an earlier decision about the same call, or stores the call and its approval. Both are durable when this
-    /// returns.
-    fn ask(&self, call: CallRecord, approval: Approval) -> BoxFuture<'_, Result<ApprovalAnswer, StoreError>>;
+    /// returns. At most `limit` calls of a tenant wait.
+    fn ask(
+        &self,
+        call: CallRecord,
+        approval: Approval,
+        limit: u64,
+    ) -> BoxFuture<'_, Result<ApprovalAnswer, StoreError>>;
 }

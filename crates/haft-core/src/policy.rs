@@ -114,6 +114,9 @@ impl RuleMatch {
     }
 }
 
+/// The prefix of the names of platform rules in decisions.
+pub const PLATFORM_RULE: &str = "platform:";
+
 /// Who may approve the calls that a rule holds back.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -123,17 +126,19 @@ pub struct Approvers {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(example = json!(["admin"])))]
     pub roles: Option<Vec<String>>,
-    /// Names or ids of tokens.
+    /// Names or ids of tokens; only ids in rules of the platform.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<Vec<String>>,
 }
 
 impl Approvers {
-    /// Returns whether a principal is among them: its role or its token is named.
-    pub fn include(&self, principal: &Principal) -> bool {
+    /// Returns whether a principal is among them: its role or its token is named. In rules of the platform only ids of
+    /// tokens count: an admin of a tenant can give a token any name.
+    pub fn include(&self, principal: &Principal, is_platform_rule: bool) -> bool {
         let id = principal.id();
         let has_role = |role: &String| matches_pattern(role, principal.role.as_str());
-        let has_token = |token: &String| matches_pattern(token, &principal.name) || **token == *id;
+        let has_name = |token: &String| !is_platform_rule && matches_pattern(token, &principal.name);
+        let has_token = |token: &String| has_name(token) || **token == *id;
         self.roles.iter().flatten().any(has_role) || self.tokens.iter().flatten().any(has_token)
     }
 }

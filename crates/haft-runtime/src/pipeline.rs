@@ -154,7 +154,7 @@ pub struct WaitingCalls {
     pub queue: Arc<dyn CallQueue>,
     /// How long an approval can be given.
     pub approval_lifetime: Duration,
-    /// The number of calls that a tenant may have in the queue.
+    /// The number of calls that a tenant may have in the queue, and the number that may wait for approval.
     pub max_queued: u64,
 }
 
@@ -378,7 +378,8 @@ impl Pipeline {
         let plan = compiled(entry, context.mode, &self.registry)?;
         depth::check(plan.spec.name.as_str(), context.lineage.depth.max(depth::current()))?;
         check_args(&plan, &mut invocation.args)?;
-        if invocation.idempotency_key.is_some() {
+        // The digest of a call that waited is that of the arguments as requested.
+        if invocation.idempotency_key.is_some() && invocation.args_digest.is_none() {
             invocation.args_digest = Some(haft_core::hash::of_args(&invocation.args));
         }
         let needs_approval = self.authorise(draft, &plan, is_trial)?;
@@ -398,29 +399,37 @@ impl Pipeline {
         plan: &CompiledTool,
         is_trial: bool,
     ) -> Result<Option<ApprovalCause>, CallError> {
-        let policy = self.policy.load();
-        let decision = if policy.is_empty() {
-            Decision::no_match()
-        } else {
-            policy.decide(&Question {
-                principal: draft.context.principal(),
-                tool: &draft.entry.tool,
-                surface: &draft.invocation.surface,
-                agent: None,
-                args: &draft.invocation.args,
-            })
-        };
+        let decision = self.decide(&Question {
+            principal: draft.context.principal(),
+            tool: &draft.entry.tool,
+            surface: &draft.invocation.surface,
+            agent: None,
+            args: &draft.invocation.args,
+        });
         if let Some(rule) = &decision.rule {
             draft.decision.get_or_insert_default().rule = Some(rule.to_string());
         }
-        let own = own_cause(&plan.spec);
-        let elevated = is_trial || draft.context.principal().elevated;
-        match (decision.with_tool(own.is_some(), elevated), &decision.rule) {
-            (Effect::Allow, _) => Ok(None),
-            (Effect::Deny, rule) => Err(policy_denied(rule.as_deref(), decision.reason.as_deref())),
-            (Effect::Approve, Some(rule)) => Ok(Some(ApprovalCause::Rule(rule.to_string()))),
-            (Effect::Approve, None) => Ok(own),
-        }
+        cause_of(&decision, &plan.spec, is_trial || draft.context.principal().elevated)
+    }
+
+    fn decide(&self, question: &Question<'_>) -> Decision {
+        let policy = self.policy.load();
+        if policy.is_empty() { Decision::no_match() } else { policy.decide(question) }
+    }
+
+    /// Returns why a call that waits needs approval as the rules are now and with these arguments; an error if a rule
+    /// denies it.
+    pub fn current_cause(
+        &self,
+        call: &CallRecord,
+        tool: &haft_core::tool::Tool,
+        plan: &CompiledTool,
+        args: &Value,
+    ) -> Result<Option<ApprovalCause>, CallError> {
+        let principal = &*call.invocation.principal;
+        let surface = &call.invocation.surface;
+        let decision = self.decide(&Question { principal, tool, surface, agent: None, args });
+        cause_of(&decision, &plan.spec, principal.elevated)
     }
 
     fn draft(self: &Arc<Self>, request: Request, entry: Arc<Entry>) -> CallDraft {
@@ -644,5 +653,20 @@ impl Invoker for Pipeline {
                 .outcome()
                 .unwrap_or_else(|| Err(CallError::internal("the nested call has not ended")))
         })
+    }
+}
+
+/// Returns why a call needs approval after the rules and the tool's own flag; an error if a rule denies it.
+fn cause_of(
+    decision: &Decision,
+    spec: &haft_core::spec::ToolSpec,
+    elevated: bool,
+) -> Result<Option<ApprovalCause>, CallError> {
+    let own = own_cause(spec);
+    match (decision.with_tool(own.is_some(), elevated), &decision.rule) {
+        (Effect::Allow, _) => Ok(None),
+        (Effect::Deny, rule) => Err(policy_denied(rule.as_deref(), decision.reason.as_deref())),
+        (Effect::Approve, Some(rule)) => Ok(Some(ApprovalCause::Rule(rule.to_string()))),
+        (Effect::Approve, None) => Ok(own),
     }
 }

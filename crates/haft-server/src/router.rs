@@ -18,7 +18,7 @@ use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::query::QueryParameters;
 use crate::routes::{
-    approvals, audit_log, bundle_publish, bundle_tools, bundles, call_histogram, calls, credentials,
+    approval_grants, approvals, audit_log, bundle_publish, bundle_tools, bundles, call_histogram, calls, credentials,
     definitions, deliveries, events, examples, health, import, import_items, import_registry, installation,
     invoke, key, lifecycle, limits, login, mcp, mcp_logins, mcp_servers, policy, policy_explain, revisions,
     search, sessions, stats, tenants, test, token_rates, tokens, tool, tools, usage, validate, webhooks,
@@ -163,6 +163,8 @@ fn other_routes(app: &Arc<App>) -> OpenApiRouter<Arc<App>> {
         .routes(routes!(approvals::get))
         .routes(routes!(approvals::approve))
         .routes(routes!(approvals::deny))
+        .routes(routes!(approval_grants::list))
+        .routes(routes!(approval_grants::delete))
         .routes(routes!(credentials::list))
         .routes(routes!(credentials::get, credentials::put, credentials::delete))
         .routes(routes!(key::rotate))

@@ -1,6 +1,8 @@
 //! Approvals: calls that wait for a person, their decisions, and the decisions that are remembered.
 
-use haft_core::approval::{Approval, ApprovalAnswer, ApprovalStatus, Approvals, Remember, RememberScope};
+use haft_core::approval::{
+    Approval, ApprovalAnswer, ApprovalCause, ApprovalStatus, Approvals, Remember, RememberScope,
+};
 use haft_core::call::{CallDecision, CallRecord, CallStatus};
 use haft_core::catalog::StoreError;
 use haft_core::id::{ApprovalId, CallId};
@@ -12,11 +14,11 @@ use serde_json::Value;
 use sqlx::{Any, Row as _, Transaction};
 use tokio::sync::watch;
 
+use crate::approval_grants::grant;
 use crate::engine::failed_to;
 use crate::ledger::queue::store_state;
 use crate::ledger::record::{self, CallRow};
 use crate::store::{Inner, Store};
-use crate::time;
 use crate::watch::notification::ChangeSet;
 use crate::webhooks::insert_new;
 
@@ -36,6 +38,8 @@ pub enum ApprovalDecision {
         args: Option<Value>,
         /// What to remember.
         remember: Option<Remember>,
+        /// Why the call needs approval as it is now, if it does: the rules or the arguments may have changed.
+        cause: Option<ApprovalCause>,
     },
     /// Do not run it.
     Deny {
@@ -62,8 +66,17 @@ pub struct ApprovalQuery {
 }
 
 impl Approvals for Store {
-    fn ask(&self, call: CallRecord, approval: Approval) -> BoxFuture<'_, Result<ApprovalAnswer, StoreError>> {
-        Box::pin(self.run(move |inner| async move { inner.health.observe(inner.ask(call, approval).await) }))
+    fn ask(
+        &self,
+        call: CallRecord,
+        approval: Approval,
+        limit: u64,
+    ) -> BoxFuture<'_, Result<ApprovalAnswer, StoreError>> {
+        Box::pin(
+            self.run(
+                move |inner| async move { inner.health.observe(inner.ask(call, approval, limit).await) },
+            ),
+        )
     }
 }
 
@@ -116,7 +129,12 @@ impl Inner {
         self.approvals.send_modify(|number| *number = number.wrapping_add(1));
     }
 
-    async fn ask(&self, call: CallRecord, approval: Approval) -> Result<ApprovalAnswer, StoreError> {
+    async fn ask(
+        &self,
+        call: CallRecord,
+        approval: Approval,
+        limit: u64,
+    ) -> Result<ApprovalAnswer, StoreError> {
         // One at a time, so that the same call asked twice at once waits once.
         let mut tx = self.engine.begin_change().await.map_err(failed_to(ASK))?;
         // Whoever sends a key says which calls are the same.
@@ -138,6 +156,10 @@ impl Inner {
         let existing = self.insert_waiting(&mut tx, "", &call, &row).await.map_err(failed_to(ASK))?;
         if let Some(record) = existing {
             return Ok(ApprovalAnswer::Existing(Box::new(self.newest(&record)?)));
+        }
+        // The transaction ends without a commit: the call is not stored.
+        if waiting(&mut tx, &approval, limit).await.map_err(failed_to(ASK))? >= limit {
+            return Ok(ApprovalAnswer::Full(limit));
         }
         let sql = "INSERT INTO approvals (id, tenant, call_id, principal, subject, status, expires_at, collected, record) \
                    VALUES ($1, $2, $3, $4, $5, $6, $7, 0, $8)";
@@ -233,7 +255,13 @@ impl Inner {
         let note = call.decision.get_or_insert_default();
         **note = CallDecision { decided_by: approval.decided_by.clone(), ..CallDecision::clone(note) };
         match decision {
-            ApprovalDecision::Approve { args, remember } => {
+            ApprovalDecision::Approve { args, remember, cause } => {
+                if let Some(cause) = cause {
+                    if let ApprovalCause::Rule(rule) = &cause {
+                        note.rule = Some(rule.clone());
+                    }
+                    approval.cause = cause;
+                }
                 let is_for_session =
                     remember.is_some_and(|remember| remember.scope == RememberScope::Session);
                 if is_for_session && approval.session.is_none() {
@@ -242,6 +270,7 @@ impl Inner {
                     return Err(StoreError::Conflict(message.to_owned()));
                 }
                 approve(&mut approval, &mut call, args);
+                approval.remembered = remember;
                 if let Some(remember) = remember {
                     self.remember(&mut tx, &approval, remember).await.map_err(failed_to(DECIDE))?;
                 }
@@ -258,38 +287,6 @@ impl Inner {
         self.queue_changed.notify_one();
         self.report_approval(&approval, &call);
         Ok(approval)
-    }
-
-    /// Remembers an approval for later calls.
-    async fn remember(
-        &self,
-        tx: &mut Transaction<'static, Any>,
-        approval: &Approval,
-        remember: Remember,
-    ) -> Result<(), sqlx::Error> {
-        let principal = match remember.scope {
-            RememberScope::Session | RememberScope::Token => approval.requested_by.id(),
-            RememberScope::Tool => "".into(),
-        };
-        let session = match remember.scope {
-            RememberScope::Session => approval.session.as_deref().unwrap_or_default(),
-            RememberScope::Token | RememberScope::Tool => "",
-        };
-        let sql = "INSERT INTO approval_grants (id, tenant, tool_id, definition_hash, principal, session, args_digest, \
-                   granted_by, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
-        sqlx::query(sql)
-            .bind(time::new_id(&*self.clock).to_string())
-            .bind(approval.requested_by.tenant.as_str())
-            .bind(approval.tool_id.to_string())
-            .bind(&approval.definition_hash)
-            .bind(&*principal)
-            .bind(session)
-            .bind(if remember.any_args { "" } else { &approval.args_digest })
-            .bind(approval.decided_by.as_deref().unwrap_or_default())
-            .bind(self.now().as_microsecond())
-            .execute(&mut **tx)
-            .await?;
-        Ok(())
     }
 
     /// Marks the approval of a cancelled call, if it waits for one.
@@ -388,24 +385,20 @@ impl Inner {
     }
 }
 
-/// Returns who granted a remembered approval that covers the call.
-async fn grant(
+/// Counts the approvals of a tenant that wait, up to a limit.
+async fn waiting(
     tx: &mut Transaction<'static, Any>,
     approval: &Approval,
-) -> Result<Option<String>, sqlx::Error> {
-    let sql = "SELECT granted_by FROM approval_grants WHERE tenant = $1 AND tool_id = $2 AND definition_hash = $3 \
-               AND (principal = '' OR principal = $4) AND (session = '' OR session = $5) \
-               AND (args_digest = '' OR args_digest = $6) LIMIT 1";
-    let found = sqlx::query(sql)
+    limit: u64,
+) -> Result<u64, sqlx::Error> {
+    let sql = "SELECT COUNT(*) FROM (SELECT 1 FROM approvals WHERE tenant = $1 AND status = 'waiting' LIMIT $2) AS waiting";
+    let count: i64 = sqlx::query(sql)
         .bind(approval.requested_by.tenant.as_str())
-        .bind(approval.tool_id.to_string())
-        .bind(&approval.definition_hash)
-        .bind(&*approval.requested_by.id())
-        .bind(approval.session.as_deref().unwrap_or_default())
-        .bind(&approval.args_digest)
-        .fetch_optional(&mut **tx)
-        .await?;
-    found.map(|row| row.try_get(0)).transpose()
+        .bind(i64::try_from(limit).unwrap_or(i64::MAX))
+        .fetch_one(&mut **tx)
+        .await?
+        .try_get(0)?;
+    Ok(u64::try_from(count).unwrap_or_default())
 }
 
 fn approve(approval: &mut Approval, call: &mut CallRecord, args: Option<Value>) {
@@ -415,7 +408,7 @@ fn approve(approval: &mut Approval, call: &mut CallRecord, args: Option<Value>) 
     {
         approval.args_edited = true;
         call.invocation.args = args.clone();
-        approval.args = args;
+        approval.requested_args = Some(std::mem::replace(&mut approval.args, args));
     }
     call.status = CallStatus::Pending;
 }

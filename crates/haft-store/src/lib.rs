@@ -4,6 +4,7 @@
 //! The only crate with SQL. Embedded, the definition files in `skills/` are the source of truth and SQLite is their
 //! index. Scaled out, PostgreSQL is the source of truth and there are no files. Both use the same statements.
 
+mod approval_grants;
 mod approvals;
 mod audit;
 mod catalog;

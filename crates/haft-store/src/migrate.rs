@@ -7,7 +7,7 @@ use crate::engine::{self, Engine, failed_to};
 use crate::ledger;
 
 /// All scripts, in order. A released script is never edited; a change needs a new script.
-const SCRIPTS: [&str; 18] = [
+const SCRIPTS: [&str; 19] = [
     include_str!("../migrations/0001_first.sql"),
     include_str!("../migrations/0002_refresh_tokens.sql"),
     include_str!("../migrations/0003_audit.sql"),
@@ -26,6 +26,7 @@ const SCRIPTS: [&str; 18] = [
     include_str!("../migrations/0017_life_cycle.sql"),
     include_str!("../migrations/0018_credentials.sql"),
     CALL_SURFACES,
+    include_str!("../migrations/0020_causes_of_grants.sql"),
 ];
 
 /// The scripts after which columns of recorded calls are filled from their records.

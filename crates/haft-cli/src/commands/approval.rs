@@ -43,6 +43,15 @@ pub(crate) enum Command {
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
     },
+    /// List the approvals that are remembered for later calls
+    #[command(after_help = examples!("haft approval grants"))]
+    Grants,
+    /// Forget a remembered approval: later calls ask again
+    #[command(after_help = examples!("haft approval forget 019a8f50-b7b6-7a01-9a05-a22a6e0af101"))]
+    Forget {
+        /// Id of the remembered approval
+        id: String,
+    },
 }
 
 /// List approvals, newest first
@@ -110,7 +119,36 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<(), CliEr
             let body = reason.map_or_else(|| json!({}), |reason| json!({"reason": reason}));
             decide(&id, "deny", body, context).await
         }
+        Command::Grants => grants(context).await,
+        Command::Forget { id } => forget(&id, context).await,
     }
+}
+
+async fn grants(context: &Context) -> Result<(), CliError> {
+    let data = context.request(Request::get("/api/approval-grants?page_size=500")).await?;
+    context.output.data(&data, |output| {
+        let rows = view::list(&data, "grants").iter().map(|grant| {
+            let is_any = grant.pointer("/remember/any_args") == Some(&Value::Bool(true));
+            vec![
+                view::text(grant, "id"),
+                view::text(grant, "tool"),
+                view::text(grant, "cause"),
+                view::text(grant, "remember.scope"),
+                if is_any { "any" } else { "the same" }.to_owned(),
+                view::text(grant, "granted_by"),
+                view::time(grant, "created_at"),
+            ]
+        });
+        output.table(&["ID", "TOOL", "CAUSE", "FOR", "ARGUMENTS", "APPROVED BY", "CREATED"], rows.collect())
+    })
+}
+
+async fn forget(id: &str, context: &Context) -> Result<(), CliError> {
+    let data = context.request(Request::delete(format!("/api/approval-grants/{}", segment(id)))).await?;
+    context.output.data(&data, |output| {
+        output.note(&format!("forgot the remembered approval `{id}`"));
+        Ok(())
+    })
 }
 
 async fn list(list: List, context: &Context) -> Result<(), CliError> {

@@ -181,7 +181,13 @@ fn from_json<T: DeserializeOwned>(value: Value) -> Option<T> {
 
 /// Returns the question.
 fn form(approval: &Approval) -> Value {
-    let args = excerpt(&format!("{:#}", approval.args), MAX_SHOWN_ARGS);
+    let args = format!("{:#}", approval.args);
+    let lines: Vec<String> = args.lines().map(|line| excerpt(line, MAX_SHOWN_ARGS)).collect();
+    let mut args = lines.join("\n");
+    if args.len() > MAX_SHOWN_ARGS {
+        args.truncate(args.floor_char_boundary(MAX_SHOWN_ARGS));
+        args.push('…');
+    }
     let message = format!(
         "Run `{}`? The call needs approval: {}.\n\nArguments:\n{args}",
         approval.tool,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use haft_core::approval::ApprovalCause;
 use haft_core::call::CallRecord;
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::{Timestamp, hash};
@@ -97,6 +98,7 @@ impl Pipeline {
         let mut invocation = record.invocation;
         invocation.principal = principal;
         let mut draft = self.draft_of(invocation, Arc::clone(&tool.entry));
+        let approved_rule = record.decision.as_ref().and_then(|decision| decision.rule.clone());
         draft.decision = record.decision;
         draft.steps.wait_ms = wait_ms(requested_at, draft.started_at);
         let result =
@@ -106,9 +108,20 @@ impl Pipeline {
                     let message = "the tool was changed after the call was approved; ask again";
                     return Err(CallError::new(ErrorCode::Conflict, message));
                 }
-                match cause.filter(|_| !was_approved) {
-                    Some(cause) => Err(super::approval_impossible(plan.spec.name.as_str(), &cause)),
+                match cause {
                     None => Ok(plan),
+                    Some(ApprovalCause::Rule(rule))
+                        if was_approved && approved_rule.as_ref() == Some(&rule) =>
+                    {
+                        Ok(plan)
+                    }
+                    Some(cause) if was_approved => {
+                        let reason = cause.reason(plan.spec.name.as_str());
+                        let message =
+                            format!("the approval does not cover the call any more: {reason}; call again");
+                        Err(CallError::new(ErrorCode::ApprovalRequired, message))
+                    }
+                    Some(cause) => Err(super::approval_impossible(plan.spec.name.as_str(), &cause)),
                 }
             });
         if let Some((number, _)) = draft.entry.definition(draft.invocation.mode.into()) {

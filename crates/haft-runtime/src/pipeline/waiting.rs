@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 use super::call::CallDraft;
 use super::checks::{approval_impossible, awaiting_approval, not_recorded};
-use super::{CheckedCall, CompletedCall, Pipeline, RejectedCall};
+use super::{CheckedCall, CompletedCall, Pipeline, RejectedCall, WaitingCalls};
 use crate::clock;
 
 /// How often a call that runs elsewhere is looked at: first and last.
@@ -37,7 +37,7 @@ impl Pipeline {
         let Some(ledger) = &self.ledger else { return Ok(Reserved::Run(Box::new(checked))) };
         let record = checked.draft.open_record(CallStatus::Running);
         let deadline = checked.draft.context.deadline;
-        // Before the row exists, so that whoever finds the row can wait here.
+        // Before the row exists, so that a request that finds the row can wait here.
         let listed = self.in_flight.insert(record.id());
         match ledger.reserve(record).await.map_err(not_recorded)? {
             Reservation::Taken => {
@@ -55,10 +55,14 @@ impl Pipeline {
     /// Runs a call whose key is reserved. If it is not admitted, the key is free again.
     pub(super) async fn run_reserved(&self, mut checked: CheckedCall) -> Result<CompletedCall, CallError> {
         let listed = checked.listed.take();
-        let call = match self.try_admit(checked).await {
+        let mut call = match self.try_admit(checked).await {
             Ok(call) => call,
             Err(rejected) => return Err(self.release(rejected).await),
         };
+        // It runs on without its client, so it can be cancelled like a queued one.
+        let cancel = self.tenant_stops.token(call.tenant()).child_token();
+        let (background, _listed) = self.background.insert(call.id(), call.tenant().clone(), cancel);
+        call.cancel = Some(background.cancel.clone());
         let completed = self.run(call).await?;
         if let Some(listed) = listed {
             listed.finish(&completed.record);
@@ -86,26 +90,18 @@ impl Pipeline {
         deadline: Instant,
     ) -> Result<CompletedCall, CallError> {
         let id = earlier.id();
-        let conflict = |message: &str| {
-            CallError::new(ErrorCode::IdempotencyConflict, message).with_details(json!({"call_id": id}))
-        };
-        let invocation = &draft.invocation;
-        if earlier.invocation.tool_id != invocation.tool_id
-            || earlier.invocation.args_digest != invocation.args_digest
-        {
-            return Err(conflict("the Idempotency-Key was used for another tool or other arguments"));
-        }
+        check_same_call(draft, &earlier)?;
         if let Some(error) = still_awaiting(&earlier) {
             return Err(error);
         }
         let record = if earlier.status.is_final() {
             Some(Arc::new(earlier))
         } else {
-            self.wait_for(invocation.tenant(), id, deadline).await?
+            self.wait_for(draft.invocation.tenant(), id, deadline).await?
         };
         match record {
             Some(record) => Ok(CompletedCall::uncounted(record, true)),
-            None => Err(conflict("a call with this Idempotency-Key is still running").retryable(true)),
+            None => Err(conflict(id, "a call with this Idempotency-Key is still running").retryable(true)),
         }
     }
 
@@ -166,12 +162,15 @@ impl Pipeline {
             decided_by: None,
             reason: None,
             args_edited: false,
+            requested_args: None,
+            remembered: None,
         };
         let decision = draft.decision.get_or_insert_default();
         decision.approval_id = Some(approval.id.0);
         let record = draft.open_record(CallStatus::AwaitingApproval);
         let deadline = draft.context.deadline;
-        match waiting.approvals.ask(record, approval).await.map_err(not_recorded)? {
+        let limit = self.max_waiting(waiting, record.tenant());
+        match waiting.approvals.ask(record, approval, limit).await.map_err(not_recorded)? {
             ApprovalAnswer::Granted(by) => {
                 checked.draft.decision = Some(Box::new(CallDecision {
                     approval_id: None,
@@ -184,7 +183,15 @@ impl Pipeline {
                 Ok(Reserved::Run(Box::new(checked)))
             }
             ApprovalAnswer::Waiting(approval) => Err(awaiting_approval(&approval)),
-            ApprovalAnswer::Decided(_, earlier) | ApprovalAnswer::Existing(earlier) => {
+            ApprovalAnswer::Existing(earlier) => {
+                self.earlier(&checked.draft, *earlier, deadline).await.map(Reserved::Earlier)
+            }
+            ApprovalAnswer::Full(limit) => {
+                let message = format!("{limit} calls of this tenant wait for approval already; retry later");
+                let error = LimitName::QueuedCalls.refuse(limit, message, None);
+                Err(self.record_rejection(Box::new(RejectedCall { error, draft: checked.draft })).await)
+            }
+            ApprovalAnswer::Decided(_, earlier) => {
                 let completed = match still_awaiting(&earlier) {
                     Some(error) => return Err(error),
                     None if earlier.status.is_final() => Some(Arc::new(*earlier)),
@@ -198,6 +205,11 @@ impl Pipeline {
         }
     }
 
+    /// Returns how many calls of a tenant may wait in the queue, and how many for approval.
+    fn max_waiting(&self, waiting: &WaitingCalls, tenant: &TenantId) -> u64 {
+        waiting.max_queued.min(self.limits_of(tenant).max_queued_calls.unwrap_or(u64::MAX))
+    }
+
     /// Puts a call into the queue.
     pub(super) async fn enqueue(&self, mut checked: CheckedCall) -> Result<CompletedCall, CallError> {
         let Some(waiting) = &self.waiting else {
@@ -206,15 +218,17 @@ impl Pipeline {
         remember_what_was_seen(&mut checked.draft, &checked.plan.spec)?;
         let deadline = checked.draft.context.deadline;
         let record = checked.draft.open_record(CallStatus::Pending);
-        let of_tenant = self.limits_of(record.tenant()).max_queued_calls.unwrap_or(u64::MAX);
-        let max_queued = waiting.max_queued.min(of_tenant);
+        let max_queued = self.max_waiting(waiting, record.tenant());
         let stored = waiting.queue.enqueue(record.clone(), max_queued).await.map_err(not_recorded)?;
         match stored {
             Enqueued::Queued => Ok(CompletedCall::uncounted(Arc::new(record), false)),
             Enqueued::Existing(earlier) if earlier.status.is_final() => {
                 self.earlier(&checked.draft, *earlier, deadline).await
             }
-            Enqueued::Existing(earlier) => Ok(CompletedCall::uncounted(Arc::from(earlier), false)),
+            Enqueued::Existing(earlier) => {
+                check_same_call(&checked.draft, &earlier)?;
+                Ok(CompletedCall::uncounted(Arc::from(earlier), false))
+            }
             Enqueued::Full(limit) => {
                 let message =
                     format!("the limit of {limit} queued calls of this tenant is reached; retry later");
@@ -223,6 +237,19 @@ impl Pipeline {
             }
         }
     }
+}
+
+/// Checks that the earlier call with the same idempotency key is the same call.
+fn check_same_call(draft: &CallDraft, earlier: &CallRecord) -> Result<(), CallError> {
+    let (then, now) = (&earlier.invocation, &draft.invocation);
+    if then.tool_id == now.tool_id && then.args_digest == now.args_digest {
+        return Ok(());
+    }
+    Err(conflict(earlier.id(), "the Idempotency-Key was used for another tool or other arguments"))
+}
+
+fn conflict(earlier: CallId, message: &str) -> CallError {
+    CallError::new(ErrorCode::IdempotencyConflict, message).with_details(json!({"call_id": earlier}))
 }
 
 /// Notes which definition and which arguments the call was requested with.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use haft_core::name::TenantId;
-use haft_core::policy::{Approvers, Decision, Effect, PolicyRules};
+use haft_core::policy::{Approvers, Decision, Effect, PLATFORM_RULE, PolicyRules};
 use haft_core::principal::Principal;
 use haft_core::problem::{Problem, join};
 use haft_core::tool::Tool;
@@ -13,9 +13,6 @@ use serde_json::Value;
 use super::evaluator::{Evaluator, Patterns};
 use super::facts::Facts;
 use super::rules::{CompiledRule, RuleSet};
-
-/// The prefix of the names of platform rules in decisions.
-const PLATFORM_PREFIX: &str = "platform:";
 
 /// A call about which the rules are asked.
 #[derive(Debug, Clone, Copy)]
@@ -85,7 +82,7 @@ impl Policy {
     /// on a thread that may block.
     pub fn compile(platform: &PolicyRules, tenants: &[(TenantId, PolicyRules)]) -> Result<Self, PolicyError> {
         let (mut patterns, mut problems) = (Patterns::new(), Vec::new());
-        let platform_set = RuleSet::compile(platform, PLATFORM_PREFIX, &mut patterns, &mut problems);
+        let platform_set = RuleSet::compile(platform, PLATFORM_RULE, &mut patterns, &mut problems);
         let mut sets = Vec::with_capacity(tenants.len());
         for (tenant, rules) in tenants.iter().filter(|(_, rules)| !rules.rules.is_empty()) {
             let known = problems.len();

@@ -54,12 +54,18 @@ impl Matcher {
         self.tools.as_ref()?.iter().map(ToolPattern::exact_name).collect()
     }
 
+    /// The command line is a client of the REST API, which cannot tell it from others: rules about `rest` hold for both.
+    fn matches_surface(&self, facts: &Facts<'_>) -> bool {
+        let surfaces = self.surfaces.as_ref();
+        any(surfaces, facts.surface) || (facts.surface == "cli" && any(surfaces, "rest"))
+    }
+
     /// Returns whether it matches. Tools come first: most rules are about other tools.
     pub(super) fn matches(&self, facts: &Facts<'_>) -> bool {
         self.matches_tool(facts)
             && self.matches_tags(facts)
             && any(self.roles.as_ref(), facts.role)
-            && any(self.surfaces.as_ref(), facts.surface)
+            && self.matches_surface(facts)
             && any(self.tenants.as_ref(), facts.tenant)
             && self.matches_agent(facts)
             && self.matches_token(facts)
@@ -82,9 +88,7 @@ impl Matcher {
                 [] => "a tool without tags".to_owned(),
                 tags => format!("the tags `{}`", tags.join("`, `")),
             }),
-            ("surfaces", any(self.surfaces.as_ref(), facts.surface), &|| {
-                format!("the surface `{}`", facts.surface)
-            }),
+            ("surfaces", self.matches_surface(facts), &|| format!("the surface `{}`", facts.surface)),
         ];
         let (field, _, value) = checks.into_iter().find(|(_, matches, _)| !matches)?;
         Some(Mismatch { field, value: value() })

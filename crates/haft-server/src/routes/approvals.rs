@@ -6,13 +6,17 @@ use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use haft_core::Timestamp;
 use haft_core::approval::{Approval, ApprovalCause, ApprovalStatus, CannotDecide, Remember};
+use haft_core::call::CallRecord;
 use haft_core::hash;
 use haft_core::id::ApprovalId;
 use haft_core::outcome::ErrorCode;
+use haft_core::policy::Approvers;
 use haft_core::principal::Principal;
 use haft_core::secret::scrub_text;
 use haft_core::token::Role;
 use haft_runtime::pipeline::check_args;
+use haft_runtime::policy::Policy;
+use haft_runtime::registry::{CompiledTool, Entry};
 use haft_store::{ApprovalDecision, ApprovalQuery};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -27,6 +31,7 @@ use crate::events::sees_approvals_of_others;
 use crate::identity::Identity;
 use crate::params::{PageParams, Params};
 use crate::reply::{Success, success};
+use crate::routes::calls::MAX_LISTED_BYTES;
 
 /// The longest reason of a denial, in characters.
 const MAX_REASON: usize = 1000;
@@ -67,6 +72,13 @@ pub(crate) struct ApprovalView {
     reason: Option<String>,
     /// Whether the approver changed the arguments.
     args_edited: bool,
+    /// The arguments as requested, if the approver changed them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    requested_args: Option<Value>,
+    /// What the approver wanted to be remembered for later calls.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remembered: Option<Remember>,
     /// Whether you may decide.
     may_decide: bool,
     /// What will run if the call is approved: the command, the request or the action on a file, with secrets masked.
@@ -74,6 +86,9 @@ pub(crate) struct ApprovalView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "POST https://deploy.example.com/staging")]
     preview: Option<String>,
+    /// Whether long arguments are left out of this list; request the approval by its id to get them.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    shortened: bool,
 }
 
 /// The largest preview in bytes.
@@ -86,9 +101,9 @@ async fn preview(app: &App, approval: &Approval) -> Option<String> {
     if approval.status != ApprovalStatus::Waiting {
         return None;
     }
-    let tool = current_definition(app, approval).await?;
-    let mut text = tool.prepared.preview(approval.args.as_object()?)?;
-    scrub_text(&mut text, &tool.literals);
+    let CurrentCall { plan, .. } = current_call(app, approval).await?;
+    let mut text = plan.prepared.preview(approval.args.as_object()?)?;
+    scrub_text(&mut text, &plan.literals);
     if text.len() > MAX_PREVIEW_BYTES {
         text.truncate(text.floor_char_boundary(MAX_PREVIEW_BYTES - '…'.len_utf8()));
         text.push('…');
@@ -103,11 +118,16 @@ pub(crate) fn check_approver(
     approver: &Principal,
 ) -> Result<(), CannotDecide> {
     let policy = app.policy().handle().load();
-    let approvers = match &approval.cause {
+    let approvers = approvers(&policy, approval);
+    approval.check_approver(approver, approvers, app.settings().approvals.four_eyes)
+}
+
+/// Returns the approvers that the rule names, if a rule asks for the approval.
+fn approvers<'p>(policy: &'p Policy, approval: &Approval) -> Option<&'p Approvers> {
+    match &approval.cause {
         ApprovalCause::Rule(rule) => policy.approvers(&approval.requested_by.tenant, rule),
         ApprovalCause::RequiresConfirmation | ApprovalCause::ElevatedPolicy => None,
-    };
-    approval.check_approver(approver, approvers, app.settings().approvals.four_eyes)
+    }
 }
 
 impl ApprovalView {
@@ -132,9 +152,24 @@ impl ApprovalView {
             decided_by: approval.decided_by,
             reason: approval.reason,
             args_edited: approval.args_edited,
+            requested_args: approval.requested_args,
+            remembered: approval.remembered,
             may_decide,
             preview: None,
+            shortened: false,
         }
+    }
+
+    /// Leaves out long arguments.
+    fn shorten(mut self) -> Self {
+        let is_long = |value: &Value| value.to_string().len() > MAX_LISTED_BYTES;
+        if is_long(&self.args) {
+            (self.args, self.shortened) = (Value::Null, true);
+        }
+        if self.requested_args.as_ref().is_some_and(is_long) {
+            (self.requested_args, self.shortened) = (None, true);
+        }
+        self
     }
 
     /// Creates the view with a preview of the call.
@@ -177,11 +212,12 @@ pub(crate) async fn list(
     let next_page_token = page.token_after(&approvals, page.size, |approval| approval.id.to_string());
     let mut views = Vec::with_capacity(approvals.len());
     for (index, approval) in approvals.into_iter().enumerate() {
-        views.push(if index < MAX_PREVIEWS {
+        let view = if index < MAX_PREVIEWS {
             ApprovalView::with_preview(&app, approval, &identity).await
         } else {
             ApprovalView::new(&app, approval, &identity)
-        });
+        };
+        views.push(view.shorten());
     }
     Ok(success(ApprovalList { approvals: views, total, next_page_token }).into_response())
 }
@@ -237,7 +273,7 @@ pub(crate) async fn approve(
 ) -> Result<Response, ApiError> {
     let approval = approvable(&app, &identity, &id).await?;
     let ApproveBody { args, remember } = body.json_or_default()?;
-    let Some(current) = current_definition(&app, &approval).await else {
+    let Some(CurrentCall { plan: current, .. }) = current_call(&app, &approval).await else {
         return Err(outdated(&app, &identity, &approval).await);
     };
     let args = match args {
@@ -248,8 +284,34 @@ pub(crate) async fn approve(
         }
         None => None,
     };
-    let decision = ApprovalDecision::Approve { args, remember };
+    let cause = covered_cause(&app, &identity, &approval, args.as_ref(), remember).await?;
+    let decision = ApprovalDecision::Approve { args, remember, cause };
     decide(&app, &identity, &approval, decision, "approval.approve").await
+}
+
+/// Returns why the call needs approval as it would run now, and checks that the approver may decide that, too: the rules
+/// may have changed since the call was requested, and the approver may have changed its arguments.
+async fn covered_cause(
+    app: &App,
+    identity: &Identity,
+    approval: &Approval,
+    args: Option<&Value>,
+    remember: Option<Remember>,
+) -> Result<Option<ApprovalCause>, ApiError> {
+    let Some(call) = current_call(app, approval).await else {
+        return Err(outdated(app, identity, approval).await);
+    };
+    let args = args.unwrap_or(&approval.args);
+    let cause = app.pipeline().current_cause(&call.record, &call.entry.tool, &call.plan, args);
+    let cause = cause.map_err(|error| ApiError { of_call: false, ..error.into() })?;
+    let forbidden = |error: CannotDecide| ApiError::new(ErrorCode::Forbidden, error.to_string());
+    let covered = Approval { cause: cause.clone().unwrap_or(approval.cause.clone()), ..approval.clone() };
+    check_approver(app, &covered, identity).map_err(forbidden)?;
+    if let Some(remember) = remember {
+        let policy = app.policy().handle().load();
+        covered.check_remember(identity, approvers(&policy, &covered), remember).map_err(forbidden)?;
+    }
+    Ok(cause)
 }
 
 /// The body of a denial.
@@ -311,19 +373,30 @@ pub(crate) async fn approve_as(
     approval: &Approval,
     remember: Option<Remember>,
 ) -> Result<(), ApiError> {
-    if current_definition(app, approval).await.is_none() {
-        return Err(outdated(app, identity, approval).await);
-    }
-    let decision = ApprovalDecision::Approve { args: None, remember };
+    let cause = covered_cause(app, identity, approval, None, remember).await?;
+    let decision = ApprovalDecision::Approve { args: None, remember, cause };
     app.store().decide(approval.id, identity, decision).await?;
     Ok(())
 }
 
-/// Returns the definition that would run, if it is still the one that was shown.
-async fn current_definition(
-    app: &App,
-    approval: &Approval,
-) -> Option<Arc<haft_runtime::registry::CompiledTool>> {
+/// Notes that the requester has the outcome of a call that was decided: the same call later is a new one.
+pub(super) async fn collect(app: &App, record: &CallRecord) {
+    let approval = record.decision.as_ref().and_then(|decision| decision.approval_id);
+    let Some(approval) = approval else { return };
+    if let Err(error) = app.store().collect_approval(ApprovalId(approval)).await {
+        tracing::warn!(error = &error as &dyn std::error::Error, "a decision stays to be picked up");
+    }
+}
+
+/// A call that waits, and what would run.
+struct CurrentCall {
+    record: CallRecord,
+    entry: Arc<Entry>,
+    plan: Arc<CompiledTool>,
+}
+
+/// Returns the call and the definition that would run, if it is still the one that was shown.
+async fn current_call(app: &App, approval: &Approval) -> Option<CurrentCall> {
     let record = app.ledger().call(&approval.requested_by.tenant, approval.call_id).await.ok().flatten()?;
     let snapshot = app.registry().snapshot();
     let entry = snapshot.tool(&approval.requested_by.tenant, approval.tool_id)?;
@@ -331,7 +404,8 @@ async fn current_definition(
     drop(snapshot);
     app.pipeline().compile(&tool, record.invocation.mode).await;
     let plan = tool.entry.plan(record.invocation.mode.into(), app.registry().executors()).ok()?;
-    (hash::of_value(&*plan.spec).ok()? == approval.definition_hash).then_some(plan)
+    let is_same = hash::of_value(&*plan.spec).ok()? == approval.definition_hash;
+    is_same.then(|| CurrentCall { record, entry: Arc::clone(&tool.entry), plan })
 }
 
 /// Ends an approval whose tool has changed, and returns the error.

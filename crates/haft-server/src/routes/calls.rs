@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
+use super::approvals;
 use crate::app::App;
 use crate::error::{ApiError, ErrorBody};
 use crate::events::sees_calls_of_others;
@@ -31,7 +32,7 @@ use crate::{audit, call_events};
 /// The largest page; smaller than that of other lists, because calls may be large.
 const MAX_PAGE_SIZE: u32 = 100;
 /// Longer values are omitted from lists.
-const MAX_LISTED_BYTES: usize = 16 * 1024;
+pub(super) const MAX_LISTED_BYTES: usize = 16 * 1024;
 /// The length that longer messages are shortened to, in characters.
 const SHORT_MESSAGE: usize = 1000;
 
@@ -205,6 +206,9 @@ pub(crate) async fn get(
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     let record = find(&app, &identity, &id).await?;
+    if record.status.is_final() && record.invocation.principal.id() == identity.id() {
+        approvals::collect(&app, &record).await;
+    }
     Ok(success(CallView::from(&record)).into_response())
 }
 

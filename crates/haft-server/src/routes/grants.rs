@@ -1,5 +1,6 @@
 //! Who may create, see, rotate and revoke which tokens.
 
+use haft_core::Timestamp;
 use haft_core::id::TokenId;
 use haft_core::name::TenantId;
 use haft_core::outcome::ErrorCode;
@@ -58,6 +59,23 @@ pub(super) fn check(identity: &Identity, token: &TokenRecord) -> Result<(), ApiE
     let own = identity.tools.rules().unwrap_or_default();
     let own: Vec<String> = own.iter().map(|rule| format!("`{rule}`")).collect();
     Err(forbidden(format!("`tools` must not allow more than your own token: {}", own.join(", "))))
+}
+
+/// Returns the expiry of a new or rotated token: not after that of the principal's own token.
+pub(super) async fn expiry(
+    app: &App,
+    identity: &Identity,
+    wanted: Option<Timestamp>,
+) -> Result<Option<Timestamp>, ApiError> {
+    let Some(own) = identity.token else { return Ok(wanted) };
+    let own = app.store().tokens().await?.into_iter().find(|token| token.id == own);
+    let Some(end) = own.and_then(|own| own.expires_at) else { return Ok(wanted) };
+    match wanted {
+        Some(wanted) if wanted > end => Err(forbidden(format!(
+            "`expires_in` is too long: your own token expires at {end}, and no token that it creates may outlive it"
+        ))),
+        wanted => Ok(Some(wanted.unwrap_or(end))),
+    }
 }
 
 /// Rejects changes of platform admins by others.

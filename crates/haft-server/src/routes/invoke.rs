@@ -25,7 +25,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::webhooks;
+use super::{approvals, webhooks};
 use crate::app::App;
 use crate::body::{self, Body};
 use crate::error::{self, ApiError, ErrorBody};
@@ -300,7 +300,10 @@ async fn decided(
     let Some(id) = error.call_id else { return Err(error.into()) };
     let deadline = Instant::now() + wait;
     match app.pipeline().wait_for(&identity.tenant, id, deadline).await? {
-        Some(record) => Ok(CompletedCall::uncounted(record, false)),
+        Some(record) => {
+            approvals::collect(app, &record).await;
+            Ok(CompletedCall::uncounted(record, false))
+        }
         None => Err(error.into()),
     }
 }

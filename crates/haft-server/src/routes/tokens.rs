@@ -205,7 +205,7 @@ pub(crate) async fn create(
         tools,
         rate_limit: new.rate_limit.as_ref().map(RateBody::check).transpose()?,
         created_at: app.now(),
-        expires_at: expiry(&app, new.expires_in.as_deref())?,
+        expires_at: grants::expiry(&app, &identity, expiry(&app, new.expires_in.as_deref())?).await?,
         last_used_at: None,
         previous: None,
     };
@@ -253,6 +253,7 @@ pub(crate) async fn rotate(
         Some(_) => expiry(&app, expires_in.as_deref())?,
         None => record.expires_at,
     };
+    let expires_at = grants::expiry(&app, &identity, expires_at).await?;
     let previous =
         grace.map(|grace| PreviousToken { hash: record.hash.clone(), expires_at: app.now() + grace });
     let record = TokenRecord { hash, previous, expires_at, ..record };

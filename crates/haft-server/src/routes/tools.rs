@@ -165,6 +165,7 @@ pub(crate) async fn store(
     text: Option<SourceText>,
 ) -> Result<(Tool, Vec<Problem>), ApiError> {
     definition::reject_published(parsed.status, None)?;
+    let is_disabled = parsed.status == Some(Status::Disabled);
     definition::reject_other_scope(parsed.scope.as_deref())?;
     let bundle = bundle_slug(app, identity, bundle.or(parsed.bundle.as_deref()))?;
     if let Ok(existing) = super::bundles::find(app, identity, bundle.as_str()) {
@@ -173,13 +174,18 @@ pub(crate) async fn store(
     }
     let folder = app.store().bundle_folder(&identity.tenant, &bundle);
     let checked = definition::check(app, &identity.tenant, (parsed, text.as_ref()), None, folder).await?;
+    if is_disabled && checked.enabled == Some(true) {
+        return Err(ApiError::bad_request(
+            "`status` is `disabled`, but `enabled` is true; leave one of them out",
+        ));
+    }
     let new = NewTool {
         tenant: identity.tenant.clone(),
         bundle,
         spec: checked.spec,
         form: checked.form,
         text,
-        enabled: checked.enabled.unwrap_or(true),
+        enabled: checked.enabled.unwrap_or(!is_disabled),
         source: Source::User,
     };
     Ok((app.store().create_tool(new).await?, checked.warnings))

@@ -9,29 +9,29 @@ use crate::harness::{Server, code, function_tool, poll, send};
 use crate::tenants::{tenant, with};
 
 /// Creates a tool that needs confirmation and a token that may call it.
-async fn guarded(server: &Server, function: &str) -> String {
+pub(crate) async fn guarded(server: &Server, function: &str) -> String {
     let mut tool = function_tool("guarded", function);
     tool["requires_confirmation"] = json!(true);
     server.create(tool).await;
     token(server, json!({"name": "agent", "role": "caller"})).await
 }
 
-async fn token(server: &Server, body: Value) -> String {
+pub(crate) async fn token(server: &Server, body: Value) -> String {
     let (status, made) = server.post("/api/tokens", body).await;
     assert_eq!(status, 201, "{made}");
     made["data"]["token"].as_str().unwrap().to_owned()
 }
 
-async fn invoke(server: &Server, token: &str, args: Value) -> (u16, Value) {
+pub(crate) async fn invoke(server: &Server, token: &str, args: Value) -> (u16, Value) {
     with(server, token, Method::POST, "/api/tools/guarded/invoke", json!({"args": args})).await
 }
 
-async fn decide(server: &Server, token: &str, approval: &Value, step: &str, body: Value) -> (u16, Value) {
+pub(crate) async fn decide(server: &Server, token: &str, approval: &Value, step: &str, body: Value) -> (u16, Value) {
     let path = format!("/api/approvals/{}/{step}", approval.as_str().unwrap());
     with(server, token, Method::POST, &path, body).await
 }
 
-async fn finished(server: &Server, call: &Value) -> Value {
+pub(crate) async fn finished(server: &Server, call: &Value) -> Value {
     let path = format!("/api/calls/{}", call.as_str().unwrap());
     poll(async || {
         let call = server.get(&path).await.1["data"].clone();
@@ -98,7 +98,7 @@ async fn who_may_decide_depends_on_the_cause() {
     assert_eq!((status, code(&refused)), (403, "forbidden"), "neither requester nor approver");
     let viewer = token(&server, json!({"name": "viewer", "role": "viewer"})).await;
     assert_eq!(decide(&server, &viewer, &answer["approval_id"], "approve", json!({})).await.0, 403);
-    // Whoever asked may confirm a call that only needs confirmation.
+    // The requester may confirm a call that only needs confirmation.
     assert_eq!(decide(&server, &agent, &answer["approval_id"], "approve", json!({})).await.0, 200);
     let path = "/api/tools/risky/invoke";
     let answer = with(&server, &agent, Method::POST, path, json!({})).await.1;

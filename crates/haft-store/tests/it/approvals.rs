@@ -60,13 +60,15 @@ fn requested(harness: &Harness, caller: &str, args: Value) -> (CallRecord, Appro
         decided_by: None,
         reason: None,
         args_edited: false,
+        requested_args: None,
+        remembered: None,
     };
     (call, approval)
 }
 
 async fn ask(harness: &Harness, caller: &str, args: Value) -> ApprovalAnswer {
     let (call, approval) = requested(harness, caller, args);
-    harness.store.ask(call, approval).await.unwrap()
+    harness.store.ask(call, approval, 1000).await.unwrap()
 }
 
 async fn waiting(harness: &Harness, caller: &str, args: Value) -> Approval {
@@ -100,7 +102,7 @@ async fn call_of(harness: &Harness, approval: &Approval) -> CallRecord {
 async fn an_approved_call_is_queued_once(harness: Harness) {
     let approval = waiting(&harness, "agent", json!({"n": 1})).await;
     assert_eq!(claimed(&harness).await, [], "it waits");
-    let edited = ApprovalDecision::Approve { args: Some(json!({"n": 2})), remember: None };
+    let edited = ApprovalDecision::Approve { args: Some(json!({"n": 2})), remember: None, cause: None };
     let decided = decide(&harness, approval.id, edited).await.unwrap();
     assert_eq!((decided.status, decided.args_edited), (ApprovalStatus::Approved, true));
     let calls = claimed(&harness).await;
@@ -160,7 +162,7 @@ async fn decisions_are_remembered_as_far_as_asked(harness: Harness) {
     let remember = async |caller: &str, args: Value, scope, any_args| {
         let approval = waiting(&harness, caller, args).await;
         let remember = Some(Remember { scope, any_args });
-        decide(&harness, approval.id, ApprovalDecision::Approve { args: None, remember }).await.unwrap();
+        decide(&harness, approval.id, ApprovalDecision::Approve { args: None, remember, cause: None }).await.unwrap();
         // Until the requester has its outcome, the same call is that one.
         let again = ask(&harness, caller, approval.args.clone()).await;
         assert!(matches!(again, ApprovalAnswer::Decided(..)), "{again:?}");
@@ -174,11 +176,11 @@ async fn decisions_are_remembered_as_far_as_asked(harness: Harness) {
     assert!(is_granted("c", json!({"n": 9})).await);
     let (mut call, mut approval) = requested(&harness, "c", json!({"n": 8}));
     (call.invocation.chat_id, approval.session) = (None, None);
-    let answer = harness.store.ask(call, approval).await.unwrap();
+    let answer = harness.store.ask(call, approval, 1000).await.unwrap();
     assert!(matches!(answer, ApprovalAnswer::Waiting(_)), "another session");
     let (mut call, mut approval) = requested(&harness, "c", json!({"n": 7}));
     (call.invocation.definition_hash, approval.definition_hash) = (Some("new".to_owned()), "new".to_owned());
-    let answer = harness.store.ask(call, approval).await.unwrap();
+    let answer = harness.store.ask(call, approval, 1000).await.unwrap();
     assert!(matches!(answer, ApprovalAnswer::Waiting(_)), "another revision");
     remember("d", json!({"n": 5}), RememberScope::Tool, false).await;
     assert!(is_granted("e", json!({"n": 5})).await);

@@ -78,6 +78,8 @@ pub(super) const EXPECTATIONS: &[(&str, &str, Expected)] = &[
     ("get", "/approvals/{id}", NotFound),
     ("post", "/approvals/{id}/approve", NotFound),
     ("post", "/approvals/{id}/deny", NotFound),
+    ("get", "/approval-grants", Empty("grants")),
+    ("delete", "/approval-grants/{id}", NotFound),
     ("get", "/credentials", Empty("credentials")),
     ("get", "/credentials/{name}", NotFound),
     ("put", "/credentials/{name}", Own(&[200])),

@@ -1,0 +1,134 @@
+//! Approvals that are remembered for later calls.
+
+use haft_core::approval::{Approval, ApprovalGrant, Remember, RememberScope};
+use haft_core::catalog::StoreError;
+use haft_core::id::ApprovalId;
+use haft_core::name::TenantId;
+use sqlx::{Any, Row as _, Transaction};
+
+use crate::engine::failed_to;
+use crate::rows;
+use crate::store::{Inner, Store};
+use crate::time;
+
+const READ: &str = "read remembered approvals";
+const REVOKE: &str = "revoke a remembered approval";
+
+impl Store {
+    /// Lists remembered approvals, newest first: those of a tenant, or those that cover the calls of one principal.
+    pub async fn approval_grants(
+        &self,
+        tenant: &TenantId,
+        principal: Option<&str>,
+        before: Option<ApprovalId>,
+        limit: u32,
+    ) -> Result<Vec<ApprovalGrant>, StoreError> {
+        let sql = "SELECT id, tool_id, cause, principal, session, args_digest, granted_by, created_at \
+                   FROM approval_grants WHERE tenant = $1 AND ($2 = '' OR principal = $2) AND id < $3 \
+                   ORDER BY id DESC LIMIT $4";
+        let found = sqlx::query(sql)
+            .bind(tenant.as_str())
+            .bind(principal.unwrap_or_default())
+            .bind(before.map_or_else(|| "g".to_owned(), |id| id.to_string()))
+            .bind(i64::from(limit))
+            .fetch_all(&self.inner.engine.pool)
+            .await
+            .map_err(failed_to(READ))?;
+        found.iter().map(parse).collect::<Result<_, _>>().map_err(failed_to(READ))
+    }
+
+    /// Revokes a remembered approval; with a principal only one that covers its calls alone. Returns whether there was
+    /// one.
+    pub async fn revoke_grant(
+        &self,
+        tenant: &TenantId,
+        id: ApprovalId,
+        principal: Option<&str>,
+    ) -> Result<bool, StoreError> {
+        let sql = "DELETE FROM approval_grants WHERE tenant = $1 AND id = $2 AND ($3 = '' OR principal = $3)";
+        let revoked = sqlx::query(sql)
+            .bind(tenant.as_str())
+            .bind(id.to_string())
+            .bind(principal.unwrap_or_default())
+            .execute(&self.inner.engine.pool)
+            .await
+            .map_err(failed_to(REVOKE))?;
+        Ok(revoked.rows_affected() > 0)
+    }
+}
+
+fn parse(row: &sqlx::any::AnyRow) -> Result<ApprovalGrant, sqlx::Error> {
+    let text = |column: &str| row.try_get::<String, _>(column);
+    let (principal, session) = (text("principal")?, text("session")?);
+    let scope = match (principal.is_empty(), session.is_empty()) {
+        (true, _) => RememberScope::Tool,
+        (false, true) => RememberScope::Token,
+        (false, false) => RememberScope::Session,
+    };
+    Ok(ApprovalGrant {
+        id: rows::parse_column(row, "id")?,
+        tool_id: rows::parse_column(row, "tool_id")?,
+        cause: text("cause")?,
+        remember: Remember { scope, any_args: text("args_digest")?.is_empty() },
+        principal,
+        granted_by: text("granted_by")?,
+        created_at: time::from_micros(row.try_get("created_at")?),
+    })
+}
+
+impl Inner {
+    /// Remembers an approval for later calls.
+    pub(crate) async fn remember(
+        &self,
+        tx: &mut Transaction<'static, Any>,
+        approval: &Approval,
+        remember: Remember,
+    ) -> Result<(), sqlx::Error> {
+        let principal = match remember.scope {
+            RememberScope::Session | RememberScope::Token => approval.requested_by.id(),
+            RememberScope::Tool => "".into(),
+        };
+        let session = match remember.scope {
+            RememberScope::Session => approval.session.as_deref().unwrap_or_default(),
+            RememberScope::Token | RememberScope::Tool => "",
+        };
+        let sql = "INSERT INTO approval_grants (id, tenant, tool_id, definition_hash, principal, session, args_digest, \
+                   granted_by, created_at, cause) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
+        sqlx::query(sql)
+            .bind(time::new_id(&*self.clock).to_string())
+            .bind(approval.requested_by.tenant.as_str())
+            .bind(approval.tool_id.to_string())
+            .bind(&approval.definition_hash)
+            .bind(&*principal)
+            .bind(session)
+            .bind(if remember.any_args { "" } else { &approval.args_digest })
+            .bind(approval.decided_by.as_deref().unwrap_or_default())
+            .bind(self.now().as_microsecond())
+            .bind(approval.cause.key())
+            .execute(&mut **tx)
+            .await?;
+        Ok(())
+    }
+}
+
+/// Returns who granted a remembered approval that covers the call. It covers its own cause only: who confirms a call
+/// does not speak for the approvers of a rule.
+pub(crate) async fn grant(
+    tx: &mut Transaction<'static, Any>,
+    approval: &Approval,
+) -> Result<Option<String>, sqlx::Error> {
+    let sql = "SELECT granted_by FROM approval_grants WHERE tenant = $1 AND tool_id = $2 AND definition_hash = $3 \
+               AND (principal = '' OR principal = $4) AND (session = '' OR session = $5) \
+               AND (args_digest = '' OR args_digest = $6) AND cause = $7 LIMIT 1";
+    let found = sqlx::query(sql)
+        .bind(approval.requested_by.tenant.as_str())
+        .bind(approval.tool_id.to_string())
+        .bind(&approval.definition_hash)
+        .bind(&*approval.requested_by.id())
+        .bind(approval.session.as_deref().unwrap_or_default())
+        .bind(&approval.args_digest)
+        .bind(approval.cause.key())
+        .fetch_optional(&mut **tx)
+        .await?;
+    found.map(|row| row.try_get(0)).transpose()
+}
