@@ -18,10 +18,11 @@ use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::query::QueryParameters;
 use crate::routes::{
-    approval_grants, approvals, audit_log, bundle_publish, bundle_tools, bundles, call_histogram, calls, credentials,
-    definitions, deliveries, events, examples, health, import, import_items, import_registry, installation,
-    invoke, key, lifecycle, limits, login, mcp, mcp_logins, mcp_servers, policy, policy_explain, revisions,
-    search, sessions, stats, tenants, test, token_rates, tokens, tool, tools, usage, validate, webhooks,
+    approval_grants, approvals, audit_log, bundle_publish, bundle_tools, bundles, call_histogram, calls,
+    credentials, definitions, deliveries, events, examples, health, import, import_items, import_registry,
+    installation, invoke, key, lifecycle, limits, login, mcp, mcp_logins, mcp_servers, policy,
+    policy_explain, revisions, search, sessions, stats, tenants, test, token_rates, tokens, tool, tools,
+    usage, validate, webhooks,
 };
 use crate::{audit, docs, document, ui};
 

@@ -37,8 +37,7 @@ async fn a_confirmation_does_not_stand_for_the_approvers_of_a_rule() {
     let large = invoke(&server, &agent, json!({"n": 8888})).await;
     assert_eq!((large.0, code(&large.1)), (202, "approval_required"), "{}", large.1);
     // An approver of the rule may change the arguments, and what was asked stays known.
-    let (status, approved) =
-        decide(&server, &server.token, &large.1["approval_id"], "approve", edited).await;
+    let (status, approved) = decide(&server, &server.token, &large.1["approval_id"], "approve", edited).await;
     assert_eq!((status, &approved["data"]["requested_args"]), (200, &json!({"n": 8888})), "{approved}");
     let done = finished(&server, &large.1["call_id"]).await;
     assert_eq!((&done["value"], &done["decision"]["rule"]), (&json!({"n": 7777}), &json!("large")), "{done}");

@@ -26,7 +26,13 @@ pub(crate) async fn invoke(server: &Server, token: &str, args: Value) -> (u16, V
     with(server, token, Method::POST, "/api/tools/guarded/invoke", json!({"args": args})).await
 }
 
-pub(crate) async fn decide(server: &Server, token: &str, approval: &Value, step: &str, body: Value) -> (u16, Value) {
+pub(crate) async fn decide(
+    server: &Server,
+    token: &str,
+    approval: &Value,
+    step: &str,
+    body: Value,
+) -> (u16, Value) {
     let path = format!("/api/approvals/{}/{step}", approval.as_str().unwrap());
     with(server, token, Method::POST, &path, body).await
 }

@@ -87,7 +87,7 @@ async fn decide(
 }
 
 fn approve() -> ApprovalDecision {
-    ApprovalDecision::Approve { args: None, remember: None }
+    ApprovalDecision::Approve { args: None, remember: None, cause: None }
 }
 
 async fn claimed(harness: &Harness) -> Vec<CallRecord> {
@@ -162,7 +162,9 @@ async fn decisions_are_remembered_as_far_as_asked(harness: Harness) {
     let remember = async |caller: &str, args: Value, scope, any_args| {
         let approval = waiting(&harness, caller, args).await;
         let remember = Some(Remember { scope, any_args });
-        decide(&harness, approval.id, ApprovalDecision::Approve { args: None, remember, cause: None }).await.unwrap();
+        decide(&harness, approval.id, ApprovalDecision::Approve { args: None, remember, cause: None })
+            .await
+            .unwrap();
         // Until the requester has its outcome, the same call is that one.
         let again = ask(&harness, caller, approval.args.clone()).await;
         assert!(matches!(again, ApprovalAnswer::Decided(..)), "{again:?}");
