@@ -1,0 +1,81 @@
+import assert from 'node:assert/strict';
+import { existsSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+const GITHUB = new URL('../../../target/test-data/github-openapi.json', import.meta.url).pathname;
+
+/** An OpenAPI document with as many operations as asked for. */
+function largeDocument(operations) {
+  const paths = {};
+  for (let index = 0; index < operations; index += 1) {
+    paths[`/items${index}/{id}`] = { get: { operationId: `getItem${index}`, summary: `Returns item ${index}`, parameters: [{ name: 'id', in: 'path', required: true, schema: { type: 'string' } }], responses: { 200: { description: 'ok' } } } };
+  }
+  return JSON.stringify({ openapi: '3.1.0', info: { title: 'Large', version: '1.0.0' }, servers: [{ url: 'https://api.example.com' }], paths });
+}
+
+export const tests = {
+  async 'an API description with about 1,000 operations or more'(world) {
+    // GitHub's is used where `tools/setup test` has fetched it.
+    const isGithub = existsSync(GITHUB);
+    const file = isGithub ? GITHUB : join(world.haft.home, 'large.json');
+    if (!isGithub) writeFileSync(file, largeDocument(1000));
+    const page = await world.open('/import');
+    await page.locator('input[type=file]').setInputFiles(file);
+    await page.getByRole('button', { name: 'Preview', exact: true }).click({ timeout: 30_000 });
+    const importButton = page.getByRole('button', { name: /^Import [\d,]+ tools/ });
+    await importButton.waitFor({ timeout: 60_000 });
+    const count = Number(/[\d,]+/.exec(await importButton.textContent())[0].replaceAll(',', ''));
+    assert.ok(count >= 1000, `${count} operations`);
+    // Leave one operation out.
+    await page.getByRole('main').getByRole('checkbox').first().uncheck();
+    await page.getByRole('button', { name: new RegExp(`^Import ${(count - 1).toLocaleString('en-US').replace(',', ',?')} tools`) }).click();
+    await page.waitForURL(/\/ui\/tools\?bundle=/, { timeout: 60_000 });
+    await page.getByRole('row').nth(5).waitFor();
+    const { total } = await world.haft.api('GET', `/tools?page_size=1&bundle_ids=${new URL(page.url()).searchParams.get('bundle')}`);
+    assert.equal(total, count - 1);
+    // The list finds one of them at once.
+    await page.getByRole('textbox', { name: /Filter/ }).fill(isGithub ? 'list issues assigned' : 'getItem999');
+    await page.getByRole('row').nth(1).waitFor();
+  },
+
+  async 'a curl command; its secret is not stored'(world) {
+    const page = await world.open('/import');
+    await page.getByLabel('Text or URL').fill("curl 'https://api.example.com/v1/search?q=shoes' -H 'Authorization: Bearer secret-value'");
+    await page.getByRole('button', { name: /^(Create tool|Import)/ }).click();
+    await page.waitForURL(/\/ui\/tools/);
+    const { tools } = await world.haft.api('GET', '/tools?page_size=50&search=search&bundle_ids=user-created');
+    const tool = tools.find((each) => JSON.stringify(each).includes('api.example.com'));
+    assert.ok(tool, JSON.stringify(tools).slice(0, 500));
+    assert.ok(!JSON.stringify(await world.haft.api('GET', `/tools/${tool.name}/source`)).includes('secret-value'));
+  },
+
+  async 'a definition as YAML and as .skill'(world) {
+    const page = await world.open('/import');
+    await page.getByLabel('Text or URL').fill('name: from-yaml\ndescription: Says hello\nparams: []\nimplementation: {type: exec, command: echo hello}\n');
+    await page.getByRole('button', { name: /^(Create tool|Import)/ }).click();
+    await page.waitForURL(/\/ui\/tools/);
+    await world.haft.api('GET', '/tools/from-yaml');
+    await world.go(page, '/import');
+    await page.getByLabel('Text or URL').fill('---\nname: from-skill\ndescription: Says hello\nruntime: bash\n---\necho hello\n');
+    await page.getByRole('button', { name: /^(Create tool|Import)/ }).click();
+    await page.waitForURL(/\/ui\/tools/);
+    await world.haft.api('GET', '/tools/from-skill');
+  },
+
+  async 'an MCP client configuration'(world) {
+    const page = await world.open('/import');
+    await page.getByLabel('Text or URL').fill(JSON.stringify({ mcpServers: { first: { command: 'true' }, second: { url: 'http://127.0.0.1:9/mcp' } } }));
+    await page.getByText('first', { exact: true }).waitFor();
+    await page.getByRole('checkbox', { name: /first/ }).uncheck();
+    await page.getByRole('button', { name: /^(Add server|Import)/ }).click();
+    await page.waitForURL(/\/ui\/servers/, { timeout: 30_000 });
+    const servers = await world.haft.api('GET', '/mcp-servers');
+    assert.deepEqual((servers.servers ?? servers).map((server) => server.id), ['second']);
+  },
+
+  async 'text that is nothing of the kind is answered with what is wrong'(world) {
+    const page = await world.open('/import');
+    await page.getByLabel('Text or URL').fill('curl');
+    await page.getByRole('main').getByRole('alert').first().waitFor();
+  },
+};
