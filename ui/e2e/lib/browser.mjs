@@ -68,5 +68,5 @@ export class Browser {
 /** Opens an address of the interface and waits for its heading. */
 export async function go(page, path) {
   await page.goto(`/ui${path}`);
-  await page.locator('main h1, main h2').first().waitFor();
+  await page.locator('main :is(h1, h2):visible').first().waitFor();
 }

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 const DEPLOY = 'name: deploy\ndescription: Deploys a branch\nrequires_confirmation: true\nparams: [{name: branch, type: string, required: true}]\nimplementation: {type: exec, command: "echo deployed {{branch}}"}\n';
 
 /** Asks for a call in one browser, as somebody who may not decide. */
-async function ask(world, branch) {
-  const page = await world.open('/tools/user-created:deploy@1.0.0?tab=try', { as: 'caller' });
+async function ask(world, branch, tool = 'deploy') {
+  const page = await world.open(`/tools/user-created:${tool}@1.0.0?tab=try`, { as: 'caller' });
   await page.locator('#arg_branch').fill(branch);
   await page.getByRole('button', { name: 'Run', exact: true }).click();
   await page.getByText('Waiting for approval').first().waitFor();
@@ -56,8 +56,9 @@ export const tests = {
     await admin.getByText('deployed main').first().waitFor();
   },
 
-  async 'who asked cannot decide'(world) {
-    const asker = await ask(world, 'by-myself');
+  async 'who may not decide sees the call, and no button'(world) {
+    await world.haft.tool(DEPLOY.replace('name: deploy', 'name: deploy-elevated').replace('requires_confirmation: true', 'policy: elevated'));
+    const asker = await ask(world, 'by-myself', 'deploy-elevated');
     await asker.getByRole('link', { name: /approval/i }).last().click();
     await asker.getByText('by-myself').first().waitFor();
     assert.equal(await asker.getByRole('button', { name: 'Approve call' }).count(), 0);

@@ -86,12 +86,13 @@ function NavItem({ page, path, count, collapsed, onClick }: { page: PageEntry; p
   const t = useT();
   const Shape = page.icon;
   const active = isActive(path, page.to);
+  const isCounted = page.to === '/approvals' && count > 0;
   return (
     <Tooltip label={t(page.label)} position="right" disabled={!collapsed}>
-      <Link to={page.to} className={classes.item} data-active={active} aria-current={active ? 'page' : undefined} aria-label={t(page.label)} onClick={onClick}>
+      <Link to={page.to} className={classes.item} data-active={active} aria-current={active ? 'page' : undefined} {...(collapsed ? { 'aria-label': isCounted ? `${t(page.label)} ${count}` : t(page.label) } : {})} onClick={onClick}>
         <Shape size={17} stroke={1.7} aria-hidden />
         <span className={classes.label}>{t(page.label)}</span>
-        {page.to === '/approvals' && count > 0 && <span className={classes.badge}>{count}</span>}
+        {isCounted && <span className={classes.badge}>{count}</span>}
       </Link>
     </Tooltip>
   );
@@ -125,7 +126,7 @@ function AccountMenu({ session }: { session: Session }) {
   return (
     <Menu position="bottom-end" width={250}>
       <Menu.Target>
-        <ActionIcon aria-label={t('header.account')} size="lg" radius="xl"><Avatar size={26} radius="xl" name={session.name} color="indigo" variant="filled" alt="" /></ActionIcon>
+        <ActionIcon aria-label={t('header.account')} size="lg" radius="xl"><Avatar size={26} radius="xl" name={session.name} color="indigo" variant="filled" alt="" aria-hidden /></ActionIcon>
       </Menu.Target>
       <Menu.Dropdown>
         <Stack gap={0} px="md" py="sm">

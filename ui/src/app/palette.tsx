@@ -40,9 +40,12 @@ function useFoundTools(query: string, enabled: boolean) {
 export function Palette({ opened, onClose, pages }: { opened: boolean; onClose: () => void; pages: PageEntry[] }) {
   const t = useT();
   return (
-    <Modal opened={opened} onClose={onClose} withCloseButton={false} padding={0} size="lg" yOffset="12vh" centered={false} aria-label={t('palette.title')}>
-      {opened && <PaletteBody onClose={onClose} pages={pages} />}
-    </Modal>
+    <Modal.Root opened={opened} onClose={onClose} padding={0} size="lg" yOffset="12vh" centered={false}>
+      <Modal.Overlay />
+      <Modal.Content aria-label={t('palette.title')}>
+        <Modal.Body>{opened && <PaletteBody onClose={onClose} pages={pages} />}</Modal.Body>
+      </Modal.Content>
+    </Modal.Root>
   );
 }
 

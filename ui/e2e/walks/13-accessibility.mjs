@@ -1,0 +1,54 @@
+// axe-core on every page in both themes: no serious and no critical violation.
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { demo } from '../demo.mjs';
+
+const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+const TOOL = '/tools/user-created:orders@1.0.0';
+const PATHS = [
+  '/', '/tools', '/tools?open=user-created:orders@1.0.0', TOOL, `${TOOL}?tab=try`, `${TOOL}?tab=definition`, `${TOOL}?tab=calls`, `${TOOL}?tab=versions`,
+  '/tools/new', '/tools/new?type=http', '/calls', '/approvals', '/servers', '/servers?new=1', '/connect', '/bundles', '/bundles?open=user-created', '/recipes', '/recipes?recipe=weather',
+  '/import', '/policy', '/policy?tab=explain', '/limits', '/audit', '/credentials', '/tokens', '/tokens?new=1', '/tenants', '/health', '/settings',
+];
+
+async function violations(page) {
+  // The policy of the page allows no inline script; the debugger protocol is not bound by it.
+  await page.evaluate(axeSource);
+  const result = await page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }));
+  return result.violations.filter((each) => ['serious', 'critical'].includes(each.impact))
+    .map((each) => `${each.id}: ${each.nodes.slice(0, 3).map((node) => `${node.target.join(' ')} ${node.html.slice(0, 120)} ${(node.any[0] ?? node.all[0] ?? node.none[0])?.message?.slice(0, 160) ?? ''}`).join(' | ')}`);
+}
+
+async function check(world, colorScheme) {
+  const found = [];
+  const page = await world.open('/', { colorScheme });
+  const paths = [...PATHS];
+  const call = (await world.haft.api('GET', '/calls')).calls[0].id;
+  const approval = (await world.haft.api('GET', '/approvals')).approvals[0].id;
+  paths.push(`/calls?open=${call}`, `/approvals?open=${approval}`);
+  for (const path of paths) {
+    await world.go(page, path);
+    await page.waitForTimeout(250);
+    found.push(...(await violations(page)).map((text) => `${path} ${text}`));
+  }
+  await page.keyboard.press('Control+k');
+  await page.getByRole('option').first().waitFor();
+  found.push(...(await violations(page)).map((text) => `palette ${text}`));
+  assert.equal(found.join('\n'), '');
+}
+
+export const tests = {
+  async 'light'(world) {
+    await demo(world.haft.url, world.haft.token);
+    await check(world, 'light');
+  },
+  async 'dark'(world) {
+    await check(world, 'dark');
+  },
+  async 'the login page'(world) {
+    const page = await world.blank();
+    await page.goto('/login');
+    assert.equal((await violations(page)).join('\n'), '');
+  },
+};
