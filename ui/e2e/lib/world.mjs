@@ -1,5 +1,6 @@
 // What a walk gets: a fresh haft server, the built page in front of it, and a browser.
 import { readFileSync } from 'node:fs';
+import { demo } from '../demo.mjs';
 import { go } from './browser.mjs';
 import { Haft } from './haft.mjs';
 import { serve } from '../serve.mjs';
@@ -41,6 +42,12 @@ export class World {
 
   go(page, path) {
     return go(page, path);
+  }
+
+  /** Fills the installation with the demo, once. */
+  demo() {
+    this.demoDone ??= demo(this.haft.url, this.haft.token);
+    return this.demoDone;
   }
 
   /** A server that ends with the walk. */

@@ -43,7 +43,7 @@ export const tests = {
     await page.getByLabel('Text or URL').fill("curl 'https://api.example.com/v1/search?q=shoes' -H 'Authorization: Bearer secret-value'");
     await page.getByRole('button', { name: /^(Create tool|Import)/ }).click();
     await page.waitForURL(/\/ui\/tools/);
-    const { tools } = await world.haft.api('GET', '/tools?page_size=50&search=search&bundle_ids=user-created');
+    const { tools } = await world.haft.api('GET', '/tools?page_size=50&q=search&bundle_ids=user-created');
     const tool = tools.find((each) => JSON.stringify(each).includes('api.example.com'));
     assert.ok(tool, JSON.stringify(tools).slice(0, 500));
     assert.ok(!JSON.stringify(await world.haft.api('GET', `/tools/${tool.name}/source`)).includes('secret-value'));
@@ -69,13 +69,15 @@ export const tests = {
     await page.getByRole('checkbox', { name: /first/ }).uncheck();
     await page.getByRole('button', { name: /^(Add server|Import)/ }).click();
     await page.waitForURL(/\/ui\/servers/, { timeout: 30_000 });
-    const servers = await world.haft.api('GET', '/mcp-servers');
-    assert.deepEqual((servers.servers ?? servers).map((server) => server.id), ['second']);
+    const { mcp_servers: servers } = await world.haft.api('GET', '/mcp-servers');
+    assert.deepEqual(servers.map((server) => server.id), ['second']);
   },
 
   async 'text that is nothing of the kind is answered with what is wrong'(world) {
     const page = await world.open('/import');
-    await page.getByLabel('Text or URL').fill('curl');
-    await page.getByRole('main').getByRole('alert').first().waitFor();
+    await page.getByLabel('Text or URL').fill('neither this nor that');
+    await page.getByRole('button', { name: /^(Check|Preview|Create tool)/ }).first().click();
+    await page.getByText(/definition|map|object|expected/i).last().waitFor();
+    assert.equal((await world.haft.api('GET', '/tools?page_size=50&q=neither')).total, 0);
   },
 };

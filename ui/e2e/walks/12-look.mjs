@@ -1,12 +1,11 @@
 // German, dark mode, the phone, and the keyboard.
 import assert from 'node:assert/strict';
-import { demo } from '../demo.mjs';
 
 const PATHS = ['/', '/tools', '/tools?open=user-created:orders@1.0.0', '/tools/user-created:orders@1.0.0?tab=try', '/tools/user-created:orders@1.0.0?tab=definition', '/tools/new?type=http', '/calls', '/approvals', '/servers', '/connect', '/bundles', '/recipes', '/import', '/policy', '/limits', '/audit', '/credentials', '/tokens', '/tenants', '/health', '/settings'];
 
 export const tests = {
   async 'German on every page: no key and no English sentence is left'(world) {
-    await demo(world.haft.url, world.haft.token);
+    await world.demo();
     const page = await world.open('/tools', { locale: 'de-DE' });
     await page.getByRole('link', { name: 'Aufrufe', exact: true }).waitFor();
     assert.equal(await page.evaluate(() => document.documentElement.lang), 'de');
@@ -37,6 +36,7 @@ export const tests = {
   },
 
   async 'phone width: nothing is wider than the window, and every page can be reached'(world) {
+    await world.demo();
     const page = await world.open('/', { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true });
     for (const path of PATHS) {
       await world.go(page, path);
@@ -53,6 +53,7 @@ export const tests = {
   },
 
   async 'with the keyboard alone: find a tool, run it, read the shortcuts'(world) {
+    await world.demo();
     const page = await world.open('/');
     await page.keyboard.press('g');
     await page.keyboard.press('t');

@@ -2,7 +2,7 @@ import { ActionIcon, Anchor, Avatar, Button, Drawer, Group, Kbd, Menu, Stack, Te
 import { useHotkeys, useLocalStorage, useMediaQuery } from '@mantine/hooks';
 import {
   IconBook2, IconDots, IconKeyboard, IconLanguage, IconLayoutSidebarLeftCollapse, IconLayoutSidebarLeftExpand, IconLink, IconLogout, IconMoon,
-  IconPlugConnectedX, IconSearch, IconSun,
+  IconPlugConnectedX, IconSearch, IconSun, IconUser,
 } from '@tabler/icons-react';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, Outlet, useLocation, useNavigate } from '@tanstack/react-router';
@@ -126,7 +126,7 @@ function AccountMenu({ session }: { session: Session }) {
   return (
     <Menu position="bottom-end" width={250}>
       <Menu.Target>
-        <ActionIcon aria-label={t('header.account')} size="lg" radius="xl"><Avatar size={26} radius="xl" name={session.name} color="indigo" variant="filled" alt="" aria-hidden /></ActionIcon>
+        <ActionIcon aria-label={t('header.account')} size="lg" radius="xl"><Avatar size={26} radius="xl" color="indigo" variant="filled" alt=""><IconUser size={15} aria-hidden /></Avatar></ActionIcon>
       </Menu.Target>
       <Menu.Dropdown>
         <Stack gap={0} px="md" py="sm">

@@ -19,7 +19,8 @@ import { Content, Guided, Loading, Page } from '@/parts/page';
 import { parseCurl } from './curl';
 import { detectKind, type ImportKind } from './detect';
 
-const MAX_FILE = 8 * 1024 * 1024;
+// As `import.max_document_bytes` of the server; GitHub's API description has 13 MB.
+const MAX_FILE = 32 * 1024 * 1024;
 
 function OpenApi({ text, isUrl }: { text: string; isUrl: boolean }) {
   const t = useT();
