@@ -8,7 +8,7 @@ import { Browser } from './lib/browser.mjs';
 import { World } from './lib/world.mjs';
 
 const out = process.env.E2E_OUT ?? new URL('../e2e-results', import.meta.url).pathname;
-const TEST_MS = Number(process.env.E2E_TIMEOUT_MS ?? 90_000);
+const TEST_MS = Number(process.env.E2E_TIMEOUT_MS ?? 120_000);
 const filters = process.argv.slice(2);
 const say = (text) => process.stdout.write(`${text}\n`);
 

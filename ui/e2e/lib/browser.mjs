@@ -1,4 +1,5 @@
 // Chromium, logged-in pages, and everything a page reports: policy violations, exceptions, console errors.
+import { existsSync } from 'node:fs';
 import { chromium } from 'playwright-core';
 
 // Failed requests are listed by the browser, too; walks that cause them check what the page makes of them.
@@ -7,8 +8,10 @@ const WAIT_MS = 12_000;
 
 export class Browser {
   static async launch() {
+    const executablePath = process.env.CHROMIUM ?? '/usr/bin/chromium';
+    if (!existsSync(executablePath)) throw new Error(`${executablePath} is missing; \`tools/setup test\` installs it, or CHROMIUM names another one`);
     const browser = new Browser();
-    browser.chromium = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox', '--disable-dev-shm-usage'] });
+    browser.chromium = await chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-dev-shm-usage'] });
     browser.forget();
     return browser;
   }
