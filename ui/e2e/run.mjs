@@ -5,10 +5,12 @@
 import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Browser } from './lib/browser.mjs';
+import { sleep } from './lib/haft.mjs';
 import { World } from './lib/world.mjs';
 
 const out = process.env.E2E_OUT ?? new URL('../e2e-results', import.meta.url).pathname;
-const TEST_MS = Number(process.env.E2E_TIMEOUT_MS ?? 120_000);
+const TEST_MS = Number(process.env.E2E_TIMEOUT_MS ?? 180_000);
+const CLOSE_MS = 15_000;
 const filters = process.argv.slice(2);
 const say = (text) => process.stdout.write(`${text}\n`);
 
@@ -49,6 +51,14 @@ async function saveEvidence(world, browser, name) {
   return [...files, `${stem}.log`];
 }
 
+/** Closes the pages of a test; where a page does not let go, ends the browser. */
+async function closes(used) {
+  const done = used.closePages().then(() => used.chromium.isConnected(), () => false);
+  const isClosed = await Promise.race([done, sleep(CLOSE_MS).then(() => false)]);
+  if (!isClosed) await Promise.race([used.close().catch(() => undefined), sleep(CLOSE_MS)]);
+  return isClosed;
+}
+
 const started = Date.now();
 const failed = [];
 let passed = 0;
@@ -71,11 +81,10 @@ for (const walk of walks) {
       if (browser.problems.length > 0) say(`the page reported:\n${[...new Set(browser.problems)].join('\n').slice(0, 2000)}`);
       for (const file of await saveEvidence(world, browser, name).catch(() => [])) say(`      ${file}`);
     }
-    await browser.closePages().catch(async () => {
-      await browser.close().catch(() => undefined);
+    if (!(await closes(browser))) {
       browser = await Browser.launch();
       if (world) world.browser = browser;
-    });
+    }
   }
   await world?.end();
 }

@@ -4,7 +4,8 @@ import { chromium } from 'playwright-core';
 
 // Failed requests are listed by the browser, too; walks that cause them check what the page makes of them.
 const EXPECTED = /Failed to load resource|net::ERR_|WebSocket connection|the server responded with a status of/;
-const WAIT_MS = 12_000;
+// Long enough for a busy machine; only a failing test waits this long.
+const WAIT_MS = 30_000;
 
 export class Browser {
   static async launch() {

@@ -30,8 +30,8 @@ export class World {
     return world;
   }
 
-  /** A logged-in page: as the administrator, or as the token or the role that `as` names. */
-  async open(path = '/', { as, ...options } = {}) {
+  /** A logged-in page, at the address if one is given: as the administrator, or as the token or the role that `as` names. */
+  async open(path, { as, ...options } = {}) {
     const token = as === undefined ? this.haft.token : /^(viewer|caller|editor|admin)$/.test(as) ? await this.haft.newToken({ name: `${as}-${Math.random().toString(36).slice(2, 7)}`, role: as }) : as;
     return this.browser.open(this.base, token, { path, ...options });
   }
