@@ -1,10 +1,10 @@
 /** Reads: one `queryOptions` per resource. Components call `useQuery(toolQuery(ref))`. */
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query';
 import { body, client, data, request } from './client';
-import { ApiError, isMissingRoute } from './error';
+import { ApiError } from './error';
 import { getCall } from './invoke';
 import { keys } from './keys';
-import type { CallHistogram, LimitUse, ToolExample, ToolUsage } from './shapes';
+import type { CallHistogram, DoctorReport, Setting, Stats, ToolExample } from './shapes';
 import type { Tool } from './types';
 
 /** A tool without its schemas and source: what a list of 10,000 rows keeps in memory. */
@@ -104,32 +104,24 @@ export const definitionsQuery = (format: string, bundle?: string) =>
     staleTime: 60_000,
   });
 
-/** A read that older servers do not have answers `null`. */
-async function optional<T>(path: string): Promise<T | null> {
-  try {
-    return await request<T>(path);
-  } catch (error) {
-    if (isMissingRoute(error)) return null;
-    throw error;
-  }
-}
-
 export const usageQuery = (id: string) =>
   queryOptions({
     queryKey: keys.toolPart(id, 'usage'),
-    queryFn: () => optional<ToolUsage>(`/api/tools/${encodeURIComponent(id)}/usage`),
+    queryFn: () => data(client.GET('/tools/{ref}/usage', ref(id))),
   });
 
 export const examplesQuery = (id: string) =>
   queryOptions({
     queryKey: keys.toolPart(id, 'examples'),
-    queryFn: () => optional<{ examples: ToolExample[] }>(`/api/tools/${encodeURIComponent(id)}/examples`),
-    staleTime: 300_000,
+    queryFn: async () => (await request<{ examples: ToolExample[] }>(`/api/tools/${encodeURIComponent(id)}/examples`)).examples,
+    staleTime: 60_000,
+    retry: false,
   });
 
 export const limitsQuery = queryOptions({
   queryKey: keys.limits,
-  queryFn: () => optional<{ limits: LimitUse[] }>('/api/limits'),
+  queryFn: () => data(client.GET('/limits')),
+  refetchInterval: 5_000,
 });
 
 export const bundlesQuery = queryOptions({
@@ -147,6 +139,9 @@ export interface CallFilters {
   since?: string;
   until?: string;
   q?: string;
+  surface?: string;
+  parent_id?: string;
+  text?: string;
 }
 
 export const callListQuery = (filters: CallFilters, pageSize = 100) =>
@@ -166,42 +161,19 @@ export const callListQuery = (filters: CallFilters, pageSize = 100) =>
 
 export const callQuery = (id: string) => queryOptions({ queryKey: keys.call(id), queryFn: () => getCall(id), retry: false });
 
-const HISTOGRAM_PAGES = 5;
-
-/** Counts of calls over time. Without the route, counted here from the newest 500 calls. */
+/** Counts of calls over time. */
 export const histogramQuery = (filters: CallFilters, from: number, to: number, buckets: number) =>
   queryOptions({
     queryKey: ['calls', 'histogram', filters, Math.round(from / 60_000), Math.round(to / 60_000), buckets],
-    queryFn: async ({ signal }): Promise<CallHistogram & { partial: boolean }> => {
-      const width = (to - from) / buckets;
-      const counts = Array.from({ length: buckets }, (_, index) => ({
-        at: new Date(from + index * width).toISOString(), success: 0, error: 0, other: 0,
-      }));
-      let token: string | null = null;
-      let partial = false;
-      for (let page = 0; page < HISTOGRAM_PAGES; page += 1) {
-        const query: Record<string, unknown> = {
-          ...filters, since: new Date(from).toISOString(), until: new Date(to).toISOString(), page_size: 100,
-          ...(token === null ? {} : { page_token: token }),
-        };
-        const answer: { calls: { started_at: string; status: string }[]; next_page_token: string | null } = await data(
-          client.GET('/calls', { params: { query: query as never }, signal }),
-        );
-        for (const call of answer.calls) {
-          const bucket = counts[Math.min(buckets - 1, Math.floor((Date.parse(call.started_at) - from) / width))];
-          if (bucket === undefined) continue;
-          if (call.status === 'success') bucket.success += 1;
-          else if (call.status === 'error') bucket.error += 1;
-          else bucket.other += 1;
-        }
-        token = answer.next_page_token;
-        if (token === null) break;
-        partial = page === HISTOGRAM_PAGES - 1;
-      }
-      return { from: new Date(from).toISOString(), to: new Date(to).toISOString(), bucket_seconds: width / 1000, buckets: counts, partial };
+    queryFn: ({ signal }) => {
+      const query = new URLSearchParams({ ...filters, since: new Date(from).toISOString(), until: new Date(to).toISOString(), buckets: String(buckets) });
+      return request<CallHistogram>(`/api/calls/histogram?${query}`, { signal });
     },
     placeholderData: keepPreviousData,
+    retry: false,
   });
+
+export const statsQuery = queryOptions({ queryKey: keys.stats, queryFn: () => request<Stats>('/api/stats'), retry: false });
 
 export const approvalsQuery = (status: string) =>
   queryOptions({
@@ -238,6 +210,33 @@ export const tokensQuery = queryOptions({
   queryFn: async () => (await data(client.GET('/tokens', { params: { query: { page_size: 500 } } }))).tokens,
 });
 
+export const webhooksQuery = queryOptions({
+  queryKey: keys.webhooks,
+  queryFn: async () => (await data(client.GET('/webhooks', { params: { query: { page_size: 500 } } }))).webhooks,
+});
+
+export const deliveriesQuery = (id: string, status: string) =>
+  queryOptions({
+    queryKey: keys.deliveries(id, status),
+    queryFn: () =>
+      data(client.GET('/webhooks/{id}/deliveries', { params: { path: { id }, query: { page_size: 50, ...(status ? { status: status as never } : {}) } } })),
+    refetchInterval: 5_000,
+    placeholderData: keepPreviousData,
+  });
+
+export const settingsQuery = queryOptions({
+  queryKey: keys.settings,
+  queryFn: async () => (await request<{ settings: Setting[] }>('/api/settings')).settings,
+  retry: false,
+});
+
+export const doctorQuery = queryOptions({
+  queryKey: keys.doctor,
+  queryFn: () => request<DoctorReport>('/api/doctor'),
+  retry: false,
+  refetchOnWindowFocus: false,
+});
+
 export const tenantsQuery = queryOptions({
   queryKey: keys.tenants,
   queryFn: async () => (await data(client.GET('/tenants', { params: { query: { page_size: 500 } } }))).tenants,
@@ -247,6 +246,9 @@ export interface AuditFilters {
   action?: string;
   target?: string;
   actor?: string;
+  kind?: string;
+  decision?: string;
+  rule?: string;
   since?: string;
 }
 

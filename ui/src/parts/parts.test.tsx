@@ -2,7 +2,7 @@ import { MantineProvider } from '@mantine/core';
 import { render, screen } from '@testing-library/react';
 import { describe, expect, it } from 'vitest';
 import { ApiError } from '@/api/error';
-import { affectedKeys, readEvent } from '@/api/events';
+import { affectedKeys } from '@/api/events';
 import { hasRole } from '@/api/session';
 import { parseAnsi, toLines } from './ansi';
 import { ErrorPanel, Highlight } from './basics';
@@ -143,8 +143,9 @@ describe('formats', () => {
 describe('server side', () => {
   it('orders roles', () => expect([hasRole('admin', 'editor'), hasRole('caller', 'editor')]).toEqual([true, false]));
   it('knows what an event changes', () => {
-    expect(affectedKeys(readEvent('approval', '{"id":"1"}'))).toEqual([['approvals'], ['calls']]);
-    expect(readEvent('reset', 'not json')).toEqual({ topic: 'reset' });
+    expect(affectedKeys('approval')).toEqual([['approvals'], ['calls'], ['stats']]);
+    expect(affectedKeys('ready')).toEqual([]);
+    expect(affectedKeys('reset')).toEqual([[]]);
   });
   it('shows an error with its request', () => {
     show(<ErrorPanel error={new ApiError(403, { error: { code: 'forbidden', message: 'no <b>' }, request_id: 'r-1' } as never, '')} />);

@@ -1,23 +1,25 @@
 import { Button, Group, Skeleton, Stack, Text, Title } from '@mantine/core';
 import { IconPencil, IconPlayerStop, IconRepeat } from '@tabler/icons-react';
-import { useQuery } from '@tanstack/react-query';
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { invoke } from '@/api/actions';
 import { cancelCall } from '@/api/invoke';
 import { keys } from '@/api/keys';
-import { callQuery } from '@/api/queries';
+import { callListQuery, callQuery } from '@/api/queries';
 import { useMay } from '@/api/session';
 import type { Call, JsonObject } from '@/api/types';
 import { useT } from '@/i18n';
 import { CopyButton, ErrorPanel, Facts, Mono, SectionTitle } from '@/parts/basics';
 import { notify, useAction } from '@/parts/feedback';
-import { visibleText } from '@/parts/format';
+import { oneLine, visibleText } from '@/parts/format';
 import { JsonView } from '@/parts/json-view';
 import { CallLink, PageLink, shortName, ToolLink } from '@/parts/links';
 import { Drawer, Loading } from '@/parts/page';
 import { ResultView } from '@/parts/result-view';
 import { StatusBadge } from '@/parts/status';
 import { Duration, Time } from '@/parts/time';
+
+const CHILDREN = 20;
 
 function Actions({ call }: { call: Call }) {
   const t = useT();
@@ -43,6 +45,22 @@ function Actions({ call }: { call: Call }) {
   );
 }
 
+/** The calls that this one made. */
+function Children({ call }: { call: Call }) {
+  const t = useT();
+  const query = useInfiniteQuery(callListQuery({ parent_id: call.id }, CHILDREN));
+  const page = query.data?.pages[0];
+  if (!page || page.calls.length === 0) return null;
+  return (
+    <>
+      <SectionTitle right={page.total > CHILDREN && <PageLink to="/calls" search={{ parent_id: call.id }}>{t('common.showAll')}</PageLink>}>{t('calls.children', { n: page.total })}</SectionTitle>
+      <Stack gap={4}>{page.calls.map((child) => (
+        <Group key={child.id} gap="sm" wrap="nowrap"><StatusBadge status={child.status} iconOnly /><CallLink id={child.id}>{visibleText(shortName(child.tool))}</CallLink><Text c="dimmed" truncate flex={1}>{oneLine(child.args, 90)}</Text><Text c="dimmed"><Duration ms={child.duration_ms} /></Text></Group>
+      ))}</Stack>
+    </>
+  );
+}
+
 function Body({ call }: { call: Call }) {
   const t = useT();
   return (
@@ -52,6 +70,7 @@ function Body({ call }: { call: Call }) {
       {call.args === null ? <Text c="dimmed">{t('result.removed')}</Text> : <JsonView value={call.args} maxHeight={260} />}
       <SectionTitle>{t('calls.outcome')}</SectionTitle>
       <ResultView call={call} isRunning={call.status === 'running'} />
+      <Children call={call} />
       <SectionTitle>{t('tools.about')}</SectionTitle>
       <Facts rows={[
         [t('calls.tool'), <><ToolLink tool={call.tool}>{visibleText(call.tool)}</ToolLink> · {t('tools.revisionN', { n: call.revision })}</>],

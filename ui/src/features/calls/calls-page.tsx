@@ -14,13 +14,16 @@ import { oneLine, visibleText } from '@/parts/format';
 import { shortName } from '@/parts/links';
 import { Loading, Page, Split, Toolbar } from '@/parts/page';
 import { StatusBadge } from '@/parts/status';
-import { Duration, Time } from '@/parts/time';
-import { useUrlState } from '@/parts/url-state';
+import { Duration, Time, useNow } from '@/parts/time';
+import { readList, useUrlState, writeList } from '@/parts/url-state';
 import { CallDrawer } from './call-drawer';
 import { PERIOD_NAMES, readRange } from './ranges';
 
 const STATUSES = ['success', 'error', 'running', 'pending', 'awaiting_approval', 'cancelled', 'denied', 'expired', 'interrupted'];
+const SURFACES = ['rest', 'mcp', 'cli', 'library'];
+const FILTERS = ['tool', 'status', 'caller', 'surface', 'error_code', 'parent_id', 'q'] as const;
 const BUCKETS = 60;
+const TICK_MS = 15_000;
 
 function useColumns(): Column<Call>[] {
   const t = useT();
@@ -57,11 +60,11 @@ export function CallsPage() {
   const t = useT();
   const navigate = useNavigate();
   const [url, setUrl] = useUrlState();
-  const [now, setNow] = useState(() => Date.now());
+  const now = useNow(TICK_MS);
   const range = useMemo(() => readRange(url['since'], url['until'], now), [url, now]);
   const filters = useMemo<CallFilters>(() => {
     const chosen: CallFilters = {};
-    for (const key of ['tool', 'status', 'caller', 'error_code', 'q'] as const) if (url[key]) chosen[key] = url[key];
+    for (const key of FILTERS) if (url[key]) chosen[key] = url[key];
     return chosen;
   }, [url]);
   const listFilters = useMemo(() => (range.period ? { ...filters, since: range.period } : { ...filters, since: new Date(range.from).toISOString(), until: new Date(range.to).toISOString() }), [filters, range]);
@@ -75,7 +78,7 @@ export function CallsPage() {
   const callers = useMemo(() => [...new Set(calls.map((call) => call.caller))].sort().map((value) => ({ value, label: visibleText(value) })), [calls]);
   const codes = useMemo(() => [...new Set(calls.flatMap((call) => (call.error ? [call.error.code] : [])))].sort().map((value) => ({ value, label: value })), [calls]);
   const isFiltered = Object.keys(filters).length > 0;
-  const clear = () => setUrl({ tool: undefined, status: undefined, caller: undefined, error_code: undefined, q: undefined });
+  const clear = () => setUrl(Object.fromEntries(FILTERS.map((key) => [key, undefined])));
   const single = (key: string) => ({ value: url[key] ? [url[key]] : [], onChange: (value: string[]) => setUrl({ [key]: value.at(-1) }) });
   const compare = () => { const [left, right] = [...selected]; void navigate({ to: '/calls/compare', search: { left, right } as never }); };
   return (
@@ -87,17 +90,18 @@ export function CallsPage() {
       </>}>
       <Toolbar>
         <FilterInput value={url['q'] ?? ''} onChange={(q) => setUrl({ q: q || undefined })} label={t('calls.filter')} />
-        <Facet label={t('common.status')} choices={STATUSES.map((value) => ({ value, label: t(`status.${value}` as MessageKey) }))} {...single('status')} />
+        <Facet label={t('common.status')} choices={STATUSES.map((value) => ({ value, label: t(`status.${value}` as MessageKey) }))} value={readList(url['status'])} onChange={(value) => setUrl({ status: writeList(value) })} />
         <Facet label={t('calls.caller')} choices={url['caller'] && !callers.some((item) => item.value === url['caller']) ? [...callers, { value: url['caller'], label: url['caller'] }] : callers} {...single('caller')} />
+        <Facet label={t('calls.surface')} choices={SURFACES.map((value) => ({ value, label: t(`surface.${value}` as MessageKey) }))} {...single('surface')} />
         {(codes.length > 0 || url['error_code']) && <Facet label={t('calls.error')} choices={url['error_code'] && codes.length === 0 ? [{ value: url['error_code'], label: url['error_code'] }] : codes} {...single('error_code')} />}
         {url['tool'] && <Button variant="light" color="gray" onClick={() => setUrl({ tool: undefined })}>{visibleText(shortName(url['tool']))} ×</Button>}
+        {url['parent_id'] && <Button variant="light" color="gray" onClick={() => setUrl({ parent_id: undefined })}>{t('calls.childrenOf', { id: url['parent_id'].slice(-8) })} ×</Button>}
         <ClearFilters visible={isFiltered} onClear={clear} />
         <span style={{ flex: 1 }} />
-        <SegmentedControl aria-label={t('calls.range')} value={range.period ?? ''} onChange={(since) => { setNow(Date.now()); setUrl({ since, until: undefined }); }} data={PERIOD_NAMES.map((value) => ({ value, label: value }))} />
+        <SegmentedControl aria-label={t('calls.range')} value={range.period ?? ''} onChange={(since) => setUrl({ since, until: undefined })} data={PERIOD_NAMES.map((value) => ({ value, label: value }))} />
       </Toolbar>
       <div style={{ padding: '0 24px 8px' }}>
         {histogram.data && <Histogram buckets={histogram.data.buckets} from={range.from} to={range.to} label={t('calls.histogram')} onRange={(from, to) => setUrl({ since: new Date(from).toISOString(), until: new Date(to).toISOString() })} />}
-        {histogram.data?.partial && <Text size="xs" c="dimmed">{t('calls.partial')}</Text>}
       </div>
       <Split drawer={url['open'] && <CallDrawer key={url['open']} id={url['open']} onClose={() => setUrl({ open: undefined })} />}>
         {query.error ? <div style={{ padding: 24 }}><ErrorPanel error={query.error} onRetry={() => void query.refetch()} /></div> : query.isPending ? <Loading rows={12} /> : (

@@ -23,26 +23,33 @@ import { useUrlState } from '@/parts/url-state';
 import { parseServers } from '@/parts/mcp-config';
 
 const phase = (server: McpServer) => (server.enabled ? server.state.phase : 'disabled');
+const isRejected = (change: McpToolChange) => (change as { rejected?: boolean }).rejected === true;
 const address = (server: McpServer) => ('url' in server ? server.url : `${server.command} ${(server.args ?? []).join(' ')}`);
 
 function Changes({ server }: { server: McpServer }) {
   const t = useT();
   const mayAdmin = useMay('admin');
   const { data: list } = useQuery(serverChangesQuery(server.id));
-  const accept = useAction((names: string[]) => actions.accept(server.id, names), { invalidates: [keys.servers, keys.tools], done: (_, names) => notify(t('servers.accepted', { n: names.length })) });
+  const invalidates = [keys.servers, keys.tools];
+  const accept = useAction((names: string[]) => actions.accept(server.id, names), { invalidates, done: (_, names) => notify(t('servers.accepted', { n: names.length })) });
+  const reject = useAction((names: string[]) => actions.reject(server.id, names), { invalidates, done: (_, names) => notify(t('servers.rejectedNotice', { n: names.length })) });
   if (!list || list.changes.length === 0) return null;
   const text = (side: McpToolChange['agreed']) => JSON.stringify(side, null, 2);
+  const open = list.changes.filter((change) => !isRejected(change)).map((change) => change.name);
   return (
-    <>
-      <SectionTitle right={mayAdmin && <Button size="compact-xs" loading={accept.isPending} onClick={() => accept.mutate(list.changes.map((change) => change.name))}>{t('servers.acceptAll')}</Button>}>{t('servers.changes', { n: list.changes.length })}</SectionTitle>
-      <Text c="dimmed" mb="sm">{t('servers.changesHint')}</Text>
+    <div>
+      <SectionTitle right={mayAdmin && open.length > 1 && <Group gap="xs"><Button size="compact-xs" variant="default" loading={reject.isPending} onClick={() => reject.mutate(open)}>{t('servers.rejectAll')}</Button><Button size="compact-xs" loading={accept.isPending} onClick={() => accept.mutate(open)}>{t('servers.acceptAll')}</Button></Group>}>{t('servers.changes', { n: list.changes.length })}</SectionTitle>
+      <Text c="dimmed" mb="sm">{t('servers.changesHint')} {t('servers.rejectHint')}</Text>
       <Stack>{list.changes.map((change) => (
         <div key={change.name}>
-          <Group justify="space-between" mb={4}><Mono>{visibleText(change.name)}</Mono>{mayAdmin && <Button size="compact-xs" variant="default" onClick={() => accept.mutate([change.name])}>{t('servers.accept')}</Button>}</Group>
+          <Group justify="space-between" mb={4}>
+            <Group gap="sm"><Mono>{visibleText(change.name)}</Mono>{isRejected(change) && <StatusBadge status="denied" label={t('servers.rejected')} />}</Group>
+            {mayAdmin && <Group gap="xs">{!isRejected(change) && <Button size="compact-xs" variant="default" loading={reject.isPending} onClick={() => reject.mutate([change.name])}>{t('servers.reject')}</Button>}<Button size="compact-xs" variant={isRejected(change) ? 'default' : 'filled'} loading={accept.isPending} onClick={() => accept.mutate([change.name])}>{t('servers.accept')}</Button></Group>}
+          </Group>
           <DiffView before={text(change.agreed)} after={text(change.offered)} beforeLabel={t('servers.agreed')} afterLabel={t('servers.offered')} />
         </div>
       ))}</Stack>
-    </>
+    </div>
   );
 }
 

@@ -1,9 +1,8 @@
 import { Alert, Group, Stack, Text } from '@mantine/core';
 import { IconAlertTriangle } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
-import { useMemo, useState } from 'react';
+import { Fragment, useMemo, useState } from 'react';
 import { definitionQuery, histogramQuery, toolRef, usageQuery } from '@/api/queries';
-import type { ToolLifecycle } from '@/api/shapes';
 import type { Problem, Tool } from '@/api/types';
 import { useT, type MessageKey } from '@/i18n';
 import { messages } from '@/i18n/messages';
@@ -50,6 +49,7 @@ function Usage({ tool }: { tool: Tool }) {
     <>
       <SectionTitle>{t('tools.usage')}</SectionTitle>
       {tool.usage.call_count === 0 ? <Text c="dimmed">{t('tools.neverCalled')}</Text> : data && <Histogram buckets={data.buckets} from={from} to={to} label={t('tools.usage')} />}
+      <SectionTitle>{t('usage.title')}</SectionTitle>
       <UsedBy usage={usage.data} />
     </>
   );
@@ -57,7 +57,7 @@ function Usage({ tool }: { tool: Tool }) {
 
 export function Overview({ tool }: { tool: Tool }) {
   const t = useT();
-  const lifecycle = tool as Tool & ToolLifecycle;
+  const { deprecation } = tool;
   const tokens = useQuery(definitionQuery(toolRef(tool), 'openai')).data?.tokens;
   const implementation = useMemo(() => {
     const { type: _, ...rest } = (tool.implementation ?? {}) as Record<string, unknown>;
@@ -67,11 +67,11 @@ export function Overview({ tool }: { tool: Tool }) {
   return (
     <Stack gap="md">
       {tool.error && <ErrorPanel error={new Error(tool.error)} title={t('tools.notReady')} />}
-      {lifecycle.deprecation && (
+      {deprecation && (
         <Alert color="yellow" variant="light" icon={<IconAlertTriangle size={16} />}>
-          <Text>{t('tools.isDeprecated')} {lifecycle.deprecation.message}</Text>
-          {lifecycle.deprecation.replaced_by && <Text>{t('tools.replacedBy')}: <ToolLink tool={lifecycle.deprecation.replaced_by} /></Text>}
-          {lifecycle.deprecation.removal_date && <Text>{t('tools.removalDate')}: {lifecycle.deprecation.removal_date}</Text>}
+          <Text>{t('tools.isDeprecated')} {visibleText(deprecation.message ?? '')}</Text>
+          {deprecation.replaced_by && <Text>{t('tools.replacedBy')}: <ToolLink tool={deprecation.replaced_by} /></Text>}
+          {deprecation.removal_date && <Text>{t('tools.removalDate')}: <Time at={deprecation.removal_date} absolute /></Text>}
         </Alert>
       )}
       <Warnings warnings={tool.warnings} />
@@ -103,9 +103,9 @@ export function Overview({ tool }: { tool: Tool }) {
           [t('tools.bundle'), visibleText(tool.bundle)],
           [t('tools.file'), tool.path && <Mono>{tool.path}</Mono>],
           ['ID', tool.id && <Mono>{tool.id}</Mono>],
-          [t('common.created'), tool.created_at && <Time at={tool.created_at} />],
-          [t('common.modified'), <Time key="m" at={tool.modified_at} />],
-          [t('tools.published'), tool.published_at && <><Time at={tool.published_at} />{lifecycle.published_by && ` · ${lifecycle.published_by}`} · {t('tools.revisionN', { n: tool.published_revision ?? 0 })}</>],
+          [t('common.created'), tool.created_at && <><Time at={tool.created_at} />{tool.created_by && ` · ${visibleText(tool.created_by)}`}</>],
+          [t('common.modified'), <Fragment key="m"><Time at={tool.modified_at} />{tool.modified_by && ` · ${visibleText(tool.modified_by)}`}</Fragment>],
+          [t('tools.published'), tool.published_at && <><Time at={tool.published_at} />{tool.published_by && ` · ${tool.published_by}`} · {t('tools.revisionN', { n: tool.published_revision ?? 0 })}</>],
           [t('tools.lastCall'), tool.usage.last_called_at && <Time at={tool.usage.last_called_at} />],
         ]} />
       </div>

@@ -11,6 +11,7 @@ import { useT } from '@/i18n';
 import { ErrorPanel, Mono, SectionTitle } from '@/parts/basics';
 import { DiffView } from '@/parts/diff-view';
 import { notify, useAction, useAsk } from '@/parts/feedback';
+import { visibleText } from '@/parts/format';
 import { Loading } from '@/parts/page';
 import { StatusBadge } from '@/parts/status';
 import { Time } from '@/parts/time';
@@ -46,7 +47,7 @@ export function Versions({ tool }: { tool: Tool }) {
               <Table.Td><Radio checked={before === revision.number} onChange={() => setLeft(revision.number)} aria-label={`${t('diff.before')} ${revision.number}`} /></Table.Td>
               <Table.Td><Radio checked={after === revision.number} onChange={() => setRight(revision.number)} aria-label={`${t('diff.after')} ${revision.number}`} /></Table.Td>
               <Table.Td><Group gap="sm"><Text fw={600}>{revision.number}</Text><Mono>{revision.definition.version}</Mono>{revision.published && <StatusBadge status="published" />}</Group></Table.Td>
-              <Table.Td><Time at={revision.created_at} /></Table.Td>
+              <Table.Td><Time at={revision.created_at} />{revision.created_by && <Text span c="dimmed"> · {visibleText(revision.created_by)}</Text>}</Table.Td>
               <Table.Td ta="right">
                 {mayEdit && revision.number !== tool.revision && <Button variant="subtle" size="compact-xs" leftSection={<IconHistory size={13} />} onClick={() => void askRestore(revision.number)}>{t('tools.restore')}</Button>}
               </Table.Td>
