@@ -1,7 +1,7 @@
 /** Writes: plain functions; components wrap them in `useAction`. */
 import { body, client, data, raw, request } from './client';
 import { ApiError } from './error';
-import type { ExampleResult, ImportItem, ToolExample } from './shapes';
+import type { ExampleResult, ImportReport, ToolExample } from './shapes';
 import type {
   CredentialBody, DeprecateBody, ErrorBody, ExplainBody, ImportBody, JsonObject, NewServer, NewToken, NewWebhook, PolicyRule,
   RateLimit, RememberScope, ServerPatch, SourceForm, TenantPatch, Tool, ValidationReport, WebhookPatch,
@@ -118,20 +118,13 @@ export const tenants = {
 
 export const imports = {
   openapi: (options: Partial<ImportBody>) => data(client.POST('/import/openapi', { body: options as ImportBody })),
-  curl: (options: ImportOptions & { command: string; name?: string }) => importItems('curl', options),
-  tools: (options: ImportOptions & { text: string; format?: SourceForm }) => importItems('tools', options),
-  mcp: (options: ImportOptions & { config: string }) => importItems('mcp', options),
+  curl: (options: { command: string; name?: string; bundle?: string; dry_run: boolean }) => importItems('curl', options),
+  tools: (options: { text: string; bundle?: string; dry_run: boolean; select?: string[] }) => importItems('tools', options),
+  mcp: (options: { config: string; network: boolean; dry_run: boolean; select?: string[] }) => importItems('mcp', options),
 };
 
-interface ImportOptions {
-  bundle?: string;
-  dry_run: boolean;
-  /** The names of the items to import; by default all. */
-  select?: string[];
-}
-
 const importItems = (kind: 'curl' | 'tools' | 'mcp', json: object) =>
-  request<{ items: ImportItem[] }>(`/api/import/${kind}`, { method: 'POST', json });
+  request<ImportReport>(`/api/import/${kind}`, { method: 'POST', json });
 
 export const examples = {
   put: (target: string, { name, ...example }: ToolExample) =>

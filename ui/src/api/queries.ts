@@ -7,33 +7,20 @@ import { keys } from './keys';
 import type { CallHistogram, DoctorReport, Setting, Stats, ToolExample } from './shapes';
 import type { Tool } from './types';
 
-/** A tool without its schemas and source: what a list of 10,000 rows keeps in memory. */
+/** A tool without its schemas and implementation: what a list of 10,000 rows keeps in memory. */
 export type ToolRow = Pick<
   Tool,
   | 'id' | 'name' | 'version' | 'bundle' | 'display_name' | 'description' | 'category' | 'tags' | 'tool_type'
   | 'implementation_type' | 'runtime' | 'status' | 'enabled' | 'built_in' | 'ready' | 'error' | 'policy'
-  | 'requires_confirmation' | 'usage' | 'modified_at' | 'source'
-> & { warnings: number };
-
-const MAX_DESCRIPTION = 300;
-
-export function toRow(tool: Tool): ToolRow {
-  return {
-    id: tool.id, name: tool.name, version: tool.version, bundle: tool.bundle, display_name: tool.display_name,
-    description: tool.description.slice(0, MAX_DESCRIPTION), category: tool.category, tags: tool.tags,
-    tool_type: tool.tool_type, implementation_type: tool.implementation_type, runtime: tool.runtime,
-    status: tool.status, enabled: tool.enabled, built_in: tool.built_in, ready: tool.ready, error: tool.error,
-    policy: tool.policy, requires_confirmation: tool.requires_confirmation, usage: tool.usage,
-    modified_at: tool.modified_at, source: tool.source, warnings: tool.warnings?.length ?? 0,
-  };
-}
+  | 'requires_confirmation' | 'usage' | 'modified_at' | 'source' | 'callable'
+> & { warning_count: number };
 
 /** The reference under which a tool is found whatever else has its name. */
 export function toolRef(tool: { id?: string | null; bundle: string; name: string; version: string }): string {
   return `${tool.bundle}:${tool.name}@${tool.version}`;
 }
 
-const PAGE_SIZE = 500;
+const PAGE_SIZE = 5000;
 
 export interface ToolPage {
   tools: ToolRow[];
@@ -43,9 +30,9 @@ export interface ToolPage {
 }
 
 async function toolPage(token: string | null, signal: AbortSignal): Promise<ToolPage> {
-  const query = { include_disabled: true, page_size: PAGE_SIZE, ...(token === null ? {} : { page_token: token }) };
-  const page = await data(client.GET('/tools', { params: { query }, signal }));
-  return { tools: page.tools.map(toRow), total: page.total, failed: page.failed, next: page.next_page_token };
+  const query = { fields: 'summary', include_disabled: true, page_size: PAGE_SIZE, ...(token === null ? {} : { page_token: token }) };
+  const page = await data(client.GET('/tools', { params: { query: query as never }, signal }));
+  return { tools: page.tools as unknown as ToolRow[], total: page.total, failed: page.failed, next: page.next_page_token };
 }
 
 /** All tools, page after page; the list shows the first page while the others load. */

@@ -2,7 +2,7 @@
  * Shapes of routes that the OpenAPI document does not describe yet (see `API-NEEDS.md`).
  * Remove each one when the generated types have it.
  */
-import type { Json, Outcome, Problem } from './types';
+import type { Json, JsonObject, Outcome, Problem } from './types';
 
 /** One row of `GET /tools/{ref}/examples`. */
 export interface ToolExample {
@@ -58,6 +58,16 @@ export interface DoctorReport {
 export interface ImportItem {
   name: string;
   action: 'create' | 'replace' | 'skip' | 'error';
-  warnings?: (string | Problem)[];
-  message?: string | null;
+  warnings: Problem[];
+  message?: string;
+  definition?: JsonObject;
+}
+
+export interface ImportReport {
+  dry_run: boolean;
+  created: number;
+  replaced: number;
+  skipped: number;
+  failed: number;
+  items: ImportItem[];
 }

@@ -11,7 +11,6 @@ import { copyAs, pythonLiteral, shellQuote } from './copy-as';
 import { diffLines, foldUnchanged } from './diff';
 import { bytes, duration, oneLine, relativeTime, visibleText } from './format';
 import { initialExpansion, jsonRows, searchJson } from './json-rows';
-import { parseServers } from './mcp-config';
 import { resultKind } from './result';
 import { defaults, schemaRows, typeName } from './schema';
 import { readViolations, toErrorSchema } from './schema-form/errors';
@@ -151,10 +150,5 @@ describe('server side', () => {
     show(<ErrorPanel error={new ApiError(403, { error: { code: 'forbidden', message: 'no <b>' }, request_id: 'r-1' } as never, '')} />);
     expect(screen.getByRole('alert').textContent).toContain('no <b>');
     expect(screen.getByRole('alert').textContent).toContain('r-1');
-  });
-  it('reads the configuration of other MCP clients', () => {
-    expect(parseServers('{"mcpServers":{"t":{"command":"uvx","args":["x"],"env":{"A":1}},"u":{"url":"https://m"}}}').servers).toMatchObject([{ id: 't', command: 'uvx', args: ['x'], env: { A: '1' } }, { id: 'u', url: 'https://m' }]);
-    expect(parseServers('{}').error).toBeTruthy();
-    expect(parseServers('x').error).toBeTruthy();
   });
 });

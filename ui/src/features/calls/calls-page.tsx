@@ -6,6 +6,7 @@ import { useCallback, useMemo, useState } from 'react';
 import { callListQuery, histogramQuery, type CallFilters } from '@/api/queries';
 import type { Call } from '@/api/types';
 import { useT, type MessageKey } from '@/i18n';
+import { messages } from '@/i18n/messages';
 import { EmptyState, ErrorPanel, Mono } from '@/parts/basics';
 import { Histogram } from '@/parts/charts';
 import { DataTable, type Column } from '@/parts/data-table';
@@ -20,7 +21,7 @@ import { CallDrawer } from './call-drawer';
 import { PERIOD_NAMES, readRange } from './ranges';
 
 const STATUSES = ['success', 'error', 'running', 'pending', 'awaiting_approval', 'cancelled', 'denied', 'expired', 'interrupted'];
-const SURFACES = ['rest', 'mcp', 'cli', 'library'];
+const SURFACES = ['rest', 'mcp', 'cli', 'test'];
 const FILTERS = ['tool', 'status', 'caller', 'surface', 'error_code', 'parent_id', 'q'] as const;
 const BUCKETS = 60;
 const TICK_MS = 15_000;
@@ -33,9 +34,15 @@ function useColumns(): Column<Call>[] {
     { key: 'tool', header: t('calls.tool'), width: 'minmax(8rem, 1fr)', render: (call) => <span title={call.tool}><Mono>{visibleText(shortName(call.tool))}</Mono></span> },
     { key: 'arguments', header: t('calls.arguments'), width: 'minmax(6rem, 2fr)', secondary: true, render: (call) => <Text c={call.error ? 'var(--haft-bad)' : 'dimmed'} truncate>{call.error ? oneLine(call.error.message, 160) : oneLine(call.args, 160)}</Text> },
     { key: 'caller', header: t('calls.caller'), width: 'minmax(5rem, 0.6fr)', render: (call) => visibleText(call.caller) },
-    { key: 'surface', header: t('calls.surface'), width: '4.5rem', secondary: true, render: (call) => call.surface },
+    { key: 'surface', header: t('calls.surface'), width: '4.5rem', secondary: true, render: (call) => <Surface name={call.surface} /> },
     { key: 'duration', header: t('calls.duration'), width: '5rem', align: 'end', render: (call) => <Duration ms={call.duration_ms} /> },
   ], [t]);
+}
+
+function Surface({ name }: { name: string }) {
+  const t = useT();
+  const key = `surface.${name}`;
+  return <>{key in messages ? t(key as MessageKey) : visibleText(name)}</>;
 }
 
 function save(name: string, type: string, text: string) {
@@ -76,6 +83,7 @@ export function CallsPage() {
   const { hasNextPage, isFetchingNextPage, fetchNextPage } = query;
   const onEnd = useCallback(() => { if (hasNextPage && !isFetchingNextPage) void fetchNextPage(); }, [hasNextPage, isFetchingNextPage, fetchNextPage]);
   const callers = useMemo(() => [...new Set(calls.map((call) => call.caller))].sort().map((value) => ({ value, label: visibleText(value) })), [calls]);
+  const tools = useMemo(() => [...new Set([...calls.map((call) => call.tool), ...(url['tool'] ? [url['tool']] : [])])].sort().map((value) => ({ value, label: visibleText(shortName(value)) })), [calls, url]);
   const codes = useMemo(() => [...new Set(calls.flatMap((call) => (call.error ? [call.error.code] : [])))].sort().map((value) => ({ value, label: value })), [calls]);
   const isFiltered = Object.keys(filters).length > 0;
   const clear = () => setUrl(Object.fromEntries(FILTERS.map((key) => [key, undefined])));
@@ -91,10 +99,10 @@ export function CallsPage() {
       <Toolbar>
         <FilterInput value={url['q'] ?? ''} onChange={(q) => setUrl({ q: q || undefined })} label={t('calls.filter')} />
         <Facet label={t('common.status')} choices={STATUSES.map((value) => ({ value, label: t(`status.${value}` as MessageKey) }))} value={readList(url['status'])} onChange={(value) => setUrl({ status: writeList(value) })} />
+        <Facet label={t('calls.tool')} choices={tools} {...single('tool')} />
         <Facet label={t('calls.caller')} choices={url['caller'] && !callers.some((item) => item.value === url['caller']) ? [...callers, { value: url['caller'], label: url['caller'] }] : callers} {...single('caller')} />
         <Facet label={t('calls.surface')} choices={SURFACES.map((value) => ({ value, label: t(`surface.${value}` as MessageKey) }))} {...single('surface')} />
         {(codes.length > 0 || url['error_code']) && <Facet label={t('calls.error')} choices={url['error_code'] && codes.length === 0 ? [{ value: url['error_code'], label: url['error_code'] }] : codes} {...single('error_code')} />}
-        {url['tool'] && <Button variant="light" color="gray" onClick={() => setUrl({ tool: undefined })}>{visibleText(shortName(url['tool']))} ×</Button>}
         {url['parent_id'] && <Button variant="light" color="gray" onClick={() => setUrl({ parent_id: undefined })}>{t('calls.childrenOf', { id: url['parent_id'].slice(-8) })} ×</Button>}
         <ClearFilters visible={isFiltered} onClear={clear} />
         <span style={{ flex: 1 }} />

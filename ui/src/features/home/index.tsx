@@ -74,7 +74,7 @@ function Attention({ rows, stats }: { rows: ToolRow[]; stats: Stats | undefined 
   const broken = servers.filter((server) => server.enabled && server.state.phase !== 'connected' && server.state.phase !== 'connecting');
   const changed = servers.filter((server) => (server.state.refused?.length ?? 0) > 0);
   const failing = rows.filter((row) => row.enabled && !row.ready);
-  const warned = rows.filter((row) => row.enabled && row.ready && row.warnings > 0);
+  const warned = rows.filter((row) => row.enabled && row.ready && row.warning_count > 0);
   // The rows are the first page only; the counts are of all tools.
   const moreFailing = Math.max(0, (stats?.tools.failed ?? failing.length) - Math.min(failing.length, MAX_FAILING));
   const moreWarned = Math.max(0, (stats?.tools.warnings ?? warned.length) - Math.min(warned.length, MAX_WARNED));
@@ -88,7 +88,7 @@ function Attention({ rows, stats }: { rows: ToolRow[]; stats: Stats | undefined 
         {changed.map((server) => <Group key={`c${server.id}`} gap="sm" wrap="nowrap"><StatusBadge status="warning" iconOnly /><PageLink to="/servers" search={{ open: server.id }}>{visibleText(server.id)}</PageLink><Text c="dimmed" truncate flex={1}>{t('home.changedTools', { n: server.state.refused?.length ?? 0 })}</Text></Group>)}
         {failing.slice(0, MAX_FAILING).map((row) => <Group key={toolRef(row)} gap="sm" wrap="nowrap"><StatusBadge status="not_ready" iconOnly /><ToolLink tool={toolRef(row)} /><Text c="dimmed" truncate flex={1}>{oneLine(row.error ?? '', 120)}</Text></Group>)}
         {moreFailing > 0 && <PageLink to="/tools" search={{ health: 'failed' }}>{t('home.moreFailing', { n: moreFailing })}</PageLink>}
-        {warned.slice(0, MAX_WARNED).map((row) => <Group key={toolRef(row)} gap="sm" wrap="nowrap"><StatusBadge status="warning" iconOnly /><ToolLink tool={toolRef(row)} /><Text c="dimmed" truncate flex={1}>{t('tools.withWarnings', { n: row.warnings })}</Text></Group>)}
+        {warned.slice(0, MAX_WARNED).map((row) => <Group key={toolRef(row)} gap="sm" wrap="nowrap"><StatusBadge status="warning" iconOnly /><ToolLink tool={toolRef(row)} /><Text c="dimmed" truncate flex={1}>{t('tools.withWarnings', { n: row.warning_count })}</Text></Group>)}
         {moreWarned > 0 && <PageLink to="/tools" search={{ health: 'warnings' }}>{t('home.moreWarned', { n: moreWarned })}</PageLink>}
       </Stack>
     </div>

@@ -1,8 +1,9 @@
 import { Button, Checkbox, Group, Modal, SegmentedControl, Select, Stack, Switch, TagsInput, Text, Textarea, TextInput, Title } from '@mantine/core';
+import { useDebouncedValue } from '@mantine/hooks';
 import { IconLogin, IconPlus, IconRefresh, IconServer2, IconTrash } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { useMemo, useState } from 'react';
-import { servers as actions } from '@/api/actions';
+import { imports, servers as actions } from '@/api/actions';
 import { client, data } from '@/api/client';
 import { keys } from '@/api/keys';
 import { serverChangesQuery, serversQuery, toolRef } from '@/api/queries';
@@ -14,13 +15,13 @@ import { DataTable, type Column } from '@/parts/data-table';
 import { DiffView } from '@/parts/diff-view';
 import { notify, useAction, useAsk } from '@/parts/feedback';
 import { oneLine, visibleText } from '@/parts/format';
+import { ImportItems } from '@/parts/import-items';
 import { KeyValues } from '@/parts/key-values';
 import { ToolLink } from '@/parts/links';
 import { Drawer, Loading, Page, Split } from '@/parts/page';
 import { StatusBadge } from '@/parts/status';
 import { TextView } from '@/parts/text-view';
 import { useUrlState } from '@/parts/url-state';
-import { parseServers } from '@/parts/mcp-config';
 
 const phase = (server: McpServer) => (server.enabled ? server.state.phase : 'disabled');
 const isRejected = (change: McpToolChange) => (change as { rejected?: boolean }).rejected === true;
@@ -103,28 +104,42 @@ function AddServer({ onDone }: { onDone: (id: string) => void }) {
   const [command, setCommand] = useState('');
   const [args, setArgs] = useState<string[]>([]);
   const [env, setEnv] = useState<Record<string, string>>({});
+  const [cwd, setCwd] = useState('');
   const [network, setNetwork] = useState(false);
   const [address, setAddress] = useState('');
   const [headers, setHeaders] = useState<Record<string, string>>({});
+  const [prefix, setPrefix] = useState('');
   const [text, setText] = useState('');
-  const pasted = useMemo(() => parseServers(text), [text]);
-  const add = useAction(async (list: NewServer[]) => { for (const server of list) await actions.add(server); return list; }, { invalidates: [keys.servers, keys.tools, keys.bundles], done: (list) => { notify(t('servers.added', { n: list.length })); onDone(list[0]?.id ?? ''); } });
-  const list = kind === 'paste' ? pasted.servers.map((server) => ({ ...server, network: server.url ? false : network })) : kind === 'program' ? [{ id, command, args, env, network } as NewServer] : [{ id, url: address, headers } as NewServer];
-  return (
-    <form onSubmit={(event) => { event.preventDefault(); add.mutate(list); }}>
+  const [settled] = useDebouncedValue(text, 300);
+  const [failure, setFailure] = useState<unknown>();
+  const add = useAction((server: NewServer) => actions.add(server), { invalidates: [keys.servers, keys.tools, keys.bundles], failed: setFailure, done: (server) => { notify(t('servers.added', { n: 1 })); onDone(server.id); } });
+  const shared = { id, ...(prefix ? { prefix } : {}) };
+  const server = (kind === 'program' ? { ...shared, command, args, env, network, ...(cwd ? { cwd } : {}) } : { ...shared, url: address, headers }) as NewServer;
+  const networkBox = <Checkbox label={t('servers.network')} description={t('servers.networkHelp')} checked={network} onChange={(event) => setNetwork(event.currentTarget.checked)} />;
+  const kinds = <SegmentedControl value={kind} onChange={setKind} data={[{ value: 'program', label: t('servers.program') }, { value: 'url', label: 'URL' }, { value: 'paste', label: t('servers.paste') }]} />;
+  if (kind === 'paste') {
+    return (
       <Stack>
-        <SegmentedControl value={kind} onChange={setKind} data={[{ value: 'program', label: t('servers.program') }, { value: 'url', label: 'URL' }, { value: 'paste', label: t('servers.paste') }]} />
-        {kind === 'paste' ? (
-          <>
-            <Textarea label={t('servers.pasteLabel')} placeholder={'{"mcpServers": {"time": {"command": "uvx", "args": ["mcp-server-time"]}}}'} autosize minRows={6} maxRows={16} value={text} onChange={(event) => setText(event.currentTarget.value)} error={text && pasted.error} styles={{ input: { fontFamily: 'var(--mantine-font-family-monospace)' } }} data-autofocus />
-            {pasted.servers.map((server) => <Text key={server.id}><Mono>{visibleText(server.id)}</Mono> <Text span c="dimmed">{oneLine(server.url ?? [server.command, ...(server.args ?? [])].join(' '), 80)}</Text></Text>)}
-          </>
-        ) : <TextInput label={t('common.name')} required value={id} onChange={(event) => setId(event.currentTarget.value)} data-autofocus />}
-        {kind === 'program' && <><TextInput label={t('servers.command')} required value={command} onChange={(event) => setCommand(event.currentTarget.value)} /><TagsInput label={t('servers.args')} value={args} onChange={setArgs} splitChars={[]} allowDuplicates /><KeyValues label={t('impl.env')} value={env} onChange={setEnv} /></>}
+        {kinds}
+        <Textarea label={t('servers.pasteLabel')} placeholder={'{"mcpServers": {"time": {"command": "uvx", "args": ["mcp-server-time"]}}}'} autosize minRows={6} maxRows={16} value={text} onChange={(event) => setText(event.currentTarget.value)} styles={{ input: { fontFamily: 'var(--mantine-font-family-monospace)' } }} data-autofocus />
+        {networkBox}
+        {settled.trim() !== '' && <ImportItems source={['mcp', settled, network]} run={(options) => imports.mcp({ config: settled, network, ...options })} label={(n) => t('servers.addN', { n })}
+          onDone={(report) => { notify(t('servers.added', { n: report.created + report.replaced })); onDone(report.items.find((item) => item.action === 'create' || item.action === 'replace')?.name ?? ''); }} />}
+      </Stack>
+    );
+  }
+  return (
+    <form onSubmit={(event) => { event.preventDefault(); add.mutate(server); }}>
+      <Stack>
+        {kinds}
+        <TextInput label={t('common.name')} required value={id} onChange={(event) => setId(event.currentTarget.value)} data-autofocus />
+        {kind === 'program' && <><TextInput label={t('servers.command')} required value={command} onChange={(event) => setCommand(event.currentTarget.value)} /><TagsInput label={t('servers.args')} value={args} onChange={setArgs} splitChars={[]} allowDuplicates /><KeyValues label={t('impl.env')} value={env} onChange={setEnv} /><TextInput label={t('servers.cwd')} value={cwd} onChange={(event) => setCwd(event.currentTarget.value)} /></>}
         {kind === 'url' && <><TextInput label="URL" required type="url" value={address} onChange={(event) => setAddress(event.currentTarget.value)} /><KeyValues label={t('impl.headers')} value={headers} onChange={setHeaders} /></>}
-        {kind !== 'url' && <Checkbox label={t('servers.network')} description={t('servers.networkHelp')} checked={network} onChange={(event) => setNetwork(event.currentTarget.checked)} />}
+        <TextInput label={t('servers.prefix')} description={t('servers.prefixHelp')} value={prefix} onChange={(event) => setPrefix(event.currentTarget.value)} />
+        {kind === 'program' && networkBox}
         <Text size="xs" c="dimmed">{t('impl.secret.help')}</Text>
-        <Group justify="flex-end"><Button type="submit" loading={add.isPending} disabled={list.length === 0}>{t('servers.add')}</Button></Group>
+        {Boolean(failure) && <ErrorPanel error={failure} />}
+        <Group justify="flex-end"><Button type="submit" loading={add.isPending}>{t('servers.add')}</Button></Group>
       </Stack>
     </form>
   );

@@ -54,7 +54,7 @@ export interface Filterable extends Classified {
   status: string;
   enabled: boolean;
   ready: boolean;
-  warnings: number;
+  warning_count: number;
 }
 
 export interface ToolFilters {
@@ -82,7 +82,7 @@ export function filterTools<T extends Filterable>(tools: readonly T[], filters: 
     if (!allows(filters.subtype, tool.implementation_type ?? '')) return false;
     if (!allows(filters.bundle, tool.bundle)) return false;
     if (filters.tag && filters.tag.length > 0 && !filters.tag.some((tag) => tool.tags.includes(tag))) return false;
-    if (filters.health === 'warnings' && !(tool.ready && tool.warnings > 0)) return false;
+    if (filters.health === 'warnings' && !(tool.ready && tool.warning_count > 0)) return false;
     if (filters.health === 'failed' && tool.ready) return false;
     if (words.length === 0) return true;
     const text = `${tool.name} ${tool.display_name} ${tool.bundle} ${tool.tags.join(' ')} ${tool.description}`.toLowerCase();

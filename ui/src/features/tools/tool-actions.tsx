@@ -6,7 +6,7 @@ import { useNavigate } from '@tanstack/react-router';
 import { useState, type ReactNode } from 'react';
 import { tools } from '@/api/actions';
 import { keys } from '@/api/keys';
-import { revisionDiffQuery, sourceQuery, toolListQuery, toolRef, toRow, usageQuery } from '@/api/queries';
+import { revisionDiffQuery, sourceQuery, toolListQuery, toolRef, usageQuery } from '@/api/queries';
 import { useMay } from '@/api/session';
 import type { DeprecateBody, SourceForm, Tool, ToolUsage } from '@/api/types';
 import { useT } from '@/i18n';
@@ -152,7 +152,7 @@ export function ToolMenu({ tool, onDeleted }: { tool: Tool; onDeleted: () => voi
           {!tool.built_in && <Menu.Item leftSection={<IconRocket size={15} />} onClick={() => setDialog('publish')}>{t('tools.publishMenu')}</Menu.Item>}
           {!tool.built_in && <Menu.Item leftSection={<IconTag size={15} />} onClick={() => setDialog('version')}>{t('tools.setVersion')}</Menu.Item>}
           {!tool.built_in && <Menu.Item leftSection={<IconArchive size={15} />} onClick={() => setDialog('deprecate')}>{t('tools.deprecateMenu')}</Menu.Item>}
-          <Menu.Item leftSection={tool.enabled ? <IconPlayerPause size={15} /> : <IconPlayerPlay size={15} />} onClick={() => enable.mutate({ rows: [toRow(tool)], enabled: !tool.enabled })}>
+          <Menu.Item leftSection={tool.enabled ? <IconPlayerPause size={15} /> : <IconPlayerPlay size={15} />} onClick={() => enable.mutate({ rows: [tool], enabled: !tool.enabled })}>
             {t(tool.enabled ? 'common.disable' : 'common.enable')}
           </Menu.Item>
           <Menu.Item leftSection={<IconCopy size={15} />} onClick={() => void navigate({ to: '/tools/new', search: { from: ref } as never })}>{t('tools.duplicate')}</Menu.Item>

@@ -12,12 +12,29 @@ import { ErrorPanel, Mono, SectionTitle } from '@/parts/basics';
 import { DiffView } from '@/parts/diff-view';
 import { notify, useAction, useAsk } from '@/parts/feedback';
 import { visibleText } from '@/parts/format';
+import { ToolLink } from '@/parts/links';
 import { Loading } from '@/parts/page';
 import { StatusBadge } from '@/parts/status';
 import { Time } from '@/parts/time';
+import { useAllTools } from './hooks';
+import { shownStatus } from './taxonomy';
 
 function text(revision: Revision | undefined): string {
   return revision ? JSON.stringify(revision.definition, null, 2) : '';
+}
+
+/** The other versions with the same name in the same bundle. */
+function OtherVersions({ tool }: { tool: Tool }) {
+  const t = useT();
+  const { rows } = useAllTools();
+  const others = rows.filter((row) => row.name === tool.name && row.bundle === tool.bundle && row.version !== tool.version);
+  if (others.length === 0) return null;
+  return (
+    <div>
+      <SectionTitle>{t('tools.otherVersions')}</SectionTitle>
+      <Stack gap={4}>{others.map((row) => <Group key={row.version} gap="sm"><ToolLink tool={toolRef(row)} tab="versions">{row.version}</ToolLink><StatusBadge status={shownStatus(row)} /><Text c="dimmed"><Time at={row.modified_at} /></Text></Group>)}</Stack>
+    </div>
+  );
 }
 
 export function Versions({ tool }: { tool: Tool }) {
@@ -63,6 +80,7 @@ export function Versions({ tool }: { tool: Tool }) {
         </>
       )}
       {revisions.length === 1 && <Text c="dimmed">{t('tools.oneRevision')}</Text>}
+      <OtherVersions tool={tool} />
     </Stack>
   );
 }

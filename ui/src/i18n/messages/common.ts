@@ -205,6 +205,7 @@ export const common = {
   'status.deny': ['Deny', 'Verbieten'],
   'status.elevated': ['Elevated', 'Erhöht'],
   'live.on': ['Live', 'Live'],
+  'chart.bucket': ['{time}: {n} {n|call|calls}, {failed} failed', '{time}: {n} {n|Aufruf|Aufrufe}, {failed} fehlgeschlagen'],
   'result.rendered': ['Rendered', 'Ansicht'],
   'result.raw': ['Raw', 'Rohdaten'],
   'result.output': ['Output', 'Ausgabe'],
