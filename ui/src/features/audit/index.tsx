@@ -71,8 +71,8 @@ export function AuditPage() {
     { key: 'actor', header: t('audit.actor'), width: 'minmax(6rem, 0.8fr)', render: (row) => visibleText(row.actor) },
     { key: 'action', header: t('audit.action'), width: 'minmax(7rem, 0.8fr)', render: (row) => <Mono>{visibleText(row.action)}</Mono> },
     { key: 'target', header: t('audit.target'), width: 'minmax(7rem, 2fr)', render: (row) => <span title={row.target}>{visibleText(row.target)}</span> },
-    ...(kind === 'changes' ? [] : [{ key: 'decision', header: t('audit.decision'), width: '10rem', secondary: true, render: (row: AuditRecord) => row.call && <StatusBadge status={DECISION_STATUS[row.call.decision]} label={t(`audit.decision.${row.call.decision}`)} /> }]),
-    { key: 'outcome', header: t('calls.outcome'), width: '9rem', render: (row) => <Outcome record={row} /> },
+    ...(kind === 'changes' ? [] : [{ key: 'decision', header: t('audit.decision'), width: '11rem', secondary: true, render: (row: AuditRecord) => row.call && <StatusBadge status={DECISION_STATUS[row.call.decision]} label={t(`audit.decision.${row.call.decision}`)} /> }]),
+    { key: 'outcome', header: t('calls.outcome'), width: '11rem', render: (row) => <Outcome record={row} /> },
     { key: 'request', header: t('calls.request'), width: '8rem', secondary: true, render: (row) => <Text c="dimmed"><Mono>{row.request_id}</Mono></Text> },
   ], [t, kind]);
   if (!mayAdmin) return <Page title={t('nav.audit')}><Content><PermissionNote needs="admin" /></Content></Page>;

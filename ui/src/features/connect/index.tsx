@@ -1,11 +1,13 @@
-import { Card, Group, Select, Stack, Table, Text } from '@mantine/core';
+import { Card, Group, Radio, Stack, Table, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { bundlesQuery, definitionsQuery, tokensQuery } from '@/api/queries';
 import { useMay } from '@/api/session';
+import type { Bundle } from '@/api/types';
 import { useT } from '@/i18n';
 import { ErrorPanel, Mono, SectionTitle } from '@/parts/basics';
 import { ConnectClient } from '@/parts/connect-client';
 import { visibleText } from '@/parts/format';
+import { ToolLink } from '@/parts/links';
 import { Content, Guided, Page } from '@/parts/page';
 import { Time } from '@/parts/time';
 import { useUrlState } from '@/parts/url-state';
@@ -26,9 +28,23 @@ function View({ bundle }: { bundle: string | undefined }) {
       <Text>{t('connect.cost', { tools: data.data.length, tokens: data.tokens })}</Text>
       <Text c="dimmed" size="xs">{t(isCompact ? 'connect.compact' : 'connect.full')}</Text>
       {costs.length > 0 && (
-        <Table mt="sm" verticalSpacing={3}><Table.Tbody>{costs.slice(0, 8).map(([name, cost]) => <Table.Tr key={name}><Table.Td><Mono>{visibleText(name)}</Mono></Table.Td><Table.Td ta="right">{cost.toLocaleString()}</Table.Td></Table.Tr>)}</Table.Tbody></Table>
+        <Table mt="sm" verticalSpacing={3}><Table.Thead><Table.Tr><Table.Th>{t('connect.expensive')}</Table.Th><Table.Th ta="right">{t('connect.tokens')}</Table.Th></Table.Tr></Table.Thead><Table.Tbody>{costs.slice(0, 8).map(([name, cost]) => <Table.Tr key={name}><Table.Td><ToolLink tool={name}>{visibleText(name)}</ToolLink></Table.Td><Table.Td ta="right">{cost.toLocaleString()}</Table.Td></Table.Tr>)}</Table.Tbody></Table>
       )}
     </Card>
+  );
+}
+
+/** All views: the endpoint of all tools, and one per bundle. */
+function Views({ bundles, chosen, onChoose }: { bundles: Bundle[]; chosen: string | undefined; onChoose: (bundle: string | undefined) => void }) {
+  const t = useT();
+  const all = bundles.filter((bundle) => bundle.enabled).reduce((sum, bundle) => sum + bundle.tool_count, 0);
+  const rows: [string | undefined, string, string, number][] = [[undefined, t('connect.allTools'), '/mcp', all], ...bundles.filter((bundle) => bundle.enabled && bundle.tool_count > 0).map((bundle): [string, string, string, number] => [bundle.slug, bundle.display_name || bundle.slug, `/mcp/bundles/${bundle.slug}`, bundle.tool_count])];
+  return (
+    <Radio.Group label={t('connect.view')} value={chosen ?? ''} onChange={(next) => onChoose(next || undefined)}>
+      <Table verticalSpacing={4} mt={4} layout="fixed"><Table.Tbody>{rows.map(([slug, name, path, count]) => (
+        <Table.Tr key={path}><Table.Td><Radio value={slug ?? ''} label={visibleText(name)} /></Table.Td><Table.Td><Text c="dimmed" truncate><Mono>{path}</Mono></Text></Table.Td><Table.Td w={90} ta="right"><Text c="dimmed">{t('connect.toolCount', { n: count })}</Text></Table.Td></Table.Tr>
+      ))}</Table.Tbody></Table>
+    </Radio.Group>
   );
 }
 
@@ -50,7 +66,7 @@ export function ConnectPage() {
         <Guided preview={<Stack><SectionTitle>{t('connect.sees')}</SectionTitle><View bundle={url['bundle']} />{mayAdmin && <><SectionTitle>{t('connect.who')}</SectionTitle><Clients /></>}</Stack>}>
           <Stack>
             <Text c="dimmed">{t('connect.intro')}</Text>
-            <Select label={t('connect.view')} data={bundles.filter((bundle) => bundle.tool_count > 0).map((bundle) => ({ value: bundle.slug, label: bundle.display_name || bundle.slug }))} value={url['bundle'] ?? null} placeholder={t('connect.allTools')} clearable onChange={(next) => setUrl({ bundle: next ?? undefined })} maw="20rem" />
+            <Views bundles={bundles} chosen={url['bundle']} onChoose={(next) => setUrl({ bundle: next })} />
             <ConnectClient bundle={url['bundle']} />
           </Stack>
         </Guided>

@@ -1,5 +1,5 @@
 /** The saved examples of a tool: stored on the server, shared, and runnable as tests. */
-import { ActionIcon, Button, Checkbox, Group, Popover, Stack, Text, TextInput, Tooltip } from '@mantine/core';
+import { Button, Checkbox, Group, Popover, Stack, Text, TextInput, Tooltip } from '@mantine/core';
 import { IconDeviceFloppy, IconTestPipe, IconX } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
@@ -75,7 +75,7 @@ export function Examples({ tool, args, result, onChoose }: ExamplesProps) {
         {mayEdit && (
           <Popover opened={open} onChange={setOpen} position="bottom-start" width={320} shadow="md" trapFocus>
             <Popover.Target>
-              <Tooltip label={t('try.saveExample')} disabled={open}><ActionIcon aria-label={t('try.saveExample')} onClick={() => setOpen(!open)}><IconDeviceFloppy size={15} /></ActionIcon></Tooltip>
+              <Button variant="subtle" size="compact-xs" leftSection={<IconDeviceFloppy size={13} />} onClick={() => setOpen(!open)}>{t('try.saveExample')}</Button>
             </Popover.Target>
             <Popover.Dropdown><SaveForm tool={tool} args={args} result={result} onDone={() => setOpen(false)} /></Popover.Dropdown>
           </Popover>

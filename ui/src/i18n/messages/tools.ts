@@ -116,7 +116,7 @@ export const tools = {
   'try.record': ['Open the call', 'Aufruf öffnen'],
   'try.openApproval': ['Open the approval', 'Freigabe öffnen'],
   'try.copyAs': ['Copy as', 'Kopieren als'],
-  'try.saveExample': ['Save these arguments as an example', 'Diese Argumente als Beispiel speichern'],
+  'try.saveExample': ['Save as an example', 'Als Beispiel speichern'],
   'try.exampleName': ['Name of the example', 'Name des Beispiels'],
   'try.examples': ['Examples', 'Beispiele'],
   'try.expectResult': ['Expect the last result', 'Letztes Ergebnis erwarten'],
