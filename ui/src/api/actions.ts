@@ -85,8 +85,8 @@ export const policy = {
 };
 
 export const credentials = {
-  put: (name: string, body: Partial<CredentialBody>) =>
-    data(client.PUT('/credentials/{name}', { params: { path: { name } }, body: body as CredentialBody })),
+  put: (name: string, fields: Partial<CredentialBody>) =>
+    data(client.PUT('/credentials/{name}', { params: { path: { name } }, body: fields as CredentialBody })),
   /** `force` deletes it although tools refer to it. */
   remove: (name: string, force: boolean) => data(client.DELETE('/credentials/{name}', { params: { path: { name }, query: { force } } })),
 };

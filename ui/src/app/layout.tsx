@@ -5,7 +5,7 @@ import {
   IconPlugConnectedX, IconSearch, IconSun,
 } from '@tabler/icons-react';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
-import { Link, Outlet, useLocation } from '@tanstack/react-router';
+import { Link, Outlet, useLocation, useNavigate } from '@tanstack/react-router';
 import { lazy, Suspense, useEffect, useRef, useState } from 'react';
 import { account } from '@/api/actions';
 import { useConnection } from '@/api/connection';
@@ -60,6 +60,7 @@ function Banner() {
 /** The number of waiting approvals: in the navigation, in the title, and as a desktop notification. */
 function useWaiting(): number {
   const t = useT();
+  const navigate = useNavigate();
   const waiting = useQuery(approvalsQuery('waiting')).data?.approvals.filter((approval) => approval.may_decide) ?? [];
   const count = waiting.length;
   const seen = useRef<Set<string>>(undefined);
@@ -71,7 +72,12 @@ function useWaiting(): number {
     if (waiting.length > 0 || seen.current !== undefined) seen.current = new Set(waiting.map((approval) => approval.id));
     else seen.current = new Set();
     if (fresh[0] && document.hidden && 'Notification' in window && Notification.permission === 'granted') {
-      new Notification(t('status.awaiting_approval'), { body: `${fresh[0].requested_by}: ${fresh[0].tool}`, tag: fresh[0].id });
+      const notification = new Notification(t('status.awaiting_approval'), { body: `${fresh[0].requested_by}: ${fresh[0].tool}`, tag: fresh[0].id });
+      const { id } = fresh[0];
+      notification.addEventListener('click', () => {
+        window.focus();
+        void navigate({ to: '/approvals', search: { open: id } as never });
+      });
     }
   });
   return count;

@@ -95,6 +95,8 @@ function PaletteBody({ onClose, pages, onCall }: PaletteProps) {
   const selected = Math.min(at, Math.max(0, entries.length - 1));
   useEffect(() => {
     list.current?.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: 'nearest' });
+    // The selection decides which element that is.
+    // oxlint-disable-next-line react/exhaustive-effect-dependencies
   }, [selected]);
   const onKey = (event: KeyboardEvent) => {
     if (event.key === 'ArrowDown') setAt(Math.min(entries.length - 1, selected + 1));

@@ -18,6 +18,6 @@ export function placeBuckets(buckets: readonly Bucket[], from: number, to: numbe
 
 /** The value below which this share of the values lies. */
 export function percentile(values: readonly number[], share: number): number | undefined {
-  const sorted = [...values].sort((a, b) => a - b);
+  const sorted = [...values].toSorted((a, b) => a - b);
   return sorted[Math.max(0, Math.min(sorted.length - 1, Math.ceil(sorted.length * share) - 1))];
 }

@@ -92,7 +92,7 @@ function Detail({ item, onEdit, onClose }: { item: Credential; onEdit: () => voi
         <SectionTitle>{t('tools.about')}</SectionTitle>
         <Facts rows={[
           [t('credentials.reference'), <Mono key="r">{`\${${item.name}}`}</Mono>],
-          [t('credentials.fields'), item.payload && <Group gap={4}>{Object.keys(item.payload).map((field) => <Chip key={field}>{`\${${item.name}.${field}}`}</Chip>)}</Group>],
+          [t('credentials.fields'), item.payload && <Group key="fields" gap={4}>{Object.keys(item.payload).map((field) => <Chip key={field}>{`\${${item.name}.${field}}`}</Chip>)}</Group>],
           [t('credentials.provider'), item.provider_key && visibleText([item.provider_key, item.provider_variant].filter(Boolean).join(' · '))],
           [t('common.created'), <Time key="c" at={item.created_at} />], [t('common.modified'), <Time key="m" at={item.modified_at} />],
         ]} />
@@ -110,7 +110,7 @@ export function CredentialsPage() {
   const q = (url['q'] ?? '').toLowerCase();
   const chosen = readList(url['category']);
   const rows = (all ?? []).filter((item) => `${item.name} ${item.description} ${item.provider_key ?? ''}`.toLowerCase().includes(q) && (chosen.length === 0 || chosen.includes(item.category)));
-  const categories = [...new Set((all ?? []).map((item) => item.category))].sort().map((value) => ({ value, label: value }));
+  const categories = [...new Set((all ?? []).map((item) => item.category))].toSorted().map((value) => ({ value, label: value }));
   const open = all?.find((item) => item.name === url['open']);
   const edited = all?.find((item) => item.name === url['edit']);
   const columns = useMemo<Column<Credential>[]>(() => [

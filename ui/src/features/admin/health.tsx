@@ -15,7 +15,7 @@ const RANK = { error: 0, warning: 1, ok: 2 } as const;
 function Doctor() {
   const t = useT();
   const { data, error, refetch, isFetching } = useQuery(doctorQuery);
-  const checks = [...(data?.checks ?? [])].sort((a, b) => RANK[a.status] - RANK[b.status]);
+  const checks = [...(data?.checks ?? [])].toSorted((a, b) => RANK[a.status] - RANK[b.status]);
   const problems = checks.filter((check) => check.status !== 'ok').length;
   return (
     <div>

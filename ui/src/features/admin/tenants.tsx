@@ -54,8 +54,8 @@ function EditTenant({ tenant, onDone }: { tenant: Tenant; onDone: () => void }) 
         <SectionTitle>{t('nav.limits')}</SectionTitle>
         {LIMITS.map((key) => <NumberInput key={key} label={t(`tenants.limit.${key}` as MessageKey)} placeholder={t('limits.unlimited')} min={0} value={limits[key] ?? ''} onChange={(next) => setLimits({ ...limits, [key]: typeof next === 'number' ? next : null })} />)}
         {(tenant.environment.length > 0 || tenant.file_roots.length > 0) && <Facts rows={[
-          [t('tenants.environment'), tenant.environment.length > 0 && <Mono>{tenant.environment.join(', ')}</Mono>],
-          [t('tenants.fileRoots'), tenant.file_roots.length > 0 && <Mono>{tenant.file_roots.map((root) => root.name).join(', ')}</Mono>],
+          [t('tenants.environment'), tenant.environment.length > 0 && <Mono key="environment">{tenant.environment.join(', ')}</Mono>],
+          [t('tenants.fileRoots'), tenant.file_roots.length > 0 && <Mono key="fileRoots">{tenant.file_roots.map((root) => root.name).join(', ')}</Mono>],
         ]} />}
         <Group justify="space-between">{tenant.id === 'default' ? <span /> : <Button variant="subtle" color="red" onClick={() => void askDelete()}>{t('common.delete')}…</Button>}<Button type="submit" loading={save.isPending}>{t('common.save')}</Button></Group>
       </Stack>

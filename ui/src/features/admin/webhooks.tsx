@@ -70,7 +70,7 @@ function DeliveryRow({ delivery, mayRedeliver }: { delivery: Delivery; mayRedeli
       {open && (
         <Table.Tr>
           <Table.Td colSpan={6}>
-            <Facts rows={[[t('webhooks.attempts'), delivery.attempts], [t('webhooks.next'), delivery.next_attempt_at && <Time at={delivery.next_attempt_at} />], ['webhook-id', <Mono key="i">{delivery.id}</Mono>]]} />
+            <Facts rows={[[t('webhooks.attempts'), delivery.attempts], [t('webhooks.next'), delivery.next_attempt_at && <Time key="next" at={delivery.next_attempt_at} />], ['webhook-id', <Mono key="i">{delivery.id}</Mono>]]} />
             <JsonView value={delivery.payload} maxHeight={240} />
           </Table.Td>
         </Table.Tr>
@@ -127,7 +127,7 @@ function Detail({ webhook, onSecret, onClose }: { webhook: Webhook; onSecret: (s
         )}
         <Facts rows={[
           [t('webhooks.events'), <Group key="e" gap={4}>{webhook.events.map((event) => <Chip key={event}>{event}</Chip>)}</Group>],
-          [t('webhooks.tools'), webhook.tools.length === 0 ? t('connect.allTools') : <Group gap={4}>{webhook.tools.map((rule) => <Chip key={rule}>{rule}</Chip>)}</Group>],
+          [t('webhooks.tools'), webhook.tools.length === 0 ? t('connect.allTools') : <Group key="allTools" gap={4}>{webhook.tools.map((rule) => <Chip key={rule}>{rule}</Chip>)}</Group>],
           [t('common.created'), <Time key="c" at={webhook.created_at} />], ['ID', <Mono key="i">{webhook.id}</Mono>],
         ]} />
         <Deliveries webhook={webhook} />

@@ -53,14 +53,15 @@ function save(name: string, type: string, text: string) {
   URL.revokeObjectURL(link.href);
 }
 
+/** A cell that starts like a formula would run in a spreadsheet. */
+function csvCell(value: unknown): string {
+  const text = String(value ?? '').replace(/^([=+\-@\t])/, "'$1");
+  return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
 export function toCsv(calls: Call[]): string {
-  // A cell that starts like a formula would run in a spreadsheet.
-  const cell = (value: unknown) => {
-    const text = String(value ?? '').replace(/^([=+\-@\t])/, "'$1");
-    return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-  };
   const rows = calls.map((call) => [call.id, call.started_at, call.tool, call.caller, call.surface, call.status, call.duration_ms, call.error?.code, JSON.stringify(call.args)]);
-  return [['id', 'started_at', 'tool', 'caller', 'surface', 'status', 'duration_ms', 'error', 'args'], ...rows].map((row) => row.map(cell).join(',')).join('\n');
+  return [['id', 'started_at', 'tool', 'caller', 'surface', 'status', 'duration_ms', 'error', 'args'], ...rows].map((row) => row.map(csvCell).join(',')).join('\n');
 }
 
 export function CallsPage() {
@@ -82,9 +83,9 @@ export function CallsPage() {
   const columns = useColumns();
   const { hasNextPage, isFetchingNextPage, fetchNextPage } = query;
   const onEnd = useCallback(() => { if (hasNextPage && !isFetchingNextPage) void fetchNextPage(); }, [hasNextPage, isFetchingNextPage, fetchNextPage]);
-  const callers = useMemo(() => [...new Set(calls.map((call) => call.caller))].sort().map((value) => ({ value, label: visibleText(value) })), [calls]);
-  const tools = useMemo(() => [...new Set([...calls.map((call) => call.tool), ...(url['tool'] ? [url['tool']] : [])])].sort().map((value) => ({ value, label: visibleText(shortName(value)) })), [calls, url]);
-  const codes = useMemo(() => [...new Set(calls.flatMap((call) => (call.error ? [call.error.code] : [])))].sort().map((value) => ({ value, label: value })), [calls]);
+  const callers = useMemo(() => [...new Set(calls.map((call) => call.caller))].toSorted().map((value) => ({ value, label: visibleText(value) })), [calls]);
+  const tools = useMemo(() => [...new Set([...calls.map((call) => call.tool), ...(url['tool'] ? [url['tool']] : [])])].toSorted().map((value) => ({ value, label: visibleText(shortName(value)) })), [calls, url]);
+  const codes = useMemo(() => [...new Set(calls.flatMap((call) => (call.error ? [call.error.code] : [])))].toSorted().map((value) => ({ value, label: value })), [calls]);
   const isFiltered = Object.keys(filters).length > 0;
   const clear = () => setUrl(Object.fromEntries(FILTERS.map((key) => [key, undefined])));
   const single = (key: string) => ({ value: url[key] ? [url[key]] : [], onChange: (value: string[]) => setUrl({ [key]: value.at(-1) }) });

@@ -20,7 +20,7 @@ function View({ bundle }: { bundle: string | undefined }) {
   const { data, error } = useQuery(definitionsQuery('mcp', bundle));
   if (error) return <ErrorPanel error={error} />;
   if (!data) return null;
-  const costs = Object.entries((data.tokens_by_name ?? {}) as Record<string, number>).sort((a, b) => b[1] - a[1]);
+  const costs = Object.entries((data.tokens_by_name ?? {}) as Record<string, number>).toSorted((a, b) => b[1] - a[1]);
   const isCompact = data.data.length > COMPACT_TOOLS || data.tokens > COMPACT_TOKENS;
   return (
     <Card>
@@ -50,7 +50,7 @@ function Views({ bundles, chosen, onChoose }: { bundles: Bundle[]; chosen: strin
 
 function Clients() {
   const t = useT();
-  const tokens = (useQuery(tokensQuery).data ?? []).filter((token) => token.last_used_at).sort((a, b) => (b.last_used_at ?? '').localeCompare(a.last_used_at ?? ''));
+  const tokens = (useQuery(tokensQuery).data ?? []).filter((token) => token.last_used_at).toSorted((a, b) => (b.last_used_at ?? '').localeCompare(a.last_used_at ?? ''));
   if (tokens.length === 0) return <Text c="dimmed">{t('connect.nobody')}</Text>;
   return <Table verticalSpacing={4}><Table.Tbody>{tokens.slice(0, 10).map((token) => <Table.Tr key={token.id}><Table.Td>{visibleText(token.name)}</Table.Td><Table.Td>{t(`role.${token.role}`)}</Table.Td><Table.Td ta="right"><Time at={token.last_used_at} /></Table.Td></Table.Tr>)}</Table.Tbody></Table>;
 }

@@ -9,8 +9,9 @@ describe('detectKind', () => {
   ])('%s', (text, kind) => expect(detectKind(text)).toBe(kind));
 });
 
+const item = (name: string, action: 'create' | 'replace' | 'skip' | 'error') => ({ name, action, warnings: [] });
+
 describe('chosenItems', () => {
-  const item = (name: string, action: 'create' | 'replace' | 'skip' | 'error') => ({ name, action, warnings: [] });
   it('leaves out what cannot be imported or was switched off', () =>
     expect(chosenItems([item('a', 'create'), item('b', 'replace'), item('c', 'error'), item('d', 'create'), item('a', 'create')], new Set(['d']))).toEqual(['a', 'b']));
 });

@@ -15,6 +15,6 @@ export function usedShare(limit: LimitUse): number {
 
 /** By what they apply to; within a group, the fullest first. */
 export function groupLimits(limits: LimitUse[]): { scope: LimitScope; limits: LimitUse[] }[] {
-  return LIMIT_SCOPES.map((scope) => ({ scope, limits: limits.filter((limit) => scopeOf(limit) === scope).sort((a, b) => usedShare(b) - usedShare(a)) }))
+  return LIMIT_SCOPES.map((scope) => ({ scope, limits: limits.filter((limit) => scopeOf(limit) === scope).toSorted((a, b) => usedShare(b) - usedShare(a)) }))
     .filter((group) => group.limits.length > 0);
 }

@@ -23,9 +23,10 @@ import { StatusBadge } from '@/parts/status';
 import { TextView } from '@/parts/text-view';
 import { useUrlState } from '@/parts/url-state';
 
+const sideText = (side: McpToolChange['agreed']) => JSON.stringify(side, null, 2);
 const phase = (server: McpServer) => (server.enabled ? server.state.phase : 'disabled');
 const isRejected = (change: McpToolChange) => (change as { rejected?: boolean }).rejected === true;
-const address = (server: McpServer) => ('url' in server ? server.url : `${server.command} ${(server.args ?? []).join(' ')}`);
+const serverAddress = (server: McpServer) => ('url' in server ? server.url : `${server.command} ${(server.args ?? []).join(' ')}`);
 
 function Changes({ server }: { server: McpServer }) {
   const t = useT();
@@ -35,7 +36,6 @@ function Changes({ server }: { server: McpServer }) {
   const accept = useAction((names: string[]) => actions.accept(server.id, names), { invalidates, done: (_, names) => notify(t('servers.accepted', { n: names.length })) });
   const reject = useAction((names: string[]) => actions.reject(server.id, names), { invalidates, done: (_, names) => notify(t('servers.rejectedNotice', { n: names.length })) });
   if (!list || list.changes.length === 0) return null;
-  const text = (side: McpToolChange['agreed']) => JSON.stringify(side, null, 2);
   const open = list.changes.filter((change) => !isRejected(change)).map((change) => change.name);
   return (
     <div>
@@ -47,7 +47,7 @@ function Changes({ server }: { server: McpServer }) {
             <Group gap="sm"><Mono>{visibleText(change.name)}</Mono>{isRejected(change) && <StatusBadge status="denied" label={t('servers.rejected')} />}</Group>
             {mayAdmin && <Group gap="xs">{!isRejected(change) && <Button size="compact-xs" variant="default" loading={reject.isPending} onClick={() => reject.mutate([change.name])}>{t('servers.reject')}</Button>}<Button size="compact-xs" variant={isRejected(change) ? 'default' : 'filled'} loading={accept.isPending} onClick={() => accept.mutate([change.name])}>{t('servers.accept')}</Button></Group>}
           </Group>
-          <DiffView before={text(change.agreed)} after={text(change.offered)} beforeLabel={t('servers.agreed')} afterLabel={t('servers.offered')} />
+          <DiffView before={sideText(change.agreed)} after={sideText(change.offered)} beforeLabel={t('servers.agreed')} afterLabel={t('servers.offered')} />
         </div>
       ))}</Stack>
     </div>
@@ -87,10 +87,10 @@ function Detail({ server, onClose }: { server: McpServer; onClose: () => void })
         {state.stderr && state.stderr.length > 0 && <><SectionTitle>stderr</SectionTitle><TextView text={state.stderr.join('\n')} label="stderr" maxHeight={220} /></>}
         <SectionTitle>{t('tools.about')}</SectionTitle>
         <Facts rows={[
-          [t('servers.address'), <Mono key="a">{visibleText(address(server))}</Mono>], [t('servers.software'), state.server_info && visibleText(state.server_info)], [t('servers.protocol'), state.protocol],
+          [t('servers.address'), <Mono key="a">{visibleText(serverAddress(server))}</Mono>], [t('servers.software'), state.server_info && visibleText(state.server_info)], [t('servers.protocol'), state.protocol],
           [t('tools.policy'), <Select key="p" aria-label={t('tools.policy')} data={['allow', 'elevated', 'deny']} value={server.policy} disabled={!mayAdmin} allowDeselect={false} w={140} onChange={(next) => patch.mutate({ policy: next as never })} />],
           [t('servers.acceptChanges'), <Switch key="s" aria-label={t('servers.acceptChanges')} checked={server.accept_changes} disabled={!mayAdmin} onChange={(event) => patch.mutate({ accept_changes: event.currentTarget.checked })} />],
-          [t('servers.declaredIn'), server.declared_in && <Mono>{server.declared_in}</Mono>], [t('servers.failures'), state.failures || null],
+          [t('servers.declaredIn'), server.declared_in && <Mono key="declaredIn">{server.declared_in}</Mono>], [t('servers.failures'), state.failures || null],
         ]} />
       </Stack>
     </Drawer>
@@ -154,7 +154,7 @@ export function ServersPage() {
   const columns = useMemo<Column<McpServer>[]>(() => [
     { key: 'id', header: t('common.name'), width: 'minmax(8rem, 1fr)', render: (row) => <Mono>{visibleText(row.id)}</Mono> },
     { key: 'phase', header: t('common.status'), width: '9rem', render: (row) => <StatusBadge status={phase(row)} /> },
-    { key: 'address', header: t('servers.address'), width: 'minmax(8rem, 2fr)', secondary: true, render: (row) => <Text c={row.state.error ? 'var(--haft-bad)' : 'dimmed'} truncate>{oneLine(row.state.error ?? address(row))}</Text> },
+    { key: 'address', header: t('servers.address'), width: 'minmax(8rem, 2fr)', secondary: true, render: (row) => <Text c={row.state.error ? 'var(--haft-bad)' : 'dimmed'} truncate>{oneLine(row.state.error ?? serverAddress(row))}</Text> },
     { key: 'changes', header: t('servers.toReview'), width: '6rem', align: 'end', render: (row) => (row.state.refused?.length ? <StatusBadge status="warning" label={String(row.state.refused.length)} /> : '—') },
     { key: 'tools', header: t('nav.tools'), width: '4rem', align: 'end', render: (row) => row.state.tools },
   ], [t]);
@@ -164,7 +164,7 @@ export function ServersPage() {
         {error ? <div style={{ padding: 24 }}><ErrorPanel error={error} onRetry={() => void refetch()} /></div> : isPending ? <Loading /> : (
           <DataTable label={t('nav.servers')} rows={rows} columns={columns} rowKey={(row) => row.id} rowName={(row) => row.id} openKey={url['open']} onOpen={(row) => setUrl({ open: row.id }, { push: true })}
             empty={<EmptyState icon={IconServer2} title={t('servers.empty')} action={mayAdmin && <Button onClick={() => setUrl({ new: '1' })}>{t('servers.add')}</Button>}>{t('servers.emptyHint')}</EmptyState>}
-            phone={(row) => <div><Group gap={6} wrap="nowrap"><Text truncate flex={1}><Mono>{visibleText(row.id)}</Mono></Text><StatusBadge status={phase(row)} /></Group><Text size="xs" c="dimmed" truncate>{row.state.tools} {t('nav.tools')} · {oneLine(row.state.error ?? address(row), 80)}</Text></div>} />
+            phone={(row) => <div><Group gap={6} wrap="nowrap"><Text truncate flex={1}><Mono>{visibleText(row.id)}</Mono></Text><StatusBadge status={phase(row)} /></Group><Text size="xs" c="dimmed" truncate>{row.state.tools} {t('nav.tools')} · {oneLine(row.state.error ?? serverAddress(row), 80)}</Text></div>} />
         )}
       </Split>
       <Modal opened={url['new'] !== undefined} onClose={() => setUrl({ new: undefined })} title={t('servers.add')} size="lg"><AddServer onDone={(id) => setUrl({ new: undefined, open: id })} /></Modal>

@@ -42,12 +42,13 @@ export function Warnings({ warnings }: { warnings: Problem[] | undefined }) {
   );
 }
 
+const isCode = (value: unknown): value is string => typeof value === 'string' && (value.includes('\n') || value.length > 120);
+
 /** Code as code, short values as a list, and the rest as JSON. */
 function Implementation({ fields }: { fields: Record<string, unknown> }) {
   const t = useT();
   const entries = Object.entries(fields).filter(([, value]) => value !== null && value !== undefined && !(typeof value === 'object' && Object.keys(value).length === 0));
   if (entries.length === 0) return <Text c="dimmed">{t('common.none')}</Text>;
-  const isCode = (value: unknown): value is string => typeof value === 'string' && (value.includes('\n') || value.length > 120);
   const rest = Object.fromEntries(entries.filter(([, value]) => typeof value === 'object'));
   return (
     <Stack gap="sm">
@@ -130,12 +131,12 @@ export function Overview({ tool }: { tool: Tool }) {
         <SectionTitle>{t('tools.about')}</SectionTitle>
         <Facts rows={[
           [t('tools.bundle'), visibleText(tool.bundle)],
-          [t('tools.file'), tool.path && <Mono>{tool.path}</Mono>],
-          ['ID', tool.id && <Mono>{tool.id}</Mono>],
+          [t('tools.file'), tool.path && <Mono key="file">{tool.path}</Mono>],
+          ['ID', tool.id && <Mono key="value">{tool.id}</Mono>],
           [t('common.created'), tool.created_at && <><Time at={tool.created_at} />{tool.created_by && ` · ${visibleText(tool.created_by)}`}</>],
           [t('common.modified'), <Fragment key="m"><Time at={tool.modified_at} />{tool.modified_by && ` · ${visibleText(tool.modified_by)}`}</Fragment>],
           [t('tools.published'), tool.published_at && <><Time at={tool.published_at} />{tool.published_by && ` · ${tool.published_by}`} · {t('tools.revisionN', { n: tool.published_revision ?? 0 })}</>],
-          [t('tools.lastCall'), tool.usage.last_called_at && <Time at={tool.usage.last_called_at} />],
+          [t('tools.lastCall'), tool.usage.last_called_at && <Time key="lastCall" at={tool.usage.last_called_at} />],
         ]} />
       </div>
     </Stack>

@@ -16,7 +16,7 @@ describe('buckets', () => {
     expect(getToolBucket({ implementation_type: 'agent_call' })).toBe('custom');
   });
   it('has four buckets and a label for each subtype', () => {
-    expect(TOOL_BUCKETS.map((bucket) => bucket.value).sort()).toEqual(['artifact', 'built_in', 'custom', 'mcp']);
+    expect(TOOL_BUCKETS.map((bucket) => bucket.value).toSorted()).toEqual(['artifact', 'built_in', 'custom', 'mcp']);
     for (const subtype of TOOL_SUBTYPES) expect(getSubtypeLabel(subtype.value)).toBe(subtype.label);
     expect(getSubtypeLabel('teleport')).toBe('teleport');
     expect(getSubtypeLabel(null)).toBe('—');

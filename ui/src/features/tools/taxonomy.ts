@@ -73,9 +73,10 @@ export function shownStatus(tool: Pick<Filterable, 'enabled' | 'status'>): strin
   return tool.enabled ? tool.status : 'disabled';
 }
 
+const allows = (chosen: string[] | undefined, value: string) => !chosen || chosen.length === 0 || chosen.includes(value);
+
 export function filterTools<T extends Filterable>(tools: readonly T[], filters: ToolFilters): T[] {
   const words = (filters.q ?? '').toLowerCase().split(/\s+/).filter(Boolean);
-  const allows = (chosen: string[] | undefined, value: string) => !chosen || chosen.length === 0 || chosen.includes(value);
   return tools.filter((tool) => {
     if (!allows(filters.status, shownStatus(tool))) return false;
     if (!allows(filters.bucket, getToolBucket(tool))) return false;
@@ -95,5 +96,5 @@ export function rankTools<T extends Filterable>(tools: T[], q: string | undefine
   const word = (q ?? '').trim().toLowerCase();
   if (word === '') return tools;
   const rank = (tool: T) => (tool.name.toLowerCase().startsWith(word) ? 0 : tool.name.toLowerCase().includes(word) ? 1 : 2);
-  return tools.map((tool) => [rank(tool), tool] as const).sort((a, b) => a[0] - b[0]).map(([, tool]) => tool);
+  return tools.map((tool) => [rank(tool), tool] as const).toSorted((a, b) => a[0] - b[0]).map(([, tool]) => tool);
 }

@@ -28,10 +28,10 @@ export function UsedBy({ usage }: { usage: ToolUsage | undefined }) {
   if (!usage) return null;
   const rows: [string, ReactNode][] = [
     [t('usage.callers'), usage.callers.length > 0 && usage.callers.slice(0, MAX_USERS).map((caller) => <Group key={caller.name} gap={6} wrap="nowrap"><PageLink to="/calls" search={{ tool: usage.tool, caller: caller.name, since: '30d' }}>{visibleText(caller.name)}</PageLink><Text c="dimmed" size="xs">{t('usage.calls', { n: caller.calls })} · <Time at={caller.last_called_at} /></Text></Group>)],
-    [t('usage.tokens'), (usage.tokens.length > 0 || usage.unrestricted_tokens > 0) && <Text>{[...usage.tokens.slice(0, MAX_USERS).map((token) => visibleText(token.name)), usage.unrestricted_tokens > 0 && t('usage.unrestricted', { n: usage.unrestricted_tokens })].filter(Boolean).join(', ')}</Text>],
-    [t('usage.rules'), usage.policy_rules.length > 0 && <Group gap="sm">{usage.policy_rules.map((rule) => <Group key={`${rule.scope}${rule.name}`} gap={4}><StatusBadge status={rule.effect} iconOnly /><PageLink to="/policy">{visibleText(rule.name)}</PageLink></Group>)}</Group>],
-    [t('usage.tools'), usage.tools.length > 0 && <Group gap="sm">{usage.tools.slice(0, MAX_USERS).map((tool) => <ToolLink key={tool.id + tool.field} tool={tool.tool} />)}</Group>],
-    [t('usage.views'), usage.mcp_views.length > 0 && <Mono>{usage.mcp_views.join(', ')}</Mono>],
+    [t('usage.tokens'), (usage.tokens.length > 0 || usage.unrestricted_tokens > 0) && <Text key="tokens">{[...usage.tokens.slice(0, MAX_USERS).map((token) => visibleText(token.name)), usage.unrestricted_tokens > 0 && t('usage.unrestricted', { n: usage.unrestricted_tokens })].filter(Boolean).join(', ')}</Text>],
+    [t('usage.rules'), usage.policy_rules.length > 0 && <Group key="rules" gap="sm">{usage.policy_rules.map((rule) => <Group key={`${rule.scope}${rule.name}`} gap={4}><StatusBadge status={rule.effect} iconOnly /><PageLink to="/policy">{visibleText(rule.name)}</PageLink></Group>)}</Group>],
+    [t('usage.tools'), usage.tools.length > 0 && <Group key="tools" gap="sm">{usage.tools.slice(0, MAX_USERS).map((tool) => <ToolLink key={tool.id + tool.field} tool={tool.tool} />)}</Group>],
+    [t('usage.views'), usage.mcp_views.length > 0 && <Mono key="views">{usage.mcp_views.join(', ')}</Mono>],
   ];
   if (rows.every(([, value]) => value === false)) return <Text c="dimmed">{t('usage.nobody')}</Text>;
   return <Facts rows={rows.filter(([, value]) => value !== false)} />;

@@ -114,7 +114,7 @@ export function ToolsPage() {
   const warnings = useMemo(() => rows.filter((row) => row.ready && row.warning_count > 0).length, [rows]);
   const failed = useMemo(() => rows.filter((row) => !row.ready).length, [rows]);
   const choices = useMemo(() => {
-    const distinct = (values: string[]): Choice[] => [...new Set(values)].sort().map((value) => ({ value, label: visibleText(value) }));
+    const distinct = (values: string[]): Choice[] => [...new Set(values)].toSorted().map((value) => ({ value, label: visibleText(value) }));
     return { bundle: distinct(rows.map((row) => row.bundle)), tag: distinct(rows.flatMap((row) => row.tags)) };
   }, [rows]);
   const columns = useColumns(filters.q ?? '');

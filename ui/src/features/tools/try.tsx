@@ -109,9 +109,11 @@ export function TryPanel({ tool }: { tool: Tool }) {
   const { run, cancel, isRunning, result } = state;
   // `call=ID` starts with the arguments of an earlier call.
   const earlier = useQuery({ ...callQuery(url['call'] ?? ''), enabled: url['call'] !== undefined }).data;
-  useEffect(() => {
-    if (earlier?.args) setArgs(earlier.args as JsonObject);
-  }, [earlier]);
+  const [restored, setRestored] = useState<string>();
+  if (earlier?.args && restored !== earlier.id) {
+    setRestored(earlier.id);
+    setArgs(earlier.args as JsonObject);
+  }
   const start = useCallback(() => { if (!isRunning && !invalid) void run(args); }, [run, args, isRunning, invalid]);
   useHotkeys([['mod+Enter', start], ['Escape', () => { if (isRunning) cancel(); }]], [], true);
   const violations = useMemo(() => (result?.kind === 'rejected' ? readViolations(result.error.details) : result?.kind === 'call' && result.call.error?.code === 'invalid_arguments' ? readViolations((result.call.error.details ?? {}) as Record<string, unknown>) : []), [result]);

@@ -43,7 +43,7 @@ export function Versions({ tool }: { tool: Tool }) {
   const mayEdit = useMay('editor') && !tool.built_in;
   const ref = toolRef(tool);
   const { data, error, refetch } = useQuery(revisionsQuery(ref));
-  const revisions = useMemo(() => [...(data?.revisions ?? [])].sort((a, b) => b.number - a.number), [data]);
+  const revisions = useMemo(() => [...(data?.revisions ?? [])].toSorted((a, b) => b.number - a.number), [data]);
   const [left, setLeft] = useState<number>();
   const [right, setRight] = useState<number>();
   const after = right ?? revisions[0]?.number;
