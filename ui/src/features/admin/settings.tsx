@@ -6,17 +6,14 @@ import { settingsQuery } from '@/api/queries';
 import { useSession } from '@/api/session';
 import { useI18n, type Language, type MessageKey } from '@/i18n';
 import { messages } from '@/i18n/messages';
-import { ErrorPanel, Facts, Mono, PermissionNote, SectionTitle } from '@/parts/basics';
+import { Chip, ErrorPanel, Facts, Mono, PermissionNote, SectionTitle } from '@/parts/basics';
 import { useAction } from '@/parts/feedback';
 import { FilterInput } from '@/parts/filters';
 import { visibleText } from '@/parts/format';
 import { Content, Loading, Page } from '@/parts/page';
 import { ShownOnce } from '@/parts/secret-field';
-import { StatusBadge } from '@/parts/status';
 import { Time } from '@/parts/time';
 import { useUrlState } from '@/parts/url-state';
-
-const SOURCE_STATUS: Record<string, string> = { default: 'draft', file: 'ok', environment: 'ok', flag: 'ok' };
 
 function show(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
@@ -43,7 +40,7 @@ function Configuration() {
             <Table.Tr key={setting.key}>
               <Table.Td><Mono>{visibleText(setting.key)}</Mono>{setting.description && <Text size="xs" c="dimmed">{visibleText(setting.description)}</Text>}</Table.Td>
               <Table.Td style={{ overflowWrap: 'anywhere' }}>{setting.value === null || setting.value === '' ? <Text c="dimmed">—</Text> : <Mono>{visibleText(show(setting.value))}</Mono>}</Table.Td>
-              <Table.Td>{setting.source === 'default' ? <Text c="dimmed">{t('settings.source.default')}</Text> : <StatusBadge status={SOURCE_STATUS[setting.source] ?? 'ok'} label={`settings.source.${setting.source}` in messages ? t(`settings.source.${setting.source}` as MessageKey) : setting.source} />}</Table.Td>
+              <Table.Td>{setting.source === 'default' ? <Text c="dimmed">{t('settings.source.default')}</Text> : <Chip>{`settings.source.${setting.source}` in messages ? t(`settings.source.${setting.source}` as MessageKey) : setting.source}</Chip>}</Table.Td>
             </Table.Tr>
           ))}</Table.Tbody>
         </Table>

@@ -80,9 +80,9 @@ export function AuditPage() {
     <Page title={t('nav.audit')} count={query.data?.pages[0]?.total} menu={<Menu.Item leftSection={<IconDownload size={15} />} component="a" href={`/api/audit?${new URLSearchParams({ ...filters, format: 'jsonl' })}`} download="audit.jsonl">{t('audit.export')}</Menu.Item>}>
       <Toolbar>
         <SegmentedControl aria-label={t('audit.kind')} value={kind} onChange={(next) => setUrl({ kind: next === 'changes' ? undefined : next, open: undefined, decision: undefined, rule: undefined, action: undefined })} data={(['changes', 'calls', 'all'] as const).map((value) => ({ value, label: t(`audit.kind.${value}`) }))} />
-        {kind !== 'calls' && <FilterInput value={url['action'] ?? ''} onChange={(action) => setUrl({ action: action || undefined })} label={t('audit.action')} />}
-        <FilterInput value={url['target'] ?? ''} onChange={(target) => setUrl({ target: target || undefined })} label={t('audit.target')} />
-        <FilterInput value={url['actor'] ?? ''} onChange={(actor) => setUrl({ actor: actor || undefined })} label={t('audit.actor')} />
+        {kind !== 'calls' && <FilterInput value={url['action'] ?? ''} onChange={(action) => setUrl({ action: action || undefined })} label={t('audit.action')} half />}
+        <FilterInput value={url['target'] ?? ''} onChange={(target) => setUrl({ target: target || undefined })} label={t('audit.target')} half />
+        <FilterInput value={url['actor'] ?? ''} onChange={(actor) => setUrl({ actor: actor || undefined })} label={t('audit.actor')} half />
         {kind !== 'changes' && <Facet label={t('audit.decision')} choices={DECISIONS.map((value) => ({ value, label: t(`audit.decision.${value}` as MessageKey) }))} value={url['decision'] ? [url['decision']] : []} onChange={(next) => setUrl({ decision: next.at(-1) })} />}
         <ClearFilters visible={FILTERS.some((key) => url[key] !== undefined)} onClear={() => setUrl(Object.fromEntries(FILTERS.map((key) => [key, undefined])))} />
       </Toolbar>

@@ -7,7 +7,6 @@ import { useT } from '@/i18n';
 import { ErrorPanel, Mono, SectionTitle } from '@/parts/basics';
 import { ConnectClient } from '@/parts/connect-client';
 import { visibleText } from '@/parts/format';
-import { ToolLink } from '@/parts/links';
 import { Content, Guided, Page } from '@/parts/page';
 import { Time } from '@/parts/time';
 import { useUrlState } from '@/parts/url-state';
@@ -28,7 +27,7 @@ function View({ bundle }: { bundle: string | undefined }) {
       <Text>{t('connect.cost', { tools: data.data.length, tokens: data.tokens })}</Text>
       <Text c="dimmed" size="xs">{t(isCompact ? 'connect.compact' : 'connect.full')}</Text>
       {costs.length > 0 && (
-        <Table mt="sm" verticalSpacing={3}><Table.Thead><Table.Tr><Table.Th>{t('connect.expensive')}</Table.Th><Table.Th ta="right">{t('connect.tokens')}</Table.Th></Table.Tr></Table.Thead><Table.Tbody>{costs.slice(0, 8).map(([name, cost]) => <Table.Tr key={name}><Table.Td><ToolLink tool={name}>{visibleText(name)}</ToolLink></Table.Td><Table.Td ta="right">{cost.toLocaleString()}</Table.Td></Table.Tr>)}</Table.Tbody></Table>
+        <Table mt="sm" verticalSpacing={3}><Table.Thead><Table.Tr><Table.Th>{t('connect.expensive')}</Table.Th><Table.Th ta="right">{t('connect.tokens')}</Table.Th></Table.Tr></Table.Thead><Table.Tbody>{costs.slice(0, 8).map(([name, cost]) => <Table.Tr key={name}><Table.Td><Mono>{visibleText(name)}</Mono></Table.Td><Table.Td ta="right">{cost.toLocaleString()}</Table.Td></Table.Tr>)}</Table.Tbody></Table>
       )}
     </Card>
   );

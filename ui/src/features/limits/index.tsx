@@ -29,7 +29,7 @@ function Amount({ limit }: { limit: LimitUse }) {
 function Subject({ limit, scope }: { limit: LimitUse; scope: LimitScope }) {
   const t = useT();
   const key = `limit.${limit.name}`;
-  const label = <><Text fw={500}>{key in messages ? t(key as MessageKey) : limit.name}</Text><Text size="xs" c="dimmed"><Mono>{limit.name}</Mono></Text></>;
+  const label = <><Text fw={500}>{key in messages ? t(key as MessageKey) : limit.name}</Text><Text size="xs" c="dimmed" visibleFrom="sm"><Mono>{limit.name}</Mono></Text></>;
   if (!limit.subject) return label;
   return <><Text>{scope === 'tool' ? <ToolLink tool={limit.subject}>{visibleText(limit.subject)}</ToolLink> : scope === 'token' ? <PageLink to="/tokens">{visibleText(limit.subject)}</PageLink> : visibleText(limit.subject)}</Text><Text size="xs" c="dimmed">{key in messages ? t(key as MessageKey) : limit.name}</Text></>;
 }
@@ -52,8 +52,7 @@ export function LimitsPage() {
                   <Table.Tbody>{limits.map((limit) => (
                     <Table.Tr key={`${limit.name}${limit.subject ?? ''}`}>
                       <Table.Td style={{ overflowWrap: 'anywhere' }}><Subject limit={limit} scope={scope} /></Table.Td>
-                      <Table.Td w="42%"><Amount limit={limit} /></Table.Td>
-                      <Table.Td w="18%" ta="right"><Text c="dimmed" size="xs">{limit.reset_seconds ? t('limits.resetsIn', { n: limit.reset_seconds }) : ''}</Text></Table.Td>
+                      <Table.Td w="50%"><Amount limit={limit} />{Boolean(limit.reset_seconds) && <Text c="dimmed" size="xs">{t('limits.resetsIn', { n: limit.reset_seconds ?? 0 })}</Text>}</Table.Td>
                     </Table.Tr>
                   ))}</Table.Tbody>
                 </Table>
