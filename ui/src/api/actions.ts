@@ -1,9 +1,10 @@
 /** Writes: plain functions; components wrap them in `useAction`. */
 import { body, client, data, raw, request } from './client';
 import { ApiError } from './error';
+import type { ExampleResult, ImportReport, ToolExample } from './shapes';
 import type {
-  ErrorBody, ExplainBody, ImportBody, Json, JsonObject, NewServer, NewToken, PolicyRule, RememberScope, ServerPatch,
-  SourceForm, TenantPatch, Tool, ValidationReport,
+  CredentialBody, DeprecateBody, ErrorBody, ExplainBody, ImportBody, JsonObject, NewServer, NewToken, NewWebhook, PolicyRule,
+  RateLimit, RememberScope, ServerPatch, SourceForm, TenantPatch, Tool, ValidationReport, WebhookPatch,
 } from './types';
 
 const ref = (value: string) => ({ path: { ref: value } });
@@ -28,10 +29,8 @@ export const tools = {
     }),
   enable: (target: string, enabled: boolean) => data(client.PATCH('/tools/{ref}', { params: ref(target), body: { enabled } })),
   publish: (target: string) => data(client.POST('/tools/{ref}/publish', { params: ref(target) })),
-  deprecate: (target: string, json: JsonObject) =>
-    request<Tool>(`/api/tools/${encodeURIComponent(target)}/deprecate`, {
-      method: 'POST', ...(Object.keys(json).length > 0 ? { json } : {}),
-    }),
+  deprecate: (target: string, options: Partial<DeprecateBody>) =>
+    data(client.POST('/tools/{ref}/deprecate', { params: ref(target), body: options as DeprecateBody })),
   remove: (target: string) => data(client.DELETE('/tools/{ref}', { params: ref(target) })),
   restore: (target: string, n: number) =>
     data(client.POST('/tools/{ref}/revisions/{n}/restore', { params: { path: { ref: target, n } } })),
@@ -46,7 +45,8 @@ export const bundles = {
     data(client.PUT('/tools/bundles/{id}', { params: id(slug), body: { slug, ...fields } })),
   enable: (slug: string, enabled: boolean) => data(client.PATCH('/tools/bundles/{id}', { params: id(slug), body: { enabled } })),
   remove: (slug: string) => data(client.DELETE('/tools/bundles/{id}', { params: id(slug) })),
-  publish: (slug: string) => request<Json>(`/api/tools/bundles/${encodeURIComponent(slug)}/publish`, { method: 'POST' }),
+  publish: (slug: string, dryRun: boolean) =>
+    data(client.POST('/tools/bundles/{id}/publish', { params: { ...id(slug), query: { dry_run: dryRun } } })),
 };
 
 export const approvals = {
@@ -63,6 +63,8 @@ export const servers = {
   remove: (server: string) => data(client.DELETE('/mcp-servers/{id}', { params: id(server) })),
   accept: (server: string, names: string[]) =>
     data(client.POST('/mcp-servers/{id}/accept', { params: id(server), body: { tools: names } })),
+  reject: (server: string, names: string[]) =>
+    request<unknown>(`/api/mcp-servers/${encodeURIComponent(server)}/reject`, { method: 'POST', json: { tools: names } }),
   login: (server: string) => data(client.POST('/mcp-servers/{id}/login', { params: id(server) })),
   logout: (server: string) => data(client.POST('/mcp-servers/{id}/logout', { params: id(server) })),
 };
@@ -83,15 +85,29 @@ export const policy = {
 };
 
 export const credentials = {
-  put: (name: string, value: string) => data(client.PUT('/credentials/{name}', { params: { path: { name } }, body: { value } })),
-  remove: (name: string) => data(client.DELETE('/credentials/{name}', { params: { path: { name } } })),
+  put: (name: string, fields: Partial<CredentialBody>) =>
+    data(client.PUT('/credentials/{name}', { params: { path: { name } }, body: fields as CredentialBody })),
+  /** `force` deletes it although tools refer to it. */
+  remove: (name: string, force: boolean) => data(client.DELETE('/credentials/{name}', { params: { path: { name }, query: { force } } })),
 };
 
 export const tokens = {
-  create: (token: NewToken) => data(client.POST('/tokens', { body: token })),
+  create: (token: Partial<NewToken> & { name: string }) => data(client.POST('/tokens', { body: token as NewToken })),
   rotate: (token: string, grace?: string) =>
     data(client.POST('/tokens/{id}/rotate', { params: id(token), body: { grace: grace ?? null, expires_in: null } })),
+  limit: (token: string, rate: RateLimit | null) =>
+    data(client.PATCH('/tokens/{id}', { params: id(token), body: { rate_limit: rate } })),
   remove: (token: string) => data(client.DELETE('/tokens/{id}', { params: id(token) })),
+};
+
+export const webhooks = {
+  create: (webhook: NewWebhook) => data(client.POST('/webhooks', { body: webhook })),
+  patch: (webhook: string, patch: Partial<WebhookPatch>) =>
+    data(client.PATCH('/webhooks/{id}', { params: id(webhook), body: patch as WebhookPatch })),
+  remove: (webhook: string) => data(client.DELETE('/webhooks/{id}', { params: id(webhook) })),
+  test: (webhook: string) => data(client.POST('/webhooks/{id}/test', { params: id(webhook) })),
+  redeliver: (webhook: string, delivery: string) =>
+    data(client.POST('/webhooks/{id}/deliveries/{delivery_id}/redeliver', { params: { path: { id: webhook, delivery_id: delivery } } })),
 };
 
 export const tenants = {
@@ -101,7 +117,21 @@ export const tenants = {
 };
 
 export const imports = {
-  openapi: (options: ImportBody) => data(client.POST('/import/openapi', { body: options })),
+  openapi: (options: Partial<ImportBody>) => data(client.POST('/import/openapi', { body: options as ImportBody })),
+  curl: (options: { command: string; name?: string; bundle?: string; dry_run: boolean }) => importItems('curl', options),
+  tools: (options: { text: string; bundle?: string; dry_run: boolean; select?: string[] }) => importItems('tools', options),
+  mcp: (options: { config: string; network: boolean; dry_run: boolean; select?: string[] }) => importItems('mcp', options),
+};
+
+const importItems = (kind: 'curl' | 'tools' | 'mcp', json: object) =>
+  request<ImportReport>(`/api/import/${kind}`, { method: 'POST', json });
+
+export const examples = {
+  put: (target: string, { name, ...example }: ToolExample) =>
+    request<unknown>(`/api/tools/${encodeURIComponent(target)}/examples/${encodeURIComponent(name)}`, { method: 'PUT', json: example }),
+  remove: (target: string, name: string) =>
+    request<unknown>(`/api/tools/${encodeURIComponent(target)}/examples/${encodeURIComponent(name)}`, { method: 'DELETE' }),
+  run: (target: string) => request<{ results: ExampleResult[] }>(`/api/tools/${encodeURIComponent(target)}/examples/run`, { method: 'POST' }),
 };
 
 export const account = {

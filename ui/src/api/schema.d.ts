@@ -79,7 +79,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List recorded changes, newest first; with `format=jsonl` or `Accept: application/x-ndjson`, all of them as JSON Lines. */
+        /**
+         * List recorded changes and calls, newest first; with `format=jsonl` or `Accept: application/x-ndjson`, all of them as
+         *     JSON Lines. Records of calls have the hash of the arguments, never the arguments or the result.
+         */
         get: operations["get_audit"];
         put?: never;
         post?: never;
@@ -181,12 +184,33 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /** Return a stored credential, without its value. */
+        get: operations["get_credentials_name"];
         /** Store or replace a credential. */
         put: operations["put_credentials_name"];
         post?: never;
-        /** Delete a credential. */
+        /** Delete a credential. One that tools refer to is deleted only with `force=true`. */
         delete: operations["delete_credentials_name"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Stream what happens in the tenant: changed tools and bundles, calls, approvals, MCP servers. Callers see their own
+         *     calls and approvals, and the tools they may call; editors and admins those of the tenant.
+         */
+        get: operations["get_events"];
+        put?: never;
+        post?: never;
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -226,6 +250,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/import/registry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Import rows of a `tool_registry` table, one JSON object per line: all of them or none. A row that was imported before
+         *     updates its tool.
+         */
+        post: operations["post_import_registry"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/key/rotate": {
         parameters: {
             query?: never;
@@ -237,6 +281,26 @@ export interface paths {
         put?: never;
         /** Encrypt all stored credentials with a new key: the value of `HAFT_KEY_NEW`, or else a random one in the key file. */
         post: operations["post_key_rotate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/limits": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the limits of the tenant with their current use: those of the server that hold for it, its own, and those of its
+         *     tools. Admins see the limits of all tokens, others that of their own.
+         */
+        get: operations["get_limits"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -596,7 +660,8 @@ export interface paths {
         delete: operations["delete_tokens_id"];
         options?: never;
         head?: never;
-        patch?: never;
+        /** Change the rate limit of a token. It holds at once, and counted calls stay counted. */
+        patch: operations["patch_tokens_id"];
         trace?: never;
     };
     "/tokens/{id}/rotate": {
@@ -686,6 +751,23 @@ export interface paths {
         head?: never;
         /** Enable or disable a bundle with all its tools. */
         patch: operations["patch_tools_bundles_id"];
+        trace?: never;
+    };
+    "/tools/bundles/{id}/publish": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Publish the newest revisions of all tools of a bundle: all of them or none. Disabled and deprecated tools stay so. */
+        post: operations["post_tools_bundles_id_publish"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/tools/bundles/{id}/tools/{name}/version/{version}": {
@@ -805,7 +887,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Deprecate a tool: it still runs, with a warning. */
+        /** Deprecate a tool: it still runs, with a warning, until the removal date if there is one. */
         post: operations["post_tools_ref_deprecate"];
         delete?: never;
         options?: never;
@@ -856,7 +938,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Publish the newest revision: production mode runs it. */
+        /** Publish the newest revision: production mode runs it. A deprecated tool is no longer deprecated. */
         post: operations["post_tools_ref_publish"];
         delete?: never;
         options?: never;
@@ -932,6 +1014,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/tools/{ref}/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Return who depends on a tool: tokens, policy rules, other tools, MCP endpoints and recent callers. */
+        get: operations["get_tools_ref_usage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/tools/{ref}/validate": {
         parameters: {
             query?: never;
@@ -966,6 +1065,94 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/webhooks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the webhooks of the tenant, without their secrets. */
+        get: operations["get_webhooks"];
+        put?: never;
+        /** Create a webhook; only this response contains its signing secret. */
+        post: operations["post_webhooks"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/webhooks/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Return one webhook, without its secret. */
+        get: operations["get_webhooks_id"];
+        put?: never;
+        post?: never;
+        /** Delete a webhook and its deliveries. */
+        delete: operations["delete_webhooks_id"];
+        options?: never;
+        head?: never;
+        /** Change a webhook. */
+        patch: operations["patch_webhooks_id"];
+        trace?: never;
+    };
+    "/webhooks/{id}/deliveries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the deliveries to a webhook, newest first. Those that ended are kept for a week, at most 1,000. */
+        get: operations["get_webhooks_id_deliveries"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/webhooks/{id}/deliveries/{delivery_id}/redeliver": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Deliver an event again, with the same `webhook-id`. */
+        post: operations["post_webhooks_id_deliveries_delivery_id_redeliver"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/webhooks/{id}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Deliver a test event now, once, and return the result. */
+        post: operations["post_webhooks_id_test"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -985,6 +1172,8 @@ export interface components {
              */
             events: string;
             status: components["schemas"]["CallStatus"];
+            /** @description The webhook of the call, if it has one. */
+            webhook?: components["schemas"]["AcceptedWebhook"];
         };
         /** @description The names of the accepted tools. */
         AcceptedTools: {
@@ -994,6 +1183,16 @@ export interface components {
              *     ]
              */
             accepted: string[];
+        };
+        /** @description The webhook of a call. */
+        AcceptedWebhook: {
+            /** Format: uuid */
+            id: string;
+            /**
+             * @description The signing secret, if the request had none; no later response contains it.
+             * @example whsec_…
+             */
+            secret?: string;
         };
         /** @description A child agent run. */
         AgentCall: {
@@ -1076,6 +1275,30 @@ export interface components {
             /** @description A policy rule with the effect `approve`, by its name. */
             name: string;
         };
+        /**
+         * @description What happened to an approval.
+         * @enum {string}
+         */
+        ApprovalChange: "requested" | "decided" | "expired" | "cancelled";
+        /** @description The new state of an approval. */
+        ApprovalEvent: {
+            /** Format: uuid */
+            call_id: string;
+            change: components["schemas"]["ApprovalChange"];
+            decided_by?: string;
+            /** Format: uuid */
+            id: string;
+            /** @example agent */
+            requested_by: string;
+            status: components["schemas"]["ApprovalStatus"];
+            /**
+             * @description `bundle:name@version`.
+             * @example user-created:deploy@1.0.0
+             */
+            tool: string;
+            /** Format: uuid */
+            tool_id: string;
+        };
         /** @description A page of approvals. */
         ApprovalList: {
             approvals: components["schemas"]["Approval"][];
@@ -1129,10 +1352,27 @@ export interface components {
                 [key: string]: unknown;
             };
         };
+        /**
+         * @description How a call was authorised.
+         * @enum {string}
+         */
+        AuditDecision: "allowed" | "denied" | "awaiting_approval" | "approved" | "rejected" | "expired";
+        /** @description A change or a call. */
+        AuditEntry: components["schemas"]["AuditRecord"] & {
+            /** @description More about a call. */
+            call?: components["schemas"]["CallAudit"];
+            /** @description Whether it is a change or a call. */
+            kind: components["schemas"]["AuditKind"];
+        };
+        /**
+         * @description The kind of an [`AuditEntry`].
+         * @enum {string}
+         */
+        AuditKind: "change" | "call";
         /** @description A page of audit records. */
         AuditList: {
             next_page_token: string | null;
-            records: components["schemas"]["AuditRecord"][];
+            records: components["schemas"]["AuditEntry"][];
             /**
              * Format: int64
              * @description The number of records that match the filter.
@@ -1222,6 +1462,20 @@ export interface components {
             slug?: string | null;
         };
         /**
+         * @description What happened to a bundle.
+         * @enum {string}
+         */
+        BundleChange: "created" | "updated" | "deleted" | "enabled" | "disabled";
+        /** @description A changed bundle. */
+        BundleEvent: {
+            change: components["schemas"]["BundleChange"];
+            enabled: boolean;
+            /** Format: uuid */
+            id: string;
+            /** @example user-created */
+            slug: string;
+        };
+        /**
          * @description Where the tools of a bundle come from; it decides who may change them.
          * @enum {string}
          */
@@ -1231,6 +1485,19 @@ export interface components {
             bundles: components["schemas"]["BundleView"][];
             next_page_token: string | null;
             total: number;
+        };
+        /** @description What publishing a bundle did, or would do. */
+        BundlePublication: {
+            /** @example demo */
+            bundle: string;
+            dry_run: boolean;
+            /** @description How many tools cannot be published; if there is one, nothing is published. */
+            failed: number;
+            /** @description How many tools were published, or would be. */
+            published: number;
+            tools: components["schemas"]["PublicationLine"][];
+            /** @description How many tools stay as they are: their newest revision is published already. */
+            unchanged: number;
         };
         /** @description A bundle, as the API shows it. */
         BundleView: {
@@ -1348,6 +1615,52 @@ export interface components {
             /** @description The value, if the call succeeded. */
             value?: unknown;
         };
+        /** @description The audit record of one call: everything about it but its arguments, its value and its messages. */
+        CallAudit: {
+            /**
+             * Format: uuid
+             * @description The approval of the call.
+             */
+            approval_id?: string;
+            /** @description The SHA-256 of the arguments, in hexadecimal. */
+            args_digest?: string;
+            /** @description Who approved or denied it. */
+            decided_by?: string;
+            /** @description How it was authorised. */
+            decision: components["schemas"]["AuditDecision"];
+            /**
+             * Format: double
+             * @description The duration in milliseconds.
+             */
+            duration_ms?: number;
+            /** @description Whether the caller was elevated. */
+            elevated: boolean;
+            /**
+             * Format: uuid
+             * @description The call that made this one.
+             */
+            parent?: string;
+            /**
+             * Format: int32
+             * @description The revision of the tool.
+             */
+            revision: number;
+            /** @description The role of the caller. */
+            role: components["schemas"]["Role"];
+            /** @description The policy rule that decided. */
+            rule?: string;
+            /** @description The chat, or the connection of an MCP client. */
+            session?: string;
+            /** @description The state of the call. */
+            status: components["schemas"]["CallStatus"];
+            /**
+             * @description The interface that the call came through: `rest`, `cli`, `mcp`, …
+             * @example mcp
+             */
+            surface: string;
+            /** @description The person on whose behalf the call was made, if the surface knows. */
+            user?: string;
+        };
         /** @description How a call was authorised, where more than the role and the allow-list decided. */
         CallDecision: {
             /**
@@ -1380,6 +1693,34 @@ export interface components {
             /** @description Whether a retry may succeed. */
             retryable: boolean;
         };
+        /** @description The new state of a call. */
+        CallEvent: {
+            /**
+             * @description The name of the token that called.
+             * @example agent
+             */
+            caller: string;
+            chat_id?: string;
+            /** Format: double */
+            duration_ms?: number;
+            error_code?: components["schemas"]["ErrorCode"];
+            /** Format: date-time */
+            finished_at?: string;
+            /** Format: uuid */
+            id: string;
+            /** Format: date-time */
+            started_at: string;
+            status: components["schemas"]["CallStatus"];
+            /** @example rest */
+            surface: string;
+            /**
+             * @description `bundle:name@version`.
+             * @example user-created:weather@1.0.0
+             */
+            tool: string;
+            /** Format: uuid */
+            tool_id: string;
+        };
         /** @description A page of calls. */
         CallList: {
             calls: components["schemas"]["Call"][];
@@ -1400,6 +1741,19 @@ export interface components {
          * @enum {string}
          */
         CallStatus: "pending" | "running" | "success" | "error" | "cancelled" | "awaiting_approval" | "denied" | "expired" | "interrupted";
+        /** @description Where the end of one call is posted. */
+        CallWebhook: {
+            /**
+             * @description The signing secret: `whsec_` and 24 to 64 bytes in base64. Default: a new one, which the response contains.
+             * @example whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw
+             */
+            secret?: string | null;
+            /**
+             * @description The URL.
+             * @example https://example.com/hooks/haft
+             */
+            url: string;
+        };
         /** @description A call whose cancellation was requested. */
         CancelledCall: {
             /** Format: uuid */
@@ -1438,13 +1792,45 @@ export interface components {
              */
             token: string;
         };
-        /** @description The value of a credential. */
+        /** @description A credential: a `value` or a `payload`, and what it is for. Without either, the stored secret is kept. */
         CredentialBody: {
             /**
+             * @description The category: lower-case letters, digits, `_`, `-` or `.`; default: `custom`.
+             * @default null
+             * @example custom
+             */
+            category: string | null;
+            /** @default null */
+            description: string | null;
+            /**
+             * @description Several secrets by name. A field with the value `***` keeps its stored value.
+             * @default null
+             * @example {
+             *       "api_key": "s3cr3t",
+             *       "endpoint": "https://search.example.com"
+             *     }
+             */
+            payload: {
+                [key: string]: string;
+            } | null;
+            /**
+             * @description The provider that it is for.
+             * @default null
+             * @example web_search
+             */
+            provider_key: string | null;
+            /**
+             * @description The variant of the provider.
+             * @default null
+             * @example serper
+             */
+            provider_variant: string | null;
+            /**
              * @description The secret.
+             * @default null
              * @example s3cr3t
              */
-            value: string;
+            value: string | null;
         };
         /** @description A page of credentials. */
         CredentialList: {
@@ -1454,14 +1840,46 @@ export interface components {
         };
         /** @description A stored credential, without its value. */
         CredentialView: {
+            /**
+             * @description The category.
+             * @example custom
+             */
+            category: string;
             /** Format: date-time */
             created_at: string;
+            description: string;
             /** @description Why it cannot be decrypted. */
             error: string | null;
             /** Format: date-time */
             modified_at: string;
             /** @example API_TOKEN */
             name: string;
+            /**
+             * @description The fields, each with the value `***`; `null` for a plain value.
+             * @example {
+             *       "api_key": "***"
+             *     }
+             */
+            payload: {
+                [key: string]: string;
+            } | null;
+            /**
+             * @description The provider that it is for.
+             * @example web_search
+             */
+            provider_key: string | null;
+            /**
+             * @description The variant of the provider.
+             * @example serper
+             */
+            provider_variant: string | null;
+            /**
+             * @description The tools, as `bundle:name@version`, and MCP servers that refer to it.
+             * @example [
+             *       "user-created:weather@1.0.0"
+             *     ]
+             */
+            used_by: string[];
             /**
              * @description Always `***`.
              * @example ***
@@ -1537,7 +1955,61 @@ export interface components {
             backup_path: string | null;
             /** @example Tool 'greet' deleted */
             message: string;
+            /** @description Who depended on the tool. */
+            usage: components["schemas"]["ToolUsage"];
         };
+        /** @description The delivery of one event. */
+        Delivery: {
+            /** Format: date-time */
+            attempted_at: string | null;
+            /**
+             * Format: int32
+             * @description The number of attempts so far.
+             */
+            attempts: number;
+            /**
+             * Format: date-time
+             * @description When the event happened.
+             */
+            created_at: string;
+            /** @description Why the last attempt failed. */
+            error: string | null;
+            event: components["schemas"]["WebhookEvent"];
+            /**
+             * Format: uuid
+             * @description The id, which the receiver sees as `webhook-id`.
+             */
+            id: string;
+            /**
+             * Format: date-time
+             * @description When it is tried next; `null` if it is not.
+             */
+            next_attempt_at: string | null;
+            /** @description The body. */
+            payload: {
+                [key: string]: unknown;
+            };
+            /**
+             * Format: int32
+             * @description The HTTP status of the last response.
+             */
+            response_status: number | null;
+            status: components["schemas"]["DeliveryStatus"];
+            /** Format: uuid */
+            webhook_id: string;
+        };
+        /** @description A page of deliveries. */
+        DeliveryList: {
+            deliveries: components["schemas"]["Delivery"][];
+            next_page_token: string | null;
+            /** Format: int64 */
+            total: number;
+        };
+        /**
+         * @description The state of a delivery.
+         * @enum {string}
+         */
+        DeliveryStatus: "pending" | "delivered" | "failed";
         /** @description The body of a denial. */
         DenyBody: {
             /**
@@ -1546,6 +2018,49 @@ export interface components {
              * @example not before the release
              */
             reason: string | null;
+        };
+        /** @description Why a tool is deprecated. */
+        DeprecateBody: {
+            /**
+             * @description A message for callers.
+             * @default null
+             * @example the old API is going away
+             */
+            message: string | null;
+            /**
+             * @description From this time on, calls are rejected: a date such as `2027-01-31` (00:00 UTC), or a time.
+             * @default null
+             * @example 2027-01-31
+             */
+            removal_date: string | null;
+            /**
+             * @description The tool to call instead: id, name or `bundle:name`, the latter two optionally with `@version`.
+             * @default null
+             * @example greet2
+             */
+            replaced_by: string | null;
+        };
+        /** @description Why a tool is deprecated, what replaces it, and until when it runs. */
+        Deprecation: {
+            /**
+             * Format: date-time
+             * @description When the tool was deprecated.
+             */
+            deprecated_at: string | null;
+            /** @description Who deprecated it. */
+            deprecated_by: string | null;
+            /** @description A message for callers. */
+            message: string | null;
+            /**
+             * Format: date-time
+             * @description From this time on, calls are rejected.
+             */
+            removal_date: string | null;
+            /**
+             * @description The tool to call instead, as `bundle:name` or `bundle:name@version`.
+             * @example user-created:greet2
+             */
+            replaced_by: string | null;
         };
         /** @description The body of a `PATCH`. */
         EnabledBody: {
@@ -1572,7 +2087,7 @@ export interface components {
          * @description The stable code of an error
          * @enum {string}
          */
-        ErrorCode: "invalid_request" | "invalid_arguments" | "invalid_definition" | "invalid_page_token" | "unauthorized" | "forbidden" | "not_found" | "ambiguous_name" | "method_not_allowed" | "conflict" | "idempotency_conflict" | "read_only" | "too_large" | "unsupported_media_type" | "disabled" | "not_published" | "not_ready" | "policy_denied" | "approval_required" | "approval_denied" | "approval_expired" | "too_deep" | "overloaded" | "rate_limited" | "timeout" | "cancelled" | "interrupted" | "template" | "secret_missing" | "path_escapes" | "egress_refused" | "network" | "http_status" | "invalid_response" | "invalid_output" | "sandbox_unavailable" | "execution_failed" | "panicked" | "store_unavailable" | "internal";
+        ErrorCode: "invalid_request" | "invalid_arguments" | "invalid_definition" | "invalid_page_token" | "unauthorized" | "forbidden" | "not_found" | "ambiguous_name" | "method_not_allowed" | "conflict" | "idempotency_conflict" | "read_only" | "too_large" | "unsupported_media_type" | "disabled" | "not_published" | "removed" | "not_ready" | "policy_denied" | "approval_required" | "approval_denied" | "approval_expired" | "too_deep" | "overloaded" | "rate_limited" | "timeout" | "cancelled" | "interrupted" | "template" | "secret_missing" | "path_escapes" | "egress_refused" | "network" | "http_status" | "invalid_response" | "invalid_output" | "sandbox_unavailable" | "execution_failed" | "panicked" | "store_unavailable" | "internal";
         /** @description The error. */
         ErrorDetail: {
             /** @description A stable code. */
@@ -2141,7 +2656,7 @@ export interface components {
             /** @description Warnings about the tool. */
             warnings?: components["schemas"]["Problem"][];
         };
-        /** @description The body of a call. */
+        /** @description The body of a call. Without `Debug`: it may have a secret. */
         InvokeBody: {
             /** @description The arguments. */
             args?: {
@@ -2165,6 +2680,8 @@ export interface components {
              * @example 30000
              */
             timeout_ms: number | null;
+            /** @default null */
+            webhook: components["schemas"]["CallWebhook"] | null;
         };
         /** @description A finished rotation of the key. */
         KeyRotationView: {
@@ -2182,6 +2699,83 @@ export interface components {
             /** @description What is left to do; `null` if nothing is. */
             next_step: string | null;
         };
+        /** @description The fields of a registry row that haft keeps but does not use to run the tool. */
+        LegacyFields: {
+            /** @description The built-in tool that the row stands for. */
+            builtin_key?: string;
+            /** @description The template that the row was copied from. */
+            builtin_template_id?: string;
+            /** @description The id of the row. */
+            id?: string;
+            /** @description Whether the row was a template. */
+            is_builtin_template?: boolean;
+            /** @description Whether the row belonged to the system. */
+            is_system?: boolean;
+            /** @description Fields that haft does not know. */
+            other?: {
+                [key: string]: unknown;
+            };
+            /** @description The tenant of the row; missing for a global row. */
+            tenant_id?: string;
+        };
+        /** @description The limits of a tenant. */
+        LimitList: {
+            limits: components["schemas"]["LimitView"][];
+            /** @description The number of limits of tools and tokens that are not listed. */
+            omitted: number;
+            /** @description Whether rates and parallel calls are counted for all nodes together. */
+            shared: boolean;
+            /** @example default */
+            tenant: string;
+        };
+        /** @description A limit. */
+        LimitView: {
+            /**
+             * @description Where it is set; errors and metrics have the same name.
+             * @example tenant.calls_per_minute
+             */
+            name: string;
+            /**
+             * @description The period of a rate.
+             * @example 1m
+             */
+            per?: string;
+            /**
+             * Format: int64
+             * @description How much is left.
+             * @example 588
+             */
+            remaining?: number;
+            /**
+             * Format: int64
+             * @description After how many seconds a used rate has more left.
+             * @example 42
+             */
+            reset_seconds?: number;
+            /**
+             * @description The tool or token; `null` for limits of the tenant and of the server.
+             * @example web:fetch@1.0.0
+             */
+            subject: string | null;
+            /**
+             * Format: int64
+             * @description How much is used now; missing where it is counted apart for each session.
+             * @example 12
+             */
+            used?: number;
+            /**
+             * Format: int64
+             * @example 600
+             */
+            value: number;
+        };
+        /** @description The data of an event. */
+        LiveEventData: components["schemas"]["NoData"] | components["schemas"]["ToolEvent"] | components["schemas"]["BundleEvent"] | components["schemas"]["CallEvent"] | components["schemas"]["ApprovalEvent"] | components["schemas"]["ServerEvent"];
+        /**
+         * @description The name of an event.
+         * @enum {string}
+         */
+        LiveEventName: "ready" | "reset" | "tool" | "bundle" | "call" | "approval" | "server";
         /** @description The result of a logout. */
         LoggedOut: {
             was_logged_in: boolean;
@@ -2484,6 +3078,7 @@ export interface components {
             name: string;
             /** @description Whether it administers tenants, for admins of the tenant `default`. */
             platform?: boolean;
+            rate_limit?: components["schemas"]["RateBody"] | null;
             /** @description The role; default: `caller`. */
             role?: components["schemas"]["Role"];
             /** @description The tenant; platform admins may name any, others only their own. */
@@ -2497,6 +3092,34 @@ export interface components {
              */
             tools?: string[] | null;
         };
+        /** @description A new webhook. */
+        NewWebhookBody: {
+            /** @description Whether events are delivered. */
+            enabled?: boolean;
+            /**
+             * @description The events; default: all.
+             * @example [
+             *       "call.finished",
+             *       "approval.requested"
+             *     ]
+             */
+            events?: components["schemas"]["WebhookEvent"][] | null;
+            /**
+             * @description The tools that the events are about: `name` or `bundle:name`, each with `*` for any text; default: every tool.
+             * @example [
+             *       "deploy",
+             *       "mail:*"
+             *     ]
+             */
+            tools?: string[];
+            /**
+             * @description Where events are posted.
+             * @example https://example.com/hooks/haft
+             */
+            url: string;
+        };
+        /** @description An empty object. */
+        NoData: Record<string, never>;
         /** @description OAuth 2 settings; tokens are cached and refreshed by one call at a time. */
         OAuth2: {
             /** @description The audience of the token. */
@@ -2564,8 +3187,8 @@ export interface components {
             ok: boolean;
             /** @description The value of the tool. */
             value?: unknown;
-            /** @description Set if the tool is deprecated. */
-            warning?: string;
+            /** @description What the caller should know, such as that the tool is deprecated and what replaces it. */
+            warnings?: string[];
         };
         /**
          * @description How the standard output of a process becomes the value of a call.
@@ -2705,6 +3328,34 @@ export interface components {
             /** @description The tail of standard output, if the call failed; otherwise the output is the value. */
             stdout?: string;
         };
+        /**
+         * @description What happens to a tool when its bundle is published.
+         * @enum {string}
+         */
+        PublicationAction: "published" | "unchanged" | "skipped" | "failed";
+        /** @description One tool of the bundle. */
+        PublicationLine: {
+            action: components["schemas"]["PublicationAction"];
+            /** Format: uuid */
+            id: string;
+            /**
+             * Format: int32
+             * @description The revision that production runs before.
+             */
+            published_revision: number | null;
+            /** @description Why it cannot be published. */
+            reason?: string;
+            /**
+             * Format: int32
+             * @description The newest revision.
+             */
+            revision: number;
+            /**
+             * @description The tool, as `bundle:name@version`.
+             * @example demo:greet@1.0.0
+             */
+            tool: string;
+        };
         /** @description A function of a Python toolset. */
         PythonFunction: {
             /** @description `module:function`. */
@@ -2737,6 +3388,20 @@ export interface components {
              */
             score: number;
         };
+        /** @description A number of calls per period. */
+        RateBody: {
+            /**
+             * Format: int32
+             * @description The number of calls.
+             * @example 60
+             */
+            calls: number;
+            /**
+             * @description The period, a duration such as `1m`, at most a day.
+             * @example 1m
+             */
+            per: string;
+        };
         /** @description A rate limit. */
         RateLimit: {
             /**
@@ -2759,6 +3424,36 @@ export interface components {
             status: string;
             /** @description The number of tools. */
             tools: number;
+        };
+        /** @description Somebody who called the tool. */
+        RecentCaller: {
+            /**
+             * Format: int64
+             * @description How many of the latest calls it made.
+             */
+            calls: number;
+            /** Format: date-time */
+            last_called_at: string;
+            /** @example ci */
+            name: string;
+            /**
+             * Format: uuid
+             * @description The id of the token, if it is stored.
+             */
+            token_id: string | null;
+        };
+        /** @description What an import of registry rows did, or would do. */
+        RegistryReport: {
+            /** @example user-created */
+            bundle: string;
+            created: number;
+            dry_run: boolean;
+            /** @description How many rows are invalid; if there is one, nothing is imported. */
+            failed: number;
+            rows: components["schemas"]["RowReport"][];
+            skipped: number;
+            unchanged: number;
+            updated: number;
         };
         /** @description The response to a call that was rejected because of the state of the server. */
         RejectedCall: components["schemas"]["Outcome"] | components["schemas"]["ErrorBody"];
@@ -2831,6 +3526,11 @@ export interface components {
         RevisionView: {
             /** Format: date-time */
             created_at: string;
+            /**
+             * @description Who stored it.
+             * @example local
+             */
+            created_by: string | null;
             definition: components["schemas"]["ToolSpec"];
             /** @description The SHA-256 of the definition. */
             hash: string;
@@ -2841,6 +3541,13 @@ export interface components {
             number: number;
             /** @description Whether production mode runs this revision. */
             published: boolean;
+            /**
+             * Format: date-time
+             * @description When it was last published.
+             */
+            published_at: string | null;
+            /** @description Who published it. */
+            published_by: string | null;
         };
         /**
          * @description The role of a token; each role includes the ones before it.
@@ -2861,6 +3568,33 @@ export interface components {
              * @example 10m
              */
             grace: string | null;
+        };
+        /**
+         * @description What was done with a row, or would be.
+         * @enum {string}
+         */
+        RowAction: "created" | "updated" | "unchanged" | "skipped" | "failed";
+        /** @description One row of the report. */
+        RowReport: {
+            action: components["schemas"]["RowAction"];
+            /** @description Whether lists hide the tool, because it is a tenant's copy of a built-in tool. */
+            hidden: boolean;
+            /**
+             * @description The line of the row, from 1.
+             * @example 1
+             */
+            line: number;
+            /** @description Why it was skipped or is invalid. */
+            reason?: string;
+            /** @description The id of the row. */
+            row_id: string | null;
+            status: components["schemas"]["ToolStatus"] | null;
+            /**
+             * @description The tool, as `bundle:name@version`.
+             * @example user-created:greet@1.0.0
+             */
+            tool: string | null;
+            warnings?: components["schemas"]["Problem"][];
         };
         /** @description A call that a rule must or must not match. */
         RuleExample: {
@@ -2919,6 +3653,15 @@ export interface components {
             tools: components["schemas"]["RankedTool"][];
             /** @description The number of tools on all pages: at most 1,000 by keywords, at most 100 by meaning. */
             total: number;
+        };
+        /** @description The new state of an MCP server. */
+        ServerEvent: {
+            error?: string;
+            /** @example github */
+            id: string;
+            phase: components["schemas"]["McpPhase"];
+            /** @description How many of its tools were imported. */
+            tools: number;
         };
         /** @description Changes to a server. */
         ServerPatch: {
@@ -3013,16 +3756,6 @@ export interface components {
              */
             wait_ms?: number;
         };
-        /** @description A credential that was stored. */
-        StoredCredential: {
-            /** @example API_TOKEN */
-            name: string;
-            /**
-             * @description Always `***`.
-             * @example ***
-             */
-            value: string;
-        };
         /** @description One event of the stream of a call. */
         StreamedEvent: {
             /**
@@ -3035,6 +3768,17 @@ export interface components {
              * @example status
              */
             event: string;
+        };
+        /** @description One event of the stream. */
+        StreamedLiveEvent: {
+            /** @description What happened, as JSON; empty for `ready` and `reset`. */
+            data: components["schemas"]["LiveEventData"];
+            event: components["schemas"]["LiveEventName"];
+            /**
+             * @description What to send as `Last-Event-ID` to continue after this event.
+             * @example 5d41402abc4b-7
+             */
+            id: string;
         };
         /**
          * @description The status of every successful response.
@@ -3124,7 +3868,7 @@ export interface components {
             /** @description A page of audit records. */
             data: {
                 next_page_token: string | null;
-                records: components["schemas"]["AuditRecord"][];
+                records: components["schemas"]["AuditEntry"][];
                 /**
                  * Format: int64
                  * @description The number of records that match the filter.
@@ -3140,6 +3884,23 @@ export interface components {
                 bundles: components["schemas"]["BundleView"][];
                 next_page_token: string | null;
                 total: number;
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_BundlePublication: {
+            /** @description What publishing a bundle did, or would do. */
+            data: {
+                /** @example demo */
+                bundle: string;
+                dry_run: boolean;
+                /** @description How many tools cannot be published; if there is one, nothing is published. */
+                failed: number;
+                /** @description How many tools were published, or would be. */
+                published: number;
+                tools: components["schemas"]["PublicationLine"][];
+                /** @description How many tools stay as they are: their newest revision is published already. */
+                unchanged: number;
             };
             status: components["schemas"]["SuccessStatus"];
         };
@@ -3315,6 +4076,58 @@ export interface components {
             status: components["schemas"]["SuccessStatus"];
         };
         /** @description `{"status":"success","data":…}`. */
+        Success_CredentialView: {
+            /** @description A stored credential, without its value. */
+            data: {
+                /**
+                 * @description The category.
+                 * @example custom
+                 */
+                category: string;
+                /** Format: date-time */
+                created_at: string;
+                description: string;
+                /** @description Why it cannot be decrypted. */
+                error: string | null;
+                /** Format: date-time */
+                modified_at: string;
+                /** @example API_TOKEN */
+                name: string;
+                /**
+                 * @description The fields, each with the value `***`; `null` for a plain value.
+                 * @example {
+                 *       "api_key": "***"
+                 *     }
+                 */
+                payload: {
+                    [key: string]: string;
+                } | null;
+                /**
+                 * @description The provider that it is for.
+                 * @example web_search
+                 */
+                provider_key: string | null;
+                /**
+                 * @description The variant of the provider.
+                 * @example serper
+                 */
+                provider_variant: string | null;
+                /**
+                 * @description The tools, as `bundle:name@version`, and MCP servers that refer to it.
+                 * @example [
+                 *       "user-created:weather@1.0.0"
+                 *     ]
+                 */
+                used_by: string[];
+                /**
+                 * @description Always `***`.
+                 * @example ***
+                 */
+                value: string;
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
         Success_DeletedTool: {
             /** @description A deleted tool. */
             data: {
@@ -3322,6 +4135,63 @@ export interface components {
                 backup_path: string | null;
                 /** @example Tool 'greet' deleted */
                 message: string;
+                /** @description Who depended on the tool. */
+                usage: components["schemas"]["ToolUsage"];
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_Delivery: {
+            /** @description The delivery of one event. */
+            data: {
+                /** Format: date-time */
+                attempted_at: string | null;
+                /**
+                 * Format: int32
+                 * @description The number of attempts so far.
+                 */
+                attempts: number;
+                /**
+                 * Format: date-time
+                 * @description When the event happened.
+                 */
+                created_at: string;
+                /** @description Why the last attempt failed. */
+                error: string | null;
+                event: components["schemas"]["WebhookEvent"];
+                /**
+                 * Format: uuid
+                 * @description The id, which the receiver sees as `webhook-id`.
+                 */
+                id: string;
+                /**
+                 * Format: date-time
+                 * @description When it is tried next; `null` if it is not.
+                 */
+                next_attempt_at: string | null;
+                /** @description The body. */
+                payload: {
+                    [key: string]: unknown;
+                };
+                /**
+                 * Format: int32
+                 * @description The HTTP status of the last response.
+                 */
+                response_status: number | null;
+                status: components["schemas"]["DeliveryStatus"];
+                /** Format: uuid */
+                webhook_id: string;
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_DeliveryList: {
+            /** @description A page of deliveries. */
+            data: {
+                deliveries: components["schemas"]["Delivery"][];
+                next_page_token: string | null;
+                /** Format: int64 */
+                total: number;
             };
             status: components["schemas"]["SuccessStatus"];
         };
@@ -3401,6 +4271,20 @@ export interface components {
             status: components["schemas"]["SuccessStatus"];
         };
         /** @description `{"status":"success","data":…}`. */
+        Success_LimitList: {
+            /** @description The limits of a tenant. */
+            data: {
+                limits: components["schemas"]["LimitView"][];
+                /** @description The number of limits of tools and tokens that are not listed. */
+                omitted: number;
+                /** @description Whether rates and parallel calls are counted for all nodes together. */
+                shared: boolean;
+                /** @example default */
+                tenant: string;
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
         Success_LoggedOut: {
             /** @description The result of a logout. */
             data: {
@@ -3469,6 +4353,23 @@ export interface components {
             data: {
                 /** @description The rules. */
                 rules: components["schemas"]["PolicyRule"][];
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_RegistryReport: {
+            /** @description What an import of registry rows did, or would do. */
+            data: {
+                /** @example user-created */
+                bundle: string;
+                created: number;
+                dry_run: boolean;
+                /** @description How many rows are invalid; if there is one, nothing is imported. */
+                failed: number;
+                rows: components["schemas"]["RowReport"][];
+                skipped: number;
+                unchanged: number;
+                updated: number;
             };
             status: components["schemas"]["SuccessStatus"];
         };
@@ -3567,20 +4468,6 @@ export interface components {
             status: components["schemas"]["SuccessStatus"];
         };
         /** @description `{"status":"success","data":…}`. */
-        Success_StoredCredential: {
-            /** @description A credential that was stored. */
-            data: {
-                /** @example API_TOKEN */
-                name: string;
-                /**
-                 * @description Always `***`.
-                 * @example ***
-                 */
-                value: string;
-            };
-            status: components["schemas"]["SuccessStatus"];
-        };
-        /** @description `{"status":"success","data":…}`. */
         Success_TenantList: {
             /** @description A page of tenants. */
             data: {
@@ -3671,6 +4558,7 @@ export interface components {
                  * @description When the value before the last rotation stops working; `null` if it does not work.
                  */
                 previous_expires_at: string | null;
+                rate_limit: components["schemas"]["RateBody"] | null;
                 role: components["schemas"]["Role"];
                 /** @example default */
                 tenant: string;
@@ -3695,6 +4583,36 @@ export interface components {
             status: components["schemas"]["SuccessStatus"];
         };
         /** @description `{"status":"success","data":…}`. */
+        Success_ToolUsage: {
+            /** @description Who depends on a tool. Each list has at most 100 items. */
+            data: {
+                /** @description Who called it recently, most calls first. */
+                callers: components["schemas"]["RecentCaller"][];
+                /**
+                 * Format: int32
+                 * @description How many of the latest calls `callers` counts at most.
+                 * @example 5000
+                 */
+                counted_calls: number;
+                /** @description The MCP endpoints that offer it. */
+                mcp_views: string[];
+                /** @description The policy rules that name or match the tool. */
+                policy_rules: components["schemas"]["UsingRule"][];
+                /** @description The tokens whose allow-list names or matches the tool. */
+                tokens: components["schemas"]["UsingToken"][];
+                /**
+                 * @description The tool, as `bundle:name@version`.
+                 * @example user-created:greet@1.0.0
+                 */
+                tool: string;
+                /** @description The tools that refer to it. */
+                tools: components["schemas"]["UsingTool"][];
+                /** @description How many tokens may call the tool because they have no allow-list. */
+                unrestricted_tokens: number;
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
         Success_ToolView: {
             /** @description A tool, as the API shows it. */
             data: {
@@ -3708,12 +4626,21 @@ export interface components {
                  * @description The id of the bundle; `null` for an unreadable file.
                  */
                 bundle_id: string | null;
+                /** @description Whether the token of the request may call the tool now, as far as that does not depend on the arguments. */
+                callable: boolean;
                 category: string;
                 /**
                  * Format: date-time
                  * @description When it was created; `null` for an unreadable file.
                  */
                 created_at: string | null;
+                /**
+                 * @description Who created it: the name of a token, or `file`.
+                 * @example local
+                 */
+                created_by: string | null;
+                /** @description Why it is deprecated, what replaces it, and until when it runs. */
+                deprecation?: components["schemas"]["Deprecation"];
                 /** @example Greets somebody by name */
                 description: string;
                 /** @example Greet */
@@ -3735,8 +4662,15 @@ export interface components {
                 input_schema: {
                     [key: string]: unknown;
                 } | null;
+                /** @description The registry row that the tool was imported from. */
+                legacy?: components["schemas"]["LegacyFields"];
                 /** Format: date-time */
                 modified_at: string;
+                /**
+                 * @description Who stored the newest revision.
+                 * @example local
+                 */
+                modified_by: string | null;
                 /** @example greet */
                 name: string;
                 network: boolean;
@@ -3758,6 +4692,11 @@ export interface components {
                 policy: components["schemas"]["Policy"];
                 /** Format: date-time */
                 published_at: string | null;
+                /**
+                 * @description Who published the revision that production mode runs.
+                 * @example local
+                 */
+                published_by: string | null;
                 /**
                  * Format: int32
                  * @description The number of the revision that production mode runs.
@@ -3810,6 +4749,54 @@ export interface components {
                 /** @description Whether there are no errors. */
                 valid: boolean;
                 warnings: components["schemas"]["Problem"][];
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_Webhook: {
+            /** @description A webhook, without its secret. */
+            data: {
+                /** Format: date-time */
+                created_at: string;
+                /** @description Whether events are delivered. */
+                enabled: boolean;
+                events: components["schemas"]["WebhookEvent"][];
+                /** Format: uuid */
+                id: string;
+                /** Format: date-time */
+                modified_at: string;
+                /**
+                 * @description The tools that the events are about: `name` or `bundle:name`, each with `*` for any text; empty: every tool.
+                 * @example [
+                 *       "deploy",
+                 *       "mail:*"
+                 *     ]
+                 */
+                tools: string[];
+                /** @example https://example.com/hooks/haft */
+                url: string;
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_WebhookList: {
+            /** @description A page of webhooks. */
+            data: {
+                next_page_token: string | null;
+                total: number;
+                webhooks: components["schemas"]["Webhook"][];
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_WebhookWithSecret: {
+            /** @description A webhook with its secret, if it is new. */
+            data: components["schemas"]["Webhook"] & {
+                /**
+                 * @description The signing secret, which no later response contains.
+                 * @example whsec_…
+                 */
+                secret?: string;
             };
             status: components["schemas"]["SuccessStatus"];
         };
@@ -3946,6 +4933,10 @@ export interface components {
             tokens: components["schemas"]["TokenView"][];
             total: number;
         };
+        /** @description Changes of a token. */
+        TokenPatch: {
+            rate_limit?: components["schemas"]["RateBody"] | null;
+        };
         /** @description A token, without its value. */
         TokenView: {
             /** Format: date-time */
@@ -3970,11 +4961,31 @@ export interface components {
              * @description When the value before the last rotation stops working; `null` if it does not work.
              */
             previous_expires_at: string | null;
+            rate_limit: components["schemas"]["RateBody"] | null;
             role: components["schemas"]["Role"];
             /** @example default */
             tenant: string;
             /** @description The rules of the tools that it may see and call; `null` allows every tool. */
             tools: string[] | null;
+        };
+        /**
+         * @description What happened to a tool.
+         * @enum {string}
+         */
+        ToolChange: "created" | "updated" | "deleted" | "published" | "deprecated" | "enabled" | "disabled";
+        /** @description A changed tool. */
+        ToolEvent: {
+            /** @example user-created */
+            bundle: string;
+            change: components["schemas"]["ToolChange"];
+            enabled: boolean;
+            /** Format: uuid */
+            id: string;
+            /** @example weather */
+            name: string;
+            status: components["schemas"]["ToolStatus"];
+            /** @example 1.0.0 */
+            version: string;
         };
         /** @description What an MCP server says about the behavior of a tool; read-only tools have the tag `read-only`. */
         ToolHints: {
@@ -4074,6 +5085,32 @@ export interface components {
          * @enum {string}
          */
         ToolType: "built_in" | "mcp" | "artifact" | "custom";
+        /** @description Who depends on a tool. Each list has at most 100 items. */
+        ToolUsage: {
+            /** @description Who called it recently, most calls first. */
+            callers: components["schemas"]["RecentCaller"][];
+            /**
+             * Format: int32
+             * @description How many of the latest calls `callers` counts at most.
+             * @example 5000
+             */
+            counted_calls: number;
+            /** @description The MCP endpoints that offer it. */
+            mcp_views: string[];
+            /** @description The policy rules that name or match the tool. */
+            policy_rules: components["schemas"]["UsingRule"][];
+            /** @description The tokens whose allow-list names or matches the tool. */
+            tokens: components["schemas"]["UsingToken"][];
+            /**
+             * @description The tool, as `bundle:name@version`.
+             * @example user-created:greet@1.0.0
+             */
+            tool: string;
+            /** @description The tools that refer to it. */
+            tools: components["schemas"]["UsingTool"][];
+            /** @description How many tokens may call the tool because they have no allow-list. */
+            unrestricted_tokens: number;
+        };
         /** @description A tool, as the API shows it. */
         ToolView: {
             /** @description The body of a script, repeated from `implementation`. */
@@ -4086,12 +5123,21 @@ export interface components {
              * @description The id of the bundle; `null` for an unreadable file.
              */
             bundle_id: string | null;
+            /** @description Whether the token of the request may call the tool now, as far as that does not depend on the arguments. */
+            callable: boolean;
             category: string;
             /**
              * Format: date-time
              * @description When it was created; `null` for an unreadable file.
              */
             created_at: string | null;
+            /**
+             * @description Who created it: the name of a token, or `file`.
+             * @example local
+             */
+            created_by: string | null;
+            /** @description Why it is deprecated, what replaces it, and until when it runs. */
+            deprecation?: components["schemas"]["Deprecation"];
             /** @example Greets somebody by name */
             description: string;
             /** @example Greet */
@@ -4113,8 +5159,15 @@ export interface components {
             input_schema: {
                 [key: string]: unknown;
             } | null;
+            /** @description The registry row that the tool was imported from. */
+            legacy?: components["schemas"]["LegacyFields"];
             /** Format: date-time */
             modified_at: string;
+            /**
+             * @description Who stored the newest revision.
+             * @example local
+             */
+            modified_by: string | null;
             /** @example greet */
             name: string;
             network: boolean;
@@ -4136,6 +5189,11 @@ export interface components {
             policy: components["schemas"]["Policy"];
             /** Format: date-time */
             published_at: string | null;
+            /**
+             * @description Who published the revision that production mode runs.
+             * @example local
+             */
+            published_by: string | null;
             /**
              * Format: int32
              * @description The number of the revision that production mode runs.
@@ -4190,6 +5248,47 @@ export interface components {
              * @description The time of the last call.
              */
             last_called_at: string | null;
+        };
+        /** @description A policy rule that names or matches the tool. */
+        UsingRule: {
+            effect: components["schemas"]["PolicyEffect"];
+            /** @example large-payments */
+            name: string;
+            /**
+             * @description `platform`, or the id of the tenant.
+             * @example default
+             */
+            scope: string;
+        };
+        /** @description A token whose allow-list names or matches the tool. */
+        UsingToken: {
+            /** Format: uuid */
+            id: string;
+            /** @example ci */
+            name: string;
+            role: components["schemas"]["Role"];
+            /**
+             * @description The rules of the allow-list that match.
+             * @example [
+             *       "greet"
+             *     ]
+             */
+            rules: string[];
+        };
+        /** @description A tool that refers to the tool. */
+        UsingTool: {
+            /**
+             * @description The field that refers to it.
+             * @example replaced_by
+             */
+            field: string;
+            /** Format: uuid */
+            id: string;
+            /**
+             * @description The tool, as `bundle:name@version`.
+             * @example user-created:old-greet@1.0.0
+             */
+            tool: string;
         };
         /** @description The body of a validation request. */
         ValidateBody: {
@@ -4261,6 +5360,63 @@ export interface components {
              * @default null
              */
             function: string | null;
+        };
+        /** @description A webhook, without its secret. */
+        Webhook: {
+            /** Format: date-time */
+            created_at: string;
+            /** @description Whether events are delivered. */
+            enabled: boolean;
+            events: components["schemas"]["WebhookEvent"][];
+            /** Format: uuid */
+            id: string;
+            /** Format: date-time */
+            modified_at: string;
+            /**
+             * @description The tools that the events are about: `name` or `bundle:name`, each with `*` for any text; empty: every tool.
+             * @example [
+             *       "deploy",
+             *       "mail:*"
+             *     ]
+             */
+            tools: string[];
+            /** @example https://example.com/hooks/haft */
+            url: string;
+        };
+        /**
+         * @description Something that happened, as webhooks name it.
+         * @enum {string}
+         */
+        WebhookEvent: "call.finished" | "approval.requested" | "approval.decided" | "approval.expired" | "approval.cancelled" | "webhook.test";
+        /** @description A page of webhooks. */
+        WebhookList: {
+            next_page_token: string | null;
+            total: number;
+            webhooks: components["schemas"]["Webhook"][];
+        };
+        /** @description Changes to a webhook; what is missing stays. */
+        WebhookPatch: {
+            /** @description Whether events are delivered. */
+            enabled?: boolean | null;
+            /** @description The events. */
+            events?: components["schemas"]["WebhookEvent"][] | null;
+            /** @description Whether to replace the signing secret; the response contains the new one. */
+            rotate_secret?: boolean;
+            /** @description The tools that the events are about. */
+            tools?: string[] | null;
+            /**
+             * @description Where events are posted.
+             * @example https://example.com/hooks/haft
+             */
+            url?: string | null;
+        };
+        /** @description A webhook with its secret, if it is new. */
+        WebhookWithSecret: components["schemas"]["Webhook"] & {
+            /**
+             * @description The signing secret, which no later response contains.
+             * @example whsec_…
+             */
+            secret?: string;
         };
     };
     responses: {
@@ -4729,14 +5885,31 @@ export interface operations {
     get_audit: {
         parameters: {
             query?: {
-                /** @description An action, for example `tool.update` */
+                /** @description `changes` (default), `calls` or `all` */
+                kind?: "changes" | "calls" | "all";
+                /** @description An action, for example `tool.update`; calls have the action `call` */
                 action?: string;
-                /** @description A part of the target */
+                /** @description A part of the target of a change */
                 target?: string;
+                /**
+                 * @description Reference to a tool: its calls, and changes whose target contains it
+                 * @example greet
+                 */
+                tool?: string;
                 /** @description Name or id of a token */
                 actor?: string;
+                /** @description `success` or an error code */
+                outcome?: string;
+                /** @description The state of a call */
+                status?: components["schemas"]["CallStatus"];
+                /** @description How a call was authorised */
+                decision?: components["schemas"]["AuditDecision"];
+                /** @description The policy rule that decided about a call */
+                rule?: string;
                 /** @description A time such as `2026-01-31T12:00:00Z`, or a period before now such as `24h` or `7d` */
                 since?: string;
+                /** @description Records before this time, in the same forms */
+                until?: string;
                 /** @description `json` (a page) or `jsonl` (all records from `page_token` on, one per line) */
                 format?: string;
                 /**
@@ -4778,7 +5951,8 @@ export interface operations {
                      *             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
                      *             "outcome": "success",
                      *             "request_id": "text",
-                     *             "target": "user-created:greet@1.0.0"
+                     *             "target": "user-created:greet@1.0.0",
+                     *             "kind": "change"
                      *           }
                      *         ],
                      *         "total": 1
@@ -4792,6 +5966,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
         };
@@ -5012,6 +6187,10 @@ export interface operations {
     get_credentials: {
         parameters: {
             query?: {
+                /** @description Only credentials of this category */
+                category?: string;
+                /** @description Only credentials for this provider */
+                provider_key?: string;
                 /**
                  * @description The maximum number of items; larger values than 500 (100 for calls) are lowered.
                  * @example 50
@@ -5043,10 +6222,20 @@ export interface operations {
                      *       "data": {
                      *         "credentials": [
                      *           {
+                     *             "category": "custom",
                      *             "created_at": "2026-01-31T12:00:00Z",
+                     *             "description": "text",
                      *             "error": "text",
                      *             "modified_at": "2026-01-31T12:00:00Z",
                      *             "name": "API_TOKEN",
+                     *             "payload": {
+                     *               "api_key": "***"
+                     *             },
+                     *             "provider_key": "web_search",
+                     *             "provider_variant": "serper",
+                     *             "used_by": [
+                     *               "user-created:weather@1.0.0"
+                     *             ],
                      *             "value": "***"
                      *           }
                      *         ],
@@ -5066,6 +6255,57 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    get_credentials_name: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example API_TOKEN */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "category": "custom",
+                     *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "description": "text",
+                     *         "error": "text",
+                     *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "name": "API_TOKEN",
+                     *         "payload": {
+                     *           "api_key": "***"
+                     *         },
+                     *         "provider_key": "web_search",
+                     *         "provider_variant": "serper",
+                     *         "used_by": [
+                     *           "user-created:weather@1.0.0"
+                     *         ],
+                     *         "value": "***"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_CredentialView"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     put_credentials_name: {
         parameters: {
             query?: never;
@@ -5080,6 +6320,13 @@ export interface operations {
             content: {
                 /**
                  * @example {
+                 *       "category": "custom",
+                 *       "payload": {
+                 *         "api_key": "s3cr3t",
+                 *         "endpoint": "https://search.example.com"
+                 *       },
+                 *       "provider_key": "web_search",
+                 *       "provider_variant": "serper",
                  *       "value": "s3cr3t"
                  *     }
                  */
@@ -5096,13 +6343,26 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
+                     *         "category": "custom",
+                     *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "description": "text",
+                     *         "error": "text",
+                     *         "modified_at": "2026-01-31T12:00:00Z",
                      *         "name": "API_TOKEN",
+                     *         "payload": {
+                     *           "api_key": "***"
+                     *         },
+                     *         "provider_key": "web_search",
+                     *         "provider_variant": "serper",
+                     *         "used_by": [
+                     *           "user-created:weather@1.0.0"
+                     *         ],
                      *         "value": "***"
                      *       },
                      *       "status": "success"
                      *     }
                      */
-                    "application/json": components["schemas"]["Success_StoredCredential"];
+                    "application/json": components["schemas"]["Success_CredentialView"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -5116,7 +6376,10 @@ export interface operations {
     };
     delete_credentials_name: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Delete it although tools refer to it */
+                force?: boolean;
+            };
             header?: never;
             path: {
                 /** @example API_TOKEN */
@@ -5147,6 +6410,48 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_events: {
+        parameters: {
+            query?: {
+                /**
+                 * @description Only these, separated by commas: `tools`, `bundles`, `calls`, `approvals`, `servers`; default: all
+                 * @example calls,approvals
+                 */
+                topics?: string;
+            };
+            header?: {
+                /** @description Continue after the event with this id */
+                "Last-Event-ID"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One of these per event */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {},
+                     *       "event": "ready",
+                     *       "id": "5d41402abc4b-7"
+                     *     }
+                     */
+                    "text/event-stream": components["schemas"]["StreamedLiveEvent"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
         };
@@ -5265,6 +6570,70 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    post_import_registry: {
+        parameters: {
+            query?: {
+                /** @description The bundle for the tools; default: `user-created` */
+                bundle?: string;
+                /** @description Only rows of this tenant, and global ones; required if the rows belong to several tenants */
+                tenant_id?: string;
+                /** @description Only report what would be done */
+                dry_run?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description JSON Lines: one row per line */
+        requestBody: {
+            content: {
+                /** @example text */
+                "text/plain": string;
+            };
+        };
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "bundle": "user-created",
+                     *         "created": 1,
+                     *         "dry_run": true,
+                     *         "failed": 1,
+                     *         "rows": [
+                     *           {
+                     *             "action": "created",
+                     *             "hidden": true,
+                     *             "line": 1,
+                     *             "row_id": "text",
+                     *             "status": "draft",
+                     *             "tool": "user-created:greet@1.0.0"
+                     *           }
+                     *         ],
+                     *         "skipped": 1,
+                     *         "unchanged": 1,
+                     *         "updated": 1
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_RegistryReport"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     post_key_rotate: {
         parameters: {
             query?: never;
@@ -5297,6 +6666,52 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             409: components["responses"]["Conflict"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_limits: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "limits": [
+                     *           {
+                     *             "name": "tenant.calls_per_minute",
+                     *             "per": "1m",
+                     *             "remaining": 588,
+                     *             "reset_seconds": 42,
+                     *             "subject": "web:fetch@1.0.0",
+                     *             "used": 12,
+                     *             "value": 600
+                     *           }
+                     *         ],
+                     *         "omitted": 1,
+                     *         "shared": true,
+                     *         "tenant": "default"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_LimitList"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
         };
@@ -6720,6 +8135,10 @@ export interface operations {
                      *             "name": "ci",
                      *             "platform": true,
                      *             "previous_expires_at": "2026-01-31T12:00:00Z",
+                     *             "rate_limit": {
+                     *               "calls": 60,
+                     *               "per": "1m"
+                     *             },
                      *             "role": "viewer",
                      *             "tenant": "default",
                      *             "tools": [
@@ -6783,6 +8202,10 @@ export interface operations {
                      *         "name": "ci",
                      *         "platform": true,
                      *         "previous_expires_at": "2026-01-31T12:00:00Z",
+                     *         "rate_limit": {
+                     *           "calls": 60,
+                     *           "per": "1m"
+                     *         },
                      *         "role": "viewer",
                      *         "tenant": "default",
                      *         "tools": [
@@ -6833,6 +8256,10 @@ export interface operations {
                      *         "name": "ci",
                      *         "platform": true,
                      *         "previous_expires_at": "2026-01-31T12:00:00Z",
+                     *         "rate_limit": {
+                     *           "calls": 60,
+                     *           "per": "1m"
+                     *         },
                      *         "role": "viewer",
                      *         "tenant": "default",
                      *         "tools": [
@@ -6889,6 +8316,64 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    patch_tokens_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /** @example {} */
+                "application/json": components["schemas"]["TokenPatch"];
+            };
+        };
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "elevated": true,
+                     *         "expires_at": "2026-01-31T12:00:00Z",
+                     *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "last_used_at": "2026-01-31T12:00:00Z",
+                     *         "name": "ci",
+                     *         "platform": true,
+                     *         "previous_expires_at": "2026-01-31T12:00:00Z",
+                     *         "rate_limit": {
+                     *           "calls": 60,
+                     *           "per": "1m"
+                     *         },
+                     *         "role": "viewer",
+                     *         "tenant": "default",
+                     *         "tools": [
+                     *           "text"
+                     *         ]
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_TokenView"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["PayloadTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     post_tokens_id_rotate: {
         parameters: {
             query?: never;
@@ -6927,6 +8412,10 @@ export interface operations {
                      *         "name": "ci",
                      *         "platform": true,
                      *         "previous_expires_at": "2026-01-31T12:00:00Z",
+                     *         "rate_limit": {
+                     *           "calls": 60,
+                     *           "per": "1m"
+                     *         },
                      *         "role": "viewer",
                      *         "tenant": "default",
                      *         "tools": [
@@ -6968,6 +8457,8 @@ export interface operations {
                 bundle_ids?: string;
                 /** @description Also tools that cannot be called */
                 include_disabled?: boolean;
+                /** @description Also the tenant's copies of built-in tools that were imported from another registry */
+                include_builtin_copies?: boolean;
                 /** @description Part of the name, the description or a tag */
                 q?: string;
                 /**
@@ -7007,8 +8498,10 @@ export interface operations {
                      *             "built_in": true,
                      *             "bundle": "user-created",
                      *             "bundle_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "callable": true,
                      *             "category": "text",
                      *             "created_at": "2026-01-31T12:00:00Z",
+                     *             "created_by": "local",
                      *             "description": "Greets somebody by name",
                      *             "display_name": "Greet",
                      *             "enabled": true,
@@ -7031,12 +8524,14 @@ export interface operations {
                      *             "implementation_type": "function",
                      *             "input_schema": {},
                      *             "modified_at": "2026-01-31T12:00:00Z",
+                     *             "modified_by": "local",
                      *             "name": "greet",
                      *             "network": true,
                      *             "output_schema": {},
                      *             "path": "tools/user-created/greet.yaml",
                      *             "policy": "allow",
                      *             "published_at": "2026-01-31T12:00:00Z",
+                     *             "published_by": "local",
                      *             "published_revision": 1,
                      *             "ready": true,
                      *             "renderers": [
@@ -7156,8 +8651,10 @@ export interface operations {
                      *         "built_in": true,
                      *         "bundle": "user-created",
                      *         "bundle_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "callable": true,
                      *         "category": "text",
                      *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "created_by": "local",
                      *         "description": "Greets somebody by name",
                      *         "display_name": "Greet",
                      *         "enabled": true,
@@ -7180,12 +8677,14 @@ export interface operations {
                      *         "implementation_type": "function",
                      *         "input_schema": {},
                      *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "modified_by": "local",
                      *         "name": "greet",
                      *         "network": true,
                      *         "output_schema": {},
                      *         "path": "tools/user-created/greet.yaml",
                      *         "policy": "allow",
                      *         "published_at": "2026-01-31T12:00:00Z",
+                     *         "published_by": "local",
                      *         "published_revision": 1,
                      *         "ready": true,
                      *         "renderers": [
@@ -7255,8 +8754,10 @@ export interface operations {
                      *             "built_in": true,
                      *             "bundle": "user-created",
                      *             "bundle_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "callable": true,
                      *             "category": "text",
                      *             "created_at": "2026-01-31T12:00:00Z",
+                     *             "created_by": "local",
                      *             "description": "Greets somebody by name",
                      *             "display_name": "Greet",
                      *             "enabled": true,
@@ -7279,12 +8780,14 @@ export interface operations {
                      *             "implementation_type": "function",
                      *             "input_schema": {},
                      *             "modified_at": "2026-01-31T12:00:00Z",
+                     *             "modified_by": "local",
                      *             "name": "greet",
                      *             "network": true,
                      *             "output_schema": {},
                      *             "path": "tools/user-created/greet.yaml",
                      *             "policy": "allow",
                      *             "published_at": "2026-01-31T12:00:00Z",
+                     *             "published_by": "local",
                      *             "published_revision": 1,
                      *             "ready": true,
                      *             "renderers": [
@@ -7644,6 +9147,63 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    post_tools_bundles_id_publish: {
+        parameters: {
+            query?: {
+                /** @description Only report what would be done */
+                dry_run?: boolean;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description Id or slug
+                 * @example demo
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "bundle": "demo",
+                     *         "dry_run": true,
+                     *         "failed": 1,
+                     *         "published": 1,
+                     *         "tools": [
+                     *           {
+                     *             "action": "published",
+                     *             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "published_revision": 1,
+                     *             "revision": 1,
+                     *             "tool": "demo:greet@1.0.0"
+                     *           }
+                     *         ],
+                     *         "unchanged": 1
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_BundlePublication"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     get_tools_bundles_id_tools_name_version_version: {
         parameters: {
             query?: never;
@@ -7681,8 +9241,10 @@ export interface operations {
                      *         "built_in": true,
                      *         "bundle": "user-created",
                      *         "bundle_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "callable": true,
                      *         "category": "text",
                      *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "created_by": "local",
                      *         "description": "Greets somebody by name",
                      *         "display_name": "Greet",
                      *         "enabled": true,
@@ -7705,12 +9267,14 @@ export interface operations {
                      *         "implementation_type": "function",
                      *         "input_schema": {},
                      *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "modified_by": "local",
                      *         "name": "greet",
                      *         "network": true,
                      *         "output_schema": {},
                      *         "path": "tools/user-created/greet.yaml",
                      *         "policy": "allow",
                      *         "published_at": "2026-01-31T12:00:00Z",
+                     *         "published_by": "local",
                      *         "published_revision": 1,
                      *         "ready": true,
                      *         "renderers": [
@@ -7841,8 +9405,10 @@ export interface operations {
                      *         "built_in": true,
                      *         "bundle": "user-created",
                      *         "bundle_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "callable": true,
                      *         "category": "text",
                      *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "created_by": "local",
                      *         "description": "Greets somebody by name",
                      *         "display_name": "Greet",
                      *         "enabled": true,
@@ -7865,12 +9431,14 @@ export interface operations {
                      *         "implementation_type": "function",
                      *         "input_schema": {},
                      *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "modified_by": "local",
                      *         "name": "greet",
                      *         "network": true,
                      *         "output_schema": {},
                      *         "path": "tools/user-created/greet.yaml",
                      *         "policy": "allow",
                      *         "published_at": "2026-01-31T12:00:00Z",
+                     *         "published_by": "local",
                      *         "published_revision": 1,
                      *         "ready": true,
                      *         "renderers": [
@@ -7952,7 +9520,47 @@ export interface operations {
                      * @example {
                      *       "data": {
                      *         "backup_path": "text",
-                     *         "message": "Tool 'greet' deleted"
+                     *         "message": "Tool 'greet' deleted",
+                     *         "usage": {
+                     *           "callers": [
+                     *             {
+                     *               "calls": 1,
+                     *               "last_called_at": "2026-01-31T12:00:00Z",
+                     *               "name": "ci",
+                     *               "token_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101"
+                     *             }
+                     *           ],
+                     *           "counted_calls": 5000,
+                     *           "mcp_views": [
+                     *             "text"
+                     *           ],
+                     *           "policy_rules": [
+                     *             {
+                     *               "effect": "allow",
+                     *               "name": "large-payments",
+                     *               "scope": "default"
+                     *             }
+                     *           ],
+                     *           "tokens": [
+                     *             {
+                     *               "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *               "name": "ci",
+                     *               "role": "viewer",
+                     *               "rules": [
+                     *                 "greet"
+                     *               ]
+                     *             }
+                     *           ],
+                     *           "tool": "user-created:greet@1.0.0",
+                     *           "tools": [
+                     *             {
+                     *               "field": "replaced_by",
+                     *               "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *               "tool": "user-created:old-greet@1.0.0"
+                     *             }
+                     *           ],
+                     *           "unrestricted_tokens": 1
+                     *         }
                      *       },
                      *       "status": "success"
                      *     }
@@ -8015,8 +9623,10 @@ export interface operations {
                      *         "built_in": true,
                      *         "bundle": "user-created",
                      *         "bundle_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "callable": true,
                      *         "category": "text",
                      *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "created_by": "local",
                      *         "description": "Greets somebody by name",
                      *         "display_name": "Greet",
                      *         "enabled": true,
@@ -8039,12 +9649,14 @@ export interface operations {
                      *         "implementation_type": "function",
                      *         "input_schema": {},
                      *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "modified_by": "local",
                      *         "name": "greet",
                      *         "network": true,
                      *         "output_schema": {},
                      *         "path": "tools/user-created/greet.yaml",
                      *         "policy": "allow",
                      *         "published_at": "2026-01-31T12:00:00Z",
+                     *         "published_by": "local",
                      *         "published_revision": 1,
                      *         "ready": true,
                      *         "renderers": [
@@ -8281,6 +9893,8 @@ export interface operations {
                 bundle_ids?: string;
                 /** @description Also tools that cannot be called */
                 include_disabled?: boolean;
+                /** @description Also the tenant's copies of built-in tools that were imported from another registry */
+                include_builtin_copies?: boolean;
                 /**
                  * @description The maximum number of items; larger values than 500 (100 for calls) are lowered.
                  * @example 50
@@ -8316,8 +9930,10 @@ export interface operations {
                      *             "built_in": true,
                      *             "bundle": "user-created",
                      *             "bundle_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "callable": true,
                      *             "category": "text",
                      *             "created_at": "2026-01-31T12:00:00Z",
+                     *             "created_by": "local",
                      *             "description": "Greets somebody by name",
                      *             "display_name": "Greet",
                      *             "enabled": true,
@@ -8340,12 +9956,14 @@ export interface operations {
                      *             "implementation_type": "function",
                      *             "input_schema": {},
                      *             "modified_at": "2026-01-31T12:00:00Z",
+                     *             "modified_by": "local",
                      *             "name": "greet",
                      *             "network": true,
                      *             "output_schema": {},
                      *             "path": "tools/user-created/greet.yaml",
                      *             "policy": "allow",
                      *             "published_at": "2026-01-31T12:00:00Z",
+                     *             "published_by": "local",
                      *             "published_revision": 1,
                      *             "ready": true,
                      *             "renderers": [
@@ -8433,8 +10051,10 @@ export interface operations {
                      *         "built_in": true,
                      *         "bundle": "user-created",
                      *         "bundle_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "callable": true,
                      *         "category": "text",
                      *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "created_by": "local",
                      *         "description": "Greets somebody by name",
                      *         "display_name": "Greet",
                      *         "enabled": true,
@@ -8457,12 +10077,14 @@ export interface operations {
                      *         "implementation_type": "function",
                      *         "input_schema": {},
                      *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "modified_by": "local",
                      *         "name": "greet",
                      *         "network": true,
                      *         "output_schema": {},
                      *         "path": "tools/user-created/greet.yaml",
                      *         "policy": "allow",
                      *         "published_at": "2026-01-31T12:00:00Z",
+                     *         "published_by": "local",
                      *         "published_revision": 1,
                      *         "ready": true,
                      *         "renderers": [
@@ -8584,8 +10206,10 @@ export interface operations {
                      *         "built_in": true,
                      *         "bundle": "user-created",
                      *         "bundle_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "callable": true,
                      *         "category": "text",
                      *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "created_by": "local",
                      *         "description": "Greets somebody by name",
                      *         "display_name": "Greet",
                      *         "enabled": true,
@@ -8608,12 +10232,14 @@ export interface operations {
                      *         "implementation_type": "function",
                      *         "input_schema": {},
                      *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "modified_by": "local",
                      *         "name": "greet",
                      *         "network": true,
                      *         "output_schema": {},
                      *         "path": "tools/user-created/greet.yaml",
                      *         "policy": "allow",
                      *         "published_at": "2026-01-31T12:00:00Z",
+                     *         "published_by": "local",
                      *         "published_revision": 1,
                      *         "ready": true,
                      *         "renderers": [
@@ -8685,7 +10311,47 @@ export interface operations {
                      * @example {
                      *       "data": {
                      *         "backup_path": "text",
-                     *         "message": "Tool 'greet' deleted"
+                     *         "message": "Tool 'greet' deleted",
+                     *         "usage": {
+                     *           "callers": [
+                     *             {
+                     *               "calls": 1,
+                     *               "last_called_at": "2026-01-31T12:00:00Z",
+                     *               "name": "ci",
+                     *               "token_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101"
+                     *             }
+                     *           ],
+                     *           "counted_calls": 5000,
+                     *           "mcp_views": [
+                     *             "text"
+                     *           ],
+                     *           "policy_rules": [
+                     *             {
+                     *               "effect": "allow",
+                     *               "name": "large-payments",
+                     *               "scope": "default"
+                     *             }
+                     *           ],
+                     *           "tokens": [
+                     *             {
+                     *               "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *               "name": "ci",
+                     *               "role": "viewer",
+                     *               "rules": [
+                     *                 "greet"
+                     *               ]
+                     *             }
+                     *           ],
+                     *           "tool": "user-created:greet@1.0.0",
+                     *           "tools": [
+                     *             {
+                     *               "field": "replaced_by",
+                     *               "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *               "tool": "user-created:old-greet@1.0.0"
+                     *             }
+                     *           ],
+                     *           "unrestricted_tokens": 1
+                     *         }
                      *       },
                      *       "status": "success"
                      *     }
@@ -8738,8 +10404,10 @@ export interface operations {
                      *         "built_in": true,
                      *         "bundle": "user-created",
                      *         "bundle_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "callable": true,
                      *         "category": "text",
                      *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "created_by": "local",
                      *         "description": "Greets somebody by name",
                      *         "display_name": "Greet",
                      *         "enabled": true,
@@ -8762,12 +10430,14 @@ export interface operations {
                      *         "implementation_type": "function",
                      *         "input_schema": {},
                      *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "modified_by": "local",
                      *         "name": "greet",
                      *         "network": true,
                      *         "output_schema": {},
                      *         "path": "tools/user-created/greet.yaml",
                      *         "policy": "allow",
                      *         "published_at": "2026-01-31T12:00:00Z",
+                     *         "published_by": "local",
                      *         "published_revision": 1,
                      *         "ready": true,
                      *         "renderers": [
@@ -8876,7 +10546,18 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody?: never;
+        requestBody?: {
+            content: {
+                /**
+                 * @example {
+                 *       "message": "the old API is going away",
+                 *       "removal_date": "2027-01-31",
+                 *       "replaced_by": "greet2"
+                 *     }
+                 */
+                "application/json": components["schemas"]["DeprecateBody"];
+            };
+        };
         responses: {
             /** @description The request succeeded */
             200: {
@@ -8890,8 +10571,10 @@ export interface operations {
                      *         "built_in": true,
                      *         "bundle": "user-created",
                      *         "bundle_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "callable": true,
                      *         "category": "text",
                      *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "created_by": "local",
                      *         "description": "Greets somebody by name",
                      *         "display_name": "Greet",
                      *         "enabled": true,
@@ -8914,12 +10597,14 @@ export interface operations {
                      *         "implementation_type": "function",
                      *         "input_schema": {},
                      *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "modified_by": "local",
                      *         "name": "greet",
                      *         "network": true,
                      *         "output_schema": {},
                      *         "path": "tools/user-created/greet.yaml",
                      *         "policy": "allow",
                      *         "published_at": "2026-01-31T12:00:00Z",
+                     *         "published_by": "local",
                      *         "published_revision": 1,
                      *         "ready": true,
                      *         "renderers": [
@@ -8957,6 +10642,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
         };
@@ -9153,8 +10839,10 @@ export interface operations {
                      *         "built_in": true,
                      *         "bundle": "user-created",
                      *         "bundle_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "callable": true,
                      *         "category": "text",
                      *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "created_by": "local",
                      *         "description": "Greets somebody by name",
                      *         "display_name": "Greet",
                      *         "enabled": true,
@@ -9177,12 +10865,14 @@ export interface operations {
                      *         "implementation_type": "function",
                      *         "input_schema": {},
                      *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "modified_by": "local",
                      *         "name": "greet",
                      *         "network": true,
                      *         "output_schema": {},
                      *         "path": "tools/user-created/greet.yaml",
                      *         "policy": "allow",
                      *         "published_at": "2026-01-31T12:00:00Z",
+                     *         "published_by": "local",
                      *         "published_revision": 1,
                      *         "ready": true,
                      *         "renderers": [
@@ -9252,6 +10942,7 @@ export interface operations {
                      *         "revisions": [
                      *           {
                      *             "created_at": "2026-01-31T12:00:00Z",
+                     *             "created_by": "local",
                      *             "definition": {
                      *               "description": "Greets somebody by name",
                      *               "implementation": {
@@ -9264,7 +10955,9 @@ export interface operations {
                      *             },
                      *             "hash": "text",
                      *             "number": 1,
-                     *             "published": true
+                     *             "published": true,
+                     *             "published_at": "2026-01-31T12:00:00Z",
+                     *             "published_by": "text"
                      *           }
                      *         ],
                      *         "total": 1
@@ -9316,8 +11009,10 @@ export interface operations {
                      *         "built_in": true,
                      *         "bundle": "user-created",
                      *         "bundle_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "callable": true,
                      *         "category": "text",
                      *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "created_by": "local",
                      *         "description": "Greets somebody by name",
                      *         "display_name": "Greet",
                      *         "enabled": true,
@@ -9340,12 +11035,14 @@ export interface operations {
                      *         "implementation_type": "function",
                      *         "input_schema": {},
                      *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "modified_by": "local",
                      *         "name": "greet",
                      *         "network": true,
                      *         "output_schema": {},
                      *         "path": "tools/user-created/greet.yaml",
                      *         "policy": "allow",
                      *         "published_at": "2026-01-31T12:00:00Z",
+                     *         "published_by": "local",
                      *         "published_revision": 1,
                      *         "ready": true,
                      *         "renderers": [
@@ -9484,6 +11181,84 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    get_tools_ref_usage: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Id, name or `bundle:name`; the latter two optionally with `@version`
+                 * @example greet
+                 */
+                ref: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "callers": [
+                     *           {
+                     *             "calls": 1,
+                     *             "last_called_at": "2026-01-31T12:00:00Z",
+                     *             "name": "ci",
+                     *             "token_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101"
+                     *           }
+                     *         ],
+                     *         "counted_calls": 5000,
+                     *         "mcp_views": [
+                     *           "text"
+                     *         ],
+                     *         "policy_rules": [
+                     *           {
+                     *             "effect": "allow",
+                     *             "name": "large-payments",
+                     *             "scope": "default"
+                     *           }
+                     *         ],
+                     *         "tokens": [
+                     *           {
+                     *             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "name": "ci",
+                     *             "role": "viewer",
+                     *             "rules": [
+                     *               "greet"
+                     *             ]
+                     *           }
+                     *         ],
+                     *         "tool": "user-created:greet@1.0.0",
+                     *         "tools": [
+                     *           {
+                     *             "field": "replaced_by",
+                     *             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "tool": "user-created:old-greet@1.0.0"
+                     *           }
+                     *         ],
+                     *         "unrestricted_tokens": 1
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_ToolUsage"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     post_tools_ref_validate: {
         parameters: {
             query?: never;
@@ -9578,8 +11353,10 @@ export interface operations {
                      *         "built_in": true,
                      *         "bundle": "user-created",
                      *         "bundle_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "callable": true,
                      *         "category": "text",
                      *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "created_by": "local",
                      *         "description": "Greets somebody by name",
                      *         "display_name": "Greet",
                      *         "enabled": true,
@@ -9602,12 +11379,14 @@ export interface operations {
                      *         "implementation_type": "function",
                      *         "input_schema": {},
                      *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "modified_by": "local",
                      *         "name": "greet",
                      *         "network": true,
                      *         "output_schema": {},
                      *         "path": "tools/user-created/greet.yaml",
                      *         "policy": "allow",
                      *         "published_at": "2026-01-31T12:00:00Z",
+                     *         "published_by": "local",
                      *         "published_revision": 1,
                      *         "ready": true,
                      *         "renderers": [
@@ -9638,6 +11417,437 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["Success_ToolView"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_webhooks: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The maximum number of items; larger values than 500 (100 for calls) are lowered.
+                 * @example 50
+                 */
+                page_size?: number;
+                /** @description The same as `page_size`. */
+                recommended_page_size?: number;
+                /** @description The same as `page_size`. */
+                limit?: number;
+                /** @description The `next_page_token` of the previous page. */
+                page_token?: string;
+                /** @description How many items to skip. */
+                skip?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "next_page_token": "text",
+                     *         "total": 1,
+                     *         "webhooks": [
+                     *           {
+                     *             "created_at": "2026-01-31T12:00:00Z",
+                     *             "enabled": true,
+                     *             "events": [
+                     *               "call.finished"
+                     *             ],
+                     *             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "modified_at": "2026-01-31T12:00:00Z",
+                     *             "tools": [
+                     *               "deploy",
+                     *               "mail:*"
+                     *             ],
+                     *             "url": "https://example.com/hooks/haft"
+                     *           }
+                     *         ]
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_WebhookList"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    post_webhooks: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "events": [
+                 *         "call.finished",
+                 *         "approval.requested"
+                 *       ],
+                 *       "tools": [
+                 *         "deploy",
+                 *         "mail:*"
+                 *       ],
+                 *       "url": "https://example.com/hooks/haft"
+                 *     }
+                 */
+                "application/json": components["schemas"]["NewWebhookBody"];
+            };
+        };
+        responses: {
+            /** @description The object was created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "enabled": true,
+                     *         "events": [
+                     *           "call.finished"
+                     *         ],
+                     *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "tools": [
+                     *           "deploy",
+                     *           "mail:*"
+                     *         ],
+                     *         "url": "https://example.com/hooks/haft",
+                     *         "secret": "whsec_…"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_WebhookWithSecret"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_webhooks_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "enabled": true,
+                     *         "events": [
+                     *           "call.finished"
+                     *         ],
+                     *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "tools": [
+                     *           "deploy",
+                     *           "mail:*"
+                     *         ],
+                     *         "url": "https://example.com/hooks/haft"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_Webhook"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    delete_webhooks_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "message": "Token deleted"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_Message"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    patch_webhooks_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "url": "https://example.com/hooks/haft"
+                 *     }
+                 */
+                "application/json": components["schemas"]["WebhookPatch"];
+            };
+        };
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "enabled": true,
+                     *         "events": [
+                     *           "call.finished"
+                     *         ],
+                     *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "tools": [
+                     *           "deploy",
+                     *           "mail:*"
+                     *         ],
+                     *         "url": "https://example.com/hooks/haft",
+                     *         "secret": "whsec_…"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_WebhookWithSecret"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["PayloadTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_webhooks_id_deliveries: {
+        parameters: {
+            query?: {
+                /** @description Only deliveries in this state */
+                status?: components["schemas"]["DeliveryStatus"];
+                /**
+                 * @description The maximum number of items; larger values than 500 (100 for calls) are lowered.
+                 * @example 50
+                 */
+                page_size?: number;
+                /** @description The same as `page_size`. */
+                recommended_page_size?: number;
+                /** @description The same as `page_size`. */
+                limit?: number;
+                /** @description The `next_page_token` of the previous page. */
+                page_token?: string;
+                /** @description How many items to skip. */
+                skip?: number;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "deliveries": [
+                     *           {
+                     *             "attempted_at": "2026-01-31T12:00:00Z",
+                     *             "attempts": 1,
+                     *             "created_at": "2026-01-31T12:00:00Z",
+                     *             "error": "text",
+                     *             "event": "call.finished",
+                     *             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "next_attempt_at": "2026-01-31T12:00:00Z",
+                     *             "payload": {},
+                     *             "response_status": 1,
+                     *             "status": "pending",
+                     *             "webhook_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101"
+                     *           }
+                     *         ],
+                     *         "next_page_token": "text",
+                     *         "total": 1
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_DeliveryList"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    post_webhooks_id_deliveries_delivery_id_redeliver: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+                delivery_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "attempted_at": "2026-01-31T12:00:00Z",
+                     *         "attempts": 1,
+                     *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "error": "text",
+                     *         "event": "call.finished",
+                     *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "next_attempt_at": "2026-01-31T12:00:00Z",
+                     *         "payload": {},
+                     *         "response_status": 1,
+                     *         "status": "pending",
+                     *         "webhook_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_Delivery"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    post_webhooks_id_test: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "attempted_at": "2026-01-31T12:00:00Z",
+                     *         "attempts": 1,
+                     *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "error": "text",
+                     *         "event": "call.finished",
+                     *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "next_attempt_at": "2026-01-31T12:00:00Z",
+                     *         "payload": {},
+                     *         "response_status": 1,
+                     *         "status": "pending",
+                     *         "webhook_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_Delivery"];
                 };
             };
             400: components["responses"]["BadRequest"];

@@ -2,42 +2,25 @@
  * Shapes of routes that the OpenAPI document does not describe yet (see `API-NEEDS.md`).
  * Remove each one when the generated types have it.
  */
-import type { Json } from './types';
-
-/** Fields of a tool that newer servers send. */
-export interface ToolLifecycle {
-  published_by?: string | null;
-  created_by?: string | null;
-  modified_by?: string | null;
-  callable?: boolean;
-  deprecation?: { replaced_by?: string | null; removal_date?: string | null; message?: string | null } | null;
-}
-
-/** `GET /tools/{ref}/usage`. */
-export interface ToolUsage {
-  tokens?: { id: string; name: string }[];
-  rules?: { name: string }[];
-  tools?: { name: string; bundle?: string; id?: string }[];
-  callers?: { name: string; calls: number; last_called_at: string | null }[];
-}
-
-/** One row of `GET /api/limits`. */
-export interface LimitUse {
-  name: string;
-  scope: string;
-  value: number | null;
-  used: number | null;
-  reset_seconds?: number | null;
-}
+import type { Json, JsonObject, Outcome, Problem } from './types';
 
 /** One row of `GET /tools/{ref}/examples`. */
 export interface ToolExample {
-  id: string;
   name: string;
+  description?: string | null;
   args: { [key: string]: Json };
+  expect?: Json;
 }
 
-/** `GET /api/calls/histogram`. */
+/** One row of `POST /tools/{ref}/examples/run`. */
+export interface ExampleResult {
+  name: string;
+  status: 'passed' | 'failed' | 'error';
+  outcome?: Outcome;
+  message?: string | null;
+}
+
+/** `GET /calls/histogram`. */
 export interface CallHistogram {
   from: string;
   to: string;
@@ -45,14 +28,46 @@ export interface CallHistogram {
   buckets: { at: string; success: number; error: number; other: number }[];
 }
 
-export type LiveTopic = 'tool' | 'bundle' | 'call' | 'approval' | 'server' | 'reset';
+/** `GET /stats`. */
+export interface Stats {
+  calls_per_minute: number;
+  calls_24h: number;
+  failures_24h: number;
+  approvals_waiting: number;
+  tools: { total: number; ready: number; failed: number; warnings: number; disabled: number };
+  servers: { total: number; ready: number; attention: number };
+}
 
-/** One event of `GET /api/events`. */
-export interface LiveEvent {
-  topic: LiveTopic;
-  id?: string;
-  name?: string;
-  tool?: string;
-  status?: string;
-  change?: string;
+/** One row of `GET /settings`. */
+export interface Setting {
+  key: string;
+  value: Json;
+  source: string;
+  description?: string | null;
+}
+
+/** `GET /doctor`. */
+export interface DoctorReport {
+  checks: { name: string; status: 'ok' | 'warning' | 'error'; message: string; fix?: string | null }[];
+  version: string;
+  sandbox_engine: string;
+  store: string;
+}
+
+/** One item of an import of definitions, of a curl command or of MCP servers. */
+export interface ImportItem {
+  name: string;
+  action: 'create' | 'replace' | 'skip' | 'error';
+  warnings: Problem[];
+  message?: string;
+  definition?: JsonObject;
+}
+
+export interface ImportReport {
+  dry_run: boolean;
+  created: number;
+  replaced: number;
+  skipped: number;
+  failed: number;
+  items: ImportItem[];
 }

@@ -1,5 +1,5 @@
 import { Text, Tooltip } from '@mantine/core';
-import { useSyncExternalStore } from 'react';
+import { useEffect, useState, useSyncExternalStore } from 'react';
 import { useI18n } from '@/i18n';
 import { duration, relativeTime } from './format';
 
@@ -43,4 +43,14 @@ export function Time({ at, absolute = false }: { at: string | null | undefined; 
 
 export function Duration({ ms }: { ms: number | null | undefined }) {
   return ms === null || ms === undefined ? null : <span style={{ whiteSpace: 'nowrap', fontVariantNumeric: 'tabular-nums' }}>{duration(ms)}</span>;
+}
+
+/** The current time, renewed in this interval while the page is visible. */
+export function useNow(intervalMs: number): number {
+  const [value, setValue] = useState(() => Date.now());
+  useEffect(() => {
+    const tick = setInterval(() => { if (!document.hidden) setValue(Date.now()); }, intervalMs);
+    return () => clearInterval(tick);
+  }, [intervalMs]);
+  return value;
 }

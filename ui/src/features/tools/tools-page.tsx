@@ -61,7 +61,7 @@ function useColumns(q: string): Column<ToolRow>[] {
   return useMemo(() => [
     {
       key: 'state', header: '', width: '16px',
-      render: (row) => (row.ready ? row.warnings > 0 ? <StatusBadge status="warning" iconOnly label={t('tools.withWarnings', { n: row.warnings })} /> : <StatusBadge status={shownStatus(row)} iconOnly />
+      render: (row) => (row.ready ? row.warning_count > 0 ? <StatusBadge status="warning" iconOnly label={t('tools.withWarnings', { n: row.warning_count })} /> : <StatusBadge status={shownStatus(row)} iconOnly />
         : <StatusBadge status="not_ready" iconOnly label={row.error ?? t('status.not_ready')} />),
     },
     { key: 'name', header: t('common.name'), width: 'minmax(9rem, 1.1fr)', render: (row) => <Tooltip label={visibleText(row.name)} openDelay={600}><span><Mono><Highlight text={row.name} query={q} /></Mono></span></Tooltip> },
@@ -111,10 +111,10 @@ export function ToolsPage() {
     q: url['q'] ?? '', status: readList(url['status']), bucket: readList(url['bucket']), subtype: readList(url['subtype']), bundle: readList(url['bundle']), tag: readList(url['tag']), health: url['health'] ?? '',
   }), [url]);
   const shown = useMemo(() => rankTools(filterTools(rows, filters), filters.q), [rows, filters]);
-  const warnings = useMemo(() => rows.filter((row) => row.ready && row.warnings > 0).length, [rows]);
+  const warnings = useMemo(() => rows.filter((row) => row.ready && row.warning_count > 0).length, [rows]);
   const failed = useMemo(() => rows.filter((row) => !row.ready).length, [rows]);
   const choices = useMemo(() => {
-    const distinct = (values: string[]): Choice[] => [...new Set(values)].sort().map((value) => ({ value, label: visibleText(value) }));
+    const distinct = (values: string[]): Choice[] => [...new Set(values)].toSorted().map((value) => ({ value, label: visibleText(value) }));
     return { bundle: distinct(rows.map((row) => row.bundle)), tag: distinct(rows.flatMap((row) => row.tags)) };
   }, [rows]);
   const columns = useColumns(filters.q ?? '');
@@ -154,7 +154,7 @@ export function ToolsPage() {
             {...(mayEdit ? { selection: { selected, onChange: setSelected } } : {})}
             phone={(row) => (
               <div>
-                <Group gap={6} wrap="nowrap">{row.ready ? <StatusBadge status={row.warnings > 0 ? 'warning' : shownStatus(row)} iconOnly /> : <StatusBadge status="not_ready" iconOnly />}<Text truncate flex={1}><Mono><Highlight text={row.name} query={filters.q ?? ''} /></Mono></Text><Chip>{getSubtypeLabel(row.implementation_type)}</Chip></Group>
+                <Group gap={6} wrap="nowrap">{row.ready ? <StatusBadge status={row.warning_count > 0 ? 'warning' : shownStatus(row)} iconOnly /> : <StatusBadge status="not_ready" iconOnly />}<Text truncate flex={1}><Mono><Highlight text={row.name} query={filters.q ?? ''} /></Mono></Text><Chip>{getSubtypeLabel(row.implementation_type)}</Chip></Group>
                 <Text size="xs" c="dimmed" truncate>{visibleText(row.bundle)} · {visibleText(row.description)}</Text>
               </div>
             )} />
