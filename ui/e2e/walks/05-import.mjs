@@ -55,7 +55,7 @@ export const tests = {
   async 'a curl command; its secret is not stored'(world) {
     const page = await world.open('/import');
     await page.getByLabel('Text or URL').fill("curl 'https://api.example.com/v1/search?q=shoes' -H 'Authorization: Bearer secret-value'");
-    await page.getByRole('button', { name: /^(Create tool|Import)/ }).click();
+    await page.getByRole('button', { name: 'Create tool' }).click();
     await page.waitForURL(/\/ui\/tools/);
     const { tools } = await world.haft.api('GET', '/tools?page_size=50&q=search&bundle_ids=user-created');
     const tool = tools.find((each) => JSON.stringify(each).includes('api.example.com'));
@@ -66,12 +66,12 @@ export const tests = {
   async 'a definition as YAML and as .skill'(world) {
     const page = await world.open('/import');
     await page.getByLabel('Text or URL').fill('name: from-yaml\ndescription: Says hello\nparams: []\nimplementation: {type: exec, command: echo hello}\n');
-    await page.getByRole('button', { name: /^(Create tool|Import)/ }).click();
+    await page.getByRole('button', { name: 'Import 1 tool' }).click();
     await page.waitForURL(/\/ui\/tools/);
     await world.haft.api('GET', '/tools/from-yaml');
     await world.go(page, '/import');
     await page.getByLabel('Text or URL').fill('---\nname: from-skill\ndescription: Says hello\nruntime: bash\n---\necho hello\n');
-    await page.getByRole('button', { name: /^(Create tool|Import)/ }).click();
+    await page.getByRole('button', { name: 'Import 1 tool' }).click();
     await page.waitForURL(/\/ui\/tools/);
     await world.haft.api('GET', '/tools/from-skill');
   },
@@ -79,9 +79,8 @@ export const tests = {
   async 'an MCP client configuration'(world) {
     const page = await world.open('/import');
     await page.getByLabel('Text or URL').fill(JSON.stringify({ mcpServers: { first: { command: 'true' }, second: { url: 'http://127.0.0.1:9/mcp' } } }));
-    await page.getByText('first', { exact: true }).waitFor();
     await page.getByRole('checkbox', { name: /first/ }).uncheck();
-    await page.getByRole('button', { name: /^(Add server|Import)/ }).click();
+    await page.getByRole('button', { name: /^Add \d* ?server/ }).click();
     await page.waitForURL(/\/ui\/servers/, { timeout: 30_000 });
     const { mcp_servers: servers } = await world.haft.api('GET', '/mcp-servers');
     assert.deepEqual(servers.map((server) => server.id), ['second']);
@@ -90,8 +89,7 @@ export const tests = {
   async 'text that is nothing of the kind is answered with what is wrong'(world) {
     const page = await world.open('/import');
     await page.getByLabel('Text or URL').fill('neither this nor that');
-    await page.getByRole('button', { name: /^(Check|Preview|Create tool)/ }).first().click();
-    await page.getByText(/definition|map|object|expected/i).last().waitFor();
+    await page.getByRole('main').getByText('Error', { exact: true }).or(page.getByRole('main').getByRole('alert')).first().waitFor();
     assert.equal((await world.haft.api('GET', '/tools?page_size=50&q=neither')).total, 0);
   },
 };
