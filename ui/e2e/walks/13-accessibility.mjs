@@ -2,14 +2,9 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { DETAILS, NAVIGATION } from '../lib/pages.mjs';
 
 const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-const TOOL = '/tools/user-created:orders@1.0.0';
-const PATHS = [
-  '/', '/tools', '/tools?open=user-created:orders@1.0.0', TOOL, `${TOOL}?tab=try`, `${TOOL}?tab=definition`, `${TOOL}?tab=calls`, `${TOOL}?tab=versions`,
-  '/tools/new', '/tools/new?type=http', '/calls', '/approvals', '/servers', '/servers?new=1', '/connect', '/bundles', '/bundles?open=user-created', '/recipes', '/recipes?recipe=weather',
-  '/import', '/policy', '/policy?tab=explain', '/limits', '/audit', '/credentials', '/tokens', '/tokens?new=1', '/tenants', '/health', '/settings',
-];
 
 async function violations(page, rules) {
   // The policy of the page allows no inline script; the debugger protocol is not bound by it.
@@ -24,7 +19,7 @@ async function check(world, colorScheme, rules) {
   const found = new Map();
   const note = (path, list) => { for (const text of list) { const key = text.replaceAll(/mantine-\w+/g, ''); if (!found.has(key)) found.set(key, `${path} ${text}`); } };
   const page = await world.open('/', { colorScheme });
-  const paths = [...PATHS];
+  const paths = [...NAVIGATION, ...DETAILS];
   const call = (await world.haft.api('GET', '/calls')).calls[0].id;
   const approval = (await world.haft.api('GET', '/approvals')).approvals[0].id;
   paths.push(`/calls?open=${call}`, `/approvals?open=${approval}`);
