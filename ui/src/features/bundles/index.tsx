@@ -60,7 +60,7 @@ function PublishReport({ bundle, onClose }: { bundle: Bundle; onClose: () => voi
             <Table.Tr key={line.id}>
               <Table.Td><ToolLink tool={line.tool} />{line.reason && <Text size="xs" c={line.action === 'failed' ? 'var(--haft-bad)' : 'dimmed'}>{visibleText(line.reason)}</Text>}</Table.Td>
               <Table.Td><StatusBadge status={PUBLICATION_STATUS[line.action]} label={t(`bundles.publication.${line.action}`)} /></Table.Td>
-              <Table.Td ta="right"><Text c="dimmed">{line.published_revision === line.revision ? line.revision : `${line.published_revision ?? '–'} → ${line.revision}`}</Text></Table.Td>
+              <Table.Td ta="right"><Text c="dimmed">{line.published_revision === line.revision || line.published_revision === null ? t('tools.revisionN', { n: line.revision }) : `${line.published_revision} → ${line.revision}`}</Text></Table.Td>
             </Table.Tr>
           ))}</Table.Tbody>
         </Table>
