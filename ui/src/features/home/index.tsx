@@ -4,7 +4,7 @@ import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useState, type ReactNode } from 'react';
 import { approvalsQuery, callListQuery, histogramQuery, serversQuery, statsQuery, toolListQuery, toolRef, type ToolRow } from '@/api/queries';
-import type { Stats } from '@/api/shapes';
+import type { Stats } from '@/api/types';
 import { useMay } from '@/api/session';
 import type { Call } from '@/api/types';
 import { useT } from '@/i18n';
