@@ -1,10 +1,9 @@
 /** Writes: plain functions; components wrap them in `useAction`. */
 import { body, client, data, raw, request } from './client';
 import { ApiError } from './error';
-import type { ExampleResult, ImportReport, ToolExample } from './shapes';
 import type {
-  CredentialBody, DeprecateBody, ErrorBody, ExplainBody, ImportBody, JsonObject, NewServer, NewToken, NewWebhook, PolicyRule,
-  RateLimit, RememberScope, ServerPatch, SourceForm, TenantPatch, Tool, ValidationReport, WebhookPatch,
+  CredentialBody, CurlImport, DeprecateBody, ErrorBody, ExplainBody, ImportBody, JsonObject, McpImport, NewServer, NewToken, NewWebhook, PolicyRule,
+  RateLimit, RememberScope, ServerPatch, SourceForm, TenantPatch, Tool, ToolExample, ToolsImport, ValidationReport, WebhookPatch,
 } from './types';
 
 const ref = (value: string) => ({ path: { ref: value } });
@@ -64,7 +63,7 @@ export const servers = {
   accept: (server: string, names: string[]) =>
     data(client.POST('/mcp-servers/{id}/accept', { params: id(server), body: { tools: names } })),
   reject: (server: string, names: string[]) =>
-    request<unknown>(`/api/mcp-servers/${encodeURIComponent(server)}/reject`, { method: 'POST', json: { tools: names } }),
+    data(client.POST('/mcp-servers/{id}/reject', { params: id(server), body: { tools: names } })),
   login: (server: string) => data(client.POST('/mcp-servers/{id}/login', { params: id(server) })),
   logout: (server: string) => data(client.POST('/mcp-servers/{id}/logout', { params: id(server) })),
 };
@@ -118,20 +117,18 @@ export const tenants = {
 
 export const imports = {
   openapi: (options: Partial<ImportBody>) => data(client.POST('/import/openapi', { body: options as ImportBody })),
-  curl: (options: { command: string; name?: string; bundle?: string; dry_run: boolean }) => importItems('curl', options),
-  tools: (options: { text: string; bundle?: string; dry_run: boolean; select?: string[] }) => importItems('tools', options),
-  mcp: (options: { config: string; network: boolean; dry_run: boolean; select?: string[] }) => importItems('mcp', options),
+  curl: (options: Partial<CurlImport> & { command: string }) => data(client.POST('/import/curl', { body: options as CurlImport })),
+  tools: (options: Partial<ToolsImport> & { text: string }) => data(client.POST('/import/tools', { body: options as ToolsImport })),
+  mcp: (options: Partial<McpImport> & { config: string }) => data(client.POST('/import/mcp', { body: options as McpImport })),
 };
 
-const importItems = (kind: 'curl' | 'tools' | 'mcp', json: object) =>
-  request<ImportReport>(`/api/import/${kind}`, { method: 'POST', json });
+const named = (target: string, name: string) => ({ path: { ref: target, name } });
 
 export const examples = {
   put: (target: string, { name, ...example }: ToolExample) =>
-    request<unknown>(`/api/tools/${encodeURIComponent(target)}/examples/${encodeURIComponent(name)}`, { method: 'PUT', json: example }),
-  remove: (target: string, name: string) =>
-    request<unknown>(`/api/tools/${encodeURIComponent(target)}/examples/${encodeURIComponent(name)}`, { method: 'DELETE' }),
-  run: (target: string) => request<{ results: ExampleResult[] }>(`/api/tools/${encodeURIComponent(target)}/examples/run`, { method: 'POST' }),
+    data(client.PUT('/tools/{ref}/examples/{name}', { params: named(target, name), body: example as never })),
+  remove: (target: string, name: string) => data(client.DELETE('/tools/{ref}/examples/{name}', { params: named(target, name) })),
+  run: (target: string) => data(client.POST('/tools/{ref}/examples/run', { params: ref(target) })),
 };
 
 export const account = {

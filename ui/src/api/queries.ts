@@ -1,19 +1,13 @@
 /** Reads: one `queryOptions` per resource. Components call `useQuery(toolQuery(ref))`. */
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query';
-import { body, client, data, request } from './client';
+import { body, client, data } from './client';
 import { ApiError } from './error';
 import { getCall } from './invoke';
 import { keys } from './keys';
-import type { CallHistogram, DoctorReport, Setting, Stats, ToolExample } from './shapes';
-import type { Tool } from './types';
+import type { ToolSummary, ToolSummaryList } from './types';
 
 /** A tool without its schemas and implementation: what a list of 10,000 rows keeps in memory. */
-export type ToolRow = Pick<
-  Tool,
-  | 'id' | 'name' | 'version' | 'bundle' | 'display_name' | 'description' | 'category' | 'tags' | 'tool_type'
-  | 'implementation_type' | 'runtime' | 'status' | 'enabled' | 'built_in' | 'ready' | 'error' | 'policy'
-  | 'requires_confirmation' | 'usage' | 'modified_at' | 'source' | 'callable'
-> & { warning_count: number };
+export type ToolRow = ToolSummary;
 
 /** The reference under which a tool is found whatever else has its name. */
 export function toolRef(tool: { id?: string | null; bundle: string; name: string; version: string }): string {
@@ -31,8 +25,8 @@ export interface ToolPage {
 
 async function toolPage(token: string | null, signal: AbortSignal): Promise<ToolPage> {
   const query = { fields: 'summary', include_disabled: true, page_size: PAGE_SIZE, ...(token === null ? {} : { page_token: token }) };
-  const page = await data(client.GET('/tools', { params: { query: query as never }, signal }));
-  return { tools: page.tools as unknown as ToolRow[], total: page.total, failed: page.failed, next: page.next_page_token };
+  const page = (await data(client.GET('/tools', { params: { query }, signal }))) as ToolSummaryList;
+  return { tools: page.tools, total: page.total, failed: page.failed, next: page.next_page_token };
 }
 
 /** All tools, page after page; the list shows the first page while the others load. */
@@ -43,6 +37,15 @@ export const toolListQuery = infiniteQueryOptions({
   getNextPageParam: (page: ToolPage) => page.next,
   staleTime: 30_000,
 });
+
+/** The tools of a bundle. */
+export const bundleToolsQuery = (slug: string) =>
+  queryOptions({
+    queryKey: [...keys.tools, 'of', slug],
+    queryFn: async () =>
+      (await data(client.GET('/tools', { params: { query: { fields: 'summary', bundle_ids: slug as never, include_disabled: true, page_size: 500 } } }))) as ToolSummaryList,
+    retry: false,
+  });
 
 export const sessionQuery = queryOptions({
   queryKey: keys.session,
@@ -100,7 +103,7 @@ export const usageQuery = (id: string) =>
 export const examplesQuery = (id: string) =>
   queryOptions({
     queryKey: keys.toolPart(id, 'examples'),
-    queryFn: async () => (await request<{ examples: ToolExample[] }>(`/api/tools/${encodeURIComponent(id)}/examples`)).examples,
+    queryFn: async () => (await data(client.GET('/tools/{ref}/examples', ref(id)))).examples,
     staleTime: 60_000,
     retry: false,
   });
@@ -153,14 +156,14 @@ export const histogramQuery = (filters: CallFilters, from: number, to: number, b
   queryOptions({
     queryKey: ['calls', 'histogram', filters, Math.round(from / 60_000), Math.round(to / 60_000), buckets],
     queryFn: ({ signal }) => {
-      const query = new URLSearchParams({ ...filters, since: new Date(from).toISOString(), until: new Date(to).toISOString(), buckets: String(buckets) });
-      return request<CallHistogram>(`/api/calls/histogram?${query}`, { signal });
+      const query = { ...filters, since: new Date(from).toISOString(), until: new Date(to).toISOString(), buckets };
+      return data(client.GET('/calls/histogram', { params: { query: query as never }, signal }));
     },
     placeholderData: keepPreviousData,
     retry: false,
   });
 
-export const statsQuery = queryOptions({ queryKey: keys.stats, queryFn: () => request<Stats>('/api/stats'), retry: false });
+export const statsQuery = queryOptions({ queryKey: keys.stats, queryFn: () => data(client.GET('/stats')), retry: false });
 
 export const approvalsQuery = (status: string) =>
   queryOptions({
@@ -213,13 +216,13 @@ export const deliveriesQuery = (id: string, status: string) =>
 
 export const settingsQuery = queryOptions({
   queryKey: keys.settings,
-  queryFn: async () => (await request<{ settings: Setting[] }>('/api/settings')).settings,
+  queryFn: async () => (await data(client.GET('/settings'))).settings,
   retry: false,
 });
 
 export const doctorQuery = queryOptions({
   queryKey: keys.doctor,
-  queryFn: () => request<DoctorReport>('/api/doctor'),
+  queryFn: () => data(client.GET('/doctor')),
   retry: false,
   refetchOnWindowFocus: false,
 });

@@ -109,6 +109,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/calls/histogram": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Count calls over time, by how they ended. The default period is the last 24 hours. Takes the filters of `GET /calls`;
+         *     `q` also matches names of fields.
+         */
+        get: operations["get_calls_histogram"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/calls/{id}": {
         parameters: {
             query?: never;
@@ -196,6 +216,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/doctor": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Check the installation, like `haft doctor`. For admins; only platform admins see the checks of the machine. */
+        get: operations["get_doctor"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/events": {
         parameters: {
             query?: never;
@@ -233,6 +270,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/import/curl": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Create a tool from a curl command. Query parameters and fields of the body become arguments; credentials become
+         *     references to secrets.
+         */
+        post: operations["post_import_curl"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/import/mcp": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Add the MCP servers in the configuration of another client. Only admins may add servers, because a server may be any
+         *     program; others see what would be added.
+         */
+        post: operations["post_import_mcp"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/import/openapi": {
         parameters: {
             query?: never;
@@ -264,6 +341,23 @@ export interface paths {
          *     updates its tool.
          */
         post: operations["post_import_registry"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/import/tools": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Create or replace tools from one or more definitions in any dialect. */
+        post: operations["post_import_tools"];
         delete?: never;
         options?: never;
         head?: never;
@@ -501,6 +595,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/mcp-servers/{id}/reject": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Reject changed tools of an MCP server: they stay out of service until the server changes them again. */
+        post: operations["post_mcp_servers_id_reject"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/metrics": {
         parameters: {
             query?: never;
@@ -582,6 +693,40 @@ export interface paths {
         };
         /** Show who makes the request. */
         get: operations["get_session"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/settings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the effective configuration and where each value comes from; secrets are masked. For platform admins. */
+        get: operations["get_settings"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/stats": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Return the numbers of the home page: calls, failures, approvals, tools, MCP servers. */
+        get: operations["get_stats"];
         put?: never;
         post?: never;
         delete?: never;
@@ -912,6 +1057,58 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/tools/{ref}/examples": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the examples of a tool. */
+        get: operations["get_tools_ref_examples"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tools/{ref}/examples/run": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Run all examples of a tool, one after the other, on its newest revision and without approval. */
+        post: operations["post_tools_ref_examples_run"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tools/{ref}/examples/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** Store an example of a tool: at most 50 per tool, 64 KiB each. */
+        put: operations["put_tools_ref_examples_name"];
+        post?: never;
+        /** Delete an example of a tool. */
+        delete: operations["delete_tools_ref_examples_name"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/tools/{ref}/invoke": {
         parameters: {
             query?: never;
@@ -1196,16 +1393,10 @@ export interface components {
         };
         /** @description A child agent run. */
         AgentCall: {
-            /**
-             * @description The agent by id.
-             * @default null
-             */
-            target_agent_id: string | null;
-            /**
-             * @description The agent by slug.
-             * @default null
-             */
-            target_agent_slug: string | null;
+            /** @description The agent by id. */
+            target_agent_id?: string | null;
+            /** @description The agent by slug. */
+            target_agent_slug?: string | null;
         };
         /**
          * @description The location of an API key.
@@ -1237,6 +1428,12 @@ export interface components {
             id: string;
             /** @description Whether you may decide. */
             may_decide: boolean;
+            /**
+             * @description What will run if the call is approved: the command, the request or the action on a file, with secrets masked.
+             *     At most 8 KiB; missing if it cannot be shown or if the approval is decided.
+             * @example POST https://deploy.example.com/staging
+             */
+            preview?: string;
             reason?: string;
             /**
              * @description The name of the token that asked.
@@ -1317,8 +1514,7 @@ export interface components {
             args?: {
                 [key: string]: unknown;
             } | null;
-            /** @default null */
-            remember: components["schemas"]["Remember"] | null;
+            remember?: components["schemas"]["Remember"] | null;
         };
         /** @description Who may approve the calls that a rule holds back. */
         Approvers: {
@@ -1334,21 +1530,12 @@ export interface components {
         };
         /** @description A stored code artifact. */
         Artifact: {
-            /**
-             * @description The id of the artifact.
-             * @default
-             */
+            /** @description The id of the artifact. */
             artifact_id: string;
-            /**
-             * @description The version; by default the newest.
-             * @default null
-             */
-            artifact_version: string | null;
-            /**
-             * @description Settings, passed through unchanged.
-             * @default {}
-             */
-            config: {
+            /** @description The version; by default the newest. */
+            artifact_version?: string | null;
+            /** @description Settings, passed through unchanged. */
+            config?: {
                 [key: string]: unknown;
             };
         };
@@ -1661,6 +1848,32 @@ export interface components {
             /** @description The person on whose behalf the call was made, if the surface knows. */
             user?: string;
         };
+        /** @description The calls that started in one part of the period. */
+        CallBucket: {
+            /**
+             * Format: date-time
+             * @description When it starts.
+             */
+            at: string;
+            /**
+             * Format: int64
+             * @description Calls that failed.
+             * @example 1
+             */
+            error: number;
+            /**
+             * Format: int64
+             * @description Calls that have not ended, and those that ended in another way: cancelled, denied, expired, interrupted.
+             * @example 0
+             */
+            other: number;
+            /**
+             * Format: int64
+             * @description Calls that succeeded.
+             * @example 41
+             */
+            success: number;
+        };
         /** @description How a call was authorised, where more than the role and the allow-list decided. */
         CallDecision: {
             /**
@@ -1721,6 +1934,21 @@ export interface components {
             /** Format: uuid */
             tool_id: string;
         };
+        /** @description How many calls started in each part of a period. */
+        CallHistogram: {
+            /**
+             * Format: int64
+             * @description The length of a bucket; the last one may be shorter.
+             * @example 1440
+             */
+            bucket_seconds: number;
+            /** @description Without gaps, oldest first. */
+            buckets: components["schemas"]["CallBucket"][];
+            /** Format: date-time */
+            from: string;
+            /** Format: date-time */
+            to: string;
+        };
         /** @description A page of calls. */
         CallList: {
             calls: components["schemas"]["Call"][];
@@ -1761,6 +1989,11 @@ export interface components {
             /** @example cancellation requested */
             message: string;
         };
+        /**
+         * @description The result of a check.
+         * @enum {string}
+         */
+        CheckStatus: "ok" | "warning" | "error";
         /** @description `ok` for each part that works, otherwise the reason. */
         Checks: {
             /** @example ok */
@@ -1769,6 +2002,10 @@ export interface components {
             sandbox: string;
             /** @example ok */
             store: string;
+        };
+        /** @description A configuration, as the OpenAPI document shows it. */
+        ClientConfig: string | {
+            [key: string]: unknown;
         };
         /** @description A rule or a check that was considered. */
         ConsideredView: {
@@ -1796,41 +2033,35 @@ export interface components {
         CredentialBody: {
             /**
              * @description The category: lower-case letters, digits, `_`, `-` or `.`; default: `custom`.
-             * @default null
              * @example custom
              */
-            category: string | null;
-            /** @default null */
-            description: string | null;
+            category?: string | null;
+            description?: string | null;
             /**
              * @description Several secrets by name. A field with the value `***` keeps its stored value.
-             * @default null
              * @example {
              *       "api_key": "s3cr3t",
              *       "endpoint": "https://search.example.com"
              *     }
              */
-            payload: {
+            payload?: {
                 [key: string]: string;
             } | null;
             /**
              * @description The provider that it is for.
-             * @default null
              * @example web_search
              */
-            provider_key: string | null;
+            provider_key?: string | null;
             /**
              * @description The variant of the provider.
-             * @default null
              * @example serper
              */
-            provider_variant: string | null;
+            provider_variant?: string | null;
             /**
              * @description The secret.
-             * @default null
              * @example s3cr3t
              */
-            value: string | null;
+            value?: string | null;
         };
         /** @description A page of credentials. */
         CredentialList: {
@@ -1885,6 +2116,20 @@ export interface components {
              * @example ***
              */
             value: string;
+        };
+        /** @description A curl command to import. */
+        CurlImportBody: {
+            /** @description The bundle; default: `user-created`. */
+            bundle?: string | null;
+            /**
+             * @description The command, as copied from a terminal, a documentation page or a browser.
+             * @example curl 'https://api.example.com/users?page=2' -H 'Authorization: Bearer …'
+             */
+            command: string;
+            /** @description Report what would be done, and store nothing. */
+            dry_run?: boolean;
+            /** @description The name of the tool; default: derived from the URL. */
+            name?: string | null;
         };
         /**
          * @description A definition in a request, as the OpenAPI document shows it; [`parse`] reads it.
@@ -2014,31 +2259,27 @@ export interface components {
         DenyBody: {
             /**
              * @description Why, for the requester: at most 1,000 characters.
-             * @default null
              * @example not before the release
              */
-            reason: string | null;
+            reason?: string | null;
         };
         /** @description Why a tool is deprecated. */
         DeprecateBody: {
             /**
              * @description A message for callers.
-             * @default null
              * @example the old API is going away
              */
-            message: string | null;
+            message?: string | null;
             /**
              * @description From this time on, calls are rejected: a date such as `2027-01-31` (00:00 UTC), or a time.
-             * @default null
              * @example 2027-01-31
              */
-            removal_date: string | null;
+            removal_date?: string | null;
             /**
              * @description The tool to call instead: id, name or `bundle:name`, the latter two optionally with `@version`.
-             * @default null
              * @example greet2
              */
-            replaced_by: string | null;
+            replaced_by?: string | null;
         };
         /** @description Why a tool is deprecated, what replaces it, and until when it runs. */
         Deprecation: {
@@ -2061,6 +2302,56 @@ export interface components {
              * @example user-created:greet2
              */
             replaced_by: string | null;
+        };
+        /** @description One check of an installation. */
+        DoctorCheck: {
+            /** @description What to do about it. */
+            fix?: string;
+            /**
+             * @description What was found.
+             * @example 51200 MiB free
+             */
+            message: string;
+            /**
+             * @description What was checked.
+             * @example disk space
+             */
+            name: string;
+            /** @description The result. */
+            status: components["schemas"]["CheckStatus"];
+        };
+        /** @description The checks of an installation. */
+        DoctorReport: {
+            checks: components["schemas"]["DoctorCheck"][];
+            /** @example bubblewrap */
+            sandbox_engine: string;
+            /**
+             * @description `SQLite` or `PostgreSQL`.
+             * @example SQLite
+             */
+            store: string;
+            /**
+             * @description The version of haft.
+             * @example 0.1.0
+             */
+            version: string;
+        };
+        /** @description A configuration value and where it comes from. */
+        EffectiveSetting: {
+            /**
+             * @description What it is for.
+             * @example Maximum size of a request body in bytes.
+             */
+            description?: string;
+            /**
+             * @description The key, or the name of an environment variable.
+             * @example server.max_body_bytes
+             */
+            key: string;
+            /** @description Where it comes from. */
+            source: components["schemas"]["SettingSource"];
+            /** @description The value; `***` for a secret. */
+            value: unknown;
         };
         /** @description The body of a `PATCH`. */
         EnabledBody: {
@@ -2111,6 +2402,53 @@ export interface components {
          * @enum {string}
          */
         ErrorStatus: "error" | "awaiting_approval";
+        /** @description An example to store. */
+        ExampleBody: {
+            /** @description The arguments. */
+            args: {
+                [key: string]: unknown;
+            };
+            /** @description What it shows. */
+            description?: string | null;
+            /** @description The value that the tool should return; without it, any value passes. */
+            expect?: unknown;
+        };
+        /** @description The call of an example. */
+        ExampleOutcome: {
+            /** Format: uuid */
+            call_id: string;
+            /**
+             * Format: double
+             * @example 12.3
+             */
+            duration_ms: number;
+            /** @description Whether the tool succeeded. */
+            ok: boolean;
+            /** @description Set if the value is left out because it is large. */
+            shortened?: boolean;
+            /** @description The value of the tool; missing if it failed or if the value is large. */
+            value?: unknown;
+        };
+        /** @description The result of one example. */
+        ExampleResult: {
+            error_code?: components["schemas"]["ErrorCode"];
+            /** @description Why it did not pass. */
+            message?: string;
+            /** @example Ada */
+            name: string;
+            /** @description The call; missing if it was rejected. */
+            outcome?: components["schemas"]["ExampleOutcome"];
+            status: components["schemas"]["ExampleStatus"];
+        };
+        /** @description The results of all examples of a tool. */
+        ExampleRun: {
+            results: components["schemas"]["ExampleResult"][];
+        };
+        /**
+         * @description Whether an example passed.
+         * @enum {string}
+         */
+        ExampleStatus: "passed" | "failed" | "error";
         /** @description The fields of [`Exec`] as stored and sent. */
         Exec: {
             argv?: string[] | null;
@@ -2123,44 +2461,25 @@ export interface components {
         };
         /** @description The execution settings of a tool. */
         Execution: {
-            /**
-             * @description The group of calls that share `max_concurrency` within one agent run.
-             * @default default
-             */
+            /** @description The group of calls that share `max_concurrency` within one agent run. Default: `default`. */
             concurrency_group: string;
-            /**
-             * @description Whether the same arguments always give the same value and there are no side effects.
-             * @default false
-             */
+            /** @description Whether the same arguments always give the same value and there are no side effects. Default: `false`. */
             is_pure: boolean;
-            /**
-             * @description Limits of size and parallelism.
-             * @default {
-             *       "max_request_bytes": 1048576,
-             *       "max_response_bytes": 4194304
-             *     }
-             */
+            /** @description Limits of size and parallelism. Default: `{"max_request_bytes":1048576,"max_response_bytes":4194304}`. */
             limits: components["schemas"]["ExecutionLimits"];
             /**
              * Format: int32
-             * @description How many calls of the group run at once within one agent run.
-             * @default 1
+             * @description How many calls of the group run at once within one agent run. Default: `1`.
              */
             max_concurrency: number;
-            /** @default null */
-            rate_limit: components["schemas"]["RateLimit"] | null;
-            /** @default null */
-            retry: components["schemas"]["Retry"] | null;
+            rate_limit?: components["schemas"]["RateLimit"] | null;
+            retry?: components["schemas"]["Retry"] | null;
             /**
              * Format: int64
              * @description The total time limit of one call.
-             * @default null
              */
-            timeout_ms: number | null;
-            /**
-             * @description How arguments are validated.
-             * @default strict
-             */
+            timeout_ms?: number | null;
+            /** @description How arguments are validated. Default: `strict`. */
             validation: components["schemas"]["Validation"];
         };
         /** @description The limits of a tool. */
@@ -2168,19 +2487,16 @@ export interface components {
             /**
              * Format: int32
              * @description The maximum number of concurrent calls on the server; unlimited by default.
-             * @default null
              */
-            max_parallel: number | null;
+            max_parallel?: number | null;
             /**
              * Format: int64
-             * @description The maximum size of one request, in bytes.
-             * @default 1048576
+             * @description The maximum size of one request, in bytes. Default: `1048576`.
              */
             max_request_bytes: number;
             /**
              * Format: int64
-             * @description The maximum size of one response, in bytes.
-             * @default 4194304
+             * @description The maximum size of one response, in bytes. Default: `4194304`.
              */
             max_response_bytes: number;
         };
@@ -2204,35 +2520,23 @@ export interface components {
         };
         /** @description The caller to explain. */
         ExplainCaller: {
-            /**
-             * @description The agent that makes the call; default: none.
-             * @default null
-             */
-            agent: string | null;
-            /**
-             * @description Whether tools that need approval run without it; default: as the token.
-             * @default null
-             */
-            elevated: boolean | null;
-            /** @default null */
-            role: components["schemas"]["Role"] | null;
+            /** @description The agent that makes the call; default: none. */
+            agent?: string | null;
+            /** @description Whether tools that need approval run without it; default: as the token. */
+            elevated?: boolean | null;
+            role?: components["schemas"]["Role"] | null;
             /**
              * @description The surface; default: `rest`.
-             * @default null
              * @example rest
              */
-            surface: string | null;
-            /**
-             * @description The tenant; only admins of the platform may name another one.
-             * @default null
-             */
-            tenant: string | null;
+            surface?: string | null;
+            /** @description The tenant; only admins of the platform may name another one. */
+            tenant?: string | null;
             /**
              * @description The name or id of a token. Its role, elevation and allow-list apply; with `role` it need not exist.
-             * @default null
              * @example ci
              */
-            token: string | null;
+            token?: string | null;
         };
         /** @description What would happen to a call, and why. */
         ExplanationView: {
@@ -2397,29 +2701,18 @@ export interface components {
         };
         /** @description One HTTP request, or `steps` of several. */
         Http: components["schemas"]["HttpRequest"] & {
-            /** @default null */
-            auth: components["schemas"]["Auth"] | null;
-            /**
-             * @description The result of a failed request.
-             * @default fail
-             */
-            error_mode: components["schemas"]["HttpErrorMode"];
-            /**
-             * @description Several requests, in order; a later one reads `steps.NAME` of an earlier one.
-             * @default []
-             */
-            steps: components["schemas"]["HttpStep"][];
-            /**
-             * @description The template notation.
-             * @default dollar
-             */
-            templates: components["schemas"]["TemplateNotation"];
+            auth?: components["schemas"]["Auth"] | null;
+            /** @description The result of a failed request. Default: `fail`. */
+            error_mode?: components["schemas"]["HttpErrorMode"];
+            /** @description Several requests, in order; a later one reads `steps.NAME` of an earlier one. */
+            steps?: components["schemas"]["HttpStep"][];
+            /** @description The template notation. Default: `dollar`. */
+            templates?: components["schemas"]["TemplateNotation"];
             /**
              * Format: int64
              * @description The timeout of one attempt.
-             * @default null
              */
-            timeout_ms: number | null;
+            timeout_ms?: number | null;
         };
         /**
          * @description The result of a failed request.
@@ -2428,70 +2721,43 @@ export interface components {
         HttpErrorMode: "fail" | "empty";
         /** @description One request, and how its response is read. */
         HttpRequest: {
-            /**
-             * @description The query parameters and form fields in whose values reserved characters are not percent-encoded.
-             * @default []
-             */
-            allow_reserved: string[];
+            /** @description The query parameters and form fields in whose values reserved characters are not percent-encoded. */
+            allow_reserved?: string[];
             /** @description The body: a text template, or a structure whose strings are templates. */
             body?: unknown;
-            /**
-             * @description The part of the response to return: a `JSONPath` (starts with `$`) or a regular expression.
-             * @default null
-             */
-            extract: string | null;
-            /**
-             * @description Header templates.
-             * @default {}
-             */
-            headers: {
+            /** @description The part of the response to return: a `JSONPath` (starts with `$`) or a regular expression. */
+            extract?: string | null;
+            /** @description Header templates. */
+            headers?: {
                 [key: string]: string;
             };
-            /**
-             * @description The method; `GET` by default.
-             * @default
-             */
-            method: string;
-            /**
-             * @description Whether the body and its content type are omitted if no argument of the body was given.
-             * @default false
-             */
-            optional_body: boolean;
-            /**
-             * @description Query parameters, each value a template.
-             * @default {}
-             */
-            query: {
+            /** @description The method; `GET` by default. */
+            method?: string;
+            /** @description Whether the body and its content type are omitted if no argument of the body was given. Default: `false`. */
+            optional_body?: boolean;
+            /** @description Query parameters, each value a template. */
+            query?: {
                 [key: string]: unknown;
             };
-            /** @default null */
-            response: components["schemas"]["ResponseEncoding"] | null;
+            response?: components["schemas"]["ResponseEncoding"] | null;
             /**
              * @description How lists and maps are serialized, by the name of the query parameter or form field; by default the parameter is
              *     repeated for each item.
-             * @default {}
              */
-            styles: {
+            styles?: {
                 [key: string]: components["schemas"]["ParamStyle"];
             };
-            /**
-             * @description The status codes that count as success; by default 200 to 299.
-             * @default []
-             */
-            success_codes: number[];
+            /** @description The status codes that count as success; by default 200 to 299. */
+            success_codes?: number[];
             /**
              * @description How list and map arguments are serialized in the URL path and in headers, by the name of the argument; by default
              *     as JSON.
-             * @default {}
              */
-            text_styles: {
+            text_styles?: {
                 [key: string]: components["schemas"]["TextStyle"];
             };
-            /**
-             * @description The URL template; it starts with `http://` or `https://`.
-             * @default
-             */
-            url: string;
+            /** @description The URL template; it starts with `http://` or `https://`. */
+            url?: string;
         };
         /** @description One of several requests. */
         HttpStep: components["schemas"]["HttpRequest"] & {
@@ -2548,60 +2814,51 @@ export interface components {
         ImportAction: "created" | "updated" | "unchanged" | "skipped" | "missing" | "deleted";
         /** @description The body of an import request. */
         ImportBody: {
-            /** @default null */
-            auth: components["schemas"]["Auth"] | null;
-            /**
-             * @description The base URL of the operations, instead of the document's servers.
-             * @default null
-             */
-            base_url: string | null;
-            /**
-             * @description The bundle for the tools; default: derived from the title of the document.
-             * @default null
-             */
-            bundle: string | null;
-            /**
-             * @description Delete tools of earlier imports whose operations are no longer in the document.
-             * @default false
-             */
-            delete_missing: boolean;
-            /** @default null */
-            document: components["schemas"]["ImportDocument"] | null;
-            /**
-             * @description Report what would be done, and store nothing.
-             * @default false
-             */
-            dry_run: boolean;
-            /**
-             * @description Skip operations that match one of these patterns.
-             * @default []
-             */
-            exclude: string[];
-            /**
-             * @description Import operations whose id or `METHOD /path` matches one of these patterns.
-             * @default []
-             */
-            include: string[];
-            /**
-             * @description Import operations whose path starts with one of these.
-             * @default []
-             */
-            paths: string[];
-            /**
-             * @description Import operations with one of these tags.
-             * @default []
-             */
-            tags: string[];
+            auth?: components["schemas"]["Auth"] | null;
+            /** @description The base URL of the operations, instead of the document's servers. */
+            base_url?: string | null;
+            /** @description The bundle for the tools; default: derived from the title of the document. */
+            bundle?: string | null;
+            /** @description Delete tools of earlier imports whose operations are no longer in the document. Default: `false`. */
+            delete_missing?: boolean;
+            document?: components["schemas"]["ImportDocument"] | null;
+            /** @description Report what would be done, and store nothing. Default: `false`. */
+            dry_run?: boolean;
+            /** @description Skip operations that match one of these patterns. */
+            exclude?: string[];
+            /** @description Import operations whose id or `METHOD /path` matches one of these patterns. */
+            include?: string[];
+            /** @description Import operations whose path starts with one of these. */
+            paths?: string[];
+            /** @description Import operations with one of these tags. */
+            tags?: string[];
             /**
              * @description The URL of the document.
-             * @default null
              * @example https://api.example.com/openapi.json
              */
-            url: string | null;
+            url?: string | null;
         };
         /** @description The document of an import request, as the OpenAPI document shows it. */
         ImportDocument: string | {
             [key: string]: unknown;
+        };
+        /** @description One item of an import. */
+        ImportItem: {
+            /** @description What was done, or would be done in a dry run. */
+            action: components["schemas"]["ItemAction"];
+            /** @description The definition that is stored, in the canonical form with secrets masked; for tools only. */
+            definition?: {
+                [key: string]: unknown;
+            };
+            /** @description Why it was not imported. */
+            message?: string;
+            /**
+             * @description The name of the tool or the server.
+             * @example example_users
+             */
+            name: string;
+            /** @description Warnings about the item. */
+            warnings: components["schemas"]["Problem"][];
         };
         /** @description The result of an import. */
         ImportReport: {
@@ -2664,24 +2921,34 @@ export interface components {
             };
             /**
              * @description The chat that the call belongs to.
-             * @default null
              * @example chat-1
              */
-            chat_id: string | null;
-            /**
-             * @description The message that the call belongs to.
-             * @default null
-             */
-            message_id: string | null;
+            chat_id?: string | null;
+            /** @description The message that the call belongs to. */
+            message_id?: string | null;
             /**
              * Format: int64
              * @description A timeout in milliseconds, instead of the tool's.
-             * @default null
              * @example 30000
              */
-            timeout_ms: number | null;
-            /** @default null */
-            webhook: components["schemas"]["CallWebhook"] | null;
+            timeout_ms?: number | null;
+            webhook?: components["schemas"]["CallWebhook"] | null;
+        };
+        /**
+         * @description What is done with an item.
+         * @enum {string}
+         */
+        ItemAction: "create" | "replace" | "skip" | "error";
+        /** @description What an import of single items did, or would do. */
+        ItemImportReport: {
+            created: number;
+            /** @description Whether this was a dry run, which stores nothing. */
+            dry_run: boolean;
+            failed: number;
+            /** @description One entry per item, in their order. */
+            items: components["schemas"]["ImportItem"][];
+            replaced: number;
+            skipped: number;
         };
         /** @description A finished rotation of the key. */
         KeyRotationView: {
@@ -2785,6 +3052,11 @@ export interface components {
             /** @description The code of a login link, instead of a token. */
             code?: string | null;
             /**
+             * @description The page to show after the login: a path below `/ui/`; anything else is ignored.
+             * @example /ui/tools
+             */
+            next?: string | null;
+            /**
              * @description A token.
              * @example haft_…
              */
@@ -2818,6 +3090,17 @@ export interface components {
              * @example https://mcp.example.com/mcp
              */
             url: string;
+        };
+        /** @description The configuration of another MCP client to import. */
+        McpImportBody: {
+            /** @description The configuration, as an object or as text; it has `mcpServers` or `servers`. */
+            config: components["schemas"]["ClientConfig"];
+            /** @description Report what would be done, and store nothing. */
+            dry_run?: boolean;
+            /** @description Whether programs may use the network; package runners such as `npx` need it. */
+            network?: boolean;
+            /** @description The names of the servers to import, as in the configuration; default: all. */
+            select?: string[] | null;
         };
         /**
          * @description The connection phase of a server.
@@ -2923,32 +3206,17 @@ export interface components {
         };
         /** @description A tool of an MCP server. */
         McpTool: {
-            /**
-             * @description Header templates for `server_url`.
-             * @default {}
-             */
-            headers: {
+            /** @description Header templates for `server_url`. */
+            headers?: {
                 [key: string]: string;
             };
-            /**
-             * @description What the server says about the behavior of the tool.
-             * @default {}
-             */
-            hints: components["schemas"]["ToolHints"];
-            /**
-             * @description The id of a configured server.
-             * @default null
-             */
-            server: string | null;
-            /**
-             * @description The URL of a server that is not configured.
-             * @default null
-             */
-            server_url: string | null;
-            /**
-             * @description The name of the tool on that server.
-             * @default
-             */
+            /** @description What the server says about the behavior of the tool. */
+            hints?: components["schemas"]["ToolHints"];
+            /** @description The id of a configured server. */
+            server?: string | null;
+            /** @description The URL of a server that is not configured. */
+            server_url?: string | null;
+            /** @description The name of the tool on that server. */
             tool_name: string;
         };
         /** @description A tool of an MCP server that changed since it was accepted. */
@@ -2959,6 +3227,8 @@ export interface components {
             name: string;
             /** @description What the server lists now. */
             offered: components["schemas"]["McpToolSide"];
+            /** @description Whether the change was rejected: the tool stays out of service until the server changes it again. */
+            rejected: boolean;
         };
         /** @description What the server says about a tool. */
         McpToolHints: components["schemas"]["ToolHints"] & {
@@ -3363,17 +3633,11 @@ export interface components {
         };
         /** @description A query to a retrieval pipeline. */
         RagRetrieval: {
-            /**
-             * @description Settings of the retrieval.
-             * @default {}
-             */
-            config: {
+            /** @description Settings of the retrieval. */
+            config?: {
                 [key: string]: unknown;
             };
-            /**
-             * @description The id of the pipeline.
-             * @default
-             */
+            /** @description The id of the pipeline. */
             pipeline_id: string;
         };
         /** @description A tool with its rank. */
@@ -3455,8 +3719,22 @@ export interface components {
             unchanged: number;
             updated: number;
         };
+        /** @description The changed tools to reject. */
+        RejectBody: {
+            /** @description The names of the tools; default: all changed tools. */
+            tools?: string[] | null;
+        };
         /** @description The response to a call that was rejected because of the state of the server. */
         RejectedCall: components["schemas"]["Outcome"] | components["schemas"]["ErrorBody"];
+        /** @description The names of the rejected tools. */
+        RejectedTools: {
+            /**
+             * @example [
+             *       "read_file"
+             *     ]
+             */
+            rejected: string[];
+        };
         /** @description What an approver wants to be remembered: the same revision of the tool with the same arguments, or with any. */
         Remember: {
             /** @description Whether it covers other arguments, too. */
@@ -3558,16 +3836,14 @@ export interface components {
         RotateToken: {
             /**
              * @description The new lifetime, from now on; default: the expiry stays.
-             * @default null
              * @example 90d
              */
-            expires_in: string | null;
+            expires_in?: string | null;
             /**
              * @description How long the old value works besides the new one, at most `7d`; default: it stops working at once.
-             * @default null
              * @example 10m
              */
-            grace: string | null;
+            grace?: string | null;
         };
         /**
          * @description What was done with a row, or would be.
@@ -3681,6 +3957,21 @@ export interface components {
              */
             timeout_ms?: number | null;
         };
+        /** @description The MCP servers. */
+        ServerStats: {
+            /**
+             * @description Unreachable, waiting for a login, or with changed tools to review.
+             * @example 1
+             */
+            attention: number;
+            /**
+             * @description Connected, with nothing to review.
+             * @example 2
+             */
+            ready: number;
+            /** @example 3 */
+            total: number;
+        };
         /** @description Who makes the request. */
         SessionView: {
             /** @description Whether tools that need approval run without it. */
@@ -3705,6 +3996,16 @@ export interface components {
             /** @description The rules of the tools that it may see and call; `null` allows every tool. */
             tools: string[] | null;
         };
+        /** @description The effective configuration. */
+        SettingList: {
+            /** @description In the order of the documentation; empty if a program embeds the server and configures it in code. */
+            settings: components["schemas"]["EffectiveSetting"][];
+        };
+        /**
+         * @description Where a configuration value comes from.
+         * @enum {string}
+         */
+        SettingSource: "default" | "file" | "environment" | "flag";
         /**
          * @description The form of a source text.
          * @enum {string}
@@ -3727,6 +4028,35 @@ export interface components {
             authorization_url: string;
             /** @example http://127.0.0.1:18789/api/mcp-servers/oauth/callback */
             redirect_uri: string;
+        };
+        /** @description What runs in a tenant, as far as the token of the request sees it. */
+        Stats: {
+            /**
+             * Format: int64
+             * @description How many calls wait for approval.
+             * @example 1
+             */
+            approvals_waiting: number;
+            /**
+             * Format: int64
+             * @description How many calls started in the last 24 hours.
+             * @example 4800
+             */
+            calls_24h: number;
+            /**
+             * Format: int64
+             * @description How many calls started in the last minute.
+             * @example 12
+             */
+            calls_per_minute: number;
+            /**
+             * Format: int64
+             * @description How many of them failed.
+             * @example 3
+             */
+            failures_24h: number;
+            servers: components["schemas"]["ServerStats"];
+            tools: components["schemas"]["ToolStats"];
         };
         /** @description How long the steps of a call took, in milliseconds. */
         StepTimes: {
@@ -3759,7 +4089,7 @@ export interface components {
         /** @description One event of the stream of a call. */
         StreamedEvent: {
             /**
-             * @description The event as JSON; a line of output as text.
+             * @description The event as JSON; `output` has a `line` and its `stream`, `stdout` or `stderr`.
              * @example {"status":"success","duration_ms":12.3,"value":1}
              */
             data: string;
@@ -3825,6 +4155,12 @@ export interface components {
                 id: string;
                 /** @description Whether you may decide. */
                 may_decide: boolean;
+                /**
+                 * @description What will run if the call is approved: the command, the request or the action on a file, with secrets masked.
+                 *     At most 8 KiB; missing if it cannot be shown or if the approval is decided.
+                 * @example POST https://deploy.example.com/staging
+                 */
+                preview?: string;
                 reason?: string;
                 /**
                  * @description The name of the token that asked.
@@ -4029,6 +4365,25 @@ export interface components {
             status: components["schemas"]["SuccessStatus"];
         };
         /** @description `{"status":"success","data":…}`. */
+        Success_CallHistogram: {
+            /** @description How many calls started in each part of a period. */
+            data: {
+                /**
+                 * Format: int64
+                 * @description The length of a bucket; the last one may be shorter.
+                 * @example 1440
+                 */
+                bucket_seconds: number;
+                /** @description Without gaps, oldest first. */
+                buckets: components["schemas"]["CallBucket"][];
+                /** Format: date-time */
+                from: string;
+                /** Format: date-time */
+                to: string;
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
         Success_CallList: {
             /** @description A page of calls. */
             data: {
@@ -4196,6 +4551,34 @@ export interface components {
             status: components["schemas"]["SuccessStatus"];
         };
         /** @description `{"status":"success","data":…}`. */
+        Success_DoctorReport: {
+            /** @description The checks of an installation. */
+            data: {
+                checks: components["schemas"]["DoctorCheck"][];
+                /** @example bubblewrap */
+                sandbox_engine: string;
+                /**
+                 * @description `SQLite` or `PostgreSQL`.
+                 * @example SQLite
+                 */
+                store: string;
+                /**
+                 * @description The version of haft.
+                 * @example 0.1.0
+                 */
+                version: string;
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_ExampleRun: {
+            /** @description The results of all examples of a tool. */
+            data: {
+                results: components["schemas"]["ExampleResult"][];
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
         Success_ExplanationView: {
             /** @description What would happen to a call, and why. */
             data: {
@@ -4247,6 +4630,21 @@ export interface components {
                 version: string;
                 /** @description Warnings about the document. */
                 warnings: components["schemas"]["Problem"][];
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_ItemImportReport: {
+            /** @description What an import of single items did, or would do. */
+            data: {
+                created: number;
+                /** @description Whether this was a dry run, which stores nothing. */
+                dry_run: boolean;
+                failed: number;
+                /** @description One entry per item, in their order. */
+                items: components["schemas"]["ImportItem"][];
+                replaced: number;
+                skipped: number;
             };
             status: components["schemas"]["SuccessStatus"];
         };
@@ -4374,6 +4772,19 @@ export interface components {
             status: components["schemas"]["SuccessStatus"];
         };
         /** @description `{"status":"success","data":…}`. */
+        Success_RejectedTools: {
+            /** @description The names of the rejected tools. */
+            data: {
+                /**
+                 * @example [
+                 *       "read_file"
+                 *     ]
+                 */
+                rejected: string[];
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
         Success_RevisionDiff: {
             /** @description The difference between two revisions. */
             data: {
@@ -4442,6 +4853,15 @@ export interface components {
             status: components["schemas"]["SuccessStatus"];
         };
         /** @description `{"status":"success","data":…}`. */
+        Success_SettingList: {
+            /** @description The effective configuration. */
+            data: {
+                /** @description In the order of the documentation; empty if a program embeds the server and configures it in code. */
+                settings: components["schemas"]["EffectiveSetting"][];
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
         Success_SourceView: {
             /** @description The source text of a definition. */
             data: {
@@ -4464,6 +4884,39 @@ export interface components {
                 authorization_url: string;
                 /** @example http://127.0.0.1:18789/api/mcp-servers/oauth/callback */
                 redirect_uri: string;
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_Stats: {
+            /** @description What runs in a tenant, as far as the token of the request sees it. */
+            data: {
+                /**
+                 * Format: int64
+                 * @description How many calls wait for approval.
+                 * @example 1
+                 */
+                approvals_waiting: number;
+                /**
+                 * Format: int64
+                 * @description How many calls started in the last 24 hours.
+                 * @example 4800
+                 */
+                calls_24h: number;
+                /**
+                 * Format: int64
+                 * @description How many calls started in the last minute.
+                 * @example 12
+                 */
+                calls_per_minute: number;
+                /**
+                 * Format: int64
+                 * @description How many of them failed.
+                 * @example 3
+                 */
+                failures_24h: number;
+                servers: components["schemas"]["ServerStats"];
+                tools: components["schemas"]["ToolStats"];
             };
             status: components["schemas"]["SuccessStatus"];
         };
@@ -4568,6 +5021,33 @@ export interface components {
             status: components["schemas"]["SuccessStatus"];
         };
         /** @description `{"status":"success","data":…}`. */
+        Success_ToolExampleList: {
+            /** @description The examples of a tool. */
+            data: {
+                examples: components["schemas"]["ToolExampleView"][];
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_ToolExampleView: {
+            /** @description Saved arguments of a tool. */
+            data: {
+                args: {
+                    [key: string]: unknown;
+                };
+                /**
+                 * @description What it shows.
+                 * @example Greets one person
+                 */
+                description?: string;
+                /** @description The value that the tool should return; missing for any value. */
+                expect?: unknown;
+                /** @example Ada */
+                name: string;
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
         Success_ToolList: {
             /** @description A page of tools. */
             data: {
@@ -4580,6 +5060,12 @@ export interface components {
                 /** @description The number of tools that match the filter. */
                 total: number;
             };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_ToolPage: {
+            /** @description A page of tools, in full or as summaries (`fields=summary`). */
+            data: components["schemas"]["ToolList"] | components["schemas"]["ToolSummaryList"];
             status: components["schemas"]["SuccessStatus"];
         };
         /** @description `{"status":"success","data":…}`. */
@@ -4846,32 +5332,23 @@ export interface components {
         };
         /** @description Changes of a tenant; what is missing stays. */
         TenantPatch: {
-            /**
-             * @description Whether its tokens work.
-             * @default null
-             */
-            enabled: boolean | null;
+            /** @description Whether its tokens work. */
+            enabled?: boolean | null;
             /**
              * @description The environment variables that its tools may read; replaces the list. `*` stands for every configured one.
-             * @default null
              * @example [
              *       "WEATHER_API_KEY"
              *     ]
              */
-            environment: string[] | null;
-            /**
-             * @description Folders that its file tools may use, besides its own one; replaces the list.
-             * @default null
-             */
-            file_roots: components["schemas"]["FileRoot"][] | null;
-            /** @default null */
-            limits: components["schemas"]["TenantLimits"] | null;
+            environment?: string[] | null;
+            /** @description Folders that its file tools may use, besides its own one; replaces the list. */
+            file_roots?: components["schemas"]["FileRoot"][] | null;
+            limits?: components["schemas"]["TenantLimits"] | null;
             /**
              * @description The name for people.
-             * @default null
              * @example Acme Inc.
              */
-            name: string | null;
+            name?: string | null;
         };
         /** @description A tenant. */
         TenantView: {
@@ -4987,23 +5464,33 @@ export interface components {
             /** @example 1.0.0 */
             version: string;
         };
+        /** @description The examples of a tool. */
+        ToolExampleList: {
+            examples: components["schemas"]["ToolExampleView"][];
+        };
+        /** @description Saved arguments of a tool. */
+        ToolExampleView: {
+            args: {
+                [key: string]: unknown;
+            };
+            /**
+             * @description What it shows.
+             * @example Greets one person
+             */
+            description?: string;
+            /** @description The value that the tool should return; missing for any value. */
+            expect?: unknown;
+            /** @example Ada */
+            name: string;
+        };
         /** @description What an MCP server says about the behavior of a tool; read-only tools have the tag `read-only`. */
         ToolHints: {
-            /**
-             * @description Whether it may delete or overwrite something.
-             * @default null
-             */
-            destructive: boolean | null;
-            /**
-             * @description Whether a second call with the same arguments has no further effect.
-             * @default null
-             */
-            idempotent: boolean | null;
-            /**
-             * @description Whether it interacts with an open set of external entities.
-             * @default null
-             */
-            open_world: boolean | null;
+            /** @description Whether it may delete or overwrite something. */
+            destructive?: boolean | null;
+            /** @description Whether a second call with the same arguments has no further effect. */
+            idempotent?: boolean | null;
+            /** @description Whether it interacts with an open set of external entities. */
+            open_world?: boolean | null;
         };
         /** @description A page of tools. */
         ToolList: {
@@ -5016,6 +5503,8 @@ export interface components {
             /** @description The number of tools that match the filter. */
             total: number;
         };
+        /** @description A page of tools, in full or as summaries (`fields=summary`). */
+        ToolPage: components["schemas"]["ToolList"] | components["schemas"]["ToolSummaryList"];
         /**
          * @description The language of a tool's body, or that it is built in.
          * @enum {string}
@@ -5075,11 +5564,92 @@ export interface components {
              */
             version: string;
         };
+        /** @description The tools: each is ready, failed or disabled. */
+        ToolStats: {
+            /**
+             * @description Disabled, or in a disabled bundle.
+             * @example 1
+             */
+            disabled: number;
+            /**
+             * @description Enabled, but not ready to run.
+             * @example 1
+             */
+            failed: number;
+            /**
+             * @description Enabled and ready to run.
+             * @example 40
+             */
+            ready: number;
+            /** @example 42 */
+            total: number;
+            /**
+             * @description Ready, with warnings.
+             * @example 2
+             */
+            warnings: number;
+        };
         /**
          * @description The lifecycle status of a tool.
          * @enum {string}
          */
         ToolStatus: "draft" | "published" | "deprecated" | "disabled";
+        /** @description A tool without its schemas and its implementation. Long texts are shortened. */
+        ToolSummary: {
+            built_in: boolean;
+            /** @example user-created */
+            bundle: string;
+            /** @description Whether the token of the request may call the tool now, as far as that does not depend on the arguments. */
+            callable: boolean;
+            category?: string;
+            /** @example Greets somebody by name */
+            description: string;
+            /** @example Greet */
+            display_name: string;
+            enabled: boolean;
+            /** @description Why it is not ready. */
+            error?: string | null;
+            /**
+             * Format: uuid
+             * @description The id; `null` for an unreadable file.
+             */
+            id: string | null;
+            implementation_type: components["schemas"]["ImplementationType"] | null;
+            /** Format: date-time */
+            modified_at: string;
+            /** @example greet */
+            name: string;
+            policy: components["schemas"]["Policy"];
+            /** @description Whether the newest revision is ready to run. */
+            ready: boolean;
+            requires_confirmation?: boolean;
+            runtime?: components["schemas"]["ToolRuntime"] | null;
+            source: components["schemas"]["ToolSource"];
+            status: components["schemas"]["ToolStatus"];
+            /**
+             * @example [
+             *       "demo"
+             *     ]
+             */
+            tags: string[];
+            tool_type: components["schemas"]["ToolType"];
+            usage?: components["schemas"]["Usage"];
+            /** @example 1.0.0 */
+            version: string;
+            /** @description How many warnings the tool has. */
+            warning_count: number;
+        };
+        /** @description A page of summaries of tools. */
+        ToolSummaryList: {
+            /** @description How many of them are not ready. */
+            failed: number;
+            next_page_token: string | null;
+            /** @description How many of them are ready to run. */
+            ready: number;
+            tools: components["schemas"]["ToolSummary"][];
+            /** @description The number of tools that match the filter. */
+            total: number;
+        };
         /**
          * @description The category of a tool in listings; derived, never stored.
          * @enum {string}
@@ -5236,6 +5806,22 @@ export interface components {
             /** @description Why the tool may not do what its author expects, although it is ready. */
             warnings?: components["schemas"]["Problem"][];
         };
+        /** @description Definitions to import. */
+        ToolsImportBody: {
+            /** @description The bundle; default: that of each definition, or `user-created`. */
+            bundle?: string | null;
+            /** @description Report what would be done, and store nothing. */
+            dry_run?: boolean;
+            /** @description The names of the tools to import; default: all. */
+            select?: string[] | null;
+            /**
+             * @description One or more definitions: a YAML stream, a JSON object or array, `tool.json`, or a skill.
+             * @example name: greet
+             *     runtime: bash
+             *     body: echo "Hello, $name!"
+             */
+            text: string;
+        };
         /** @description The usage of a tool. */
         Usage: {
             /**
@@ -5292,28 +5878,15 @@ export interface components {
         };
         /** @description The body of a validation request. */
         ValidateBody: {
-            /**
-             * @description Whether the schemas are checked.
-             * @default true
-             */
-            check_parameters: boolean;
-            /**
-             * @description Whether templates, expressions and scripts are checked.
-             * @default true
-             */
-            check_syntax: boolean;
-            /** @default null */
-            definition: components["schemas"]["DefinitionBody"] | null;
-            /**
-             * @description The format of `text`: `json`, `yaml` (or `yml`) or `skill`.
-             * @default null
-             */
-            format: string | null;
-            /**
-             * @description The text of a definition, to check instead of the stored one.
-             * @default null
-             */
-            text: string | null;
+            /** @description Whether the schemas are checked. Default: `true`. */
+            check_parameters?: boolean;
+            /** @description Whether templates, expressions and scripts are checked. Default: `true`. */
+            check_syntax?: boolean;
+            definition?: components["schemas"]["DefinitionBody"] | null;
+            /** @description The format of `text`: `json`, `yaml` (or `yml`) or `skill`. */
+            format?: string | null;
+            /** @description The text of a definition, to check instead of the stored one. */
+            text?: string | null;
         };
         /**
          * @description How arguments are validated against the schema.
@@ -5331,35 +5904,20 @@ export interface components {
         WaitingCall: components["schemas"]["AcceptedCall"] | components["schemas"]["ErrorBody"];
         /** @description A WebAssembly component or module: a file of the bundle, or its bytes in base64. */
         Wasm: {
-            /**
-             * @description The bytes.
-             * @default null
-             */
-            base64: string | null;
-            /**
-             * @description Environment variables, whose values are templates.
-             * @default {}
-             */
-            env: {
+            /** @description The bytes. */
+            base64?: string | null;
+            /** @description Environment variables, whose values are templates. */
+            env?: {
                 [key: string]: string;
             };
-            /**
-             * @description The file, relative to the bundle's folder.
-             * @default null
-             */
-            file: string | null;
-            /**
-             * @description The file roots that it can access, each as the folder `/NAME`.
-             * @default {}
-             */
-            files: {
+            /** @description The file, relative to the bundle's folder. */
+            file?: string | null;
+            /** @description The file roots that it can access, each as the folder `/NAME`. */
+            files?: {
                 [key: string]: components["schemas"]["FileAccess"];
             };
-            /**
-             * @description The exported function; by default the one that is conventional for the module's kind.
-             * @default null
-             */
-            function: string | null;
+            /** @description The exported function; by default the one that is conventional for the module's kind. */
+            function?: string | null;
         };
         /** @description A webhook, without its secret. */
         Webhook: {
@@ -5643,7 +6201,7 @@ export interface operations {
                 /** @description Only approvals in this state */
                 status?: components["schemas"]["ApprovalStatus"];
                 /**
-                 * @description The maximum number of items; larger values than 500 (100 for calls) are lowered.
+                 * @description The maximum number of items; larger values than 500 (100 for calls, 5000 for summaries of tools) are lowered.
                  * @example 50
                  */
                 page_size?: number;
@@ -5684,6 +6242,7 @@ export interface operations {
                      *             "expires_at": "2026-01-31T12:00:00Z",
                      *             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
                      *             "may_decide": true,
+                     *             "preview": "POST https://deploy.example.com/staging",
                      *             "requested_by": "agent",
                      *             "revision": 1,
                      *             "status": "waiting",
@@ -5739,6 +6298,7 @@ export interface operations {
                      *         "expires_at": "2026-01-31T12:00:00Z",
                      *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
                      *         "may_decide": true,
+                     *         "preview": "POST https://deploy.example.com/staging",
                      *         "requested_by": "agent",
                      *         "revision": 1,
                      *         "status": "waiting",
@@ -5796,6 +6356,7 @@ export interface operations {
                      *         "expires_at": "2026-01-31T12:00:00Z",
                      *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
                      *         "may_decide": true,
+                     *         "preview": "POST https://deploy.example.com/staging",
                      *         "requested_by": "agent",
                      *         "revision": 1,
                      *         "status": "waiting",
@@ -5859,6 +6420,7 @@ export interface operations {
                      *         "expires_at": "2026-01-31T12:00:00Z",
                      *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
                      *         "may_decide": true,
+                     *         "preview": "POST https://deploy.example.com/staging",
                      *         "requested_by": "agent",
                      *         "revision": 1,
                      *         "status": "waiting",
@@ -5913,7 +6475,7 @@ export interface operations {
                 /** @description `json` (a page) or `jsonl` (all records from `page_token` on, one per line) */
                 format?: string;
                 /**
-                 * @description The maximum number of items; larger values than 500 (100 for calls) are lowered.
+                 * @description The maximum number of items; larger values than 500 (100 for calls, 5000 for summaries of tools) are lowered.
                  * @example 50
                  */
                 page_size?: number;
@@ -5979,10 +6541,21 @@ export interface operations {
                  * @example greet
                  */
                 tool?: string;
-                /** @description The state of the call */
-                status?: components["schemas"]["CallStatus"];
+                /**
+                 * @description The states of the calls, comma-separated: `pending`, `running`, `success`, `error`, `cancelled`,
+                 *     `awaiting_approval`, `denied`, `expired`, `interrupted`; the parameter may also be repeated
+                 * @example error,interrupted
+                 */
+                status?: string;
                 /** @description Name of the token that called */
                 caller?: string;
+                /**
+                 * @description The interface that the calls came through: `rest`, `mcp`, `cli`, `test`, or the tool that called
+                 * @example rest
+                 */
+                surface?: string;
+                /** @description The call that made the calls */
+                parent_id?: string;
                 /** @description The code of the error that the call failed with */
                 error_code?: components["schemas"]["ErrorCode"];
                 /** @description The chat that the call belongs to */
@@ -5996,8 +6569,10 @@ export interface operations {
                 until?: string;
                 /** @description Part of the tool, the arguments, the value, the error message or the output of the process, in any case */
                 q?: string;
+                /** @description The same as `q` */
+                text?: string;
                 /**
-                 * @description The maximum number of items; larger values than 500 (100 for calls) are lowered.
+                 * @description The maximum number of items; larger values than 500 (100 for calls, 5000 for summaries of tools) are lowered.
                  * @example 50
                  */
                 page_size?: number;
@@ -6048,6 +6623,92 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["Success_CallList"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_calls_histogram: {
+        parameters: {
+            query?: {
+                /**
+                 * @description Reference to a tool
+                 * @example greet
+                 */
+                tool?: string;
+                /**
+                 * @description The states of the calls, comma-separated: `pending`, `running`, `success`, `error`, `cancelled`,
+                 *     `awaiting_approval`, `denied`, `expired`, `interrupted`; the parameter may also be repeated
+                 * @example error,interrupted
+                 */
+                status?: string;
+                /** @description Name of the token that called */
+                caller?: string;
+                /**
+                 * @description The interface that the calls came through: `rest`, `mcp`, `cli`, `test`, or the tool that called
+                 * @example rest
+                 */
+                surface?: string;
+                /** @description The call that made the calls */
+                parent_id?: string;
+                /** @description The code of the error that the call failed with */
+                error_code?: components["schemas"]["ErrorCode"];
+                /** @description The chat that the call belongs to */
+                chat_id?: string;
+                /**
+                 * @description Calls from this time on, such as `2026-01-31T12:00:00Z`, or since a period before now, such as `24h` or `7d`
+                 * @example 7d
+                 */
+                since?: string;
+                /** @description Calls before this time, in the same forms */
+                until?: string;
+                /** @description Part of the tool, the arguments, the value, the error message or the output of the process, in any case */
+                q?: string;
+                /** @description The same as `q` */
+                text?: string;
+                /**
+                 * @description The largest number of buckets, 1 to 500; default: 60
+                 * @example 24
+                 */
+                buckets?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "bucket_seconds": 1440,
+                     *         "buckets": [
+                     *           {
+                     *             "at": "2026-01-31T12:00:00Z",
+                     *             "error": 1,
+                     *             "other": 0,
+                     *             "success": 41
+                     *           }
+                     *         ],
+                     *         "from": "2026-01-31T12:00:00Z",
+                     *         "to": "2026-01-31T12:00:00Z"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_CallHistogram"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -6192,7 +6853,7 @@ export interface operations {
                 /** @description Only credentials for this provider */
                 provider_key?: string;
                 /**
-                 * @description The maximum number of items; larger values than 500 (100 for calls) are lowered.
+                 * @description The maximum number of items; larger values than 500 (100 for calls, 5000 for summaries of tools) are lowered.
                  * @example 50
                  */
                 page_size?: number;
@@ -6415,6 +7076,48 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    get_doctor: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "checks": [
+                     *           {
+                     *             "message": "51200 MiB free",
+                     *             "name": "disk space",
+                     *             "status": "ok"
+                     *           }
+                     *         ],
+                     *         "sandbox_engine": "bubblewrap",
+                     *         "store": "SQLite",
+                     *         "version": "0.1.0"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_DoctorReport"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     get_events: {
         parameters: {
             query?: {
@@ -6480,6 +7183,129 @@ export interface operations {
                     "application/json": components["schemas"]["Health"];
                 };
             };
+        };
+    };
+    post_import_curl: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "command": "curl 'https://api.example.com/users?page=2' -H 'Authorization: Bearer …'"
+                 *     }
+                 */
+                "application/json": components["schemas"]["CurlImportBody"];
+            };
+        };
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "created": 1,
+                     *         "dry_run": true,
+                     *         "failed": 1,
+                     *         "items": [
+                     *           {
+                     *             "action": "create",
+                     *             "name": "example_users",
+                     *             "warnings": [
+                     *               {
+                     *                 "code": "missing_field",
+                     *                 "field": "implementation.url",
+                     *                 "message": "missing `url`"
+                     *               }
+                     *             ]
+                     *           }
+                     *         ],
+                     *         "replaced": 1,
+                     *         "skipped": 1
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_ItemImportReport"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    post_import_mcp: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "config": "text"
+                 *     }
+                 */
+                "application/json": components["schemas"]["McpImportBody"];
+            };
+        };
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "created": 1,
+                     *         "dry_run": true,
+                     *         "failed": 1,
+                     *         "items": [
+                     *           {
+                     *             "action": "create",
+                     *             "name": "example_users",
+                     *             "warnings": [
+                     *               {
+                     *                 "code": "missing_field",
+                     *                 "field": "implementation.url",
+                     *                 "message": "missing `url`"
+                     *               }
+                     *             ]
+                     *           }
+                     *         ],
+                     *         "replaced": 1,
+                     *         "skipped": 1
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_ItemImportReport"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
         };
     };
     post_import_openapi: {
@@ -6634,6 +7460,103 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    post_import_tools: {
+        parameters: {
+            query?: {
+                /** @description If the body is the text itself, as the following parameters: the bundle */
+                bundle?: string;
+                dry_run?: boolean;
+                /** @description Comma-separated names */
+                select?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description An object with the text; or the text itself, with options in the query */
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "text": "name: greet\nruntime: bash\nbody: echo \"Hello, $name!\"\n"
+                 *     }
+                 */
+                "application/json": components["schemas"]["ToolsImportBody"];
+                /**
+                 * @example ---
+                 *     name: greet
+                 *     description: Greets somebody by name
+                 *     runtime: bash
+                 *     parameters:
+                 *       type: object
+                 *       properties:
+                 *         name: {type: string}
+                 *     ---
+                 *     echo "Hello, $name!"
+                 */
+                "application/x-haft-skill": string;
+                /**
+                 * @example name: greet
+                 *     description: Greets somebody by name
+                 *     implementation:
+                 *       type: script
+                 *       runtime: bash
+                 *       body: echo "Hello, $name!"
+                 *     input_schema:
+                 *       type: object
+                 *       properties:
+                 *         name: {type: string}
+                 */
+                "application/yaml": string;
+                /** @example text */
+                "text/plain": string;
+            };
+        };
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "created": 1,
+                     *         "dry_run": true,
+                     *         "failed": 1,
+                     *         "items": [
+                     *           {
+                     *             "action": "create",
+                     *             "name": "example_users",
+                     *             "warnings": [
+                     *               {
+                     *                 "code": "missing_field",
+                     *                 "field": "implementation.url",
+                     *                 "message": "missing `url`"
+                     *               }
+                     *             ]
+                     *           }
+                     *         ],
+                     *         "replaced": 1,
+                     *         "skipped": 1
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_ItemImportReport"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     post_key_rotate: {
         parameters: {
             query?: never;
@@ -6721,6 +7644,8 @@ export interface operations {
             query?: {
                 /** @description The code of a login link. */
                 code?: string;
+                /** @description The page to show after the login: a path below `/ui/`; anything else is ignored. */
+                next?: string;
             };
             header?: never;
             path?: never;
@@ -6779,7 +7704,13 @@ export interface operations {
     };
     post_login: {
         parameters: {
-            query?: never;
+            query?: {
+                /**
+                 * @description The same as the field `next` of the form
+                 * @example /ui/tools
+                 */
+                next?: string;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -6788,6 +7719,7 @@ export interface operations {
             content: {
                 /**
                  * @example {
+                 *       "next": "/ui/tools",
                  *       "token": "haft_…"
                  *     }
                  */
@@ -6930,7 +7862,7 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description The maximum number of items; larger values than 500 (100 for calls) are lowered.
+                 * @description The maximum number of items; larger values than 500 (100 for calls, 5000 for summaries of tools) are lowered.
                  * @example 50
                  */
                 page_size?: number;
@@ -7320,7 +8252,8 @@ export interface operations {
                      *               },
                      *               "input_schema": {},
                      *               "output_schema": {}
-                     *             }
+                     *             },
+                     *             "rejected": true
                      *           }
                      *         ],
                      *         "total": 1
@@ -7464,6 +8397,52 @@ export interface operations {
             404: components["responses"]["NotFound"];
             500: components["responses"]["InternalError"];
             502: components["responses"]["BadGateway"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    post_mcp_servers_id_reject: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example files */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                /** @example {} */
+                "application/json": components["schemas"]["RejectBody"];
+            };
+        };
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "rejected": [
+                     *           "read_file"
+                     *         ]
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_RejectedTools"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
         };
     };
@@ -7779,11 +8758,99 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    get_settings: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "settings": [
+                     *           {
+                     *             "description": "Maximum size of a request body in bytes.",
+                     *             "key": "server.max_body_bytes",
+                     *             "source": "default",
+                     *             "value": null
+                     *           }
+                     *         ]
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_SettingList"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_stats: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "approvals_waiting": 1,
+                     *         "calls_24h": 4800,
+                     *         "calls_per_minute": 12,
+                     *         "failures_24h": 3,
+                     *         "servers": {
+                     *           "attention": 1,
+                     *           "ready": 2,
+                     *           "total": 3
+                     *         },
+                     *         "tools": {
+                     *           "disabled": 1,
+                     *           "failed": 1,
+                     *           "ready": 40,
+                     *           "total": 42,
+                     *           "warnings": 2
+                     *         }
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_Stats"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     get_tenants: {
         parameters: {
             query?: {
                 /**
-                 * @description The maximum number of items; larger values than 500 (100 for calls) are lowered.
+                 * @description The maximum number of items; larger values than 500 (100 for calls, 5000 for summaries of tools) are lowered.
                  * @example 50
                  */
                 page_size?: number;
@@ -8091,7 +9158,7 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description The maximum number of items; larger values than 500 (100 for calls) are lowered.
+                 * @description The maximum number of items; larger values than 500 (100 for calls, 5000 for summaries of tools) are lowered.
                  * @example 50
                  */
                 page_size?: number;
@@ -8461,8 +9528,10 @@ export interface operations {
                 include_builtin_copies?: boolean;
                 /** @description Part of the name, the description or a tag */
                 q?: string;
+                /** @description `summary` leaves out schemas and implementation; default: `all` */
+                fields?: string;
                 /**
-                 * @description The maximum number of items; larger values than 500 (100 for calls) are lowered.
+                 * @description The maximum number of items; larger values than 500 (100 for calls, 5000 for summaries of tools) are lowered.
                  * @example 50
                  */
                 page_size?: number;
@@ -8564,7 +9633,7 @@ export interface operations {
                      *       "status": "success"
                      *     }
                      */
-                    "application/json": components["schemas"]["Success_ToolList"];
+                    "application/json": components["schemas"]["Success_ToolPage"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -8837,7 +9906,7 @@ export interface operations {
                 bundle_ids?: string;
                 include_disabled?: boolean;
                 /**
-                 * @description The maximum number of items; larger values than 500 (100 for calls) are lowered.
+                 * @description The maximum number of items; larger values than 500 (100 for calls, 5000 for summaries of tools) are lowered.
                  * @example 50
                  */
                 page_size?: number;
@@ -9896,7 +10965,7 @@ export interface operations {
                 /** @description Also the tenant's copies of built-in tools that were imported from another registry */
                 include_builtin_copies?: boolean;
                 /**
-                 * @description The maximum number of items; larger values than 500 (100 for calls) are lowered.
+                 * @description The maximum number of items; larger values than 500 (100 for calls, 5000 for summaries of tools) are lowered.
                  * @example 50
                  */
                 page_size?: number;
@@ -10701,6 +11770,200 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    get_tools_ref_examples: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Id, name or `bundle:name`; the latter two optionally with `@version`
+                 * @example greet
+                 */
+                ref: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "examples": [
+                     *           {
+                     *             "args": {},
+                     *             "description": "Greets one person",
+                     *             "name": "Ada"
+                     *           }
+                     *         ]
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_ToolExampleList"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    post_tools_ref_examples_run: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Id, name or `bundle:name`; the latter two optionally with `@version`
+                 * @example greet
+                 */
+                ref: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "results": [
+                     *           {
+                     *             "name": "Ada",
+                     *             "status": "passed"
+                     *           }
+                     *         ]
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_ExampleRun"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    put_tools_ref_examples_name: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Id, name or `bundle:name`; the latter two optionally with `@version`
+                 * @example greet
+                 */
+                ref: string;
+                /**
+                 * @description Up to 64 letters, digits, spaces, `.`, `_` or `-`
+                 * @example Ada
+                 */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "args": {}
+                 *     }
+                 */
+                "application/json": components["schemas"]["ExampleBody"];
+            };
+        };
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "args": {},
+                     *         "description": "Greets one person",
+                     *         "name": "Ada"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_ToolExampleView"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    delete_tools_ref_examples_name: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Id, name or `bundle:name`; the latter two optionally with `@version`
+                 * @example greet
+                 */
+                ref: string;
+                /** @example Ada */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "message": "Token deleted"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_Message"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     post_tools_ref_invoke: {
         parameters: {
             query?: {
@@ -11432,7 +12695,7 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description The maximum number of items; larger values than 500 (100 for calls) are lowered.
+                 * @description The maximum number of items; larger values than 500 (100 for calls, 5000 for summaries of tools) are lowered.
                  * @example 50
                  */
                 page_size?: number;
@@ -11703,7 +12966,7 @@ export interface operations {
                 /** @description Only deliveries in this state */
                 status?: components["schemas"]["DeliveryStatus"];
                 /**
-                 * @description The maximum number of items; larger values than 500 (100 for calls) are lowered.
+                 * @description The maximum number of items; larger values than 500 (100 for calls, 5000 for summaries of tools) are lowered.
                  * @example 50
                  */
                 page_size?: number;

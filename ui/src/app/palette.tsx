@@ -30,7 +30,7 @@ function useFoundTools(query: string, enabled: boolean) {
   return useQuery({
     queryKey: ['tools', 'search', wanted],
     queryFn: async () => (wanted.trim() === ''
-      ? (await data(client.GET('/tools', { params: { query: { page_size: MAX_TOOLS } } }))).tools
+      ? (await data(client.GET('/tools', { params: { query: { fields: 'summary', page_size: MAX_TOOLS } } }))).tools
       : (await data(client.GET('/tools/search', { params: { query: { q: wanted.slice(0, 200), page_size: MAX_TOOLS } } }))).tools),
     enabled,
     placeholderData: keepPreviousData,

@@ -1,4 +1,4 @@
-import type { ImportItem } from '@/api/shapes';
+import type { ImportItem } from '@/api/types';
 
 export const importable = (item: ImportItem): boolean => item.action === 'create' || item.action === 'replace';
 

@@ -4,7 +4,7 @@ import { IconChevronDown, IconChevronRight } from '@tabler/icons-react';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { Fragment, useState } from 'react';
 import { keys } from '@/api/keys';
-import type { ImportItem, ImportReport } from '@/api/shapes';
+import type { ImportItem, ItemImportReport } from '@/api/types';
 import { useT } from '@/i18n';
 import { ErrorPanel } from './basics';
 import { useAction } from './feedback';
@@ -18,9 +18,9 @@ import { StatusBadge } from './status';
 interface ImportItemsProps {
   /** What the preview depends on. */
   source: readonly unknown[];
-  run: (options: { dry_run: boolean; select?: string[] }) => Promise<ImportReport>;
+  run: (options: { dry_run: boolean; select?: string[] }) => Promise<ItemImportReport>;
   /** Called when every chosen item was imported. */
-  onDone: (report: ImportReport) => void;
+  onDone: (report: ItemImportReport) => void;
   label: (count: number) => string;
 }
 

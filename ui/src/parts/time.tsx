@@ -32,13 +32,19 @@ export function Time({ at, absolute = false }: { at: string | null | undefined; 
   const local = date.toLocaleString(language, { dateStyle: 'medium', timeStyle: 'medium' });
   const utc = date.toISOString().replace('T', ' ').slice(0, 19);
   const text = absolute
-    ? date.toLocaleString(language, { month: 'short', day: '2-digit', hour: '2-digit', minute: '2-digit', second: '2-digit' })
+    ? date.toLocaleString(language, { ...(date.getFullYear() === new Date(clock).getFullYear() ? {} : { year: 'numeric' }), month: 'short', day: '2-digit', hour: '2-digit', minute: '2-digit', second: '2-digit' })
     : relativeTime(date.getTime(), Math.max(clock, now), language);
   return (
     <Tooltip label={`${local} · ${t('common.utc', { time: utc })}`}>
       <time dateTime={at} style={{ whiteSpace: 'nowrap' }}>{text}</time>
     </Tooltip>
   );
+}
+
+/** A day, whatever the time zone. */
+export function DateOnly({ at }: { at: string }) {
+  const { language } = useI18n();
+  return <time dateTime={at}>{new Date(at).toLocaleDateString(language, { dateStyle: 'medium', timeZone: 'UTC' })}</time>;
 }
 
 export function Duration({ ms }: { ms: number | null | undefined }) {

@@ -25,7 +25,7 @@ function Doctor() {
           <StatusBadge status={problems === 0 ? 'ok' : 'warning'} label={problems === 0 ? t('health.noProblems') : t('health.problems', { n: problems })} />
           <Table verticalSpacing={6} layout="fixed">
             <Table.Tbody>{checks.map((check) => (
-              <Table.Tr key={check.name}>
+              <Table.Tr key={check.name + check.message}>
                 <Table.Td w="30%" style={{ overflowWrap: 'anywhere' }}>{visibleText(check.name)}</Table.Td>
                 <Table.Td>
                   <Group gap="sm" align="flex-start" wrap="nowrap"><StatusBadge status={check.status} iconOnly /><Text style={{ overflowWrap: 'anywhere' }}>{visibleText(check.message)}</Text></Group>

@@ -79,7 +79,7 @@ function Detail({ id, known, onClose }: { id: string; known: Approval | undefine
   const approval = loaded ?? known;
   const tool = useQuery({ ...toolQuery(approval?.tool ?? ''), enabled: approval !== undefined }).data;
   if (!approval) return <Drawer label={id} title={null} onClose={onClose}>{error ? <ErrorPanel error={error} /> : <Loading />}</Drawer>;
-  const { preview } = approval as { preview?: string | null };
+  const { preview } = approval;
   const cause = approval.cause.kind === 'rule' ? t('approvals.cause.rule', { name: approval.cause.name }) : t(`approvals.cause.${approval.cause.kind}`);
   return (
     <Drawer label={approval.tool} onClose={onClose} title={<div><Title order={2}><Mono>{visibleText(shortName(approval.tool))}</Mono></Title><Group gap="md"><StatusBadge status={approval.status} /><Text c="dimmed"><Time at={approval.created_at} /></Text></Group></div>}>

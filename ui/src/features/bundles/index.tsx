@@ -4,9 +4,8 @@ import { useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useMemo, useState } from 'react';
 import { bundles as actions } from '@/api/actions';
-import { client, data } from '@/api/client';
 import { keys } from '@/api/keys';
-import { bundlesQuery, toolRef } from '@/api/queries';
+import { bundlesQuery, bundleToolsQuery, toolRef } from '@/api/queries';
 import { useMay } from '@/api/session';
 import type { Bundle } from '@/api/types';
 import { useT, type MessageKey } from '@/i18n';
@@ -60,7 +59,7 @@ function PublishReport({ bundle, onClose }: { bundle: Bundle; onClose: () => voi
             <Table.Tr key={line.id}>
               <Table.Td><ToolLink tool={line.tool} />{line.reason && <Text size="xs" c={line.action === 'failed' ? 'var(--haft-bad)' : 'dimmed'}>{visibleText(line.reason)}</Text>}</Table.Td>
               <Table.Td><StatusBadge status={PUBLICATION_STATUS[line.action]} label={t(`bundles.publication.${line.action}`)} /></Table.Td>
-              <Table.Td ta="right"><Text c="dimmed">{line.published_revision === line.revision ? line.revision : `${line.published_revision ?? '–'} → ${line.revision}`}</Text></Table.Td>
+              <Table.Td ta="right"><Text c="dimmed">{line.published_revision === line.revision || line.published_revision === null ? t('tools.revisionN', { n: line.revision }) : `${line.published_revision} → ${line.revision}`}</Text></Table.Td>
             </Table.Tr>
           ))}</Table.Tbody>
         </Table>
@@ -78,7 +77,7 @@ function Detail({ bundle, onClose }: { bundle: Bundle; onClose: () => void }) {
   const mayEdit = useMay('editor');
   const [editing, setEditing] = useState(false);
   const invalidates = [keys.bundles, keys.tools];
-  const tools = useQuery({ queryKey: [...keys.tools, 'of', bundle.slug], queryFn: () => data(client.GET('/tools', { params: { query: { bundle_ids: bundle.slug as never, include_disabled: true, page_size: 200 } } })) });
+  const tools = useQuery(bundleToolsQuery(bundle.slug));
   const enable = useAction((enabled: boolean) => actions.enable(bundle.slug, enabled), { invalidates, done: (_, enabled) => notify(t(enabled ? 'bundles.enabled' : 'bundles.disabled', { name: bundle.slug }), { label: t('common.undo'), run: () => enable.mutate(!enabled) }) });
   const revive = useAction(() => actions.put(bundle.slug, { display_name: bundle.display_name, description: bundle.description, enabled: true }), { invalidates, done: () => notify(t('bundles.revived', { name: bundle.slug })) });
   const [publishing, setPublishing] = useState(false);

@@ -4,6 +4,7 @@ import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useCallback, useMemo, useState } from 'react';
 import { callListQuery, histogramQuery, type CallFilters } from '@/api/queries';
+import { useMay } from '@/api/session';
 import type { Call } from '@/api/types';
 import { useT, type MessageKey } from '@/i18n';
 import { messages } from '@/i18n/messages';
@@ -79,6 +80,7 @@ export function CallsPage() {
   const query = useInfiniteQuery(callListQuery(listFilters));
   const histogram = useQuery(histogramQuery(filters, range.from, range.to, BUCKETS));
   const calls = useMemo(() => query.data?.pages.flatMap((page) => page.calls) ?? [], [query.data]);
+  const mayEdit = useMay('editor');
   const [selected, setSelected] = useState(new Set<string>());
   const columns = useColumns();
   const { hasNextPage, isFetchingNextPage, fetchNextPage } = query;
@@ -116,7 +118,7 @@ export function CallsPage() {
         {query.error ? <div style={{ padding: 24 }}><ErrorPanel error={query.error} onRetry={() => void query.refetch()} /></div> : query.isPending ? <Loading rows={12} /> : (
           <DataTable label={t('nav.calls')} rows={calls} columns={columns} rowKey={(call) => call.id} rowName={(call) => `${shortName(call.tool)} ${call.started_at}`} openKey={url['open']} onEnd={onEnd}
             onOpen={(call) => setUrl({ open: call.id }, { push: url['open'] === undefined })} selection={{ selected, onChange: setSelected }}
-            empty={<EmptyState icon={IconActivity} title={t(isFiltered ? 'calls.noneFound' : 'calls.empty')}>{t(isFiltered ? 'calls.noneFoundHint' : 'calls.emptyHint')}</EmptyState>}
+            empty={<EmptyState icon={IconActivity} title={t(isFiltered ? 'calls.noneFound' : 'calls.empty')}>{t(isFiltered ? 'calls.noneFoundHint' : 'calls.emptyHint')} {!mayEdit && t('calls.ownOnly')}</EmptyState>}
             phone={(call) => (
               <div>
                 <Group gap={6} wrap="nowrap"><StatusBadge status={call.status} iconOnly /><Text truncate flex={1}><Mono>{visibleText(shortName(call.tool))}</Mono></Text><Text size="xs" c="dimmed"><Duration ms={call.duration_ms} /></Text></Group>

@@ -4,7 +4,7 @@ import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useState, type ReactNode } from 'react';
 import { approvalsQuery, callListQuery, histogramQuery, serversQuery, statsQuery, toolListQuery, toolRef, type ToolRow } from '@/api/queries';
-import type { Stats } from '@/api/shapes';
+import type { Stats } from '@/api/types';
 import { useMay } from '@/api/session';
 import type { Call } from '@/api/types';
 import { useT } from '@/i18n';
@@ -37,7 +37,8 @@ function Step({ n, title, done, children }: { n: number; title: string; done: bo
 function GuidedStart({ own, calls }: { own: ToolRow[]; calls: Call[] }) {
   const t = useT();
   const mayEdit = useMay('editor');
-  const first = own[0];
+  const mayCall = useMay('caller');
+  const first = own.find((row) => row.tool_type === 'custom') ?? own[0];
   return (
     <Stack maw="60rem">
       <Text>{t('home.intro')}</Text>
@@ -48,7 +49,7 @@ function GuidedStart({ own, calls }: { own: ToolRow[]; calls: Call[] }) {
       </Step>
       <Step n={2} title={t('home.try')} done={calls.length > 0}>
         <Text c="dimmed">{t('home.tryHint')}</Text>
-        <Group><Button component={Link} to="/tools/$ref" params={{ ref: first ? toolRef(first) : 'datetime_utils' } as never} search={{ tab: 'try' } as never} leftSection={<IconPlayerPlay size={15} />}>{t('home.tryButton', { name: first?.name ?? 'datetime_utils' })}</Button></Group>
+        {mayCall && <Group><Button component={Link} to="/tools/$ref" params={{ ref: first ? toolRef(first) : 'datetime_utils' } as never} search={{ tab: 'try' } as never} leftSection={<IconPlayerPlay size={15} />}>{t('home.tryButton', { name: first?.name ?? 'datetime_utils' })}</Button></Group>}
         <CodeBlock text={`haft tool call ${first ? toolRef(first) : 'datetime_utils -a operation=now'}`} />
       </Step>
       <Step n={3} title={t('home.connect')} done={calls.some((call) => call.surface === 'mcp')}>
@@ -137,11 +138,13 @@ export function HomePage() {
   const tools = useInfiniteQuery(toolListQuery);
   const recent = useInfiniteQuery(callListQuery({}, 20));
   const [guide, setGuide] = useState(false);
+  const mayEdit = useMay('editor');
   const error = tools.error ?? recent.error;
   const rows = tools.data?.pages.flatMap((page) => page.tools) ?? [];
   const calls = recent.data?.pages[0]?.calls ?? [];
   const own = rows.filter((row) => !row.built_in);
-  const isNew = own.length === 0 || calls.length < 3;
+  // Viewers and callers see only their own calls, so that none of them means nothing.
+  const isNew = own.length === 0 || (mayEdit && calls.length < 3);
   return (
     <Page title={t('nav.home')} primary={!isNew && <Button variant="subtle" color="gray" onClick={() => setGuide(!guide)}>{t(guide ? 'home.hideGuide' : 'home.showGuide')}</Button>}>
       <Content>

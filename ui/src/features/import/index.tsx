@@ -8,7 +8,7 @@ import { imports } from '@/api/actions';
 import { keys } from '@/api/keys';
 import { bundlesQuery } from '@/api/queries';
 import { useMay } from '@/api/session';
-import type { ImportReport as ItemReport } from '@/api/shapes';
+import type { ItemImportReport } from '@/api/types';
 import type { ImportBody, ImportReport } from '@/api/types';
 import { useT, type MessageKey } from '@/i18n';
 import { Chip, EmptyState, ErrorPanel, Mono, PermissionNote, SectionTitle } from '@/parts/basics';
@@ -65,7 +65,7 @@ const DEFAULT_BUNDLE = 'user-created';
 function useOpenImported() {
   const navigate = useNavigate();
   const t = useT();
-  return (report: ItemReport, bundle: string) => {
+  return (report: ItemImportReport, bundle: string) => {
     const stored = report.items.filter((item) => item.action === 'create' || item.action === 'replace');
     notify(t('import.done', { n: stored.length }));
     const only = stored.length === 1 ? stored[0] : undefined;

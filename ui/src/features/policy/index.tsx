@@ -147,8 +147,10 @@ export function PolicyPage() {
   const session = useSession();
   const [url, setUrl] = useUrlState();
   const scope: Scope = url['scope'] === 'platform' ? 'platform' : 'tenant';
-  const { data, error, refetch } = useQuery(policyQuery(scope));
+  const mayEdit = useMay('editor');
+  const { data, error, refetch } = useQuery({ ...policyQuery(scope), enabled: mayEdit });
   const tab = url['tab'] ?? 'rules';
+  if (!mayEdit) return <Page title={t('nav.policy')}><Content><PermissionNote needs="editor" /></Content></Page>;
   return (
     <Page title={t('nav.policy')} count={data?.rules.length}>
       <Content>

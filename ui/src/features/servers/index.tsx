@@ -4,9 +4,8 @@ import { IconLogin, IconPlus, IconRefresh, IconServer2, IconTrash } from '@table
 import { useQuery } from '@tanstack/react-query';
 import { useMemo, useState } from 'react';
 import { imports, servers as actions } from '@/api/actions';
-import { client, data } from '@/api/client';
 import { keys } from '@/api/keys';
-import { serverChangesQuery, serversQuery, toolRef } from '@/api/queries';
+import { bundleToolsQuery, serverChangesQuery, serversQuery, toolRef } from '@/api/queries';
 import { useMay } from '@/api/session';
 import type { McpServer, McpToolChange, NewServer } from '@/api/types';
 import { useT } from '@/i18n';
@@ -25,7 +24,6 @@ import { useUrlState } from '@/parts/url-state';
 
 const sideText = (side: McpToolChange['agreed']) => JSON.stringify(side, null, 2);
 const phase = (server: McpServer) => (server.enabled ? server.state.phase : 'disabled');
-const isRejected = (change: McpToolChange) => (change as { rejected?: boolean }).rejected === true;
 const serverAddress = (server: McpServer) => ('url' in server ? server.url : `${server.command} ${(server.args ?? []).join(' ')}`);
 
 function Changes({ server }: { server: McpServer }) {
@@ -36,7 +34,7 @@ function Changes({ server }: { server: McpServer }) {
   const accept = useAction((names: string[]) => actions.accept(server.id, names), { invalidates, done: (_, names) => notify(t('servers.accepted', { n: names.length })) });
   const reject = useAction((names: string[]) => actions.reject(server.id, names), { invalidates, done: (_, names) => notify(t('servers.rejectedNotice', { n: names.length })) });
   if (!list || list.changes.length === 0) return null;
-  const open = list.changes.filter((change) => !isRejected(change)).map((change) => change.name);
+  const open = list.changes.filter((change) => !change.rejected).map((change) => change.name);
   return (
     <div>
       <SectionTitle right={mayAdmin && open.length > 1 && <Group gap="xs"><Button size="compact-xs" variant="default" loading={reject.isPending} onClick={() => reject.mutate(open)}>{t('servers.rejectAll')}</Button><Button size="compact-xs" loading={accept.isPending} onClick={() => accept.mutate(open)}>{t('servers.acceptAll')}</Button></Group>}>{t('servers.changes', { n: list.changes.length })}</SectionTitle>
@@ -44,8 +42,8 @@ function Changes({ server }: { server: McpServer }) {
       <Stack>{list.changes.map((change) => (
         <div key={change.name}>
           <Group justify="space-between" mb={4}>
-            <Group gap="sm"><Mono>{visibleText(change.name)}</Mono>{isRejected(change) && <StatusBadge status="denied" label={t('servers.rejected')} />}</Group>
-            {mayAdmin && <Group gap="xs">{!isRejected(change) && <Button size="compact-xs" variant="default" loading={reject.isPending} onClick={() => reject.mutate([change.name])}>{t('servers.reject')}</Button>}<Button size="compact-xs" variant={isRejected(change) ? 'default' : 'filled'} loading={accept.isPending} onClick={() => accept.mutate([change.name])}>{t('servers.accept')}</Button></Group>}
+            <Group gap="sm"><Mono>{visibleText(change.name)}</Mono>{change.rejected && <StatusBadge status="denied" label={t('servers.rejected')} />}</Group>
+            {mayAdmin && <Group gap="xs">{!change.rejected && <Button size="compact-xs" variant="default" loading={reject.isPending} onClick={() => reject.mutate([change.name])}>{t('servers.reject')}</Button>}<Button size="compact-xs" variant={change.rejected ? 'default' : 'filled'} loading={accept.isPending} onClick={() => accept.mutate([change.name])}>{t('servers.accept')}</Button></Group>}
           </Group>
           <DiffView before={sideText(change.agreed)} after={sideText(change.offered)} beforeLabel={t('servers.agreed')} afterLabel={t('servers.offered')} />
         </div>
@@ -64,7 +62,7 @@ function Detail({ server, onClose }: { server: McpServer; onClose: () => void })
   const remove = useAction(() => actions.remove(server.id), { invalidates, done: () => { onClose(); notify(t('common.deleted')); } });
   const login = useAction(() => actions.login(server.id), { done: ({ authorization_url }) => { if (/^https?:/.test(authorization_url)) window.open(authorization_url, '_blank', 'noopener'); } });
   const logout = useAction(() => actions.logout(server.id), { invalidates });
-  const tools = useQuery({ queryKey: [...keys.tools, 'of', server.id], queryFn: () => data(client.GET('/tools', { params: { query: { bundle_ids: server.id as never, include_disabled: true, page_size: 200 } } })), retry: false }).data?.tools ?? [];
+  const tools = useQuery(bundleToolsQuery(server.id)).data?.tools ?? [];
   const { state } = server;
   const isRemote = 'url' in server;
   const askDelete = async () => { if (await ask({ title: t('servers.deleteTitle', { name: server.id }), body: t('servers.deleteBody', { n: state.tools }), confirm: t('common.delete'), danger: true })) remove.mutate(undefined); };

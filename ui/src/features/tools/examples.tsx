@@ -7,7 +7,7 @@ import { examples as actions } from '@/api/actions';
 import { keys } from '@/api/keys';
 import { examplesQuery, toolRef } from '@/api/queries';
 import { useMay } from '@/api/session';
-import type { ToolExample } from '@/api/shapes';
+import type { ToolExample } from '@/api/types';
 import type { Json, JsonObject, Tool } from '@/api/types';
 import { useT } from '@/i18n';
 import { notify, useAction } from '@/parts/feedback';

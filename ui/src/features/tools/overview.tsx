@@ -3,6 +3,7 @@ import { IconAlertTriangle } from '@tabler/icons-react';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { Fragment, useMemo, useState } from 'react';
 import { callListQuery, definitionQuery, histogramQuery, toolRef, usageQuery } from '@/api/queries';
+import { useMay } from '@/api/session';
 import type { Problem, Tool } from '@/api/types';
 import { useT, type MessageKey } from '@/i18n';
 import { messages } from '@/i18n/messages';
@@ -16,7 +17,7 @@ import { Markdown } from '@/parts/markdown';
 import type { Schema } from '@/parts/schema';
 import { SchemaTable } from '@/parts/schema-table';
 import { StatusBadge } from '@/parts/status';
-import { Time } from '@/parts/time';
+import { DateOnly, Time } from '@/parts/time';
 import { UsedBy } from './tool-actions';
 
 /** How many calls the latency is measured from. */
@@ -73,14 +74,14 @@ function Usage({ tool }: { tool: Tool }) {
   const [to] = useState(() => Date.now());
   const from = to - 7 * DAY_MS;
   const { data } = useQuery(histogramQuery({ tool: toolRef(tool) }, from, to, 56));
-  const usage = useQuery(usageQuery(toolRef(tool)));
+  const mayEdit = useMay('editor');
+  const usage = useQuery({ ...usageQuery(toolRef(tool)), enabled: mayEdit });
   return (
     <>
       <SectionTitle>{t('tools.usage')}</SectionTitle>
       {tool.usage.call_count === 0 ? <Text c="dimmed">{t('tools.neverCalled')}</Text> : data && <Histogram buckets={data.buckets} from={from} to={to} label={t('tools.usage')} />}
       {tool.usage.call_count > 0 && <Latency tool={tool} />}
-      <SectionTitle>{t('usage.title')}</SectionTitle>
-      <UsedBy usage={usage.data} />
+      {mayEdit && <><SectionTitle>{t('usage.title')}</SectionTitle><UsedBy usage={usage.data} /></>}
     </>
   );
 }
@@ -101,7 +102,7 @@ export function Overview({ tool }: { tool: Tool }) {
         <Alert color="yellow" variant="light" icon={<IconAlertTriangle size={16} />}>
           <Text>{t('tools.isDeprecated')} {visibleText(deprecation.message ?? '')}</Text>
           {deprecation.replaced_by && <Text>{t('tools.replacedBy')}: <ToolLink tool={deprecation.replaced_by} /></Text>}
-          {deprecation.removal_date && <Text>{t('tools.removalDate')}: <Time at={deprecation.removal_date} absolute /></Text>}
+          {deprecation.removal_date && <Text>{t('tools.removalDate')}: <DateOnly at={deprecation.removal_date} /></Text>}
         </Alert>
       )}
       <Warnings warnings={tool.warnings} />

@@ -70,8 +70,8 @@ function useColumns(q: string): Column<ToolRow>[] {
     { key: 'bundle', header: t('tools.bundle'), width: 'minmax(5rem, 0.6fr)', render: (row) => <Highlight text={row.bundle} query={q} /> },
     { key: 'status', header: t('common.status'), width: '7rem', secondary: true, render: (row) => <StatusBadge status={shownStatus(row)} /> },
     { key: 'version', header: t('common.version'), width: '4rem', secondary: true, render: (row) => <Mono>{row.version}</Mono> },
-    { key: 'calls', header: t('tools.calls'), width: '4rem', align: 'end', secondary: true, render: (row) => row.usage.call_count.toLocaleString() },
-    { key: 'last', header: t('tools.lastCall'), width: '6rem', align: 'end', secondary: true, render: (row) => (row.usage.last_called_at ? <Time at={row.usage.last_called_at} /> : <Text c="dimmed">—</Text>) },
+    { key: 'calls', header: t('tools.calls'), width: '4rem', align: 'end', secondary: true, render: (row) => (row.usage?.call_count ?? 0).toLocaleString() },
+    { key: 'last', header: t('tools.lastCall'), width: '6rem', align: 'end', secondary: true, render: (row) => (row.usage?.last_called_at ? <Time at={row.usage.last_called_at} /> : <Text c="dimmed">—</Text>) },
   ], [t, q]);
 }
 

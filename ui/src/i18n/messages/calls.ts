@@ -12,6 +12,7 @@ export const calls = {
   'calls.histogram': ['Calls over time', 'Aufrufe im Zeitverlauf'],
   'calls.empty': ['No calls in this time', 'Keine Aufrufe in diesem Zeitraum'],
   'calls.emptyHint': ['Every call of a tool appears here, with its arguments, result and time. Try a tool, or connect an agent.', 'Jeder Aufruf eines Tools erscheint hier, mit Argumenten, Ergebnis und Dauer. Probieren Sie ein Tool aus, oder verbinden Sie einen Agenten.'],
+  'calls.ownOnly': ['You see only your own calls.', 'Sie sehen nur Ihre eigenen Aufrufe.'],
   'calls.noneFound': ['No call matches', 'Kein Aufruf passt'],
   'calls.noneFoundHint': ['Remove a filter or choose a longer time.', 'Entfernen Sie einen Filter, oder wählen Sie einen längeren Zeitraum.'],
   'calls.compare': ['Compare', 'Vergleichen'],
