@@ -8,7 +8,7 @@ import { Browser } from './lib/browser.mjs';
 import { World } from './lib/world.mjs';
 
 const out = process.argv[2] ?? new URL(process.env.ALL ? '../screenshots' : '../../docs/images', import.meta.url).pathname;
-const WIDE = { width: 1440, height: 900 };
+const WIDE = { width: 1440, height: 800 };
 const PHONE = { width: 390, height: 844 };
 const ORDERS = '/tools/user-created:orders@1.0.0';
 
