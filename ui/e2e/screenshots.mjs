@@ -26,7 +26,7 @@ const DOCUMENTED = [
   { name: 'home', path: '/' }, { name: 'home-dark', path: '/', theme: 'dark' },
   { name: 'tools', path: '/tools?open=user-created:orders@1.0.0' }, { name: 'tools-dark', path: '/tools?open=user-created:orders@1.0.0', theme: 'dark' },
   { name: 'try', path: `${ORDERS}?tab=try`, act: run },
-  { name: 'calls', path: '/calls' }, { name: 'approvals', path: '/approvals', act: openFirst }, { name: 'approvals-phone', path: '/approvals', viewport: PHONE },
+  { name: 'calls', path: '/calls' }, { name: 'approvals', path: '/approvals', act: openFirst }, { name: 'approvals-phone', path: '/approvals', viewport: PHONE, act: openFirst },
   { name: 'connect', path: '/connect' }, { name: 'policy', path: '/policy' },
 ];
 const EVERYTHING = Object.entries({
