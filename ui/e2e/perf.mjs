@@ -69,7 +69,7 @@ async function answerTools(route) {
 function mainThreadTasks(trace) {
   const { traceEvents } = JSON.parse(trace);
   const mains = new Set(traceEvents.filter((event) => event.name === 'thread_name' && event.args?.name === 'CrRendererMain').map((event) => `${event.pid}/${event.tid}`));
-  return traceEvents.filter((event) => event.ph === 'X' && event.name.endsWith('RunTask') && mains.has(`${event.pid}/${event.tid}`)).map((event) => ({ wall: event.dur / 1000, cpu: (event.tdur ?? event.dur) / 1000 }));
+  return traceEvents.filter((event) => event.ph === 'X' && event.name === 'RunTask' && mains.has(`${event.pid}/${event.tid}`)).map((event) => ({ wall: event.dur / 1000, cpu: (event.tdur ?? event.dur) / 1000 }));
 }
 
 async function traced(browser, page, action) {

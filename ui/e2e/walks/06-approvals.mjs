@@ -4,6 +4,7 @@ const DEPLOY = 'name: deploy\ndescription: Deploys a branch\nrequires_confirmati
 
 /** Asks for a call in one browser, as somebody who may not decide. */
 async function ask(world, branch, tool = 'deploy') {
+  await world.haft.api('POST', '/tools', DEPLOY, { type: 'application/yaml', allow: [409] });
   const page = await world.open(`/tools/user-created:${tool}@1.0.0?tab=try`, { as: 'caller' });
   await page.locator('#arg_branch').fill(branch);
   await page.getByRole('button', { name: 'Run', exact: true }).click();
@@ -13,7 +14,6 @@ async function ask(world, branch, tool = 'deploy') {
 
 export const tests = {
   async 'one person asks, another approves; the count is live'(world) {
-    await world.haft.tool(DEPLOY);
     const admin = await world.open('/approvals');
     await admin.getByText('Nothing waits for approval').or(admin.getByText(/No approval|Nothing/)).first().waitFor();
     await ask(world, 'feature-x');

@@ -4,9 +4,11 @@ import assert from 'node:assert/strict';
 const GREET = 'name: greet\ndescription: Greets a person\nparams: []\nimplementation: {type: exec, command: echo hello}\n';
 const LOST = 'No connection to haft';
 
+const createGreet = (world) => world.haft.api('POST', '/tools', GREET, { type: 'application/yaml', allow: [409] });
+
 export const tests = {
   async 'an edit survives a restart of the server and a reload'(world) {
-    await world.haft.tool(GREET);
+    await createGreet(world);
     const page = await world.open('/tools/user-created:greet@1.0.0?tab=definition');
     await page.getByLabel('Description', { exact: false }).first().fill('Greets somebody politely');
     await page.waitForFunction(() => Object.keys(localStorage).some((key) => (localStorage.getItem(key) ?? '').includes('politely')));
@@ -34,6 +36,7 @@ export const tests = {
   },
 
   async 'a revoked token ends the session; after the login the edit is there'(world) {
+    await createGreet(world);
     const made = await world.haft.api('POST', '/tokens', { name: 'short-lived', role: 'editor' });
     const page = await world.open('/tools/user-created:greet@1.0.0?tab=definition', { as: made.token });
     await page.getByLabel('Description', { exact: false }).first().fill('Edited before the end');
