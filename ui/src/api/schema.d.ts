@@ -5594,7 +5594,7 @@ export interface components {
          * @enum {string}
          */
         ToolStatus: "draft" | "published" | "deprecated" | "disabled";
-        /** @description A tool without its schemas and its implementation. Long texts are shortened. */
+        /** @description A tool without its schemas and its implementation. Long texts are shortened, and fields that say nothing are missing. */
         ToolSummary: {
             built_in: boolean;
             /** @example user-created */
@@ -5608,7 +5608,7 @@ export interface components {
             display_name: string;
             enabled: boolean;
             /** @description Why it is not ready. */
-            error?: string | null;
+            error?: string;
             /**
              * Format: uuid
              * @description The id; `null` for an unreadable file.
@@ -5623,7 +5623,8 @@ export interface components {
             /** @description Whether the newest revision is ready to run. */
             ready: boolean;
             requires_confirmation?: boolean;
-            runtime?: components["schemas"]["ToolRuntime"] | null;
+            /** @description The language of a body, or `built-in`. */
+            runtime?: components["schemas"]["ToolRuntime"];
             source: components["schemas"]["ToolSource"];
             status: components["schemas"]["ToolStatus"];
             /**
@@ -5633,6 +5634,7 @@ export interface components {
              */
             tags: string[];
             tool_type: components["schemas"]["ToolType"];
+            /** @description How often it was called; missing if never. */
             usage?: components["schemas"]["Usage"];
             /** @example 1.0.0 */
             version: string;

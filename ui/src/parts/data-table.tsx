@@ -74,7 +74,7 @@ function PlainRow<T>({ id, row, rowId, index, start, height, template, columns, 
         <>
           {isSelected !== undefined && (
             <span role="gridcell">
-              <Checkbox aria-label={t('common.selectRow', { name: rowName(row) })} checked={isSelected} onChange={() => onToggle(rowId)} />
+              <input type="checkbox" className={classes.check} aria-label={t('common.selectRow', { name: rowName(row) })} checked={isSelected} onChange={() => onToggle(rowId)} />
             </span>
           )}
           {columns.map((column) => (
@@ -101,7 +101,7 @@ export function DataTable<T>(props: TableProps<T>) {
   const template = [selection ? '18px' : '', ...columns.map((column) => column.width)].join(' ');
   const height = isPhone ? PHONE_ROW : ROW;
 
-  const virtual = useVirtualizer({ count: rows.length, getScrollElement: () => scroll.current, estimateSize: () => height, overscan: 12 });
+  const virtual = useVirtualizer({ count: rows.length, getScrollElement: () => scroll.current, estimateSize: () => height, overscan: 8 });
   useEffect(() => virtual.measure(), [height, virtual]);
   const items = virtual.getVirtualItems();
   const last = items.at(-1)?.index ?? 0;

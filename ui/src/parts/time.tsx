@@ -1,4 +1,4 @@
-import { Text, Tooltip } from '@mantine/core';
+import { Text } from '@mantine/core';
 import { useEffect, useState, useSyncExternalStore } from 'react';
 import { useI18n } from '@/i18n';
 import { duration, relativeTime } from './format';
@@ -34,11 +34,7 @@ export function Time({ at, absolute = false }: { at: string | null | undefined; 
   const text = absolute
     ? date.toLocaleString(language, { ...(date.getFullYear() === new Date(clock).getFullYear() ? {} : { year: 'numeric' }), month: 'short', day: '2-digit', hour: '2-digit', minute: '2-digit', second: '2-digit' })
     : relativeTime(date.getTime(), Math.max(clock, now), language);
-  return (
-    <Tooltip label={`${local} · ${t('common.utc', { time: utc })}`}>
-      <time dateTime={at} style={{ whiteSpace: 'nowrap' }}>{text}</time>
-    </Tooltip>
-  );
+  return <time dateTime={at} title={`${local} · ${t('common.utc', { time: utc })}`} style={{ whiteSpace: 'nowrap' }}>{text}</time>;
 }
 
 /** A day, whatever the time zone. */

@@ -1,4 +1,4 @@
-import { Button, Group, Menu, Text, Tooltip } from '@mantine/core';
+import { Button, Group, Menu, Text } from '@mantine/core';
 import { IconAlertTriangle, IconCheck, IconChevronDown, IconChefHat, IconFileImport, IconPlayerPause, IconPlus, IconRocket, IconTool, IconTrash } from '@tabler/icons-react';
 import { Link, useNavigate } from '@tanstack/react-router';
 import { useMemo, useState } from 'react';
@@ -64,7 +64,7 @@ function useColumns(q: string): Column<ToolRow>[] {
       render: (row) => (row.ready ? row.warning_count > 0 ? <StatusBadge status="warning" iconOnly label={t('tools.withWarnings', { n: row.warning_count })} /> : <StatusBadge status={shownStatus(row)} iconOnly />
         : <StatusBadge status="not_ready" iconOnly label={row.error ?? t('status.not_ready')} />),
     },
-    { key: 'name', header: t('common.name'), width: 'minmax(9rem, 1.1fr)', render: (row) => <Tooltip label={visibleText(row.name)} openDelay={600}><span><Mono><Highlight text={row.name} query={q} /></Mono></span></Tooltip> },
+    { key: 'name', header: t('common.name'), width: 'minmax(9rem, 1.1fr)', render: (row) => <span title={visibleText(row.name)}><Mono><Highlight text={row.name} query={q} /></Mono></span> },
     { key: 'description', header: t('common.description'), width: 'minmax(8rem, 2.4fr)', secondary: true, render: (row) => <Text c="dimmed" truncate><Highlight text={row.description.slice(0, 200)} query={q} /></Text> },
     { key: 'type', header: t('tools.type'), width: '6.5rem', render: (row) => <Chip>{getSubtypeLabel(row.implementation_type)}</Chip> },
     { key: 'bundle', header: t('tools.bundle'), width: 'minmax(5rem, 0.6fr)', render: (row) => <Highlight text={row.bundle} query={q} /> },
