@@ -20,10 +20,10 @@ run: ## build haft and start the server; pass flags with ARGS="--addr 127.0.0.1:
 	$(call heading,haft serve)
 	@exec cargo run --quiet --locked --profile quick --package haft-cli --bin haft -- serve $(ARGS)
 
-test: ## run every check and test: web interface, formatting, lints, tidy, doctests, tests, MCP conformance, generated REST requests
+test: ## run every check and test: web interface, formatting, lints, tidy, doctests, tests, MCP conformance, generated REST requests, browser
 	@tools/setup test
 	$(call heading,web interface)
-	@tools/ui
+	@tools/ui test
 	npm --prefix ui run --silent lint
 	npm --prefix ui run --silent test
 	$(call heading,formatting)
@@ -44,6 +44,8 @@ test: ## run every check and test: web interface, formatting, lints, tidy, docte
 	@tools/conformance target/debug/examples/conformance_server target/debug/examples/conformance_client
 	$(call heading,REST API against its OpenAPI document (generated requests))
 	@tools/schemathesis target/debug/haft
+	$(call heading,web interface in a browser)
+	HAFT_BIN=$(CURDIR)/target/debug/haft npm --prefix ui run --silent e2e
 
 soak: ## the tests that kill and load haft in long loops, in full (about an hour)
 	@tools/setup test

@@ -1,40 +1,72 @@
-// Screenshots of the main pages at two widths and in both themes.
-// Usage: HAFT_URL=http://127.0.0.1:18901 HAFT_TOKEN=… node e2e/screenshots.mjs [out]
-import { mkdirSync } from 'node:fs';
-import { chromium } from 'playwright-core';
-import { serve } from './serve.mjs';
+// Screenshots of the main pages, from a demo installation, into docs/images: HAFT_BIN=…/haft npm run screenshots [folder]
+//
+// With ALL=1, every page at two widths and in both themes, to look at.
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { Browser } from './lib/browser.mjs';
+import { World } from './lib/world.mjs';
 
-const out = process.argv[2] ?? new URL('../screenshots', import.meta.url).pathname;
-const only = process.env.ONLY?.split(',');
-const pages = {
-  home: '/', tools: '/tools', 'tool-drawer': '/tools?open=user-created:orders@1.0.0', 'tool-try': '/tools/user-created:orders@1.0.0?tab=try', 'tool-definition': '/tools/user-created:orders@1.0.0?tab=definition',
-  'new-tool': '/tools/new', calls: '/calls', approvals: '/approvals', servers: '/servers', connect: '/connect', bundles: '/bundles?open=user-created', recipes: '/recipes', import: '/import',
-  policy: '/policy', limits: '/limits', audit: '/audit', credentials: '/credentials', tokens: '/tokens', tenants: '/tenants', health: '/health', settings: '/settings',
-};
-mkdirSync(out, { recursive: true });
-const server = await serve({ target: process.env.HAFT_URL ?? 'http://127.0.0.1:18901', port: 0 });
-const base = `http://127.0.0.1:${server.address().port}`;
-const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox'] });
-for (const width of (process.env.WIDTHS ?? '1440,390').split(',').map(Number)) {
-  for (const colorScheme of (process.env.THEMES ?? 'light,dark').split(',')) {
-    const context = await browser.newContext({ viewport: { width, height: width > 600 ? 900 : 844 }, colorScheme, locale: process.env.LOCALE ?? 'en-US', reducedMotion: 'reduce' });
-    const page = await context.newPage();
-    page.on('pageerror', (error) => process.stdout.write(`page error: ${error.message}\n`));
-    page.on('console', (message) => { if (/Content.Security|violates/.test(message.text())) process.stdout.write(`${message.text()}\n`); });
-    await page.goto(`${base}/login`);
-    await page.fill('input[name=token]', process.env.HAFT_TOKEN);
-    await page.click('button[type=submit]');
-    await page.waitForURL('**/ui/**');
-    for (const [name, path] of Object.entries(pages)) {
-      if (only && !only.includes(name)) continue;
-      await page.goto(`${base}/ui${path}`, { waitUntil: 'load' });
-      await page.waitForSelector('h1, h2');
-      await page.waitForTimeout(700);
-      await page.screenshot({ path: `${out}/${name}-${width}-${colorScheme}.png` });
-    }
-    await context.close();
-  }
+const out = process.argv[2] ?? new URL(process.env.ALL ? '../screenshots' : '../../docs/images', import.meta.url).pathname;
+const WIDE = { width: 1440, height: 800 };
+const PHONE = { width: 390, height: 844 };
+const ORDERS = '/tools/user-created:orders@1.0.0';
+
+async function run(page) {
+  await page.locator('#arg_customer').fill('C-1007');
+  await page.getByRole('button', { name: 'Run', exact: true }).click();
+  await page.getByRole('main').getByText('Success', { exact: true }).first().waitFor();
 }
-await browser.close();
-server.close();
-server.closeAllConnections();
+const openFirst = async (page) => {
+  await page.getByRole('row').filter({ hasText: 'release/2.4' }).first().click();
+  await page.getByRole('button', { name: 'Approve call' }).waitFor();
+};
+
+const DOCUMENTED = [
+  { name: 'home', path: '/' }, { name: 'home-dark', path: '/', theme: 'dark' },
+  { name: 'tools', path: '/tools?open=user-created:orders@1.0.0' }, { name: 'tools-dark', path: '/tools?open=user-created:orders@1.0.0', theme: 'dark' },
+  { name: 'try', path: `${ORDERS}?tab=try`, act: run },
+  { name: 'calls', path: '/calls' }, { name: 'approvals', path: '/approvals', act: openFirst }, { name: 'approvals-phone', path: '/approvals', viewport: PHONE, act: openFirst },
+  { name: 'connect', path: '/connect' }, { name: 'policy', path: '/policy' },
+];
+const EVERYTHING = Object.entries({
+  home: '/', tools: '/tools', 'tool-drawer': '/tools?open=user-created:orders@1.0.0', tool: ORDERS, 'tool-try': `${ORDERS}?tab=try`, 'tool-definition': `${ORDERS}?tab=definition`, 'tool-versions': `${ORDERS}?tab=versions`,
+  'new-tool': '/tools/new', 'new-http': '/tools/new?type=http', calls: '/calls', approvals: '/approvals', servers: '/servers', connect: '/connect', bundles: '/bundles?open=user-created', recipes: '/recipes', import: '/import',
+  policy: '/policy', limits: '/limits', audit: '/audit', credentials: '/credentials', tokens: '/tokens', tenants: '/tenants', health: '/health', settings: '/settings',
+}).flatMap(([name, path]) => [WIDE, PHONE].flatMap((viewport) => ['light', 'dark'].map((theme) => ({ name: `${name}-${viewport.width}-${theme}`, path, viewport, theme }))));
+
+/** Makes a file smaller where the machine has a program for it. */
+function compress(file) {
+  spawnSync('pngquant', ['--force', '--skip-if-larger', '--quality=70-95', '--strip', '--output', file, file]);
+}
+
+const only = process.env.ONLY?.split(',');
+const browser = await Browser.launch();
+const world = await World.create(browser);
+let failed = false;
+try {
+  mkdirSync(out, { recursive: true });
+  await world.demo();
+  for (const shot of process.env.ALL ? EVERYTHING : DOCUMENTED) {
+    if (only && !only.some((part) => shot.name.startsWith(part))) continue;
+    const { name, path, viewport = WIDE, theme = 'light', act } = shot;
+    const page = await world.open(path, { viewport, colorScheme: theme, locale: process.env.LOCALE ?? 'en-US', ...(viewport === PHONE && !process.env.ALL ? { deviceScaleFactor: 2 } : {}) });
+    await act?.(page);
+    await page.mouse.move(0, 0);
+    // Data and charts; the live stream never lets the network become idle.
+    await page.waitForTimeout(900);
+    const file = join(out, `${name}.png`);
+    await page.screenshot({ path: file, caret: 'hide', animations: 'disabled' });
+    compress(file);
+    process.stdout.write(`${file} ${(statSync(file).size / 1024).toFixed(0)} KiB\n`);
+    await page.context().close();
+  }
+  if (browser.problems.length > 0) {
+    failed = true;
+    process.stdout.write(`the pages reported:\n${[...new Set(browser.problems)].join('\n')}\n`);
+  }
+} finally {
+  await world.end();
+  await browser.close();
+}
+process.exit(failed ? 1 : 0);

@@ -2,8 +2,8 @@
 import { body, client, data, raw, request } from './client';
 import { ApiError } from './error';
 import type {
-  ErrorBody, ExplainBody, ImportBody, Json, JsonObject, NewServer, NewToken, PolicyRule, RememberScope, ServerPatch,
-  SourceForm, TenantPatch, Tool, ValidationReport,
+  CredentialBody, CurlImport, DeprecateBody, ErrorBody, ExplainBody, ImportBody, JsonObject, McpImport, NewServer, NewToken, NewWebhook, PolicyRule,
+  RateLimit, RememberScope, ServerPatch, SourceForm, TenantPatch, Tool, ToolExample, ToolsImport, ValidationReport, WebhookPatch,
 } from './types';
 
 const ref = (value: string) => ({ path: { ref: value } });
@@ -28,10 +28,8 @@ export const tools = {
     }),
   enable: (target: string, enabled: boolean) => data(client.PATCH('/tools/{ref}', { params: ref(target), body: { enabled } })),
   publish: (target: string) => data(client.POST('/tools/{ref}/publish', { params: ref(target) })),
-  deprecate: (target: string, json: JsonObject) =>
-    request<Tool>(`/api/tools/${encodeURIComponent(target)}/deprecate`, {
-      method: 'POST', ...(Object.keys(json).length > 0 ? { json } : {}),
-    }),
+  deprecate: (target: string, options: Partial<DeprecateBody>) =>
+    data(client.POST('/tools/{ref}/deprecate', { params: ref(target), body: options as DeprecateBody })),
   remove: (target: string) => data(client.DELETE('/tools/{ref}', { params: ref(target) })),
   restore: (target: string, n: number) =>
     data(client.POST('/tools/{ref}/revisions/{n}/restore', { params: { path: { ref: target, n } } })),
@@ -46,7 +44,8 @@ export const bundles = {
     data(client.PUT('/tools/bundles/{id}', { params: id(slug), body: { slug, ...fields } })),
   enable: (slug: string, enabled: boolean) => data(client.PATCH('/tools/bundles/{id}', { params: id(slug), body: { enabled } })),
   remove: (slug: string) => data(client.DELETE('/tools/bundles/{id}', { params: id(slug) })),
-  publish: (slug: string) => request<Json>(`/api/tools/bundles/${encodeURIComponent(slug)}/publish`, { method: 'POST' }),
+  publish: (slug: string, dryRun: boolean) =>
+    data(client.POST('/tools/bundles/{id}/publish', { params: { ...id(slug), query: { dry_run: dryRun } } })),
 };
 
 export const approvals = {
@@ -63,6 +62,8 @@ export const servers = {
   remove: (server: string) => data(client.DELETE('/mcp-servers/{id}', { params: id(server) })),
   accept: (server: string, names: string[]) =>
     data(client.POST('/mcp-servers/{id}/accept', { params: id(server), body: { tools: names } })),
+  reject: (server: string, names: string[]) =>
+    data(client.POST('/mcp-servers/{id}/reject', { params: id(server), body: { tools: names } })),
   login: (server: string) => data(client.POST('/mcp-servers/{id}/login', { params: id(server) })),
   logout: (server: string) => data(client.POST('/mcp-servers/{id}/logout', { params: id(server) })),
 };
@@ -83,15 +84,29 @@ export const policy = {
 };
 
 export const credentials = {
-  put: (name: string, value: string) => data(client.PUT('/credentials/{name}', { params: { path: { name } }, body: { value } })),
-  remove: (name: string) => data(client.DELETE('/credentials/{name}', { params: { path: { name } } })),
+  put: (name: string, fields: Partial<CredentialBody>) =>
+    data(client.PUT('/credentials/{name}', { params: { path: { name } }, body: fields as CredentialBody })),
+  /** `force` deletes it although tools refer to it. */
+  remove: (name: string, force: boolean) => data(client.DELETE('/credentials/{name}', { params: { path: { name }, query: { force } } })),
 };
 
 export const tokens = {
-  create: (token: NewToken) => data(client.POST('/tokens', { body: token })),
+  create: (token: Partial<NewToken> & { name: string }) => data(client.POST('/tokens', { body: token as NewToken })),
   rotate: (token: string, grace?: string) =>
     data(client.POST('/tokens/{id}/rotate', { params: id(token), body: { grace: grace ?? null, expires_in: null } })),
+  limit: (token: string, rate: RateLimit | null) =>
+    data(client.PATCH('/tokens/{id}', { params: id(token), body: { rate_limit: rate } })),
   remove: (token: string) => data(client.DELETE('/tokens/{id}', { params: id(token) })),
+};
+
+export const webhooks = {
+  create: (webhook: NewWebhook) => data(client.POST('/webhooks', { body: webhook })),
+  patch: (webhook: string, patch: Partial<WebhookPatch>) =>
+    data(client.PATCH('/webhooks/{id}', { params: id(webhook), body: patch as WebhookPatch })),
+  remove: (webhook: string) => data(client.DELETE('/webhooks/{id}', { params: id(webhook) })),
+  test: (webhook: string) => data(client.POST('/webhooks/{id}/test', { params: id(webhook) })),
+  redeliver: (webhook: string, delivery: string) =>
+    data(client.POST('/webhooks/{id}/deliveries/{delivery_id}/redeliver', { params: { path: { id: webhook, delivery_id: delivery } } })),
 };
 
 export const tenants = {
@@ -101,7 +116,19 @@ export const tenants = {
 };
 
 export const imports = {
-  openapi: (options: ImportBody) => data(client.POST('/import/openapi', { body: options })),
+  openapi: (options: Partial<ImportBody>) => data(client.POST('/import/openapi', { body: options as ImportBody })),
+  curl: (options: Partial<CurlImport> & { command: string }) => data(client.POST('/import/curl', { body: options as CurlImport })),
+  tools: (options: Partial<ToolsImport> & { text: string }) => data(client.POST('/import/tools', { body: options as ToolsImport })),
+  mcp: (options: Partial<McpImport> & { config: string }) => data(client.POST('/import/mcp', { body: options as McpImport })),
+};
+
+const named = (target: string, name: string) => ({ path: { ref: target, name } });
+
+export const examples = {
+  put: (target: string, { name, ...example }: ToolExample) =>
+    data(client.PUT('/tools/{ref}/examples/{name}', { params: named(target, name), body: example as never })),
+  remove: (target: string, name: string) => data(client.DELETE('/tools/{ref}/examples/{name}', { params: named(target, name) })),
+  run: (target: string) => data(client.POST('/tools/{ref}/examples/run', { params: ref(target) })),
 };
 
 export const account = {

@@ -8,9 +8,9 @@ import type { ErrorBody } from './types';
 // The header tells the server that a page sends the request, also where a proxy removes `Sec-Fetch-Site`.
 const HEADERS = { 'X-Haft-Session': '1' };
 
-async function send(request: Request | string | URL, init?: RequestInit): Promise<Response> {
+async function send(target: Request | string | URL, init?: RequestInit): Promise<Response> {
   try {
-    const response = await fetch(request, init);
+    const response = await fetch(target, init);
     // A proxy in front of a stopped server answers 502 or 504 without a JSON body.
     const isGateway = response.status >= 502 && response.status <= 504;
     const isJson = response.headers.get('content-type')?.includes('json') ?? false;
@@ -23,7 +23,7 @@ async function send(request: Request | string | URL, init?: RequestInit): Promis
   }
 }
 
-export const client = createClient<paths>({ baseUrl: '/api', headers: HEADERS, fetch: (request) => send(request) });
+export const client = createClient<paths>({ baseUrl: '/api', headers: HEADERS, fetch: (target) => send(target) });
 
 interface Answer<T> {
   data?: T;
@@ -38,8 +38,8 @@ export async function data<T>(answer: Promise<Answer<{ data: T }>>): Promise<T> 
 
 /** The body itself, for routes without an envelope. */
 export async function body<T>(answer: Promise<Answer<T>>): Promise<T> {
-  const { data, error, response } = await answer;
-  if (response.ok && data !== undefined) return data;
+  const { data: value, error, response } = await answer;
+  if (response.ok && value !== undefined) return value;
   throw new ApiError(response.status, error as Partial<ErrorBody> | undefined, `The server answered ${response.status}.`);
 }
 

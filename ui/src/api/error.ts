@@ -17,13 +17,4 @@ export class ApiError extends Error {
     this.requestId = body?.request_id;
     this.body = body;
   }
-
-  /** Whether the server does not have this route: an older version. */
-  get isMissingRoute(): boolean {
-    return (this.status === 404 && this.details['kind'] === 'route') || this.status === 405;
-  }
-}
-
-export function isMissingRoute(error: unknown): boolean {
-  return error instanceof ApiError && error.isMissingRoute;
 }

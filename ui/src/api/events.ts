@@ -1,30 +1,34 @@
 /**
- * The one live stream of the page. Events patch or invalidate the query cache.
- * A server without `/api/events` is polled instead.
+ * The one live stream of the page: each event says which data to read again. Where a proxy does not let the stream
+ * through, the page polls.
  */
 import type { QueryClient } from '@tanstack/react-query';
 import { useSyncExternalStore } from 'react';
 import { connection } from './connection';
 import { keys } from './keys';
-import type { LiveEvent, LiveTopic } from './shapes';
+import type { LiveTopic } from './types';
 
 const TOPICS: LiveTopic[] = ['tool', 'bundle', 'call', 'approval', 'server', 'reset'];
 const POLL_MS = 4_000;
 const BATCH_MS = 250;
+/** Lists are read again at most this often, however many calls arrive. */
+const MIN_GAP_MS = 1_500;
 
 /** What the cache has to read again after an event. */
-export function affectedKeys(event: LiveEvent): readonly (readonly unknown[])[] {
-  switch (event.topic) {
+export function affectedKeys(topic: LiveTopic): readonly (readonly unknown[])[] {
+  switch (topic) {
+    case 'ready':
+      return [];
     case 'tool':
-      return [keys.tools];
+      return [keys.tools, keys.stats];
     case 'bundle':
       return [keys.bundles, keys.tools];
     case 'call':
-      return [keys.calls];
+      return [keys.calls, keys.stats];
     case 'approval':
-      return [keys.approvals, keys.calls];
+      return [keys.approvals, keys.calls, keys.stats];
     case 'server':
-      return [keys.servers, keys.tools];
+      return [keys.servers, keys.tools, keys.stats];
     case 'reset':
       return [[]];
   }
@@ -49,15 +53,6 @@ export function useLiveMode(): typeof mode {
   );
 }
 
-export function readEvent(topic: LiveTopic, text: string): LiveEvent {
-  try {
-    const parsed: unknown = JSON.parse(text);
-    return typeof parsed === 'object' && parsed !== null ? { ...parsed, topic } : { topic };
-  } catch {
-    return { topic };
-  }
-}
-
 /** Opens the stream; returns how to close it. */
 export function startLiveUpdates(queries: QueryClient): () => void {
   let source: EventSource | undefined;
@@ -65,14 +60,16 @@ export function startLiveUpdates(queries: QueryClient): () => void {
   let batch: ReturnType<typeof setTimeout> | undefined;
   const pending = new Map<string, readonly unknown[]>();
 
+  let flushed = 0;
   const flush = () => {
     batch = undefined;
+    flushed = Date.now();
     for (const key of pending.values()) void queries.invalidateQueries({ queryKey: key });
     pending.clear();
   };
-  const receive = (event: LiveEvent) => {
-    for (const key of affectedKeys(event)) pending.set(JSON.stringify(key), key);
-    batch ??= setTimeout(flush, BATCH_MS);
+  const receive = (topic: LiveTopic) => {
+    for (const key of affectedKeys(topic)) pending.set(JSON.stringify(key), key);
+    if (pending.size > 0) batch ??= setTimeout(flush, Math.max(BATCH_MS, flushed + MIN_GAP_MS - Date.now()));
   };
   const startPolling = () => {
     if (poll !== undefined) return;
@@ -83,6 +80,7 @@ export function startLiveUpdates(queries: QueryClient): () => void {
       void queries.invalidateQueries({ queryKey: keys.approvals });
       void queries.invalidateQueries({ queryKey: keys.servers });
       if (connection.get() === 'lost') void queries.invalidateQueries({ queryKey: keys.session });
+      if (connection.get() !== 'expired' && source?.readyState === EventSource.CLOSED) open();
     }, POLL_MS);
   };
 
@@ -92,13 +90,15 @@ export function startLiveUpdates(queries: QueryClient): () => void {
       const wasLost = connection.get() === 'lost';
       connection.report('ok');
       setMode('live');
+      clearInterval(poll);
+      poll = undefined;
       if (wasLost) void queries.invalidateQueries();
     });
     for (const topic of TOPICS) {
-      source.addEventListener(topic, (message) => receive(readEvent(topic, (message as MessageEvent<string>).data)));
+      source.addEventListener(topic, () => receive(topic));
     }
     source.addEventListener('error', () => {
-      // The browser gives up after an answer other than 200: no such route, or no session. Otherwise it reconnects.
+      // The browser gives up after an answer other than 200: a gateway error, or no session. Otherwise it reconnects.
       if (source?.readyState === EventSource.CLOSED) startPolling();
       else void queries.invalidateQueries({ queryKey: keys.session });
     });

@@ -20,5 +20,10 @@ export const keys = {
   tenants: ['tenants'] as const,
   limits: ['limits'] as const,
   audit: (filters: unknown) => ['audit', filters] as const,
+  webhooks: ['webhooks'] as const,
+  deliveries: (id: string, status: string) => ['webhooks', 'deliveries', id, status] as const,
+  settings: ['settings'] as const,
+  doctor: ['doctor'] as const,
+  stats: ['stats'] as const,
   health: ['health'] as const,
 };

@@ -1,39 +1,20 @@
 /** Reads: one `queryOptions` per resource. Components call `useQuery(toolQuery(ref))`. */
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query';
-import { body, client, data, request } from './client';
-import { ApiError, isMissingRoute } from './error';
+import { body, client, data } from './client';
+import { ApiError } from './error';
 import { getCall } from './invoke';
 import { keys } from './keys';
-import type { CallHistogram, LimitUse, ToolExample, ToolUsage } from './shapes';
-import type { Tool } from './types';
+import type { ToolSummary, ToolSummaryList } from './types';
 
-/** A tool without its schemas and source: what a list of 10,000 rows keeps in memory. */
-export type ToolRow = Pick<
-  Tool,
-  | 'id' | 'name' | 'version' | 'bundle' | 'display_name' | 'description' | 'category' | 'tags' | 'tool_type'
-  | 'implementation_type' | 'runtime' | 'status' | 'enabled' | 'built_in' | 'ready' | 'error' | 'policy'
-  | 'requires_confirmation' | 'usage' | 'modified_at' | 'source'
-> & { warnings: number };
-
-const MAX_DESCRIPTION = 300;
-
-export function toRow(tool: Tool): ToolRow {
-  return {
-    id: tool.id, name: tool.name, version: tool.version, bundle: tool.bundle, display_name: tool.display_name,
-    description: tool.description.slice(0, MAX_DESCRIPTION), category: tool.category, tags: tool.tags,
-    tool_type: tool.tool_type, implementation_type: tool.implementation_type, runtime: tool.runtime,
-    status: tool.status, enabled: tool.enabled, built_in: tool.built_in, ready: tool.ready, error: tool.error,
-    policy: tool.policy, requires_confirmation: tool.requires_confirmation, usage: tool.usage,
-    modified_at: tool.modified_at, source: tool.source, warnings: tool.warnings?.length ?? 0,
-  };
-}
+/** A tool without its schemas and implementation: what a list of 10,000 rows keeps in memory. */
+export type ToolRow = ToolSummary;
 
 /** The reference under which a tool is found whatever else has its name. */
 export function toolRef(tool: { id?: string | null; bundle: string; name: string; version: string }): string {
   return `${tool.bundle}:${tool.name}@${tool.version}`;
 }
 
-const PAGE_SIZE = 500;
+const PAGE_SIZE = 5000;
 
 export interface ToolPage {
   tools: ToolRow[];
@@ -43,9 +24,9 @@ export interface ToolPage {
 }
 
 async function toolPage(token: string | null, signal: AbortSignal): Promise<ToolPage> {
-  const query = { include_disabled: true, page_size: PAGE_SIZE, ...(token === null ? {} : { page_token: token }) };
-  const page = await data(client.GET('/tools', { params: { query }, signal }));
-  return { tools: page.tools.map(toRow), total: page.total, failed: page.failed, next: page.next_page_token };
+  const query = { fields: 'summary', include_disabled: true, page_size: PAGE_SIZE, ...(token === null ? {} : { page_token: token }) };
+  const page = (await data(client.GET('/tools', { params: { query }, signal }))) as ToolSummaryList;
+  return { tools: page.tools, total: page.total, failed: page.failed, next: page.next_page_token };
 }
 
 /** All tools, page after page; the list shows the first page while the others load. */
@@ -54,8 +35,19 @@ export const toolListQuery = infiniteQueryOptions({
   queryFn: ({ pageParam, signal }) => toolPage(pageParam, signal),
   initialPageParam: null as string | null,
   getNextPageParam: (page: ToolPage) => page.next,
+  // Comparing 10,000 rows with the former ones takes longer than rendering the visible ones.
+  structuralSharing: false,
   staleTime: 30_000,
 });
+
+/** The tools of a bundle. */
+export const bundleToolsQuery = (slug: string) =>
+  queryOptions({
+    queryKey: [...keys.tools, 'of', slug],
+    queryFn: async () =>
+      (await data(client.GET('/tools', { params: { query: { fields: 'summary', bundle_ids: slug as never, include_disabled: true, page_size: 500 } } }))) as ToolSummaryList,
+    retry: false,
+  });
 
 export const sessionQuery = queryOptions({
   queryKey: keys.session,
@@ -104,32 +96,24 @@ export const definitionsQuery = (format: string, bundle?: string) =>
     staleTime: 60_000,
   });
 
-/** A read that older servers do not have answers `null`. */
-async function optional<T>(path: string): Promise<T | null> {
-  try {
-    return await request<T>(path);
-  } catch (error) {
-    if (isMissingRoute(error)) return null;
-    throw error;
-  }
-}
-
 export const usageQuery = (id: string) =>
   queryOptions({
     queryKey: keys.toolPart(id, 'usage'),
-    queryFn: () => optional<ToolUsage>(`/api/tools/${encodeURIComponent(id)}/usage`),
+    queryFn: () => data(client.GET('/tools/{ref}/usage', ref(id))),
   });
 
 export const examplesQuery = (id: string) =>
   queryOptions({
     queryKey: keys.toolPart(id, 'examples'),
-    queryFn: () => optional<{ examples: ToolExample[] }>(`/api/tools/${encodeURIComponent(id)}/examples`),
-    staleTime: 300_000,
+    queryFn: async () => (await data(client.GET('/tools/{ref}/examples', ref(id)))).examples,
+    staleTime: 60_000,
+    retry: false,
   });
 
 export const limitsQuery = queryOptions({
   queryKey: keys.limits,
-  queryFn: () => optional<{ limits: LimitUse[] }>('/api/limits'),
+  queryFn: () => data(client.GET('/limits')),
+  refetchInterval: 5_000,
 });
 
 export const bundlesQuery = queryOptions({
@@ -147,6 +131,9 @@ export interface CallFilters {
   since?: string;
   until?: string;
   q?: string;
+  surface?: string;
+  parent_id?: string;
+  text?: string;
 }
 
 export const callListQuery = (filters: CallFilters, pageSize = 100) =>
@@ -166,42 +153,19 @@ export const callListQuery = (filters: CallFilters, pageSize = 100) =>
 
 export const callQuery = (id: string) => queryOptions({ queryKey: keys.call(id), queryFn: () => getCall(id), retry: false });
 
-const HISTOGRAM_PAGES = 5;
-
-/** Counts of calls over time. Without the route, counted here from the newest 500 calls. */
+/** Counts of calls over time. */
 export const histogramQuery = (filters: CallFilters, from: number, to: number, buckets: number) =>
   queryOptions({
     queryKey: ['calls', 'histogram', filters, Math.round(from / 60_000), Math.round(to / 60_000), buckets],
-    queryFn: async ({ signal }): Promise<CallHistogram & { partial: boolean }> => {
-      const width = (to - from) / buckets;
-      const counts = Array.from({ length: buckets }, (_, index) => ({
-        at: new Date(from + index * width).toISOString(), success: 0, error: 0, other: 0,
-      }));
-      let token: string | null = null;
-      let partial = false;
-      for (let page = 0; page < HISTOGRAM_PAGES; page += 1) {
-        const query: Record<string, unknown> = {
-          ...filters, since: new Date(from).toISOString(), until: new Date(to).toISOString(), page_size: 100,
-          ...(token === null ? {} : { page_token: token }),
-        };
-        const answer: { calls: { started_at: string; status: string }[]; next_page_token: string | null } = await data(
-          client.GET('/calls', { params: { query: query as never }, signal }),
-        );
-        for (const call of answer.calls) {
-          const bucket = counts[Math.min(buckets - 1, Math.floor((Date.parse(call.started_at) - from) / width))];
-          if (bucket === undefined) continue;
-          if (call.status === 'success') bucket.success += 1;
-          else if (call.status === 'error') bucket.error += 1;
-          else bucket.other += 1;
-        }
-        token = answer.next_page_token;
-        if (token === null) break;
-        partial = page === HISTOGRAM_PAGES - 1;
-      }
-      return { from: new Date(from).toISOString(), to: new Date(to).toISOString(), bucket_seconds: width / 1000, buckets: counts, partial };
+    queryFn: ({ signal }) => {
+      const query = { ...filters, since: new Date(from).toISOString(), until: new Date(to).toISOString(), buckets };
+      return data(client.GET('/calls/histogram', { params: { query: query as never }, signal }));
     },
     placeholderData: keepPreviousData,
+    retry: false,
   });
+
+export const statsQuery = queryOptions({ queryKey: keys.stats, queryFn: () => data(client.GET('/stats')), retry: false });
 
 export const approvalsQuery = (status: string) =>
   queryOptions({
@@ -238,6 +202,33 @@ export const tokensQuery = queryOptions({
   queryFn: async () => (await data(client.GET('/tokens', { params: { query: { page_size: 500 } } }))).tokens,
 });
 
+export const webhooksQuery = queryOptions({
+  queryKey: keys.webhooks,
+  queryFn: async () => (await data(client.GET('/webhooks', { params: { query: { page_size: 500 } } }))).webhooks,
+});
+
+export const deliveriesQuery = (id: string, status: string) =>
+  queryOptions({
+    queryKey: keys.deliveries(id, status),
+    queryFn: () =>
+      data(client.GET('/webhooks/{id}/deliveries', { params: { path: { id }, query: { page_size: 50, ...(status ? { status: status as never } : {}) } } })),
+    refetchInterval: 5_000,
+    placeholderData: keepPreviousData,
+  });
+
+export const settingsQuery = queryOptions({
+  queryKey: keys.settings,
+  queryFn: async () => (await data(client.GET('/settings'))).settings,
+  retry: false,
+});
+
+export const doctorQuery = queryOptions({
+  queryKey: keys.doctor,
+  queryFn: () => data(client.GET('/doctor')),
+  retry: false,
+  refetchOnWindowFocus: false,
+});
+
 export const tenantsQuery = queryOptions({
   queryKey: keys.tenants,
   queryFn: async () => (await data(client.GET('/tenants', { params: { query: { page_size: 500 } } }))).tenants,
@@ -247,6 +238,9 @@ export interface AuditFilters {
   action?: string;
   target?: string;
   actor?: string;
+  kind?: string;
+  decision?: string;
+  rule?: string;
   since?: string;
 }
 

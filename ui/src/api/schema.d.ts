@@ -79,7 +79,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List recorded changes, newest first; with `format=jsonl` or `Accept: application/x-ndjson`, all of them as JSON Lines. */
+        /**
+         * List recorded changes and calls, newest first; with `format=jsonl` or `Accept: application/x-ndjson`, all of them as
+         *     JSON Lines. Records of calls have the hash of the arguments, never the arguments or the result.
+         */
         get: operations["get_audit"];
         put?: never;
         post?: never;
@@ -98,6 +101,26 @@ export interface paths {
         };
         /** List calls, newest first. */
         get: operations["get_calls"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/calls/histogram": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Count calls over time, by how they ended. The default period is the last 24 hours. Takes the filters of `GET /calls`;
+         *     `q` also matches names of fields.
+         */
+        get: operations["get_calls_histogram"];
         put?: never;
         post?: never;
         delete?: never;
@@ -181,12 +204,50 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /** Return a stored credential, without its value. */
+        get: operations["get_credentials_name"];
         /** Store or replace a credential. */
         put: operations["put_credentials_name"];
         post?: never;
-        /** Delete a credential. */
+        /** Delete a credential. One that tools refer to is deleted only with `force=true`. */
         delete: operations["delete_credentials_name"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/doctor": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Check the installation, like `haft doctor`. For admins; only platform admins see the checks of the machine. */
+        get: operations["get_doctor"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Stream what happens in the tenant: changed tools and bundles, calls, approvals, MCP servers. Callers see their own
+         *     calls and approvals, and the tools they may call; editors and admins those of the tenant.
+         */
+        get: operations["get_events"];
+        put?: never;
+        post?: never;
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -203,6 +264,46 @@ export interface paths {
         get: operations["get_healthz"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/import/curl": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Create a tool from a curl command. Query parameters and fields of the body become arguments; credentials become
+         *     references to secrets.
+         */
+        post: operations["post_import_curl"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/import/mcp": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Add the MCP servers in the configuration of another client. Only admins may add servers, because a server may be any
+         *     program; others see what would be added.
+         */
+        post: operations["post_import_mcp"];
         delete?: never;
         options?: never;
         head?: never;
@@ -226,6 +327,43 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/import/registry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Import rows of a `tool_registry` table, one JSON object per line: all of them or none. A row that was imported before
+         *     updates its tool.
+         */
+        post: operations["post_import_registry"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/import/tools": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Create or replace tools from one or more definitions in any dialect. */
+        post: operations["post_import_tools"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/key/rotate": {
         parameters: {
             query?: never;
@@ -237,6 +375,26 @@ export interface paths {
         put?: never;
         /** Encrypt all stored credentials with a new key: the value of `HAFT_KEY_NEW`, or else a random one in the key file. */
         post: operations["post_key_rotate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/limits": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the limits of the tenant with their current use: those of the server that hold for it, its own, and those of its
+         *     tools. Admins see the limits of all tokens, others that of their own.
+         */
+        get: operations["get_limits"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -437,6 +595,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/mcp-servers/{id}/reject": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Reject changed tools of an MCP server: they stay out of service until the server changes them again. */
+        post: operations["post_mcp_servers_id_reject"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/metrics": {
         parameters: {
             query?: never;
@@ -526,6 +701,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/settings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the effective configuration and where each value comes from; secrets are masked. For platform admins. */
+        get: operations["get_settings"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/stats": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Return the numbers of the home page: calls, failures, approvals, tools, MCP servers. */
+        get: operations["get_stats"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/tenants": {
         parameters: {
             query?: never;
@@ -596,7 +805,8 @@ export interface paths {
         delete: operations["delete_tokens_id"];
         options?: never;
         head?: never;
-        patch?: never;
+        /** Change the rate limit of a token. It holds at once, and counted calls stay counted. */
+        patch: operations["patch_tokens_id"];
         trace?: never;
     };
     "/tokens/{id}/rotate": {
@@ -686,6 +896,23 @@ export interface paths {
         head?: never;
         /** Enable or disable a bundle with all its tools. */
         patch: operations["patch_tools_bundles_id"];
+        trace?: never;
+    };
+    "/tools/bundles/{id}/publish": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Publish the newest revisions of all tools of a bundle: all of them or none. Disabled and deprecated tools stay so. */
+        post: operations["post_tools_bundles_id_publish"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/tools/bundles/{id}/tools/{name}/version/{version}": {
@@ -805,7 +1032,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Deprecate a tool: it still runs, with a warning. */
+        /** Deprecate a tool: it still runs, with a warning, until the removal date if there is one. */
         post: operations["post_tools_ref_deprecate"];
         delete?: never;
         options?: never;
@@ -825,6 +1052,58 @@ export interface paths {
         put?: never;
         post?: never;
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tools/{ref}/examples": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the examples of a tool. */
+        get: operations["get_tools_ref_examples"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tools/{ref}/examples/run": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Run all examples of a tool, one after the other, on its newest revision and without approval. */
+        post: operations["post_tools_ref_examples_run"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tools/{ref}/examples/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** Store an example of a tool: at most 50 per tool, 64 KiB each. */
+        put: operations["put_tools_ref_examples_name"];
+        post?: never;
+        /** Delete an example of a tool. */
+        delete: operations["delete_tools_ref_examples_name"];
         options?: never;
         head?: never;
         patch?: never;
@@ -856,7 +1135,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Publish the newest revision: production mode runs it. */
+        /** Publish the newest revision: production mode runs it. A deprecated tool is no longer deprecated. */
         post: operations["post_tools_ref_publish"];
         delete?: never;
         options?: never;
@@ -932,6 +1211,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/tools/{ref}/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Return who depends on a tool: tokens, policy rules, other tools, MCP endpoints and recent callers. */
+        get: operations["get_tools_ref_usage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/tools/{ref}/validate": {
         parameters: {
             query?: never;
@@ -966,6 +1262,94 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/webhooks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the webhooks of the tenant, without their secrets. */
+        get: operations["get_webhooks"];
+        put?: never;
+        /** Create a webhook; only this response contains its signing secret. */
+        post: operations["post_webhooks"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/webhooks/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Return one webhook, without its secret. */
+        get: operations["get_webhooks_id"];
+        put?: never;
+        post?: never;
+        /** Delete a webhook and its deliveries. */
+        delete: operations["delete_webhooks_id"];
+        options?: never;
+        head?: never;
+        /** Change a webhook. */
+        patch: operations["patch_webhooks_id"];
+        trace?: never;
+    };
+    "/webhooks/{id}/deliveries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the deliveries to a webhook, newest first. Those that ended are kept for a week, at most 1,000. */
+        get: operations["get_webhooks_id_deliveries"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/webhooks/{id}/deliveries/{delivery_id}/redeliver": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Deliver an event again, with the same `webhook-id`. */
+        post: operations["post_webhooks_id_deliveries_delivery_id_redeliver"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/webhooks/{id}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Deliver a test event now, once, and return the result. */
+        post: operations["post_webhooks_id_test"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -985,6 +1369,8 @@ export interface components {
              */
             events: string;
             status: components["schemas"]["CallStatus"];
+            /** @description The webhook of the call, if it has one. */
+            webhook?: components["schemas"]["AcceptedWebhook"];
         };
         /** @description The names of the accepted tools. */
         AcceptedTools: {
@@ -995,18 +1381,22 @@ export interface components {
              */
             accepted: string[];
         };
+        /** @description The webhook of a call. */
+        AcceptedWebhook: {
+            /** Format: uuid */
+            id: string;
+            /**
+             * @description The signing secret, if the request had none; no later response contains it.
+             * @example whsec_…
+             */
+            secret?: string;
+        };
         /** @description A child agent run. */
         AgentCall: {
-            /**
-             * @description The agent by id.
-             * @default null
-             */
-            target_agent_id: string | null;
-            /**
-             * @description The agent by slug.
-             * @default null
-             */
-            target_agent_slug: string | null;
+            /** @description The agent by id. */
+            target_agent_id?: string | null;
+            /** @description The agent by slug. */
+            target_agent_slug?: string | null;
         };
         /**
          * @description The location of an API key.
@@ -1038,6 +1428,12 @@ export interface components {
             id: string;
             /** @description Whether you may decide. */
             may_decide: boolean;
+            /**
+             * @description What will run if the call is approved: the command, the request or the action on a file, with secrets masked.
+             *     At most 8 KiB; missing if it cannot be shown or if the approval is decided.
+             * @example POST https://deploy.example.com/staging
+             */
+            preview?: string;
             reason?: string;
             /**
              * @description The name of the token that asked.
@@ -1076,6 +1472,30 @@ export interface components {
             /** @description A policy rule with the effect `approve`, by its name. */
             name: string;
         };
+        /**
+         * @description What happened to an approval.
+         * @enum {string}
+         */
+        ApprovalChange: "requested" | "decided" | "expired" | "cancelled";
+        /** @description The new state of an approval. */
+        ApprovalEvent: {
+            /** Format: uuid */
+            call_id: string;
+            change: components["schemas"]["ApprovalChange"];
+            decided_by?: string;
+            /** Format: uuid */
+            id: string;
+            /** @example agent */
+            requested_by: string;
+            status: components["schemas"]["ApprovalStatus"];
+            /**
+             * @description `bundle:name@version`.
+             * @example user-created:deploy@1.0.0
+             */
+            tool: string;
+            /** Format: uuid */
+            tool_id: string;
+        };
         /** @description A page of approvals. */
         ApprovalList: {
             approvals: components["schemas"]["Approval"][];
@@ -1094,8 +1514,7 @@ export interface components {
             args?: {
                 [key: string]: unknown;
             } | null;
-            /** @default null */
-            remember: components["schemas"]["Remember"] | null;
+            remember?: components["schemas"]["Remember"] | null;
         };
         /** @description Who may approve the calls that a rule holds back. */
         Approvers: {
@@ -1111,28 +1530,36 @@ export interface components {
         };
         /** @description A stored code artifact. */
         Artifact: {
-            /**
-             * @description The id of the artifact.
-             * @default
-             */
+            /** @description The id of the artifact. */
             artifact_id: string;
-            /**
-             * @description The version; by default the newest.
-             * @default null
-             */
-            artifact_version: string | null;
-            /**
-             * @description Settings, passed through unchanged.
-             * @default {}
-             */
-            config: {
+            /** @description The version; by default the newest. */
+            artifact_version?: string | null;
+            /** @description Settings, passed through unchanged. */
+            config?: {
                 [key: string]: unknown;
             };
         };
+        /**
+         * @description How a call was authorised.
+         * @enum {string}
+         */
+        AuditDecision: "allowed" | "denied" | "awaiting_approval" | "approved" | "rejected" | "expired";
+        /** @description A change or a call. */
+        AuditEntry: components["schemas"]["AuditRecord"] & {
+            /** @description More about a call. */
+            call?: components["schemas"]["CallAudit"];
+            /** @description Whether it is a change or a call. */
+            kind: components["schemas"]["AuditKind"];
+        };
+        /**
+         * @description The kind of an [`AuditEntry`].
+         * @enum {string}
+         */
+        AuditKind: "change" | "call";
         /** @description A page of audit records. */
         AuditList: {
             next_page_token: string | null;
-            records: components["schemas"]["AuditRecord"][];
+            records: components["schemas"]["AuditEntry"][];
             /**
              * Format: int64
              * @description The number of records that match the filter.
@@ -1222,6 +1649,20 @@ export interface components {
             slug?: string | null;
         };
         /**
+         * @description What happened to a bundle.
+         * @enum {string}
+         */
+        BundleChange: "created" | "updated" | "deleted" | "enabled" | "disabled";
+        /** @description A changed bundle. */
+        BundleEvent: {
+            change: components["schemas"]["BundleChange"];
+            enabled: boolean;
+            /** Format: uuid */
+            id: string;
+            /** @example user-created */
+            slug: string;
+        };
+        /**
          * @description Where the tools of a bundle come from; it decides who may change them.
          * @enum {string}
          */
@@ -1231,6 +1672,19 @@ export interface components {
             bundles: components["schemas"]["BundleView"][];
             next_page_token: string | null;
             total: number;
+        };
+        /** @description What publishing a bundle did, or would do. */
+        BundlePublication: {
+            /** @example demo */
+            bundle: string;
+            dry_run: boolean;
+            /** @description How many tools cannot be published; if there is one, nothing is published. */
+            failed: number;
+            /** @description How many tools were published, or would be. */
+            published: number;
+            tools: components["schemas"]["PublicationLine"][];
+            /** @description How many tools stay as they are: their newest revision is published already. */
+            unchanged: number;
         };
         /** @description A bundle, as the API shows it. */
         BundleView: {
@@ -1348,6 +1802,78 @@ export interface components {
             /** @description The value, if the call succeeded. */
             value?: unknown;
         };
+        /** @description The audit record of one call: everything about it but its arguments, its value and its messages. */
+        CallAudit: {
+            /**
+             * Format: uuid
+             * @description The approval of the call.
+             */
+            approval_id?: string;
+            /** @description The SHA-256 of the arguments, in hexadecimal. */
+            args_digest?: string;
+            /** @description Who approved or denied it. */
+            decided_by?: string;
+            /** @description How it was authorised. */
+            decision: components["schemas"]["AuditDecision"];
+            /**
+             * Format: double
+             * @description The duration in milliseconds.
+             */
+            duration_ms?: number;
+            /** @description Whether the caller was elevated. */
+            elevated: boolean;
+            /**
+             * Format: uuid
+             * @description The call that made this one.
+             */
+            parent?: string;
+            /**
+             * Format: int32
+             * @description The revision of the tool.
+             */
+            revision: number;
+            /** @description The role of the caller. */
+            role: components["schemas"]["Role"];
+            /** @description The policy rule that decided. */
+            rule?: string;
+            /** @description The chat, or the connection of an MCP client. */
+            session?: string;
+            /** @description The state of the call. */
+            status: components["schemas"]["CallStatus"];
+            /**
+             * @description The interface that the call came through: `rest`, `cli`, `mcp`, …
+             * @example mcp
+             */
+            surface: string;
+            /** @description The person on whose behalf the call was made, if the surface knows. */
+            user?: string;
+        };
+        /** @description The calls that started in one part of the period. */
+        CallBucket: {
+            /**
+             * Format: date-time
+             * @description When it starts.
+             */
+            at: string;
+            /**
+             * Format: int64
+             * @description Calls that failed.
+             * @example 1
+             */
+            error: number;
+            /**
+             * Format: int64
+             * @description Calls that have not ended, and those that ended in another way: cancelled, denied, expired, interrupted.
+             * @example 0
+             */
+            other: number;
+            /**
+             * Format: int64
+             * @description Calls that succeeded.
+             * @example 41
+             */
+            success: number;
+        };
         /** @description How a call was authorised, where more than the role and the allow-list decided. */
         CallDecision: {
             /**
@@ -1380,6 +1906,49 @@ export interface components {
             /** @description Whether a retry may succeed. */
             retryable: boolean;
         };
+        /** @description The new state of a call. */
+        CallEvent: {
+            /**
+             * @description The name of the token that called.
+             * @example agent
+             */
+            caller: string;
+            chat_id?: string;
+            /** Format: double */
+            duration_ms?: number;
+            error_code?: components["schemas"]["ErrorCode"];
+            /** Format: date-time */
+            finished_at?: string;
+            /** Format: uuid */
+            id: string;
+            /** Format: date-time */
+            started_at: string;
+            status: components["schemas"]["CallStatus"];
+            /** @example rest */
+            surface: string;
+            /**
+             * @description `bundle:name@version`.
+             * @example user-created:weather@1.0.0
+             */
+            tool: string;
+            /** Format: uuid */
+            tool_id: string;
+        };
+        /** @description How many calls started in each part of a period. */
+        CallHistogram: {
+            /**
+             * Format: int64
+             * @description The length of a bucket; the last one may be shorter.
+             * @example 1440
+             */
+            bucket_seconds: number;
+            /** @description Without gaps, oldest first. */
+            buckets: components["schemas"]["CallBucket"][];
+            /** Format: date-time */
+            from: string;
+            /** Format: date-time */
+            to: string;
+        };
         /** @description A page of calls. */
         CallList: {
             calls: components["schemas"]["Call"][];
@@ -1400,6 +1969,19 @@ export interface components {
          * @enum {string}
          */
         CallStatus: "pending" | "running" | "success" | "error" | "cancelled" | "awaiting_approval" | "denied" | "expired" | "interrupted";
+        /** @description Where the end of one call is posted. */
+        CallWebhook: {
+            /**
+             * @description The signing secret: `whsec_` and 24 to 64 bytes in base64. Default: a new one, which the response contains.
+             * @example whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw
+             */
+            secret?: string | null;
+            /**
+             * @description The URL.
+             * @example https://example.com/hooks/haft
+             */
+            url: string;
+        };
         /** @description A call whose cancellation was requested. */
         CancelledCall: {
             /** Format: uuid */
@@ -1407,6 +1989,11 @@ export interface components {
             /** @example cancellation requested */
             message: string;
         };
+        /**
+         * @description The result of a check.
+         * @enum {string}
+         */
+        CheckStatus: "ok" | "warning" | "error";
         /** @description `ok` for each part that works, otherwise the reason. */
         Checks: {
             /** @example ok */
@@ -1415,6 +2002,10 @@ export interface components {
             sandbox: string;
             /** @example ok */
             store: string;
+        };
+        /** @description A configuration, as the OpenAPI document shows it. */
+        ClientConfig: string | {
+            [key: string]: unknown;
         };
         /** @description A rule or a check that was considered. */
         ConsideredView: {
@@ -1438,13 +2029,39 @@ export interface components {
              */
             token: string;
         };
-        /** @description The value of a credential. */
+        /** @description A credential: a `value` or a `payload`, and what it is for. Without either, the stored secret is kept. */
         CredentialBody: {
+            /**
+             * @description The category: lower-case letters, digits, `_`, `-` or `.`; default: `custom`.
+             * @example custom
+             */
+            category?: string | null;
+            description?: string | null;
+            /**
+             * @description Several secrets by name. A field with the value `***` keeps its stored value.
+             * @example {
+             *       "api_key": "s3cr3t",
+             *       "endpoint": "https://search.example.com"
+             *     }
+             */
+            payload?: {
+                [key: string]: string;
+            } | null;
+            /**
+             * @description The provider that it is for.
+             * @example web_search
+             */
+            provider_key?: string | null;
+            /**
+             * @description The variant of the provider.
+             * @example serper
+             */
+            provider_variant?: string | null;
             /**
              * @description The secret.
              * @example s3cr3t
              */
-            value: string;
+            value?: string | null;
         };
         /** @description A page of credentials. */
         CredentialList: {
@@ -1454,8 +2071,14 @@ export interface components {
         };
         /** @description A stored credential, without its value. */
         CredentialView: {
+            /**
+             * @description The category.
+             * @example custom
+             */
+            category: string;
             /** Format: date-time */
             created_at: string;
+            description: string;
             /** @description Why it cannot be decrypted. */
             error: string | null;
             /** Format: date-time */
@@ -1463,10 +2086,50 @@ export interface components {
             /** @example API_TOKEN */
             name: string;
             /**
+             * @description The fields, each with the value `***`; `null` for a plain value.
+             * @example {
+             *       "api_key": "***"
+             *     }
+             */
+            payload: {
+                [key: string]: string;
+            } | null;
+            /**
+             * @description The provider that it is for.
+             * @example web_search
+             */
+            provider_key: string | null;
+            /**
+             * @description The variant of the provider.
+             * @example serper
+             */
+            provider_variant: string | null;
+            /**
+             * @description The tools, as `bundle:name@version`, and MCP servers that refer to it.
+             * @example [
+             *       "user-created:weather@1.0.0"
+             *     ]
+             */
+            used_by: string[];
+            /**
              * @description Always `***`.
              * @example ***
              */
             value: string;
+        };
+        /** @description A curl command to import. */
+        CurlImportBody: {
+            /** @description The bundle; default: `user-created`. */
+            bundle?: string | null;
+            /**
+             * @description The command, as copied from a terminal, a documentation page or a browser.
+             * @example curl 'https://api.example.com/users?page=2' -H 'Authorization: Bearer …'
+             */
+            command: string;
+            /** @description Report what would be done, and store nothing. */
+            dry_run?: boolean;
+            /** @description The name of the tool; default: derived from the URL. */
+            name?: string | null;
         };
         /**
          * @description A definition in a request, as the OpenAPI document shows it; [`parse`] reads it.
@@ -1537,15 +2200,158 @@ export interface components {
             backup_path: string | null;
             /** @example Tool 'greet' deleted */
             message: string;
+            /** @description Who depended on the tool. */
+            usage: components["schemas"]["ToolUsage"];
         };
+        /** @description The delivery of one event. */
+        Delivery: {
+            /** Format: date-time */
+            attempted_at: string | null;
+            /**
+             * Format: int32
+             * @description The number of attempts so far.
+             */
+            attempts: number;
+            /**
+             * Format: date-time
+             * @description When the event happened.
+             */
+            created_at: string;
+            /** @description Why the last attempt failed. */
+            error: string | null;
+            event: components["schemas"]["WebhookEvent"];
+            /**
+             * Format: uuid
+             * @description The id, which the receiver sees as `webhook-id`.
+             */
+            id: string;
+            /**
+             * Format: date-time
+             * @description When it is tried next; `null` if it is not.
+             */
+            next_attempt_at: string | null;
+            /** @description The body. */
+            payload: {
+                [key: string]: unknown;
+            };
+            /**
+             * Format: int32
+             * @description The HTTP status of the last response.
+             */
+            response_status: number | null;
+            status: components["schemas"]["DeliveryStatus"];
+            /** Format: uuid */
+            webhook_id: string;
+        };
+        /** @description A page of deliveries. */
+        DeliveryList: {
+            deliveries: components["schemas"]["Delivery"][];
+            next_page_token: string | null;
+            /** Format: int64 */
+            total: number;
+        };
+        /**
+         * @description The state of a delivery.
+         * @enum {string}
+         */
+        DeliveryStatus: "pending" | "delivered" | "failed";
         /** @description The body of a denial. */
         DenyBody: {
             /**
              * @description Why, for the requester: at most 1,000 characters.
-             * @default null
              * @example not before the release
              */
-            reason: string | null;
+            reason?: string | null;
+        };
+        /** @description Why a tool is deprecated. */
+        DeprecateBody: {
+            /**
+             * @description A message for callers.
+             * @example the old API is going away
+             */
+            message?: string | null;
+            /**
+             * @description From this time on, calls are rejected: a date such as `2027-01-31` (00:00 UTC), or a time.
+             * @example 2027-01-31
+             */
+            removal_date?: string | null;
+            /**
+             * @description The tool to call instead: id, name or `bundle:name`, the latter two optionally with `@version`.
+             * @example greet2
+             */
+            replaced_by?: string | null;
+        };
+        /** @description Why a tool is deprecated, what replaces it, and until when it runs. */
+        Deprecation: {
+            /**
+             * Format: date-time
+             * @description When the tool was deprecated.
+             */
+            deprecated_at: string | null;
+            /** @description Who deprecated it. */
+            deprecated_by: string | null;
+            /** @description A message for callers. */
+            message: string | null;
+            /**
+             * Format: date-time
+             * @description From this time on, calls are rejected.
+             */
+            removal_date: string | null;
+            /**
+             * @description The tool to call instead, as `bundle:name` or `bundle:name@version`.
+             * @example user-created:greet2
+             */
+            replaced_by: string | null;
+        };
+        /** @description One check of an installation. */
+        DoctorCheck: {
+            /** @description What to do about it. */
+            fix?: string;
+            /**
+             * @description What was found.
+             * @example 51200 MiB free
+             */
+            message: string;
+            /**
+             * @description What was checked.
+             * @example disk space
+             */
+            name: string;
+            /** @description The result. */
+            status: components["schemas"]["CheckStatus"];
+        };
+        /** @description The checks of an installation. */
+        DoctorReport: {
+            checks: components["schemas"]["DoctorCheck"][];
+            /** @example bubblewrap */
+            sandbox_engine: string;
+            /**
+             * @description `SQLite` or `PostgreSQL`.
+             * @example SQLite
+             */
+            store: string;
+            /**
+             * @description The version of haft.
+             * @example 0.1.0
+             */
+            version: string;
+        };
+        /** @description A configuration value and where it comes from. */
+        EffectiveSetting: {
+            /**
+             * @description What it is for.
+             * @example Maximum size of a request body in bytes.
+             */
+            description?: string;
+            /**
+             * @description The key, or the name of an environment variable.
+             * @example server.max_body_bytes
+             */
+            key: string;
+            /** @description Where it comes from. */
+            source: components["schemas"]["SettingSource"];
+            /** @description The value; `***` for a secret. */
+            value: unknown;
         };
         /** @description The body of a `PATCH`. */
         EnabledBody: {
@@ -1572,7 +2378,7 @@ export interface components {
          * @description The stable code of an error
          * @enum {string}
          */
-        ErrorCode: "invalid_request" | "invalid_arguments" | "invalid_definition" | "invalid_page_token" | "unauthorized" | "forbidden" | "not_found" | "ambiguous_name" | "method_not_allowed" | "conflict" | "idempotency_conflict" | "read_only" | "too_large" | "unsupported_media_type" | "disabled" | "not_published" | "not_ready" | "policy_denied" | "approval_required" | "approval_denied" | "approval_expired" | "too_deep" | "overloaded" | "rate_limited" | "timeout" | "cancelled" | "interrupted" | "template" | "secret_missing" | "path_escapes" | "egress_refused" | "network" | "http_status" | "invalid_response" | "invalid_output" | "sandbox_unavailable" | "execution_failed" | "panicked" | "store_unavailable" | "internal";
+        ErrorCode: "invalid_request" | "invalid_arguments" | "invalid_definition" | "invalid_page_token" | "unauthorized" | "forbidden" | "not_found" | "ambiguous_name" | "method_not_allowed" | "conflict" | "idempotency_conflict" | "read_only" | "too_large" | "unsupported_media_type" | "disabled" | "not_published" | "removed" | "not_ready" | "policy_denied" | "approval_required" | "approval_denied" | "approval_expired" | "too_deep" | "overloaded" | "rate_limited" | "timeout" | "cancelled" | "interrupted" | "template" | "secret_missing" | "path_escapes" | "egress_refused" | "network" | "http_status" | "invalid_response" | "invalid_output" | "sandbox_unavailable" | "execution_failed" | "panicked" | "store_unavailable" | "internal";
         /** @description The error. */
         ErrorDetail: {
             /** @description A stable code. */
@@ -1596,6 +2402,53 @@ export interface components {
          * @enum {string}
          */
         ErrorStatus: "error" | "awaiting_approval";
+        /** @description An example to store. */
+        ExampleBody: {
+            /** @description The arguments. */
+            args: {
+                [key: string]: unknown;
+            };
+            /** @description What it shows. */
+            description?: string | null;
+            /** @description The value that the tool should return; without it, any value passes. */
+            expect?: unknown;
+        };
+        /** @description The call of an example. */
+        ExampleOutcome: {
+            /** Format: uuid */
+            call_id: string;
+            /**
+             * Format: double
+             * @example 12.3
+             */
+            duration_ms: number;
+            /** @description Whether the tool succeeded. */
+            ok: boolean;
+            /** @description Set if the value is left out because it is large. */
+            shortened?: boolean;
+            /** @description The value of the tool; missing if it failed or if the value is large. */
+            value?: unknown;
+        };
+        /** @description The result of one example. */
+        ExampleResult: {
+            error_code?: components["schemas"]["ErrorCode"];
+            /** @description Why it did not pass. */
+            message?: string;
+            /** @example Ada */
+            name: string;
+            /** @description The call; missing if it was rejected. */
+            outcome?: components["schemas"]["ExampleOutcome"];
+            status: components["schemas"]["ExampleStatus"];
+        };
+        /** @description The results of all examples of a tool. */
+        ExampleRun: {
+            results: components["schemas"]["ExampleResult"][];
+        };
+        /**
+         * @description Whether an example passed.
+         * @enum {string}
+         */
+        ExampleStatus: "passed" | "failed" | "error";
         /** @description The fields of [`Exec`] as stored and sent. */
         Exec: {
             argv?: string[] | null;
@@ -1608,44 +2461,25 @@ export interface components {
         };
         /** @description The execution settings of a tool. */
         Execution: {
-            /**
-             * @description The group of calls that share `max_concurrency` within one agent run.
-             * @default default
-             */
+            /** @description The group of calls that share `max_concurrency` within one agent run. Default: `default`. */
             concurrency_group: string;
-            /**
-             * @description Whether the same arguments always give the same value and there are no side effects.
-             * @default false
-             */
+            /** @description Whether the same arguments always give the same value and there are no side effects. Default: `false`. */
             is_pure: boolean;
-            /**
-             * @description Limits of size and parallelism.
-             * @default {
-             *       "max_request_bytes": 1048576,
-             *       "max_response_bytes": 4194304
-             *     }
-             */
+            /** @description Limits of size and parallelism. Default: `{"max_request_bytes":1048576,"max_response_bytes":4194304}`. */
             limits: components["schemas"]["ExecutionLimits"];
             /**
              * Format: int32
-             * @description How many calls of the group run at once within one agent run.
-             * @default 1
+             * @description How many calls of the group run at once within one agent run. Default: `1`.
              */
             max_concurrency: number;
-            /** @default null */
-            rate_limit: components["schemas"]["RateLimit"] | null;
-            /** @default null */
-            retry: components["schemas"]["Retry"] | null;
+            rate_limit?: components["schemas"]["RateLimit"] | null;
+            retry?: components["schemas"]["Retry"] | null;
             /**
              * Format: int64
              * @description The total time limit of one call.
-             * @default null
              */
-            timeout_ms: number | null;
-            /**
-             * @description How arguments are validated.
-             * @default strict
-             */
+            timeout_ms?: number | null;
+            /** @description How arguments are validated. Default: `strict`. */
             validation: components["schemas"]["Validation"];
         };
         /** @description The limits of a tool. */
@@ -1653,19 +2487,16 @@ export interface components {
             /**
              * Format: int32
              * @description The maximum number of concurrent calls on the server; unlimited by default.
-             * @default null
              */
-            max_parallel: number | null;
+            max_parallel?: number | null;
             /**
              * Format: int64
-             * @description The maximum size of one request, in bytes.
-             * @default 1048576
+             * @description The maximum size of one request, in bytes. Default: `1048576`.
              */
             max_request_bytes: number;
             /**
              * Format: int64
-             * @description The maximum size of one response, in bytes.
-             * @default 4194304
+             * @description The maximum size of one response, in bytes. Default: `4194304`.
              */
             max_response_bytes: number;
         };
@@ -1689,35 +2520,23 @@ export interface components {
         };
         /** @description The caller to explain. */
         ExplainCaller: {
-            /**
-             * @description The agent that makes the call; default: none.
-             * @default null
-             */
-            agent: string | null;
-            /**
-             * @description Whether tools that need approval run without it; default: as the token.
-             * @default null
-             */
-            elevated: boolean | null;
-            /** @default null */
-            role: components["schemas"]["Role"] | null;
+            /** @description The agent that makes the call; default: none. */
+            agent?: string | null;
+            /** @description Whether tools that need approval run without it; default: as the token. */
+            elevated?: boolean | null;
+            role?: components["schemas"]["Role"] | null;
             /**
              * @description The surface; default: `rest`.
-             * @default null
              * @example rest
              */
-            surface: string | null;
-            /**
-             * @description The tenant; only admins of the platform may name another one.
-             * @default null
-             */
-            tenant: string | null;
+            surface?: string | null;
+            /** @description The tenant; only admins of the platform may name another one. */
+            tenant?: string | null;
             /**
              * @description The name or id of a token. Its role, elevation and allow-list apply; with `role` it need not exist.
-             * @default null
              * @example ci
              */
-            token: string | null;
+            token?: string | null;
         };
         /** @description What would happen to a call, and why. */
         ExplanationView: {
@@ -1882,29 +2701,18 @@ export interface components {
         };
         /** @description One HTTP request, or `steps` of several. */
         Http: components["schemas"]["HttpRequest"] & {
-            /** @default null */
-            auth: components["schemas"]["Auth"] | null;
-            /**
-             * @description The result of a failed request.
-             * @default fail
-             */
-            error_mode: components["schemas"]["HttpErrorMode"];
-            /**
-             * @description Several requests, in order; a later one reads `steps.NAME` of an earlier one.
-             * @default []
-             */
-            steps: components["schemas"]["HttpStep"][];
-            /**
-             * @description The template notation.
-             * @default dollar
-             */
-            templates: components["schemas"]["TemplateNotation"];
+            auth?: components["schemas"]["Auth"] | null;
+            /** @description The result of a failed request. Default: `fail`. */
+            error_mode?: components["schemas"]["HttpErrorMode"];
+            /** @description Several requests, in order; a later one reads `steps.NAME` of an earlier one. */
+            steps?: components["schemas"]["HttpStep"][];
+            /** @description The template notation. Default: `dollar`. */
+            templates?: components["schemas"]["TemplateNotation"];
             /**
              * Format: int64
              * @description The timeout of one attempt.
-             * @default null
              */
-            timeout_ms: number | null;
+            timeout_ms?: number | null;
         };
         /**
          * @description The result of a failed request.
@@ -1913,70 +2721,43 @@ export interface components {
         HttpErrorMode: "fail" | "empty";
         /** @description One request, and how its response is read. */
         HttpRequest: {
-            /**
-             * @description The query parameters and form fields in whose values reserved characters are not percent-encoded.
-             * @default []
-             */
-            allow_reserved: string[];
+            /** @description The query parameters and form fields in whose values reserved characters are not percent-encoded. */
+            allow_reserved?: string[];
             /** @description The body: a text template, or a structure whose strings are templates. */
             body?: unknown;
-            /**
-             * @description The part of the response to return: a `JSONPath` (starts with `$`) or a regular expression.
-             * @default null
-             */
-            extract: string | null;
-            /**
-             * @description Header templates.
-             * @default {}
-             */
-            headers: {
+            /** @description The part of the response to return: a `JSONPath` (starts with `$`) or a regular expression. */
+            extract?: string | null;
+            /** @description Header templates. */
+            headers?: {
                 [key: string]: string;
             };
-            /**
-             * @description The method; `GET` by default.
-             * @default
-             */
-            method: string;
-            /**
-             * @description Whether the body and its content type are omitted if no argument of the body was given.
-             * @default false
-             */
-            optional_body: boolean;
-            /**
-             * @description Query parameters, each value a template.
-             * @default {}
-             */
-            query: {
+            /** @description The method; `GET` by default. */
+            method?: string;
+            /** @description Whether the body and its content type are omitted if no argument of the body was given. Default: `false`. */
+            optional_body?: boolean;
+            /** @description Query parameters, each value a template. */
+            query?: {
                 [key: string]: unknown;
             };
-            /** @default null */
-            response: components["schemas"]["ResponseEncoding"] | null;
+            response?: components["schemas"]["ResponseEncoding"] | null;
             /**
              * @description How lists and maps are serialized, by the name of the query parameter or form field; by default the parameter is
              *     repeated for each item.
-             * @default {}
              */
-            styles: {
+            styles?: {
                 [key: string]: components["schemas"]["ParamStyle"];
             };
-            /**
-             * @description The status codes that count as success; by default 200 to 299.
-             * @default []
-             */
-            success_codes: number[];
+            /** @description The status codes that count as success; by default 200 to 299. */
+            success_codes?: number[];
             /**
              * @description How list and map arguments are serialized in the URL path and in headers, by the name of the argument; by default
              *     as JSON.
-             * @default {}
              */
-            text_styles: {
+            text_styles?: {
                 [key: string]: components["schemas"]["TextStyle"];
             };
-            /**
-             * @description The URL template; it starts with `http://` or `https://`.
-             * @default
-             */
-            url: string;
+            /** @description The URL template; it starts with `http://` or `https://`. */
+            url?: string;
         };
         /** @description One of several requests. */
         HttpStep: components["schemas"]["HttpRequest"] & {
@@ -2033,60 +2814,51 @@ export interface components {
         ImportAction: "created" | "updated" | "unchanged" | "skipped" | "missing" | "deleted";
         /** @description The body of an import request. */
         ImportBody: {
-            /** @default null */
-            auth: components["schemas"]["Auth"] | null;
-            /**
-             * @description The base URL of the operations, instead of the document's servers.
-             * @default null
-             */
-            base_url: string | null;
-            /**
-             * @description The bundle for the tools; default: derived from the title of the document.
-             * @default null
-             */
-            bundle: string | null;
-            /**
-             * @description Delete tools of earlier imports whose operations are no longer in the document.
-             * @default false
-             */
-            delete_missing: boolean;
-            /** @default null */
-            document: components["schemas"]["ImportDocument"] | null;
-            /**
-             * @description Report what would be done, and store nothing.
-             * @default false
-             */
-            dry_run: boolean;
-            /**
-             * @description Skip operations that match one of these patterns.
-             * @default []
-             */
-            exclude: string[];
-            /**
-             * @description Import operations whose id or `METHOD /path` matches one of these patterns.
-             * @default []
-             */
-            include: string[];
-            /**
-             * @description Import operations whose path starts with one of these.
-             * @default []
-             */
-            paths: string[];
-            /**
-             * @description Import operations with one of these tags.
-             * @default []
-             */
-            tags: string[];
+            auth?: components["schemas"]["Auth"] | null;
+            /** @description The base URL of the operations, instead of the document's servers. */
+            base_url?: string | null;
+            /** @description The bundle for the tools; default: derived from the title of the document. */
+            bundle?: string | null;
+            /** @description Delete tools of earlier imports whose operations are no longer in the document. Default: `false`. */
+            delete_missing?: boolean;
+            document?: components["schemas"]["ImportDocument"] | null;
+            /** @description Report what would be done, and store nothing. Default: `false`. */
+            dry_run?: boolean;
+            /** @description Skip operations that match one of these patterns. */
+            exclude?: string[];
+            /** @description Import operations whose id or `METHOD /path` matches one of these patterns. */
+            include?: string[];
+            /** @description Import operations whose path starts with one of these. */
+            paths?: string[];
+            /** @description Import operations with one of these tags. */
+            tags?: string[];
             /**
              * @description The URL of the document.
-             * @default null
              * @example https://api.example.com/openapi.json
              */
-            url: string | null;
+            url?: string | null;
         };
         /** @description The document of an import request, as the OpenAPI document shows it. */
         ImportDocument: string | {
             [key: string]: unknown;
+        };
+        /** @description One item of an import. */
+        ImportItem: {
+            /** @description What was done, or would be done in a dry run. */
+            action: components["schemas"]["ItemAction"];
+            /** @description The definition that is stored, in the canonical form with secrets masked; for tools only. */
+            definition?: {
+                [key: string]: unknown;
+            };
+            /** @description Why it was not imported. */
+            message?: string;
+            /**
+             * @description The name of the tool or the server.
+             * @example example_users
+             */
+            name: string;
+            /** @description Warnings about the item. */
+            warnings: components["schemas"]["Problem"][];
         };
         /** @description The result of an import. */
         ImportReport: {
@@ -2141,7 +2913,7 @@ export interface components {
             /** @description Warnings about the tool. */
             warnings?: components["schemas"]["Problem"][];
         };
-        /** @description The body of a call. */
+        /** @description The body of a call. Without `Debug`: it may have a secret. */
         InvokeBody: {
             /** @description The arguments. */
             args?: {
@@ -2149,22 +2921,34 @@ export interface components {
             };
             /**
              * @description The chat that the call belongs to.
-             * @default null
              * @example chat-1
              */
-            chat_id: string | null;
-            /**
-             * @description The message that the call belongs to.
-             * @default null
-             */
-            message_id: string | null;
+            chat_id?: string | null;
+            /** @description The message that the call belongs to. */
+            message_id?: string | null;
             /**
              * Format: int64
              * @description A timeout in milliseconds, instead of the tool's.
-             * @default null
              * @example 30000
              */
-            timeout_ms: number | null;
+            timeout_ms?: number | null;
+            webhook?: components["schemas"]["CallWebhook"] | null;
+        };
+        /**
+         * @description What is done with an item.
+         * @enum {string}
+         */
+        ItemAction: "create" | "replace" | "skip" | "error";
+        /** @description What an import of single items did, or would do. */
+        ItemImportReport: {
+            created: number;
+            /** @description Whether this was a dry run, which stores nothing. */
+            dry_run: boolean;
+            failed: number;
+            /** @description One entry per item, in their order. */
+            items: components["schemas"]["ImportItem"][];
+            replaced: number;
+            skipped: number;
         };
         /** @description A finished rotation of the key. */
         KeyRotationView: {
@@ -2182,6 +2966,83 @@ export interface components {
             /** @description What is left to do; `null` if nothing is. */
             next_step: string | null;
         };
+        /** @description The fields of a registry row that haft keeps but does not use to run the tool. */
+        LegacyFields: {
+            /** @description The built-in tool that the row stands for. */
+            builtin_key?: string;
+            /** @description The template that the row was copied from. */
+            builtin_template_id?: string;
+            /** @description The id of the row. */
+            id?: string;
+            /** @description Whether the row was a template. */
+            is_builtin_template?: boolean;
+            /** @description Whether the row belonged to the system. */
+            is_system?: boolean;
+            /** @description Fields that haft does not know. */
+            other?: {
+                [key: string]: unknown;
+            };
+            /** @description The tenant of the row; missing for a global row. */
+            tenant_id?: string;
+        };
+        /** @description The limits of a tenant. */
+        LimitList: {
+            limits: components["schemas"]["LimitView"][];
+            /** @description The number of limits of tools and tokens that are not listed. */
+            omitted: number;
+            /** @description Whether rates and parallel calls are counted for all nodes together. */
+            shared: boolean;
+            /** @example default */
+            tenant: string;
+        };
+        /** @description A limit. */
+        LimitView: {
+            /**
+             * @description Where it is set; errors and metrics have the same name.
+             * @example tenant.calls_per_minute
+             */
+            name: string;
+            /**
+             * @description The period of a rate.
+             * @example 1m
+             */
+            per?: string;
+            /**
+             * Format: int64
+             * @description How much is left.
+             * @example 588
+             */
+            remaining?: number;
+            /**
+             * Format: int64
+             * @description After how many seconds a used rate has more left.
+             * @example 42
+             */
+            reset_seconds?: number;
+            /**
+             * @description The tool or token; `null` for limits of the tenant and of the server.
+             * @example web:fetch@1.0.0
+             */
+            subject: string | null;
+            /**
+             * Format: int64
+             * @description How much is used now; missing where it is counted apart for each session.
+             * @example 12
+             */
+            used?: number;
+            /**
+             * Format: int64
+             * @example 600
+             */
+            value: number;
+        };
+        /** @description The data of an event. */
+        LiveEventData: components["schemas"]["NoData"] | components["schemas"]["ToolEvent"] | components["schemas"]["BundleEvent"] | components["schemas"]["CallEvent"] | components["schemas"]["ApprovalEvent"] | components["schemas"]["ServerEvent"];
+        /**
+         * @description The name of an event.
+         * @enum {string}
+         */
+        LiveEventName: "ready" | "reset" | "tool" | "bundle" | "call" | "approval" | "server";
         /** @description The result of a logout. */
         LoggedOut: {
             was_logged_in: boolean;
@@ -2190,6 +3051,11 @@ export interface components {
         LoginForm: {
             /** @description The code of a login link, instead of a token. */
             code?: string | null;
+            /**
+             * @description The page to show after the login: a path below `/ui/`; anything else is ignored.
+             * @example /ui/tools
+             */
+            next?: string | null;
             /**
              * @description A token.
              * @example haft_…
@@ -2224,6 +3090,17 @@ export interface components {
              * @example https://mcp.example.com/mcp
              */
             url: string;
+        };
+        /** @description The configuration of another MCP client to import. */
+        McpImportBody: {
+            /** @description The configuration, as an object or as text; it has `mcpServers` or `servers`. */
+            config: components["schemas"]["ClientConfig"];
+            /** @description Report what would be done, and store nothing. */
+            dry_run?: boolean;
+            /** @description Whether programs may use the network; package runners such as `npx` need it. */
+            network?: boolean;
+            /** @description The names of the servers to import, as in the configuration; default: all. */
+            select?: string[] | null;
         };
         /**
          * @description The connection phase of a server.
@@ -2329,32 +3206,17 @@ export interface components {
         };
         /** @description A tool of an MCP server. */
         McpTool: {
-            /**
-             * @description Header templates for `server_url`.
-             * @default {}
-             */
-            headers: {
+            /** @description Header templates for `server_url`. */
+            headers?: {
                 [key: string]: string;
             };
-            /**
-             * @description What the server says about the behavior of the tool.
-             * @default {}
-             */
-            hints: components["schemas"]["ToolHints"];
-            /**
-             * @description The id of a configured server.
-             * @default null
-             */
-            server: string | null;
-            /**
-             * @description The URL of a server that is not configured.
-             * @default null
-             */
-            server_url: string | null;
-            /**
-             * @description The name of the tool on that server.
-             * @default
-             */
+            /** @description What the server says about the behavior of the tool. */
+            hints?: components["schemas"]["ToolHints"];
+            /** @description The id of a configured server. */
+            server?: string | null;
+            /** @description The URL of a server that is not configured. */
+            server_url?: string | null;
+            /** @description The name of the tool on that server. */
             tool_name: string;
         };
         /** @description A tool of an MCP server that changed since it was accepted. */
@@ -2365,6 +3227,8 @@ export interface components {
             name: string;
             /** @description What the server lists now. */
             offered: components["schemas"]["McpToolSide"];
+            /** @description Whether the change was rejected: the tool stays out of service until the server changes it again. */
+            rejected: boolean;
         };
         /** @description What the server says about a tool. */
         McpToolHints: components["schemas"]["ToolHints"] & {
@@ -2484,6 +3348,7 @@ export interface components {
             name: string;
             /** @description Whether it administers tenants, for admins of the tenant `default`. */
             platform?: boolean;
+            rate_limit?: components["schemas"]["RateBody"] | null;
             /** @description The role; default: `caller`. */
             role?: components["schemas"]["Role"];
             /** @description The tenant; platform admins may name any, others only their own. */
@@ -2497,6 +3362,34 @@ export interface components {
              */
             tools?: string[] | null;
         };
+        /** @description A new webhook. */
+        NewWebhookBody: {
+            /** @description Whether events are delivered. */
+            enabled?: boolean;
+            /**
+             * @description The events; default: all.
+             * @example [
+             *       "call.finished",
+             *       "approval.requested"
+             *     ]
+             */
+            events?: components["schemas"]["WebhookEvent"][] | null;
+            /**
+             * @description The tools that the events are about: `name` or `bundle:name`, each with `*` for any text; default: every tool.
+             * @example [
+             *       "deploy",
+             *       "mail:*"
+             *     ]
+             */
+            tools?: string[];
+            /**
+             * @description Where events are posted.
+             * @example https://example.com/hooks/haft
+             */
+            url: string;
+        };
+        /** @description An empty object. */
+        NoData: Record<string, never>;
         /** @description OAuth 2 settings; tokens are cached and refreshed by one call at a time. */
         OAuth2: {
             /** @description The audience of the token. */
@@ -2564,8 +3457,8 @@ export interface components {
             ok: boolean;
             /** @description The value of the tool. */
             value?: unknown;
-            /** @description Set if the tool is deprecated. */
-            warning?: string;
+            /** @description What the caller should know, such as that the tool is deprecated and what replaces it. */
+            warnings?: string[];
         };
         /**
          * @description How the standard output of a process becomes the value of a call.
@@ -2705,6 +3598,34 @@ export interface components {
             /** @description The tail of standard output, if the call failed; otherwise the output is the value. */
             stdout?: string;
         };
+        /**
+         * @description What happens to a tool when its bundle is published.
+         * @enum {string}
+         */
+        PublicationAction: "published" | "unchanged" | "skipped" | "failed";
+        /** @description One tool of the bundle. */
+        PublicationLine: {
+            action: components["schemas"]["PublicationAction"];
+            /** Format: uuid */
+            id: string;
+            /**
+             * Format: int32
+             * @description The revision that production runs before.
+             */
+            published_revision: number | null;
+            /** @description Why it cannot be published. */
+            reason?: string;
+            /**
+             * Format: int32
+             * @description The newest revision.
+             */
+            revision: number;
+            /**
+             * @description The tool, as `bundle:name@version`.
+             * @example demo:greet@1.0.0
+             */
+            tool: string;
+        };
         /** @description A function of a Python toolset. */
         PythonFunction: {
             /** @description `module:function`. */
@@ -2712,17 +3633,11 @@ export interface components {
         };
         /** @description A query to a retrieval pipeline. */
         RagRetrieval: {
-            /**
-             * @description Settings of the retrieval.
-             * @default {}
-             */
-            config: {
+            /** @description Settings of the retrieval. */
+            config?: {
                 [key: string]: unknown;
             };
-            /**
-             * @description The id of the pipeline.
-             * @default
-             */
+            /** @description The id of the pipeline. */
             pipeline_id: string;
         };
         /** @description A tool with its rank. */
@@ -2736,6 +3651,20 @@ export interface components {
              * @description How well the tool fits; comparable within one query only.
              */
             score: number;
+        };
+        /** @description A number of calls per period. */
+        RateBody: {
+            /**
+             * Format: int32
+             * @description The number of calls.
+             * @example 60
+             */
+            calls: number;
+            /**
+             * @description The period, a duration such as `1m`, at most a day.
+             * @example 1m
+             */
+            per: string;
         };
         /** @description A rate limit. */
         RateLimit: {
@@ -2760,8 +3689,52 @@ export interface components {
             /** @description The number of tools. */
             tools: number;
         };
+        /** @description Somebody who called the tool. */
+        RecentCaller: {
+            /**
+             * Format: int64
+             * @description How many of the latest calls it made.
+             */
+            calls: number;
+            /** Format: date-time */
+            last_called_at: string;
+            /** @example ci */
+            name: string;
+            /**
+             * Format: uuid
+             * @description The id of the token, if it is stored.
+             */
+            token_id: string | null;
+        };
+        /** @description What an import of registry rows did, or would do. */
+        RegistryReport: {
+            /** @example user-created */
+            bundle: string;
+            created: number;
+            dry_run: boolean;
+            /** @description How many rows are invalid; if there is one, nothing is imported. */
+            failed: number;
+            rows: components["schemas"]["RowReport"][];
+            skipped: number;
+            unchanged: number;
+            updated: number;
+        };
+        /** @description The changed tools to reject. */
+        RejectBody: {
+            /** @description The names of the tools; default: all changed tools. */
+            tools?: string[] | null;
+        };
         /** @description The response to a call that was rejected because of the state of the server. */
         RejectedCall: components["schemas"]["Outcome"] | components["schemas"]["ErrorBody"];
+        /** @description The names of the rejected tools. */
+        RejectedTools: {
+            /**
+             * @example [
+             *       "read_file"
+             *     ]
+             */
+            rejected: string[];
+        };
         /** @description What an approver wants to be remembered: the same revision of the tool with the same arguments, or with any. */
         Remember: {
             /** @description Whether it covers other arguments, too. */
@@ -2831,6 +3804,11 @@ export interface components {
         RevisionView: {
             /** Format: date-time */
             created_at: string;
+            /**
+             * @description Who stored it.
+             * @example local
+             */
+            created_by: string | null;
             definition: components["schemas"]["ToolSpec"];
             /** @description The SHA-256 of the definition. */
             hash: string;
@@ -2841,6 +3819,13 @@ export interface components {
             number: number;
             /** @description Whether production mode runs this revision. */
             published: boolean;
+            /**
+             * Format: date-time
+             * @description When it was last published.
+             */
+            published_at: string | null;
+            /** @description Who published it. */
+            published_by: string | null;
         };
         /**
          * @description The role of a token; each role includes the ones before it.
@@ -2851,16 +3836,41 @@ export interface components {
         RotateToken: {
             /**
              * @description The new lifetime, from now on; default: the expiry stays.
-             * @default null
              * @example 90d
              */
-            expires_in: string | null;
+            expires_in?: string | null;
             /**
              * @description How long the old value works besides the new one, at most `7d`; default: it stops working at once.
-             * @default null
              * @example 10m
              */
-            grace: string | null;
+            grace?: string | null;
+        };
+        /**
+         * @description What was done with a row, or would be.
+         * @enum {string}
+         */
+        RowAction: "created" | "updated" | "unchanged" | "skipped" | "failed";
+        /** @description One row of the report. */
+        RowReport: {
+            action: components["schemas"]["RowAction"];
+            /** @description Whether lists hide the tool, because it is a tenant's copy of a built-in tool. */
+            hidden: boolean;
+            /**
+             * @description The line of the row, from 1.
+             * @example 1
+             */
+            line: number;
+            /** @description Why it was skipped or is invalid. */
+            reason?: string;
+            /** @description The id of the row. */
+            row_id: string | null;
+            status: components["schemas"]["ToolStatus"] | null;
+            /**
+             * @description The tool, as `bundle:name@version`.
+             * @example user-created:greet@1.0.0
+             */
+            tool: string | null;
+            warnings?: components["schemas"]["Problem"][];
         };
         /** @description A call that a rule must or must not match. */
         RuleExample: {
@@ -2920,6 +3930,15 @@ export interface components {
             /** @description The number of tools on all pages: at most 1,000 by keywords, at most 100 by meaning. */
             total: number;
         };
+        /** @description The new state of an MCP server. */
+        ServerEvent: {
+            error?: string;
+            /** @example github */
+            id: string;
+            phase: components["schemas"]["McpPhase"];
+            /** @description How many of its tools were imported. */
+            tools: number;
+        };
         /** @description Changes to a server. */
         ServerPatch: {
             /** @description Whether changed tools are accepted without review. */
@@ -2937,6 +3956,21 @@ export interface components {
              * @description The timeout of a call, in milliseconds; `null` restores the default.
              */
             timeout_ms?: number | null;
+        };
+        /** @description The MCP servers. */
+        ServerStats: {
+            /**
+             * @description Unreachable, waiting for a login, or with changed tools to review.
+             * @example 1
+             */
+            attention: number;
+            /**
+             * @description Connected, with nothing to review.
+             * @example 2
+             */
+            ready: number;
+            /** @example 3 */
+            total: number;
         };
         /** @description Who makes the request. */
         SessionView: {
@@ -2962,6 +3996,16 @@ export interface components {
             /** @description The rules of the tools that it may see and call; `null` allows every tool. */
             tools: string[] | null;
         };
+        /** @description The effective configuration. */
+        SettingList: {
+            /** @description In the order of the documentation; empty if a program embeds the server and configures it in code. */
+            settings: components["schemas"]["EffectiveSetting"][];
+        };
+        /**
+         * @description Where a configuration value comes from.
+         * @enum {string}
+         */
+        SettingSource: "default" | "file" | "environment" | "flag";
         /**
          * @description The form of a source text.
          * @enum {string}
@@ -2984,6 +4028,35 @@ export interface components {
             authorization_url: string;
             /** @example http://127.0.0.1:18789/api/mcp-servers/oauth/callback */
             redirect_uri: string;
+        };
+        /** @description What runs in a tenant, as far as the token of the request sees it. */
+        Stats: {
+            /**
+             * Format: int64
+             * @description How many calls wait for approval.
+             * @example 1
+             */
+            approvals_waiting: number;
+            /**
+             * Format: int64
+             * @description How many calls started in the last 24 hours.
+             * @example 4800
+             */
+            calls_24h: number;
+            /**
+             * Format: int64
+             * @description How many calls started in the last minute.
+             * @example 12
+             */
+            calls_per_minute: number;
+            /**
+             * Format: int64
+             * @description How many of them failed.
+             * @example 3
+             */
+            failures_24h: number;
+            servers: components["schemas"]["ServerStats"];
+            tools: components["schemas"]["ToolStats"];
         };
         /** @description How long the steps of a call took, in milliseconds. */
         StepTimes: {
@@ -3013,20 +4086,10 @@ export interface components {
              */
             wait_ms?: number;
         };
-        /** @description A credential that was stored. */
-        StoredCredential: {
-            /** @example API_TOKEN */
-            name: string;
-            /**
-             * @description Always `***`.
-             * @example ***
-             */
-            value: string;
-        };
         /** @description One event of the stream of a call. */
         StreamedEvent: {
             /**
-             * @description The event as JSON; a line of output as text.
+             * @description The event as JSON; `output` has a `line` and its `stream`, `stdout` or `stderr`.
              * @example {"status":"success","duration_ms":12.3,"value":1}
              */
             data: string;
@@ -3035,6 +4098,17 @@ export interface components {
              * @example status
              */
             event: string;
+        };
+        /** @description One event of the stream. */
+        StreamedLiveEvent: {
+            /** @description What happened, as JSON; empty for `ready` and `reset`. */
+            data: components["schemas"]["LiveEventData"];
+            event: components["schemas"]["LiveEventName"];
+            /**
+             * @description What to send as `Last-Event-ID` to continue after this event.
+             * @example 5d41402abc4b-7
+             */
+            id: string;
         };
         /**
          * @description The status of every successful response.
@@ -3081,6 +4155,12 @@ export interface components {
                 id: string;
                 /** @description Whether you may decide. */
                 may_decide: boolean;
+                /**
+                 * @description What will run if the call is approved: the command, the request or the action on a file, with secrets masked.
+                 *     At most 8 KiB; missing if it cannot be shown or if the approval is decided.
+                 * @example POST https://deploy.example.com/staging
+                 */
+                preview?: string;
                 reason?: string;
                 /**
                  * @description The name of the token that asked.
@@ -3124,7 +4204,7 @@ export interface components {
             /** @description A page of audit records. */
             data: {
                 next_page_token: string | null;
-                records: components["schemas"]["AuditRecord"][];
+                records: components["schemas"]["AuditEntry"][];
                 /**
                  * Format: int64
                  * @description The number of records that match the filter.
@@ -3140,6 +4220,23 @@ export interface components {
                 bundles: components["schemas"]["BundleView"][];
                 next_page_token: string | null;
                 total: number;
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_BundlePublication: {
+            /** @description What publishing a bundle did, or would do. */
+            data: {
+                /** @example demo */
+                bundle: string;
+                dry_run: boolean;
+                /** @description How many tools cannot be published; if there is one, nothing is published. */
+                failed: number;
+                /** @description How many tools were published, or would be. */
+                published: number;
+                tools: components["schemas"]["PublicationLine"][];
+                /** @description How many tools stay as they are: their newest revision is published already. */
+                unchanged: number;
             };
             status: components["schemas"]["SuccessStatus"];
         };
@@ -3268,6 +4365,25 @@ export interface components {
             status: components["schemas"]["SuccessStatus"];
         };
         /** @description `{"status":"success","data":…}`. */
+        Success_CallHistogram: {
+            /** @description How many calls started in each part of a period. */
+            data: {
+                /**
+                 * Format: int64
+                 * @description The length of a bucket; the last one may be shorter.
+                 * @example 1440
+                 */
+                bucket_seconds: number;
+                /** @description Without gaps, oldest first. */
+                buckets: components["schemas"]["CallBucket"][];
+                /** Format: date-time */
+                from: string;
+                /** Format: date-time */
+                to: string;
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
         Success_CallList: {
             /** @description A page of calls. */
             data: {
@@ -3315,6 +4431,58 @@ export interface components {
             status: components["schemas"]["SuccessStatus"];
         };
         /** @description `{"status":"success","data":…}`. */
+        Success_CredentialView: {
+            /** @description A stored credential, without its value. */
+            data: {
+                /**
+                 * @description The category.
+                 * @example custom
+                 */
+                category: string;
+                /** Format: date-time */
+                created_at: string;
+                description: string;
+                /** @description Why it cannot be decrypted. */
+                error: string | null;
+                /** Format: date-time */
+                modified_at: string;
+                /** @example API_TOKEN */
+                name: string;
+                /**
+                 * @description The fields, each with the value `***`; `null` for a plain value.
+                 * @example {
+                 *       "api_key": "***"
+                 *     }
+                 */
+                payload: {
+                    [key: string]: string;
+                } | null;
+                /**
+                 * @description The provider that it is for.
+                 * @example web_search
+                 */
+                provider_key: string | null;
+                /**
+                 * @description The variant of the provider.
+                 * @example serper
+                 */
+                provider_variant: string | null;
+                /**
+                 * @description The tools, as `bundle:name@version`, and MCP servers that refer to it.
+                 * @example [
+                 *       "user-created:weather@1.0.0"
+                 *     ]
+                 */
+                used_by: string[];
+                /**
+                 * @description Always `***`.
+                 * @example ***
+                 */
+                value: string;
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
         Success_DeletedTool: {
             /** @description A deleted tool. */
             data: {
@@ -3322,6 +4490,91 @@ export interface components {
                 backup_path: string | null;
                 /** @example Tool 'greet' deleted */
                 message: string;
+                /** @description Who depended on the tool. */
+                usage: components["schemas"]["ToolUsage"];
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_Delivery: {
+            /** @description The delivery of one event. */
+            data: {
+                /** Format: date-time */
+                attempted_at: string | null;
+                /**
+                 * Format: int32
+                 * @description The number of attempts so far.
+                 */
+                attempts: number;
+                /**
+                 * Format: date-time
+                 * @description When the event happened.
+                 */
+                created_at: string;
+                /** @description Why the last attempt failed. */
+                error: string | null;
+                event: components["schemas"]["WebhookEvent"];
+                /**
+                 * Format: uuid
+                 * @description The id, which the receiver sees as `webhook-id`.
+                 */
+                id: string;
+                /**
+                 * Format: date-time
+                 * @description When it is tried next; `null` if it is not.
+                 */
+                next_attempt_at: string | null;
+                /** @description The body. */
+                payload: {
+                    [key: string]: unknown;
+                };
+                /**
+                 * Format: int32
+                 * @description The HTTP status of the last response.
+                 */
+                response_status: number | null;
+                status: components["schemas"]["DeliveryStatus"];
+                /** Format: uuid */
+                webhook_id: string;
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_DeliveryList: {
+            /** @description A page of deliveries. */
+            data: {
+                deliveries: components["schemas"]["Delivery"][];
+                next_page_token: string | null;
+                /** Format: int64 */
+                total: number;
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_DoctorReport: {
+            /** @description The checks of an installation. */
+            data: {
+                checks: components["schemas"]["DoctorCheck"][];
+                /** @example bubblewrap */
+                sandbox_engine: string;
+                /**
+                 * @description `SQLite` or `PostgreSQL`.
+                 * @example SQLite
+                 */
+                store: string;
+                /**
+                 * @description The version of haft.
+                 * @example 0.1.0
+                 */
+                version: string;
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_ExampleRun: {
+            /** @description The results of all examples of a tool. */
+            data: {
+                results: components["schemas"]["ExampleResult"][];
             };
             status: components["schemas"]["SuccessStatus"];
         };
@@ -3381,6 +4634,21 @@ export interface components {
             status: components["schemas"]["SuccessStatus"];
         };
         /** @description `{"status":"success","data":…}`. */
+        Success_ItemImportReport: {
+            /** @description What an import of single items did, or would do. */
+            data: {
+                created: number;
+                /** @description Whether this was a dry run, which stores nothing. */
+                dry_run: boolean;
+                failed: number;
+                /** @description One entry per item, in their order. */
+                items: components["schemas"]["ImportItem"][];
+                replaced: number;
+                skipped: number;
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
         Success_KeyRotationView: {
             /** @description A finished rotation of the key. */
             data: {
@@ -3397,6 +4665,20 @@ export interface components {
                 generation: number;
                 /** @description What is left to do; `null` if nothing is. */
                 next_step: string | null;
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_LimitList: {
+            /** @description The limits of a tenant. */
+            data: {
+                limits: components["schemas"]["LimitView"][];
+                /** @description The number of limits of tools and tokens that are not listed. */
+                omitted: number;
+                /** @description Whether rates and parallel calls are counted for all nodes together. */
+                shared: boolean;
+                /** @example default */
+                tenant: string;
             };
             status: components["schemas"]["SuccessStatus"];
         };
@@ -3473,6 +4755,36 @@ export interface components {
             status: components["schemas"]["SuccessStatus"];
         };
         /** @description `{"status":"success","data":…}`. */
+        Success_RegistryReport: {
+            /** @description What an import of registry rows did, or would do. */
+            data: {
+                /** @example user-created */
+                bundle: string;
+                created: number;
+                dry_run: boolean;
+                /** @description How many rows are invalid; if there is one, nothing is imported. */
+                failed: number;
+                rows: components["schemas"]["RowReport"][];
+                skipped: number;
+                unchanged: number;
+                updated: number;
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_RejectedTools: {
+            /** @description The names of the rejected tools. */
+            data: {
+                /**
+                 * @example [
+                 *       "read_file"
+                 *     ]
+                 */
+                rejected: string[];
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
         Success_RevisionDiff: {
             /** @description The difference between two revisions. */
             data: {
@@ -3541,6 +4853,15 @@ export interface components {
             status: components["schemas"]["SuccessStatus"];
         };
         /** @description `{"status":"success","data":…}`. */
+        Success_SettingList: {
+            /** @description The effective configuration. */
+            data: {
+                /** @description In the order of the documentation; empty if a program embeds the server and configures it in code. */
+                settings: components["schemas"]["EffectiveSetting"][];
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
         Success_SourceView: {
             /** @description The source text of a definition. */
             data: {
@@ -3567,16 +4888,35 @@ export interface components {
             status: components["schemas"]["SuccessStatus"];
         };
         /** @description `{"status":"success","data":…}`. */
-        Success_StoredCredential: {
-            /** @description A credential that was stored. */
+        Success_Stats: {
+            /** @description What runs in a tenant, as far as the token of the request sees it. */
             data: {
-                /** @example API_TOKEN */
-                name: string;
                 /**
-                 * @description Always `***`.
-                 * @example ***
+                 * Format: int64
+                 * @description How many calls wait for approval.
+                 * @example 1
                  */
-                value: string;
+                approvals_waiting: number;
+                /**
+                 * Format: int64
+                 * @description How many calls started in the last 24 hours.
+                 * @example 4800
+                 */
+                calls_24h: number;
+                /**
+                 * Format: int64
+                 * @description How many calls started in the last minute.
+                 * @example 12
+                 */
+                calls_per_minute: number;
+                /**
+                 * Format: int64
+                 * @description How many of them failed.
+                 * @example 3
+                 */
+                failures_24h: number;
+                servers: components["schemas"]["ServerStats"];
+                tools: components["schemas"]["ToolStats"];
             };
             status: components["schemas"]["SuccessStatus"];
         };
@@ -3671,11 +5011,39 @@ export interface components {
                  * @description When the value before the last rotation stops working; `null` if it does not work.
                  */
                 previous_expires_at: string | null;
+                rate_limit: components["schemas"]["RateBody"] | null;
                 role: components["schemas"]["Role"];
                 /** @example default */
                 tenant: string;
                 /** @description The rules of the tools that it may see and call; `null` allows every tool. */
                 tools: string[] | null;
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_ToolExampleList: {
+            /** @description The examples of a tool. */
+            data: {
+                examples: components["schemas"]["ToolExampleView"][];
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_ToolExampleView: {
+            /** @description Saved arguments of a tool. */
+            data: {
+                args: {
+                    [key: string]: unknown;
+                };
+                /**
+                 * @description What it shows.
+                 * @example Greets one person
+                 */
+                description?: string;
+                /** @description The value that the tool should return; missing for any value. */
+                expect?: unknown;
+                /** @example Ada */
+                name: string;
             };
             status: components["schemas"]["SuccessStatus"];
         };
@@ -3695,6 +5063,42 @@ export interface components {
             status: components["schemas"]["SuccessStatus"];
         };
         /** @description `{"status":"success","data":…}`. */
+        Success_ToolPage: {
+            /** @description A page of tools, in full or as summaries (`fields=summary`). */
+            data: components["schemas"]["ToolList"] | components["schemas"]["ToolSummaryList"];
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_ToolUsage: {
+            /** @description Who depends on a tool. Each list has at most 100 items. */
+            data: {
+                /** @description Who called it recently, most calls first. */
+                callers: components["schemas"]["RecentCaller"][];
+                /**
+                 * Format: int32
+                 * @description How many of the latest calls `callers` counts at most.
+                 * @example 5000
+                 */
+                counted_calls: number;
+                /** @description The MCP endpoints that offer it. */
+                mcp_views: string[];
+                /** @description The policy rules that name or match the tool. */
+                policy_rules: components["schemas"]["UsingRule"][];
+                /** @description The tokens whose allow-list names or matches the tool. */
+                tokens: components["schemas"]["UsingToken"][];
+                /**
+                 * @description The tool, as `bundle:name@version`.
+                 * @example user-created:greet@1.0.0
+                 */
+                tool: string;
+                /** @description The tools that refer to it. */
+                tools: components["schemas"]["UsingTool"][];
+                /** @description How many tokens may call the tool because they have no allow-list. */
+                unrestricted_tokens: number;
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
         Success_ToolView: {
             /** @description A tool, as the API shows it. */
             data: {
@@ -3708,12 +5112,21 @@ export interface components {
                  * @description The id of the bundle; `null` for an unreadable file.
                  */
                 bundle_id: string | null;
+                /** @description Whether the token of the request may call the tool now, as far as that does not depend on the arguments. */
+                callable: boolean;
                 category: string;
                 /**
                  * Format: date-time
                  * @description When it was created; `null` for an unreadable file.
                  */
                 created_at: string | null;
+                /**
+                 * @description Who created it: the name of a token, or `file`.
+                 * @example local
+                 */
+                created_by: string | null;
+                /** @description Why it is deprecated, what replaces it, and until when it runs. */
+                deprecation?: components["schemas"]["Deprecation"];
                 /** @example Greets somebody by name */
                 description: string;
                 /** @example Greet */
@@ -3735,8 +5148,15 @@ export interface components {
                 input_schema: {
                     [key: string]: unknown;
                 } | null;
+                /** @description The registry row that the tool was imported from. */
+                legacy?: components["schemas"]["LegacyFields"];
                 /** Format: date-time */
                 modified_at: string;
+                /**
+                 * @description Who stored the newest revision.
+                 * @example local
+                 */
+                modified_by: string | null;
                 /** @example greet */
                 name: string;
                 network: boolean;
@@ -3758,6 +5178,11 @@ export interface components {
                 policy: components["schemas"]["Policy"];
                 /** Format: date-time */
                 published_at: string | null;
+                /**
+                 * @description Who published the revision that production mode runs.
+                 * @example local
+                 */
+                published_by: string | null;
                 /**
                  * Format: int32
                  * @description The number of the revision that production mode runs.
@@ -3813,6 +5238,54 @@ export interface components {
             };
             status: components["schemas"]["SuccessStatus"];
         };
+        /** @description `{"status":"success","data":…}`. */
+        Success_Webhook: {
+            /** @description A webhook, without its secret. */
+            data: {
+                /** Format: date-time */
+                created_at: string;
+                /** @description Whether events are delivered. */
+                enabled: boolean;
+                events: components["schemas"]["WebhookEvent"][];
+                /** Format: uuid */
+                id: string;
+                /** Format: date-time */
+                modified_at: string;
+                /**
+                 * @description The tools that the events are about: `name` or `bundle:name`, each with `*` for any text; empty: every tool.
+                 * @example [
+                 *       "deploy",
+                 *       "mail:*"
+                 *     ]
+                 */
+                tools: string[];
+                /** @example https://example.com/hooks/haft */
+                url: string;
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_WebhookList: {
+            /** @description A page of webhooks. */
+            data: {
+                next_page_token: string | null;
+                total: number;
+                webhooks: components["schemas"]["Webhook"][];
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_WebhookWithSecret: {
+            /** @description A webhook with its secret, if it is new. */
+            data: components["schemas"]["Webhook"] & {
+                /**
+                 * @description The signing secret, which no later response contains.
+                 * @example whsec_…
+                 */
+                secret?: string;
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
         /**
          * @description The notation of templates in an implementation.
          * @enum {string}
@@ -3859,32 +5332,23 @@ export interface components {
         };
         /** @description Changes of a tenant; what is missing stays. */
         TenantPatch: {
-            /**
-             * @description Whether its tokens work.
-             * @default null
-             */
-            enabled: boolean | null;
+            /** @description Whether its tokens work. */
+            enabled?: boolean | null;
             /**
              * @description The environment variables that its tools may read; replaces the list. `*` stands for every configured one.
-             * @default null
              * @example [
              *       "WEATHER_API_KEY"
              *     ]
              */
-            environment: string[] | null;
-            /**
-             * @description Folders that its file tools may use, besides its own one; replaces the list.
-             * @default null
-             */
-            file_roots: components["schemas"]["FileRoot"][] | null;
-            /** @default null */
-            limits: components["schemas"]["TenantLimits"] | null;
+            environment?: string[] | null;
+            /** @description Folders that its file tools may use, besides its own one; replaces the list. */
+            file_roots?: components["schemas"]["FileRoot"][] | null;
+            limits?: components["schemas"]["TenantLimits"] | null;
             /**
              * @description The name for people.
-             * @default null
              * @example Acme Inc.
              */
-            name: string | null;
+            name?: string | null;
         };
         /** @description A tenant. */
         TenantView: {
@@ -3946,6 +5410,10 @@ export interface components {
             tokens: components["schemas"]["TokenView"][];
             total: number;
         };
+        /** @description Changes of a token. */
+        TokenPatch: {
+            rate_limit?: components["schemas"]["RateBody"] | null;
+        };
         /** @description A token, without its value. */
         TokenView: {
             /** Format: date-time */
@@ -3970,29 +5438,59 @@ export interface components {
              * @description When the value before the last rotation stops working; `null` if it does not work.
              */
             previous_expires_at: string | null;
+            rate_limit: components["schemas"]["RateBody"] | null;
             role: components["schemas"]["Role"];
             /** @example default */
             tenant: string;
             /** @description The rules of the tools that it may see and call; `null` allows every tool. */
             tools: string[] | null;
         };
+        /**
+         * @description What happened to a tool.
+         * @enum {string}
+         */
+        ToolChange: "created" | "updated" | "deleted" | "published" | "deprecated" | "enabled" | "disabled";
+        /** @description A changed tool. */
+        ToolEvent: {
+            /** @example user-created */
+            bundle: string;
+            change: components["schemas"]["ToolChange"];
+            enabled: boolean;
+            /** Format: uuid */
+            id: string;
+            /** @example weather */
+            name: string;
+            status: components["schemas"]["ToolStatus"];
+            /** @example 1.0.0 */
+            version: string;
+        };
+        /** @description The examples of a tool. */
+        ToolExampleList: {
+            examples: components["schemas"]["ToolExampleView"][];
+        };
+        /** @description Saved arguments of a tool. */
+        ToolExampleView: {
+            args: {
+                [key: string]: unknown;
+            };
+            /**
+             * @description What it shows.
+             * @example Greets one person
+             */
+            description?: string;
+            /** @description The value that the tool should return; missing for any value. */
+            expect?: unknown;
+            /** @example Ada */
+            name: string;
+        };
         /** @description What an MCP server says about the behavior of a tool; read-only tools have the tag `read-only`. */
         ToolHints: {
-            /**
-             * @description Whether it may delete or overwrite something.
-             * @default null
-             */
-            destructive: boolean | null;
-            /**
-             * @description Whether a second call with the same arguments has no further effect.
-             * @default null
-             */
-            idempotent: boolean | null;
-            /**
-             * @description Whether it interacts with an open set of external entities.
-             * @default null
-             */
-            open_world: boolean | null;
+            /** @description Whether it may delete or overwrite something. */
+            destructive?: boolean | null;
+            /** @description Whether a second call with the same arguments has no further effect. */
+            idempotent?: boolean | null;
+            /** @description Whether it interacts with an open set of external entities. */
+            open_world?: boolean | null;
         };
         /** @description A page of tools. */
         ToolList: {
@@ -4005,6 +5503,8 @@ export interface components {
             /** @description The number of tools that match the filter. */
             total: number;
         };
+        /** @description A page of tools, in full or as summaries (`fields=summary`). */
+        ToolPage: components["schemas"]["ToolList"] | components["schemas"]["ToolSummaryList"];
         /**
          * @description The language of a tool's body, or that it is built in.
          * @enum {string}
@@ -4064,16 +5564,125 @@ export interface components {
              */
             version: string;
         };
+        /** @description The tools: each is ready, failed or disabled. */
+        ToolStats: {
+            /**
+             * @description Disabled, or in a disabled bundle.
+             * @example 1
+             */
+            disabled: number;
+            /**
+             * @description Enabled, but not ready to run.
+             * @example 1
+             */
+            failed: number;
+            /**
+             * @description Enabled and ready to run.
+             * @example 40
+             */
+            ready: number;
+            /** @example 42 */
+            total: number;
+            /**
+             * @description Ready, with warnings.
+             * @example 2
+             */
+            warnings: number;
+        };
         /**
          * @description The lifecycle status of a tool.
          * @enum {string}
          */
         ToolStatus: "draft" | "published" | "deprecated" | "disabled";
+        /** @description A tool without its schemas and its implementation. Long texts are shortened, and fields that say nothing are missing. */
+        ToolSummary: {
+            built_in: boolean;
+            /** @example user-created */
+            bundle: string;
+            /** @description Whether the token of the request may call the tool now, as far as that does not depend on the arguments. */
+            callable: boolean;
+            category?: string;
+            /** @example Greets somebody by name */
+            description: string;
+            /** @example Greet */
+            display_name: string;
+            enabled: boolean;
+            /** @description Why it is not ready. */
+            error?: string;
+            /**
+             * Format: uuid
+             * @description The id; `null` for an unreadable file.
+             */
+            id: string | null;
+            implementation_type: components["schemas"]["ImplementationType"] | null;
+            /** Format: date-time */
+            modified_at: string;
+            /** @example greet */
+            name: string;
+            policy: components["schemas"]["Policy"];
+            /** @description Whether the newest revision is ready to run. */
+            ready: boolean;
+            requires_confirmation?: boolean;
+            /** @description The language of a body, or `built-in`. */
+            runtime?: components["schemas"]["ToolRuntime"];
+            source: components["schemas"]["ToolSource"];
+            status: components["schemas"]["ToolStatus"];
+            /**
+             * @example [
+             *       "demo"
+             *     ]
+             */
+            tags: string[];
+            tool_type: components["schemas"]["ToolType"];
+            /** @description How often it was called; missing if never. */
+            usage?: components["schemas"]["Usage"];
+            /** @example 1.0.0 */
+            version: string;
+            /** @description How many warnings the tool has. */
+            warning_count: number;
+        };
+        /** @description A page of summaries of tools. */
+        ToolSummaryList: {
+            /** @description How many of them are not ready. */
+            failed: number;
+            next_page_token: string | null;
+            /** @description How many of them are ready to run. */
+            ready: number;
+            tools: components["schemas"]["ToolSummary"][];
+            /** @description The number of tools that match the filter. */
+            total: number;
+        };
         /**
          * @description The category of a tool in listings; derived, never stored.
          * @enum {string}
          */
         ToolType: "built_in" | "mcp" | "artifact" | "custom";
+        /** @description Who depends on a tool. Each list has at most 100 items. */
+        ToolUsage: {
+            /** @description Who called it recently, most calls first. */
+            callers: components["schemas"]["RecentCaller"][];
+            /**
+             * Format: int32
+             * @description How many of the latest calls `callers` counts at most.
+             * @example 5000
+             */
+            counted_calls: number;
+            /** @description The MCP endpoints that offer it. */
+            mcp_views: string[];
+            /** @description The policy rules that name or match the tool. */
+            policy_rules: components["schemas"]["UsingRule"][];
+            /** @description The tokens whose allow-list names or matches the tool. */
+            tokens: components["schemas"]["UsingToken"][];
+            /**
+             * @description The tool, as `bundle:name@version`.
+             * @example user-created:greet@1.0.0
+             */
+            tool: string;
+            /** @description The tools that refer to it. */
+            tools: components["schemas"]["UsingTool"][];
+            /** @description How many tokens may call the tool because they have no allow-list. */
+            unrestricted_tokens: number;
+        };
         /** @description A tool, as the API shows it. */
         ToolView: {
             /** @description The body of a script, repeated from `implementation`. */
@@ -4086,12 +5695,21 @@ export interface components {
              * @description The id of the bundle; `null` for an unreadable file.
              */
             bundle_id: string | null;
+            /** @description Whether the token of the request may call the tool now, as far as that does not depend on the arguments. */
+            callable: boolean;
             category: string;
             /**
              * Format: date-time
              * @description When it was created; `null` for an unreadable file.
              */
             created_at: string | null;
+            /**
+             * @description Who created it: the name of a token, or `file`.
+             * @example local
+             */
+            created_by: string | null;
+            /** @description Why it is deprecated, what replaces it, and until when it runs. */
+            deprecation?: components["schemas"]["Deprecation"];
             /** @example Greets somebody by name */
             description: string;
             /** @example Greet */
@@ -4113,8 +5731,15 @@ export interface components {
             input_schema: {
                 [key: string]: unknown;
             } | null;
+            /** @description The registry row that the tool was imported from. */
+            legacy?: components["schemas"]["LegacyFields"];
             /** Format: date-time */
             modified_at: string;
+            /**
+             * @description Who stored the newest revision.
+             * @example local
+             */
+            modified_by: string | null;
             /** @example greet */
             name: string;
             network: boolean;
@@ -4136,6 +5761,11 @@ export interface components {
             policy: components["schemas"]["Policy"];
             /** Format: date-time */
             published_at: string | null;
+            /**
+             * @description Who published the revision that production mode runs.
+             * @example local
+             */
+            published_by: string | null;
             /**
              * Format: int32
              * @description The number of the revision that production mode runs.
@@ -4178,6 +5808,22 @@ export interface components {
             /** @description Why the tool may not do what its author expects, although it is ready. */
             warnings?: components["schemas"]["Problem"][];
         };
+        /** @description Definitions to import. */
+        ToolsImportBody: {
+            /** @description The bundle; default: that of each definition, or `user-created`. */
+            bundle?: string | null;
+            /** @description Report what would be done, and store nothing. */
+            dry_run?: boolean;
+            /** @description The names of the tools to import; default: all. */
+            select?: string[] | null;
+            /**
+             * @description One or more definitions: a YAML stream, a JSON object or array, `tool.json`, or a skill.
+             * @example name: greet
+             *     runtime: bash
+             *     body: echo "Hello, $name!"
+             */
+            text: string;
+        };
         /** @description The usage of a tool. */
         Usage: {
             /**
@@ -4191,30 +5837,58 @@ export interface components {
              */
             last_called_at: string | null;
         };
+        /** @description A policy rule that names or matches the tool. */
+        UsingRule: {
+            effect: components["schemas"]["PolicyEffect"];
+            /** @example large-payments */
+            name: string;
+            /**
+             * @description `platform`, or the id of the tenant.
+             * @example default
+             */
+            scope: string;
+        };
+        /** @description A token whose allow-list names or matches the tool. */
+        UsingToken: {
+            /** Format: uuid */
+            id: string;
+            /** @example ci */
+            name: string;
+            role: components["schemas"]["Role"];
+            /**
+             * @description The rules of the allow-list that match.
+             * @example [
+             *       "greet"
+             *     ]
+             */
+            rules: string[];
+        };
+        /** @description A tool that refers to the tool. */
+        UsingTool: {
+            /**
+             * @description The field that refers to it.
+             * @example replaced_by
+             */
+            field: string;
+            /** Format: uuid */
+            id: string;
+            /**
+             * @description The tool, as `bundle:name@version`.
+             * @example user-created:old-greet@1.0.0
+             */
+            tool: string;
+        };
         /** @description The body of a validation request. */
         ValidateBody: {
-            /**
-             * @description Whether the schemas are checked.
-             * @default true
-             */
-            check_parameters: boolean;
-            /**
-             * @description Whether templates, expressions and scripts are checked.
-             * @default true
-             */
-            check_syntax: boolean;
-            /** @default null */
-            definition: components["schemas"]["DefinitionBody"] | null;
-            /**
-             * @description The format of `text`: `json`, `yaml` (or `yml`) or `skill`.
-             * @default null
-             */
-            format: string | null;
-            /**
-             * @description The text of a definition, to check instead of the stored one.
-             * @default null
-             */
-            text: string | null;
+            /** @description Whether the schemas are checked. Default: `true`. */
+            check_parameters?: boolean;
+            /** @description Whether templates, expressions and scripts are checked. Default: `true`. */
+            check_syntax?: boolean;
+            definition?: components["schemas"]["DefinitionBody"] | null;
+            /** @description The format of `text`: `json`, `yaml` (or `yml`) or `skill`. */
+            format?: string | null;
+            /** @description The text of a definition, to check instead of the stored one. */
+            text?: string | null;
         };
         /**
          * @description How arguments are validated against the schema.
@@ -4232,35 +5906,77 @@ export interface components {
         WaitingCall: components["schemas"]["AcceptedCall"] | components["schemas"]["ErrorBody"];
         /** @description A WebAssembly component or module: a file of the bundle, or its bytes in base64. */
         Wasm: {
-            /**
-             * @description The bytes.
-             * @default null
-             */
-            base64: string | null;
-            /**
-             * @description Environment variables, whose values are templates.
-             * @default {}
-             */
-            env: {
+            /** @description The bytes. */
+            base64?: string | null;
+            /** @description Environment variables, whose values are templates. */
+            env?: {
                 [key: string]: string;
             };
-            /**
-             * @description The file, relative to the bundle's folder.
-             * @default null
-             */
-            file: string | null;
-            /**
-             * @description The file roots that it can access, each as the folder `/NAME`.
-             * @default {}
-             */
-            files: {
+            /** @description The file, relative to the bundle's folder. */
+            file?: string | null;
+            /** @description The file roots that it can access, each as the folder `/NAME`. */
+            files?: {
                 [key: string]: components["schemas"]["FileAccess"];
             };
+            /** @description The exported function; by default the one that is conventional for the module's kind. */
+            function?: string | null;
+        };
+        /** @description A webhook, without its secret. */
+        Webhook: {
+            /** Format: date-time */
+            created_at: string;
+            /** @description Whether events are delivered. */
+            enabled: boolean;
+            events: components["schemas"]["WebhookEvent"][];
+            /** Format: uuid */
+            id: string;
+            /** Format: date-time */
+            modified_at: string;
             /**
-             * @description The exported function; by default the one that is conventional for the module's kind.
-             * @default null
+             * @description The tools that the events are about: `name` or `bundle:name`, each with `*` for any text; empty: every tool.
+             * @example [
+             *       "deploy",
+             *       "mail:*"
+             *     ]
              */
-            function: string | null;
+            tools: string[];
+            /** @example https://example.com/hooks/haft */
+            url: string;
+        };
+        /**
+         * @description Something that happened, as webhooks name it.
+         * @enum {string}
+         */
+        WebhookEvent: "call.finished" | "approval.requested" | "approval.decided" | "approval.expired" | "approval.cancelled" | "webhook.test";
+        /** @description A page of webhooks. */
+        WebhookList: {
+            next_page_token: string | null;
+            total: number;
+            webhooks: components["schemas"]["Webhook"][];
+        };
+        /** @description Changes to a webhook; what is missing stays. */
+        WebhookPatch: {
+            /** @description Whether events are delivered. */
+            enabled?: boolean | null;
+            /** @description The events. */
+            events?: components["schemas"]["WebhookEvent"][] | null;
+            /** @description Whether to replace the signing secret; the response contains the new one. */
+            rotate_secret?: boolean;
+            /** @description The tools that the events are about. */
+            tools?: string[] | null;
+            /**
+             * @description Where events are posted.
+             * @example https://example.com/hooks/haft
+             */
+            url?: string | null;
+        };
+        /** @description A webhook with its secret, if it is new. */
+        WebhookWithSecret: components["schemas"]["Webhook"] & {
+            /**
+             * @description The signing secret, which no later response contains.
+             * @example whsec_…
+             */
+            secret?: string;
         };
     };
     responses: {
@@ -4487,7 +6203,7 @@ export interface operations {
                 /** @description Only approvals in this state */
                 status?: components["schemas"]["ApprovalStatus"];
                 /**
-                 * @description The maximum number of items; larger values than 500 (100 for calls) are lowered.
+                 * @description The maximum number of items; larger values than 500 (100 for calls, 5000 for summaries of tools) are lowered.
                  * @example 50
                  */
                 page_size?: number;
@@ -4528,6 +6244,7 @@ export interface operations {
                      *             "expires_at": "2026-01-31T12:00:00Z",
                      *             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
                      *             "may_decide": true,
+                     *             "preview": "POST https://deploy.example.com/staging",
                      *             "requested_by": "agent",
                      *             "revision": 1,
                      *             "status": "waiting",
@@ -4583,6 +6300,7 @@ export interface operations {
                      *         "expires_at": "2026-01-31T12:00:00Z",
                      *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
                      *         "may_decide": true,
+                     *         "preview": "POST https://deploy.example.com/staging",
                      *         "requested_by": "agent",
                      *         "revision": 1,
                      *         "status": "waiting",
@@ -4640,6 +6358,7 @@ export interface operations {
                      *         "expires_at": "2026-01-31T12:00:00Z",
                      *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
                      *         "may_decide": true,
+                     *         "preview": "POST https://deploy.example.com/staging",
                      *         "requested_by": "agent",
                      *         "revision": 1,
                      *         "status": "waiting",
@@ -4703,6 +6422,7 @@ export interface operations {
                      *         "expires_at": "2026-01-31T12:00:00Z",
                      *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
                      *         "may_decide": true,
+                     *         "preview": "POST https://deploy.example.com/staging",
                      *         "requested_by": "agent",
                      *         "revision": 1,
                      *         "status": "waiting",
@@ -4729,18 +6449,35 @@ export interface operations {
     get_audit: {
         parameters: {
             query?: {
-                /** @description An action, for example `tool.update` */
+                /** @description `changes` (default), `calls` or `all` */
+                kind?: "changes" | "calls" | "all";
+                /** @description An action, for example `tool.update`; calls have the action `call` */
                 action?: string;
-                /** @description A part of the target */
+                /** @description A part of the target of a change */
                 target?: string;
+                /**
+                 * @description Reference to a tool: its calls, and changes whose target contains it
+                 * @example greet
+                 */
+                tool?: string;
                 /** @description Name or id of a token */
                 actor?: string;
+                /** @description `success` or an error code */
+                outcome?: string;
+                /** @description The state of a call */
+                status?: components["schemas"]["CallStatus"];
+                /** @description How a call was authorised */
+                decision?: components["schemas"]["AuditDecision"];
+                /** @description The policy rule that decided about a call */
+                rule?: string;
                 /** @description A time such as `2026-01-31T12:00:00Z`, or a period before now such as `24h` or `7d` */
                 since?: string;
+                /** @description Records before this time, in the same forms */
+                until?: string;
                 /** @description `json` (a page) or `jsonl` (all records from `page_token` on, one per line) */
                 format?: string;
                 /**
-                 * @description The maximum number of items; larger values than 500 (100 for calls) are lowered.
+                 * @description The maximum number of items; larger values than 500 (100 for calls, 5000 for summaries of tools) are lowered.
                  * @example 50
                  */
                 page_size?: number;
@@ -4778,7 +6515,8 @@ export interface operations {
                      *             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
                      *             "outcome": "success",
                      *             "request_id": "text",
-                     *             "target": "user-created:greet@1.0.0"
+                     *             "target": "user-created:greet@1.0.0",
+                     *             "kind": "change"
                      *           }
                      *         ],
                      *         "total": 1
@@ -4792,6 +6530,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
         };
@@ -4804,10 +6543,21 @@ export interface operations {
                  * @example greet
                  */
                 tool?: string;
-                /** @description The state of the call */
-                status?: components["schemas"]["CallStatus"];
+                /**
+                 * @description The states of the calls, comma-separated: `pending`, `running`, `success`, `error`, `cancelled`,
+                 *     `awaiting_approval`, `denied`, `expired`, `interrupted`; the parameter may also be repeated
+                 * @example error,interrupted
+                 */
+                status?: string;
                 /** @description Name of the token that called */
                 caller?: string;
+                /**
+                 * @description The interface that the calls came through: `rest`, `mcp`, `cli`, `test`, or the tool that called
+                 * @example rest
+                 */
+                surface?: string;
+                /** @description The call that made the calls */
+                parent_id?: string;
                 /** @description The code of the error that the call failed with */
                 error_code?: components["schemas"]["ErrorCode"];
                 /** @description The chat that the call belongs to */
@@ -4821,8 +6571,10 @@ export interface operations {
                 until?: string;
                 /** @description Part of the tool, the arguments, the value, the error message or the output of the process, in any case */
                 q?: string;
+                /** @description The same as `q` */
+                text?: string;
                 /**
-                 * @description The maximum number of items; larger values than 500 (100 for calls) are lowered.
+                 * @description The maximum number of items; larger values than 500 (100 for calls, 5000 for summaries of tools) are lowered.
                  * @example 50
                  */
                 page_size?: number;
@@ -4873,6 +6625,92 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["Success_CallList"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_calls_histogram: {
+        parameters: {
+            query?: {
+                /**
+                 * @description Reference to a tool
+                 * @example greet
+                 */
+                tool?: string;
+                /**
+                 * @description The states of the calls, comma-separated: `pending`, `running`, `success`, `error`, `cancelled`,
+                 *     `awaiting_approval`, `denied`, `expired`, `interrupted`; the parameter may also be repeated
+                 * @example error,interrupted
+                 */
+                status?: string;
+                /** @description Name of the token that called */
+                caller?: string;
+                /**
+                 * @description The interface that the calls came through: `rest`, `mcp`, `cli`, `test`, or the tool that called
+                 * @example rest
+                 */
+                surface?: string;
+                /** @description The call that made the calls */
+                parent_id?: string;
+                /** @description The code of the error that the call failed with */
+                error_code?: components["schemas"]["ErrorCode"];
+                /** @description The chat that the call belongs to */
+                chat_id?: string;
+                /**
+                 * @description Calls from this time on, such as `2026-01-31T12:00:00Z`, or since a period before now, such as `24h` or `7d`
+                 * @example 7d
+                 */
+                since?: string;
+                /** @description Calls before this time, in the same forms */
+                until?: string;
+                /** @description Part of the tool, the arguments, the value, the error message or the output of the process, in any case */
+                q?: string;
+                /** @description The same as `q` */
+                text?: string;
+                /**
+                 * @description The largest number of buckets, 1 to 500; default: 60
+                 * @example 24
+                 */
+                buckets?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "bucket_seconds": 1440,
+                     *         "buckets": [
+                     *           {
+                     *             "at": "2026-01-31T12:00:00Z",
+                     *             "error": 1,
+                     *             "other": 0,
+                     *             "success": 41
+                     *           }
+                     *         ],
+                     *         "from": "2026-01-31T12:00:00Z",
+                     *         "to": "2026-01-31T12:00:00Z"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_CallHistogram"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -5012,8 +6850,12 @@ export interface operations {
     get_credentials: {
         parameters: {
             query?: {
+                /** @description Only credentials of this category */
+                category?: string;
+                /** @description Only credentials for this provider */
+                provider_key?: string;
                 /**
-                 * @description The maximum number of items; larger values than 500 (100 for calls) are lowered.
+                 * @description The maximum number of items; larger values than 500 (100 for calls, 5000 for summaries of tools) are lowered.
                  * @example 50
                  */
                 page_size?: number;
@@ -5043,10 +6885,20 @@ export interface operations {
                      *       "data": {
                      *         "credentials": [
                      *           {
+                     *             "category": "custom",
                      *             "created_at": "2026-01-31T12:00:00Z",
+                     *             "description": "text",
                      *             "error": "text",
                      *             "modified_at": "2026-01-31T12:00:00Z",
                      *             "name": "API_TOKEN",
+                     *             "payload": {
+                     *               "api_key": "***"
+                     *             },
+                     *             "provider_key": "web_search",
+                     *             "provider_variant": "serper",
+                     *             "used_by": [
+                     *               "user-created:weather@1.0.0"
+                     *             ],
                      *             "value": "***"
                      *           }
                      *         ],
@@ -5066,6 +6918,57 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    get_credentials_name: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example API_TOKEN */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "category": "custom",
+                     *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "description": "text",
+                     *         "error": "text",
+                     *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "name": "API_TOKEN",
+                     *         "payload": {
+                     *           "api_key": "***"
+                     *         },
+                     *         "provider_key": "web_search",
+                     *         "provider_variant": "serper",
+                     *         "used_by": [
+                     *           "user-created:weather@1.0.0"
+                     *         ],
+                     *         "value": "***"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_CredentialView"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     put_credentials_name: {
         parameters: {
             query?: never;
@@ -5080,6 +6983,13 @@ export interface operations {
             content: {
                 /**
                  * @example {
+                 *       "category": "custom",
+                 *       "payload": {
+                 *         "api_key": "s3cr3t",
+                 *         "endpoint": "https://search.example.com"
+                 *       },
+                 *       "provider_key": "web_search",
+                 *       "provider_variant": "serper",
                  *       "value": "s3cr3t"
                  *     }
                  */
@@ -5096,13 +7006,26 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
+                     *         "category": "custom",
+                     *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "description": "text",
+                     *         "error": "text",
+                     *         "modified_at": "2026-01-31T12:00:00Z",
                      *         "name": "API_TOKEN",
+                     *         "payload": {
+                     *           "api_key": "***"
+                     *         },
+                     *         "provider_key": "web_search",
+                     *         "provider_variant": "serper",
+                     *         "used_by": [
+                     *           "user-created:weather@1.0.0"
+                     *         ],
                      *         "value": "***"
                      *       },
                      *       "status": "success"
                      *     }
                      */
-                    "application/json": components["schemas"]["Success_StoredCredential"];
+                    "application/json": components["schemas"]["Success_CredentialView"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -5116,7 +7039,10 @@ export interface operations {
     };
     delete_credentials_name: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Delete it although tools refer to it */
+                force?: boolean;
+            };
             header?: never;
             path: {
                 /** @example API_TOKEN */
@@ -5147,6 +7073,90 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_doctor: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "checks": [
+                     *           {
+                     *             "message": "51200 MiB free",
+                     *             "name": "disk space",
+                     *             "status": "ok"
+                     *           }
+                     *         ],
+                     *         "sandbox_engine": "bubblewrap",
+                     *         "store": "SQLite",
+                     *         "version": "0.1.0"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_DoctorReport"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_events: {
+        parameters: {
+            query?: {
+                /**
+                 * @description Only these, separated by commas: `tools`, `bundles`, `calls`, `approvals`, `servers`; default: all
+                 * @example calls,approvals
+                 */
+                topics?: string;
+            };
+            header?: {
+                /** @description Continue after the event with this id */
+                "Last-Event-ID"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One of these per event */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {},
+                     *       "event": "ready",
+                     *       "id": "5d41402abc4b-7"
+                     *     }
+                     */
+                    "text/event-stream": components["schemas"]["StreamedLiveEvent"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
         };
@@ -5175,6 +7185,129 @@ export interface operations {
                     "application/json": components["schemas"]["Health"];
                 };
             };
+        };
+    };
+    post_import_curl: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "command": "curl 'https://api.example.com/users?page=2' -H 'Authorization: Bearer …'"
+                 *     }
+                 */
+                "application/json": components["schemas"]["CurlImportBody"];
+            };
+        };
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "created": 1,
+                     *         "dry_run": true,
+                     *         "failed": 1,
+                     *         "items": [
+                     *           {
+                     *             "action": "create",
+                     *             "name": "example_users",
+                     *             "warnings": [
+                     *               {
+                     *                 "code": "missing_field",
+                     *                 "field": "implementation.url",
+                     *                 "message": "missing `url`"
+                     *               }
+                     *             ]
+                     *           }
+                     *         ],
+                     *         "replaced": 1,
+                     *         "skipped": 1
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_ItemImportReport"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    post_import_mcp: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "config": "text"
+                 *     }
+                 */
+                "application/json": components["schemas"]["McpImportBody"];
+            };
+        };
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "created": 1,
+                     *         "dry_run": true,
+                     *         "failed": 1,
+                     *         "items": [
+                     *           {
+                     *             "action": "create",
+                     *             "name": "example_users",
+                     *             "warnings": [
+                     *               {
+                     *                 "code": "missing_field",
+                     *                 "field": "implementation.url",
+                     *                 "message": "missing `url`"
+                     *               }
+                     *             ]
+                     *           }
+                     *         ],
+                     *         "replaced": 1,
+                     *         "skipped": 1
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_ItemImportReport"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
         };
     };
     post_import_openapi: {
@@ -5265,6 +7398,167 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    post_import_registry: {
+        parameters: {
+            query?: {
+                /** @description The bundle for the tools; default: `user-created` */
+                bundle?: string;
+                /** @description Only rows of this tenant, and global ones; required if the rows belong to several tenants */
+                tenant_id?: string;
+                /** @description Only report what would be done */
+                dry_run?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description JSON Lines: one row per line */
+        requestBody: {
+            content: {
+                /** @example text */
+                "text/plain": string;
+            };
+        };
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "bundle": "user-created",
+                     *         "created": 1,
+                     *         "dry_run": true,
+                     *         "failed": 1,
+                     *         "rows": [
+                     *           {
+                     *             "action": "created",
+                     *             "hidden": true,
+                     *             "line": 1,
+                     *             "row_id": "text",
+                     *             "status": "draft",
+                     *             "tool": "user-created:greet@1.0.0"
+                     *           }
+                     *         ],
+                     *         "skipped": 1,
+                     *         "unchanged": 1,
+                     *         "updated": 1
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_RegistryReport"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    post_import_tools: {
+        parameters: {
+            query?: {
+                /** @description If the body is the text itself, as the following parameters: the bundle */
+                bundle?: string;
+                dry_run?: boolean;
+                /** @description Comma-separated names */
+                select?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description An object with the text; or the text itself, with options in the query */
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "text": "name: greet\nruntime: bash\nbody: echo \"Hello, $name!\"\n"
+                 *     }
+                 */
+                "application/json": components["schemas"]["ToolsImportBody"];
+                /**
+                 * @example ---
+                 *     name: greet
+                 *     description: Greets somebody by name
+                 *     runtime: bash
+                 *     parameters:
+                 *       type: object
+                 *       properties:
+                 *         name: {type: string}
+                 *     ---
+                 *     echo "Hello, $name!"
+                 */
+                "application/x-haft-skill": string;
+                /**
+                 * @example name: greet
+                 *     description: Greets somebody by name
+                 *     implementation:
+                 *       type: script
+                 *       runtime: bash
+                 *       body: echo "Hello, $name!"
+                 *     input_schema:
+                 *       type: object
+                 *       properties:
+                 *         name: {type: string}
+                 */
+                "application/yaml": string;
+                /** @example text */
+                "text/plain": string;
+            };
+        };
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "created": 1,
+                     *         "dry_run": true,
+                     *         "failed": 1,
+                     *         "items": [
+                     *           {
+                     *             "action": "create",
+                     *             "name": "example_users",
+                     *             "warnings": [
+                     *               {
+                     *                 "code": "missing_field",
+                     *                 "field": "implementation.url",
+                     *                 "message": "missing `url`"
+                     *               }
+                     *             ]
+                     *           }
+                     *         ],
+                     *         "replaced": 1,
+                     *         "skipped": 1
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_ItemImportReport"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     post_key_rotate: {
         parameters: {
             query?: never;
@@ -5301,11 +7595,59 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    get_limits: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "limits": [
+                     *           {
+                     *             "name": "tenant.calls_per_minute",
+                     *             "per": "1m",
+                     *             "remaining": 588,
+                     *             "reset_seconds": 42,
+                     *             "subject": "web:fetch@1.0.0",
+                     *             "used": 12,
+                     *             "value": 600
+                     *           }
+                     *         ],
+                     *         "omitted": 1,
+                     *         "shared": true,
+                     *         "tenant": "default"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_LimitList"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     get_login: {
         parameters: {
             query?: {
                 /** @description The code of a login link. */
                 code?: string;
+                /** @description The page to show after the login: a path below `/ui/`; anything else is ignored. */
+                next?: string;
             };
             header?: never;
             path?: never;
@@ -5364,7 +7706,13 @@ export interface operations {
     };
     post_login: {
         parameters: {
-            query?: never;
+            query?: {
+                /**
+                 * @description The same as the field `next` of the form
+                 * @example /ui/tools
+                 */
+                next?: string;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -5373,6 +7721,7 @@ export interface operations {
             content: {
                 /**
                  * @example {
+                 *       "next": "/ui/tools",
                  *       "token": "haft_…"
                  *     }
                  */
@@ -5515,7 +7864,7 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description The maximum number of items; larger values than 500 (100 for calls) are lowered.
+                 * @description The maximum number of items; larger values than 500 (100 for calls, 5000 for summaries of tools) are lowered.
                  * @example 50
                  */
                 page_size?: number;
@@ -5905,7 +8254,8 @@ export interface operations {
                      *               },
                      *               "input_schema": {},
                      *               "output_schema": {}
-                     *             }
+                     *             },
+                     *             "rejected": true
                      *           }
                      *         ],
                      *         "total": 1
@@ -6049,6 +8399,52 @@ export interface operations {
             404: components["responses"]["NotFound"];
             500: components["responses"]["InternalError"];
             502: components["responses"]["BadGateway"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    post_mcp_servers_id_reject: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example files */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                /** @example {} */
+                "application/json": components["schemas"]["RejectBody"];
+            };
+        };
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "rejected": [
+                     *           "read_file"
+                     *         ]
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_RejectedTools"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
         };
     };
@@ -6364,11 +8760,99 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    get_settings: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "settings": [
+                     *           {
+                     *             "description": "Maximum size of a request body in bytes.",
+                     *             "key": "server.max_body_bytes",
+                     *             "source": "default",
+                     *             "value": null
+                     *           }
+                     *         ]
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_SettingList"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_stats: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "approvals_waiting": 1,
+                     *         "calls_24h": 4800,
+                     *         "calls_per_minute": 12,
+                     *         "failures_24h": 3,
+                     *         "servers": {
+                     *           "attention": 1,
+                     *           "ready": 2,
+                     *           "total": 3
+                     *         },
+                     *         "tools": {
+                     *           "disabled": 1,
+                     *           "failed": 1,
+                     *           "ready": 40,
+                     *           "total": 42,
+                     *           "warnings": 2
+                     *         }
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_Stats"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     get_tenants: {
         parameters: {
             query?: {
                 /**
-                 * @description The maximum number of items; larger values than 500 (100 for calls) are lowered.
+                 * @description The maximum number of items; larger values than 500 (100 for calls, 5000 for summaries of tools) are lowered.
                  * @example 50
                  */
                 page_size?: number;
@@ -6676,7 +9160,7 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description The maximum number of items; larger values than 500 (100 for calls) are lowered.
+                 * @description The maximum number of items; larger values than 500 (100 for calls, 5000 for summaries of tools) are lowered.
                  * @example 50
                  */
                 page_size?: number;
@@ -6720,6 +9204,10 @@ export interface operations {
                      *             "name": "ci",
                      *             "platform": true,
                      *             "previous_expires_at": "2026-01-31T12:00:00Z",
+                     *             "rate_limit": {
+                     *               "calls": 60,
+                     *               "per": "1m"
+                     *             },
                      *             "role": "viewer",
                      *             "tenant": "default",
                      *             "tools": [
@@ -6783,6 +9271,10 @@ export interface operations {
                      *         "name": "ci",
                      *         "platform": true,
                      *         "previous_expires_at": "2026-01-31T12:00:00Z",
+                     *         "rate_limit": {
+                     *           "calls": 60,
+                     *           "per": "1m"
+                     *         },
                      *         "role": "viewer",
                      *         "tenant": "default",
                      *         "tools": [
@@ -6833,6 +9325,10 @@ export interface operations {
                      *         "name": "ci",
                      *         "platform": true,
                      *         "previous_expires_at": "2026-01-31T12:00:00Z",
+                     *         "rate_limit": {
+                     *           "calls": 60,
+                     *           "per": "1m"
+                     *         },
                      *         "role": "viewer",
                      *         "tenant": "default",
                      *         "tools": [
@@ -6889,6 +9385,64 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    patch_tokens_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /** @example {} */
+                "application/json": components["schemas"]["TokenPatch"];
+            };
+        };
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "elevated": true,
+                     *         "expires_at": "2026-01-31T12:00:00Z",
+                     *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "last_used_at": "2026-01-31T12:00:00Z",
+                     *         "name": "ci",
+                     *         "platform": true,
+                     *         "previous_expires_at": "2026-01-31T12:00:00Z",
+                     *         "rate_limit": {
+                     *           "calls": 60,
+                     *           "per": "1m"
+                     *         },
+                     *         "role": "viewer",
+                     *         "tenant": "default",
+                     *         "tools": [
+                     *           "text"
+                     *         ]
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_TokenView"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["PayloadTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     post_tokens_id_rotate: {
         parameters: {
             query?: never;
@@ -6927,6 +9481,10 @@ export interface operations {
                      *         "name": "ci",
                      *         "platform": true,
                      *         "previous_expires_at": "2026-01-31T12:00:00Z",
+                     *         "rate_limit": {
+                     *           "calls": 60,
+                     *           "per": "1m"
+                     *         },
                      *         "role": "viewer",
                      *         "tenant": "default",
                      *         "tools": [
@@ -6968,10 +9526,14 @@ export interface operations {
                 bundle_ids?: string;
                 /** @description Also tools that cannot be called */
                 include_disabled?: boolean;
+                /** @description Also the tenant's copies of built-in tools that were imported from another registry */
+                include_builtin_copies?: boolean;
                 /** @description Part of the name, the description or a tag */
                 q?: string;
+                /** @description `summary` leaves out schemas and implementation; default: `all` */
+                fields?: string;
                 /**
-                 * @description The maximum number of items; larger values than 500 (100 for calls) are lowered.
+                 * @description The maximum number of items; larger values than 500 (100 for calls, 5000 for summaries of tools) are lowered.
                  * @example 50
                  */
                 page_size?: number;
@@ -7007,8 +9569,10 @@ export interface operations {
                      *             "built_in": true,
                      *             "bundle": "user-created",
                      *             "bundle_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "callable": true,
                      *             "category": "text",
                      *             "created_at": "2026-01-31T12:00:00Z",
+                     *             "created_by": "local",
                      *             "description": "Greets somebody by name",
                      *             "display_name": "Greet",
                      *             "enabled": true,
@@ -7031,12 +9595,14 @@ export interface operations {
                      *             "implementation_type": "function",
                      *             "input_schema": {},
                      *             "modified_at": "2026-01-31T12:00:00Z",
+                     *             "modified_by": "local",
                      *             "name": "greet",
                      *             "network": true,
                      *             "output_schema": {},
                      *             "path": "tools/user-created/greet.yaml",
                      *             "policy": "allow",
                      *             "published_at": "2026-01-31T12:00:00Z",
+                     *             "published_by": "local",
                      *             "published_revision": 1,
                      *             "ready": true,
                      *             "renderers": [
@@ -7069,7 +9635,7 @@ export interface operations {
                      *       "status": "success"
                      *     }
                      */
-                    "application/json": components["schemas"]["Success_ToolList"];
+                    "application/json": components["schemas"]["Success_ToolPage"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -7156,8 +9722,10 @@ export interface operations {
                      *         "built_in": true,
                      *         "bundle": "user-created",
                      *         "bundle_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "callable": true,
                      *         "category": "text",
                      *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "created_by": "local",
                      *         "description": "Greets somebody by name",
                      *         "display_name": "Greet",
                      *         "enabled": true,
@@ -7180,12 +9748,14 @@ export interface operations {
                      *         "implementation_type": "function",
                      *         "input_schema": {},
                      *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "modified_by": "local",
                      *         "name": "greet",
                      *         "network": true,
                      *         "output_schema": {},
                      *         "path": "tools/user-created/greet.yaml",
                      *         "policy": "allow",
                      *         "published_at": "2026-01-31T12:00:00Z",
+                     *         "published_by": "local",
                      *         "published_revision": 1,
                      *         "ready": true,
                      *         "renderers": [
@@ -7255,8 +9825,10 @@ export interface operations {
                      *             "built_in": true,
                      *             "bundle": "user-created",
                      *             "bundle_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "callable": true,
                      *             "category": "text",
                      *             "created_at": "2026-01-31T12:00:00Z",
+                     *             "created_by": "local",
                      *             "description": "Greets somebody by name",
                      *             "display_name": "Greet",
                      *             "enabled": true,
@@ -7279,12 +9851,14 @@ export interface operations {
                      *             "implementation_type": "function",
                      *             "input_schema": {},
                      *             "modified_at": "2026-01-31T12:00:00Z",
+                     *             "modified_by": "local",
                      *             "name": "greet",
                      *             "network": true,
                      *             "output_schema": {},
                      *             "path": "tools/user-created/greet.yaml",
                      *             "policy": "allow",
                      *             "published_at": "2026-01-31T12:00:00Z",
+                     *             "published_by": "local",
                      *             "published_revision": 1,
                      *             "ready": true,
                      *             "renderers": [
@@ -7334,7 +9908,7 @@ export interface operations {
                 bundle_ids?: string;
                 include_disabled?: boolean;
                 /**
-                 * @description The maximum number of items; larger values than 500 (100 for calls) are lowered.
+                 * @description The maximum number of items; larger values than 500 (100 for calls, 5000 for summaries of tools) are lowered.
                  * @example 50
                  */
                 page_size?: number;
@@ -7644,6 +10218,63 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    post_tools_bundles_id_publish: {
+        parameters: {
+            query?: {
+                /** @description Only report what would be done */
+                dry_run?: boolean;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description Id or slug
+                 * @example demo
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "bundle": "demo",
+                     *         "dry_run": true,
+                     *         "failed": 1,
+                     *         "published": 1,
+                     *         "tools": [
+                     *           {
+                     *             "action": "published",
+                     *             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "published_revision": 1,
+                     *             "revision": 1,
+                     *             "tool": "demo:greet@1.0.0"
+                     *           }
+                     *         ],
+                     *         "unchanged": 1
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_BundlePublication"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     get_tools_bundles_id_tools_name_version_version: {
         parameters: {
             query?: never;
@@ -7681,8 +10312,10 @@ export interface operations {
                      *         "built_in": true,
                      *         "bundle": "user-created",
                      *         "bundle_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "callable": true,
                      *         "category": "text",
                      *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "created_by": "local",
                      *         "description": "Greets somebody by name",
                      *         "display_name": "Greet",
                      *         "enabled": true,
@@ -7705,12 +10338,14 @@ export interface operations {
                      *         "implementation_type": "function",
                      *         "input_schema": {},
                      *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "modified_by": "local",
                      *         "name": "greet",
                      *         "network": true,
                      *         "output_schema": {},
                      *         "path": "tools/user-created/greet.yaml",
                      *         "policy": "allow",
                      *         "published_at": "2026-01-31T12:00:00Z",
+                     *         "published_by": "local",
                      *         "published_revision": 1,
                      *         "ready": true,
                      *         "renderers": [
@@ -7841,8 +10476,10 @@ export interface operations {
                      *         "built_in": true,
                      *         "bundle": "user-created",
                      *         "bundle_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "callable": true,
                      *         "category": "text",
                      *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "created_by": "local",
                      *         "description": "Greets somebody by name",
                      *         "display_name": "Greet",
                      *         "enabled": true,
@@ -7865,12 +10502,14 @@ export interface operations {
                      *         "implementation_type": "function",
                      *         "input_schema": {},
                      *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "modified_by": "local",
                      *         "name": "greet",
                      *         "network": true,
                      *         "output_schema": {},
                      *         "path": "tools/user-created/greet.yaml",
                      *         "policy": "allow",
                      *         "published_at": "2026-01-31T12:00:00Z",
+                     *         "published_by": "local",
                      *         "published_revision": 1,
                      *         "ready": true,
                      *         "renderers": [
@@ -7952,7 +10591,47 @@ export interface operations {
                      * @example {
                      *       "data": {
                      *         "backup_path": "text",
-                     *         "message": "Tool 'greet' deleted"
+                     *         "message": "Tool 'greet' deleted",
+                     *         "usage": {
+                     *           "callers": [
+                     *             {
+                     *               "calls": 1,
+                     *               "last_called_at": "2026-01-31T12:00:00Z",
+                     *               "name": "ci",
+                     *               "token_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101"
+                     *             }
+                     *           ],
+                     *           "counted_calls": 5000,
+                     *           "mcp_views": [
+                     *             "text"
+                     *           ],
+                     *           "policy_rules": [
+                     *             {
+                     *               "effect": "allow",
+                     *               "name": "large-payments",
+                     *               "scope": "default"
+                     *             }
+                     *           ],
+                     *           "tokens": [
+                     *             {
+                     *               "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *               "name": "ci",
+                     *               "role": "viewer",
+                     *               "rules": [
+                     *                 "greet"
+                     *               ]
+                     *             }
+                     *           ],
+                     *           "tool": "user-created:greet@1.0.0",
+                     *           "tools": [
+                     *             {
+                     *               "field": "replaced_by",
+                     *               "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *               "tool": "user-created:old-greet@1.0.0"
+                     *             }
+                     *           ],
+                     *           "unrestricted_tokens": 1
+                     *         }
                      *       },
                      *       "status": "success"
                      *     }
@@ -8015,8 +10694,10 @@ export interface operations {
                      *         "built_in": true,
                      *         "bundle": "user-created",
                      *         "bundle_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "callable": true,
                      *         "category": "text",
                      *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "created_by": "local",
                      *         "description": "Greets somebody by name",
                      *         "display_name": "Greet",
                      *         "enabled": true,
@@ -8039,12 +10720,14 @@ export interface operations {
                      *         "implementation_type": "function",
                      *         "input_schema": {},
                      *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "modified_by": "local",
                      *         "name": "greet",
                      *         "network": true,
                      *         "output_schema": {},
                      *         "path": "tools/user-created/greet.yaml",
                      *         "policy": "allow",
                      *         "published_at": "2026-01-31T12:00:00Z",
+                     *         "published_by": "local",
                      *         "published_revision": 1,
                      *         "ready": true,
                      *         "renderers": [
@@ -8281,8 +10964,10 @@ export interface operations {
                 bundle_ids?: string;
                 /** @description Also tools that cannot be called */
                 include_disabled?: boolean;
+                /** @description Also the tenant's copies of built-in tools that were imported from another registry */
+                include_builtin_copies?: boolean;
                 /**
-                 * @description The maximum number of items; larger values than 500 (100 for calls) are lowered.
+                 * @description The maximum number of items; larger values than 500 (100 for calls, 5000 for summaries of tools) are lowered.
                  * @example 50
                  */
                 page_size?: number;
@@ -8316,8 +11001,10 @@ export interface operations {
                      *             "built_in": true,
                      *             "bundle": "user-created",
                      *             "bundle_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "callable": true,
                      *             "category": "text",
                      *             "created_at": "2026-01-31T12:00:00Z",
+                     *             "created_by": "local",
                      *             "description": "Greets somebody by name",
                      *             "display_name": "Greet",
                      *             "enabled": true,
@@ -8340,12 +11027,14 @@ export interface operations {
                      *             "implementation_type": "function",
                      *             "input_schema": {},
                      *             "modified_at": "2026-01-31T12:00:00Z",
+                     *             "modified_by": "local",
                      *             "name": "greet",
                      *             "network": true,
                      *             "output_schema": {},
                      *             "path": "tools/user-created/greet.yaml",
                      *             "policy": "allow",
                      *             "published_at": "2026-01-31T12:00:00Z",
+                     *             "published_by": "local",
                      *             "published_revision": 1,
                      *             "ready": true,
                      *             "renderers": [
@@ -8433,8 +11122,10 @@ export interface operations {
                      *         "built_in": true,
                      *         "bundle": "user-created",
                      *         "bundle_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "callable": true,
                      *         "category": "text",
                      *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "created_by": "local",
                      *         "description": "Greets somebody by name",
                      *         "display_name": "Greet",
                      *         "enabled": true,
@@ -8457,12 +11148,14 @@ export interface operations {
                      *         "implementation_type": "function",
                      *         "input_schema": {},
                      *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "modified_by": "local",
                      *         "name": "greet",
                      *         "network": true,
                      *         "output_schema": {},
                      *         "path": "tools/user-created/greet.yaml",
                      *         "policy": "allow",
                      *         "published_at": "2026-01-31T12:00:00Z",
+                     *         "published_by": "local",
                      *         "published_revision": 1,
                      *         "ready": true,
                      *         "renderers": [
@@ -8584,8 +11277,10 @@ export interface operations {
                      *         "built_in": true,
                      *         "bundle": "user-created",
                      *         "bundle_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "callable": true,
                      *         "category": "text",
                      *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "created_by": "local",
                      *         "description": "Greets somebody by name",
                      *         "display_name": "Greet",
                      *         "enabled": true,
@@ -8608,12 +11303,14 @@ export interface operations {
                      *         "implementation_type": "function",
                      *         "input_schema": {},
                      *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "modified_by": "local",
                      *         "name": "greet",
                      *         "network": true,
                      *         "output_schema": {},
                      *         "path": "tools/user-created/greet.yaml",
                      *         "policy": "allow",
                      *         "published_at": "2026-01-31T12:00:00Z",
+                     *         "published_by": "local",
                      *         "published_revision": 1,
                      *         "ready": true,
                      *         "renderers": [
@@ -8685,7 +11382,47 @@ export interface operations {
                      * @example {
                      *       "data": {
                      *         "backup_path": "text",
-                     *         "message": "Tool 'greet' deleted"
+                     *         "message": "Tool 'greet' deleted",
+                     *         "usage": {
+                     *           "callers": [
+                     *             {
+                     *               "calls": 1,
+                     *               "last_called_at": "2026-01-31T12:00:00Z",
+                     *               "name": "ci",
+                     *               "token_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101"
+                     *             }
+                     *           ],
+                     *           "counted_calls": 5000,
+                     *           "mcp_views": [
+                     *             "text"
+                     *           ],
+                     *           "policy_rules": [
+                     *             {
+                     *               "effect": "allow",
+                     *               "name": "large-payments",
+                     *               "scope": "default"
+                     *             }
+                     *           ],
+                     *           "tokens": [
+                     *             {
+                     *               "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *               "name": "ci",
+                     *               "role": "viewer",
+                     *               "rules": [
+                     *                 "greet"
+                     *               ]
+                     *             }
+                     *           ],
+                     *           "tool": "user-created:greet@1.0.0",
+                     *           "tools": [
+                     *             {
+                     *               "field": "replaced_by",
+                     *               "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *               "tool": "user-created:old-greet@1.0.0"
+                     *             }
+                     *           ],
+                     *           "unrestricted_tokens": 1
+                     *         }
                      *       },
                      *       "status": "success"
                      *     }
@@ -8738,8 +11475,10 @@ export interface operations {
                      *         "built_in": true,
                      *         "bundle": "user-created",
                      *         "bundle_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "callable": true,
                      *         "category": "text",
                      *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "created_by": "local",
                      *         "description": "Greets somebody by name",
                      *         "display_name": "Greet",
                      *         "enabled": true,
@@ -8762,12 +11501,14 @@ export interface operations {
                      *         "implementation_type": "function",
                      *         "input_schema": {},
                      *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "modified_by": "local",
                      *         "name": "greet",
                      *         "network": true,
                      *         "output_schema": {},
                      *         "path": "tools/user-created/greet.yaml",
                      *         "policy": "allow",
                      *         "published_at": "2026-01-31T12:00:00Z",
+                     *         "published_by": "local",
                      *         "published_revision": 1,
                      *         "ready": true,
                      *         "renderers": [
@@ -8876,7 +11617,18 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody?: never;
+        requestBody?: {
+            content: {
+                /**
+                 * @example {
+                 *       "message": "the old API is going away",
+                 *       "removal_date": "2027-01-31",
+                 *       "replaced_by": "greet2"
+                 *     }
+                 */
+                "application/json": components["schemas"]["DeprecateBody"];
+            };
+        };
         responses: {
             /** @description The request succeeded */
             200: {
@@ -8890,8 +11642,10 @@ export interface operations {
                      *         "built_in": true,
                      *         "bundle": "user-created",
                      *         "bundle_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "callable": true,
                      *         "category": "text",
                      *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "created_by": "local",
                      *         "description": "Greets somebody by name",
                      *         "display_name": "Greet",
                      *         "enabled": true,
@@ -8914,12 +11668,14 @@ export interface operations {
                      *         "implementation_type": "function",
                      *         "input_schema": {},
                      *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "modified_by": "local",
                      *         "name": "greet",
                      *         "network": true,
                      *         "output_schema": {},
                      *         "path": "tools/user-created/greet.yaml",
                      *         "policy": "allow",
                      *         "published_at": "2026-01-31T12:00:00Z",
+                     *         "published_by": "local",
                      *         "published_revision": 1,
                      *         "ready": true,
                      *         "renderers": [
@@ -8957,6 +11713,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
         };
@@ -9004,6 +11761,200 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["Success_RevisionDiff"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_tools_ref_examples: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Id, name or `bundle:name`; the latter two optionally with `@version`
+                 * @example greet
+                 */
+                ref: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "examples": [
+                     *           {
+                     *             "args": {},
+                     *             "description": "Greets one person",
+                     *             "name": "Ada"
+                     *           }
+                     *         ]
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_ToolExampleList"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    post_tools_ref_examples_run: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Id, name or `bundle:name`; the latter two optionally with `@version`
+                 * @example greet
+                 */
+                ref: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "results": [
+                     *           {
+                     *             "name": "Ada",
+                     *             "status": "passed"
+                     *           }
+                     *         ]
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_ExampleRun"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    put_tools_ref_examples_name: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Id, name or `bundle:name`; the latter two optionally with `@version`
+                 * @example greet
+                 */
+                ref: string;
+                /**
+                 * @description Up to 64 letters, digits, spaces, `.`, `_` or `-`
+                 * @example Ada
+                 */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "args": {}
+                 *     }
+                 */
+                "application/json": components["schemas"]["ExampleBody"];
+            };
+        };
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "args": {},
+                     *         "description": "Greets one person",
+                     *         "name": "Ada"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_ToolExampleView"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    delete_tools_ref_examples_name: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Id, name or `bundle:name`; the latter two optionally with `@version`
+                 * @example greet
+                 */
+                ref: string;
+                /** @example Ada */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "message": "Token deleted"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_Message"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -9153,8 +12104,10 @@ export interface operations {
                      *         "built_in": true,
                      *         "bundle": "user-created",
                      *         "bundle_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "callable": true,
                      *         "category": "text",
                      *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "created_by": "local",
                      *         "description": "Greets somebody by name",
                      *         "display_name": "Greet",
                      *         "enabled": true,
@@ -9177,12 +12130,14 @@ export interface operations {
                      *         "implementation_type": "function",
                      *         "input_schema": {},
                      *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "modified_by": "local",
                      *         "name": "greet",
                      *         "network": true,
                      *         "output_schema": {},
                      *         "path": "tools/user-created/greet.yaml",
                      *         "policy": "allow",
                      *         "published_at": "2026-01-31T12:00:00Z",
+                     *         "published_by": "local",
                      *         "published_revision": 1,
                      *         "ready": true,
                      *         "renderers": [
@@ -9252,6 +12207,7 @@ export interface operations {
                      *         "revisions": [
                      *           {
                      *             "created_at": "2026-01-31T12:00:00Z",
+                     *             "created_by": "local",
                      *             "definition": {
                      *               "description": "Greets somebody by name",
                      *               "implementation": {
@@ -9264,7 +12220,9 @@ export interface operations {
                      *             },
                      *             "hash": "text",
                      *             "number": 1,
-                     *             "published": true
+                     *             "published": true,
+                     *             "published_at": "2026-01-31T12:00:00Z",
+                     *             "published_by": "text"
                      *           }
                      *         ],
                      *         "total": 1
@@ -9316,8 +12274,10 @@ export interface operations {
                      *         "built_in": true,
                      *         "bundle": "user-created",
                      *         "bundle_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "callable": true,
                      *         "category": "text",
                      *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "created_by": "local",
                      *         "description": "Greets somebody by name",
                      *         "display_name": "Greet",
                      *         "enabled": true,
@@ -9340,12 +12300,14 @@ export interface operations {
                      *         "implementation_type": "function",
                      *         "input_schema": {},
                      *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "modified_by": "local",
                      *         "name": "greet",
                      *         "network": true,
                      *         "output_schema": {},
                      *         "path": "tools/user-created/greet.yaml",
                      *         "policy": "allow",
                      *         "published_at": "2026-01-31T12:00:00Z",
+                     *         "published_by": "local",
                      *         "published_revision": 1,
                      *         "ready": true,
                      *         "renderers": [
@@ -9484,6 +12446,84 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    get_tools_ref_usage: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Id, name or `bundle:name`; the latter two optionally with `@version`
+                 * @example greet
+                 */
+                ref: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "callers": [
+                     *           {
+                     *             "calls": 1,
+                     *             "last_called_at": "2026-01-31T12:00:00Z",
+                     *             "name": "ci",
+                     *             "token_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101"
+                     *           }
+                     *         ],
+                     *         "counted_calls": 5000,
+                     *         "mcp_views": [
+                     *           "text"
+                     *         ],
+                     *         "policy_rules": [
+                     *           {
+                     *             "effect": "allow",
+                     *             "name": "large-payments",
+                     *             "scope": "default"
+                     *           }
+                     *         ],
+                     *         "tokens": [
+                     *           {
+                     *             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "name": "ci",
+                     *             "role": "viewer",
+                     *             "rules": [
+                     *               "greet"
+                     *             ]
+                     *           }
+                     *         ],
+                     *         "tool": "user-created:greet@1.0.0",
+                     *         "tools": [
+                     *           {
+                     *             "field": "replaced_by",
+                     *             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "tool": "user-created:old-greet@1.0.0"
+                     *           }
+                     *         ],
+                     *         "unrestricted_tokens": 1
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_ToolUsage"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     post_tools_ref_validate: {
         parameters: {
             query?: never;
@@ -9578,8 +12618,10 @@ export interface operations {
                      *         "built_in": true,
                      *         "bundle": "user-created",
                      *         "bundle_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "callable": true,
                      *         "category": "text",
                      *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "created_by": "local",
                      *         "description": "Greets somebody by name",
                      *         "display_name": "Greet",
                      *         "enabled": true,
@@ -9602,12 +12644,14 @@ export interface operations {
                      *         "implementation_type": "function",
                      *         "input_schema": {},
                      *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "modified_by": "local",
                      *         "name": "greet",
                      *         "network": true,
                      *         "output_schema": {},
                      *         "path": "tools/user-created/greet.yaml",
                      *         "policy": "allow",
                      *         "published_at": "2026-01-31T12:00:00Z",
+                     *         "published_by": "local",
                      *         "published_revision": 1,
                      *         "ready": true,
                      *         "renderers": [
@@ -9638,6 +12682,437 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["Success_ToolView"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_webhooks: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The maximum number of items; larger values than 500 (100 for calls, 5000 for summaries of tools) are lowered.
+                 * @example 50
+                 */
+                page_size?: number;
+                /** @description The same as `page_size`. */
+                recommended_page_size?: number;
+                /** @description The same as `page_size`. */
+                limit?: number;
+                /** @description The `next_page_token` of the previous page. */
+                page_token?: string;
+                /** @description How many items to skip. */
+                skip?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "next_page_token": "text",
+                     *         "total": 1,
+                     *         "webhooks": [
+                     *           {
+                     *             "created_at": "2026-01-31T12:00:00Z",
+                     *             "enabled": true,
+                     *             "events": [
+                     *               "call.finished"
+                     *             ],
+                     *             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "modified_at": "2026-01-31T12:00:00Z",
+                     *             "tools": [
+                     *               "deploy",
+                     *               "mail:*"
+                     *             ],
+                     *             "url": "https://example.com/hooks/haft"
+                     *           }
+                     *         ]
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_WebhookList"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    post_webhooks: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "events": [
+                 *         "call.finished",
+                 *         "approval.requested"
+                 *       ],
+                 *       "tools": [
+                 *         "deploy",
+                 *         "mail:*"
+                 *       ],
+                 *       "url": "https://example.com/hooks/haft"
+                 *     }
+                 */
+                "application/json": components["schemas"]["NewWebhookBody"];
+            };
+        };
+        responses: {
+            /** @description The object was created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "enabled": true,
+                     *         "events": [
+                     *           "call.finished"
+                     *         ],
+                     *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "tools": [
+                     *           "deploy",
+                     *           "mail:*"
+                     *         ],
+                     *         "url": "https://example.com/hooks/haft",
+                     *         "secret": "whsec_…"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_WebhookWithSecret"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_webhooks_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "enabled": true,
+                     *         "events": [
+                     *           "call.finished"
+                     *         ],
+                     *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "tools": [
+                     *           "deploy",
+                     *           "mail:*"
+                     *         ],
+                     *         "url": "https://example.com/hooks/haft"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_Webhook"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    delete_webhooks_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "message": "Token deleted"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_Message"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    patch_webhooks_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "url": "https://example.com/hooks/haft"
+                 *     }
+                 */
+                "application/json": components["schemas"]["WebhookPatch"];
+            };
+        };
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "enabled": true,
+                     *         "events": [
+                     *           "call.finished"
+                     *         ],
+                     *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "tools": [
+                     *           "deploy",
+                     *           "mail:*"
+                     *         ],
+                     *         "url": "https://example.com/hooks/haft",
+                     *         "secret": "whsec_…"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_WebhookWithSecret"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["PayloadTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_webhooks_id_deliveries: {
+        parameters: {
+            query?: {
+                /** @description Only deliveries in this state */
+                status?: components["schemas"]["DeliveryStatus"];
+                /**
+                 * @description The maximum number of items; larger values than 500 (100 for calls, 5000 for summaries of tools) are lowered.
+                 * @example 50
+                 */
+                page_size?: number;
+                /** @description The same as `page_size`. */
+                recommended_page_size?: number;
+                /** @description The same as `page_size`. */
+                limit?: number;
+                /** @description The `next_page_token` of the previous page. */
+                page_token?: string;
+                /** @description How many items to skip. */
+                skip?: number;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "deliveries": [
+                     *           {
+                     *             "attempted_at": "2026-01-31T12:00:00Z",
+                     *             "attempts": 1,
+                     *             "created_at": "2026-01-31T12:00:00Z",
+                     *             "error": "text",
+                     *             "event": "call.finished",
+                     *             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "next_attempt_at": "2026-01-31T12:00:00Z",
+                     *             "payload": {},
+                     *             "response_status": 1,
+                     *             "status": "pending",
+                     *             "webhook_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101"
+                     *           }
+                     *         ],
+                     *         "next_page_token": "text",
+                     *         "total": 1
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_DeliveryList"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    post_webhooks_id_deliveries_delivery_id_redeliver: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+                delivery_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "attempted_at": "2026-01-31T12:00:00Z",
+                     *         "attempts": 1,
+                     *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "error": "text",
+                     *         "event": "call.finished",
+                     *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "next_attempt_at": "2026-01-31T12:00:00Z",
+                     *         "payload": {},
+                     *         "response_status": 1,
+                     *         "status": "pending",
+                     *         "webhook_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_Delivery"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    post_webhooks_id_test: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "attempted_at": "2026-01-31T12:00:00Z",
+                     *         "attempts": 1,
+                     *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "error": "text",
+                     *         "event": "call.finished",
+                     *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "next_attempt_at": "2026-01-31T12:00:00Z",
+                     *         "payload": {},
+                     *         "response_status": 1,
+                     *         "status": "pending",
+                     *         "webhook_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_Delivery"];
                 };
             };
             400: components["responses"]["BadRequest"];

@@ -2,11 +2,11 @@ import { ActionIcon, Anchor, Avatar, Button, Drawer, Group, Kbd, Menu, Stack, Te
 import { useHotkeys, useLocalStorage, useMediaQuery } from '@mantine/hooks';
 import {
   IconBook2, IconDots, IconKeyboard, IconLanguage, IconLayoutSidebarLeftCollapse, IconLayoutSidebarLeftExpand, IconLink, IconLogout, IconMoon,
-  IconPlugConnectedX, IconSearch, IconSun,
+  IconPlugConnectedX, IconSearch, IconSun, IconUser,
 } from '@tabler/icons-react';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, Outlet, useLocation, useNavigate } from '@tanstack/react-router';
-import { useEffect, useRef, useState } from 'react';
+import { lazy, Suspense, useEffect, useRef, useState } from 'react';
 import { account } from '@/api/actions';
 import { useConnection } from '@/api/connection';
 import { ApiError } from '@/api/error';
@@ -16,22 +16,21 @@ import { hasRole, useSession } from '@/api/session';
 import type { Session } from '@/api/types';
 import { useI18n, useT } from '@/i18n';
 import { Boundary, EmptyState, ErrorPanel } from '@/parts/basics';
-import { notify, notifyError } from '@/parts/feedback';
 import { Loading } from '@/parts/page';
 import classes from './layout.module.css';
 import { API_REFERENCE, PAGES, type PageEntry } from './pages';
 import { Palette } from './palette';
 import { Shortcuts, useGoKeys } from './shortcuts';
 
-const RETURN_KEY = 'haft.return';
+// The tester loads when somebody calls a tool from the palette.
+const QuickCall = lazy(() => import('@/features/tools').then((module) => ({ default: module.QuickCall })));
 
 export function visiblePages(session: Session): PageEntry[] {
   return PAGES.filter((page) => (!page.needs || hasRole(session.role, page.needs)) && (!page.platform || session.platform));
 }
 
 function toLogin() {
-  sessionStorage.setItem(RETURN_KEY, window.location.pathname + window.location.search);
-  window.location.assign('/login');
+  window.location.assign(`/login?next=${encodeURIComponent(window.location.pathname + window.location.search)}`);
 }
 
 function Banner() {
@@ -61,6 +60,7 @@ function Banner() {
 /** The number of waiting approvals: in the navigation, in the title, and as a desktop notification. */
 function useWaiting(): number {
   const t = useT();
+  const navigate = useNavigate();
   const waiting = useQuery(approvalsQuery('waiting')).data?.approvals.filter((approval) => approval.may_decide) ?? [];
   const count = waiting.length;
   const seen = useRef<Set<string>>(undefined);
@@ -72,7 +72,12 @@ function useWaiting(): number {
     if (waiting.length > 0 || seen.current !== undefined) seen.current = new Set(waiting.map((approval) => approval.id));
     else seen.current = new Set();
     if (fresh[0] && document.hidden && 'Notification' in window && Notification.permission === 'granted') {
-      new Notification(t('status.awaiting_approval'), { body: `${fresh[0].requested_by}: ${fresh[0].tool}`, tag: fresh[0].id });
+      const notification = new Notification(t('status.awaiting_approval'), { body: `${fresh[0].requested_by}: ${fresh[0].tool}`, tag: fresh[0].id });
+      const { id } = fresh[0];
+      notification.addEventListener('click', () => {
+        window.focus();
+        void navigate({ to: '/approvals', search: { open: id } as never });
+      });
     }
   });
   return count;
@@ -86,12 +91,13 @@ function NavItem({ page, path, count, collapsed, onClick }: { page: PageEntry; p
   const t = useT();
   const Shape = page.icon;
   const active = isActive(path, page.to);
+  const isCounted = page.to === '/approvals' && count > 0;
   return (
     <Tooltip label={t(page.label)} position="right" disabled={!collapsed}>
-      <Link to={page.to} className={classes.item} data-active={active} aria-current={active ? 'page' : undefined} aria-label={t(page.label)} onClick={onClick}>
+      <Link to={page.to} className={classes.item} data-active={active} aria-current={active ? 'page' : undefined} {...(collapsed ? { 'aria-label': isCounted ? `${t(page.label)} ${count}` : t(page.label) } : {})} onClick={onClick}>
         <Shape size={17} stroke={1.7} aria-hidden />
         <span className={classes.label}>{t(page.label)}</span>
-        {page.to === '/approvals' && count > 0 && <span className={classes.badge}>{count}</span>}
+        {isCounted && <span className={classes.badge}>{count}</span>}
       </Link>
     </Tooltip>
   );
@@ -113,19 +119,10 @@ function NavList({ pages, path, count, collapsed = false, onNavigate }: { pages:
 
 function AccountMenu({ session }: { session: Session }) {
   const { t, language, setLanguage } = useI18n();
-  const link = async () => {
-    try {
-      const { url } = await account.loginLink();
-      await navigator.clipboard.writeText(url);
-      notify(t('account.loginLinkCopied'));
-    } catch (error) {
-      notifyError(error, t('common.failed'));
-    }
-  };
   return (
     <Menu position="bottom-end" width={250}>
       <Menu.Target>
-        <ActionIcon aria-label={t('header.account')} size="lg" radius="xl"><Avatar size={26} radius="xl" name={session.name} color="indigo" variant="filled" alt="" /></ActionIcon>
+        <ActionIcon aria-label={t('header.account')} size="lg" radius="xl"><Avatar size={26} radius="xl" color="indigo" variant="filled" alt=""><IconUser size={15} aria-hidden /></Avatar></ActionIcon>
       </Menu.Target>
       <Menu.Dropdown>
         <Stack gap={0} px="md" py="sm">
@@ -136,7 +133,7 @@ function AccountMenu({ session }: { session: Session }) {
         </Stack>
         <Menu.Divider />
         <Menu.Item leftSection={<IconLanguage size={15} />} onClick={() => setLanguage(language === 'en' ? 'de' : 'en')}>{language === 'en' ? 'Deutsch' : 'English'}</Menu.Item>
-        <Menu.Item leftSection={<IconLink size={15} />} onClick={() => void link()}>{t('account.loginLink')}</Menu.Item>
+        <Menu.Item leftSection={<IconLink size={15} />} component={Link} to="/settings">{t('account.loginLink')}</Menu.Item>
         <Menu.Item leftSection={<IconBook2 size={15} />} component="a" href={API_REFERENCE.href}>{t('account.apiReference')}</Menu.Item>
         <Menu.Divider />
         <Menu.Item leftSection={<IconLogout size={15} />} onClick={() => void account.logout()}>{t('account.logout')}</Menu.Item>
@@ -160,7 +157,7 @@ function Header({ session, onSearch, onHelp }: { session: Session; onSearch: () 
       </button>
       <span className={classes.spacer} />
       {!isPhone && session.tenant !== 'default' && <Text c="dimmed">{t('account.tenant', { tenant: session.tenant })}</Text>}
-      {!isPhone && live === 'live' && <Text size="xs" c="dimmed">● {t('live.on')}</Text>}
+      {!isPhone && live === 'live' && <Tooltip label={t('live.hint')}><Text size="xs" c="dimmed"><Text span c="var(--haft-good)" aria-hidden>●</Text> {t('live.on')}</Text></Tooltip>}
       <Tooltip label={t('header.theme')}>
         <ActionIcon size="lg" aria-label={t('header.theme')} onClick={() => setColorScheme(scheme === 'dark' ? 'light' : 'dark')}>
           {scheme === 'dark' ? <IconSun size={17} /> : <IconMoon size={17} />}
@@ -203,19 +200,14 @@ function Frame() {
   const t = useT();
   const session = useSession();
   const path = useLocation({ select: (location) => location.pathname });
-  const navigate = useNavigate();
   const queries = useQueryClient();
+  const [calling, setCalling] = useState<string>();
   const [palette, setPalette] = useState(false);
   const [help, setHelp] = useState(false);
   const [collapsed, setCollapsed] = useLocalStorage({ key: 'haft.nav', defaultValue: false });
   const pages = visiblePages(session);
   const count = useWaiting();
   useEffect(() => startLiveUpdates(queries), [queries]);
-  useEffect(() => {
-    const back = sessionStorage.getItem(RETURN_KEY);
-    sessionStorage.removeItem(RETURN_KEY);
-    if (back?.startsWith('/ui/') && back !== '/ui/') void navigate({ href: back.slice(3), replace: true } as never);
-  }, [navigate]);
   useHotkeys([['mod+K', () => setPalette(true)]], []);
   useHotkeys([['shift+?', () => setHelp(true)], ['?', () => setHelp(true)], ['/', () => document.querySelector<HTMLInputElement>('[data-filter]')?.focus()]]);
   useGoKeys(pages);
@@ -238,7 +230,8 @@ function Frame() {
         <Boundary key={path} title={t('error.crash')}><Outlet /></Boundary>
       </main>
       <BottomBar pages={pages} path={path} count={count} />
-      <Palette opened={palette} onClose={() => setPalette(false)} pages={pages} />
+      <Palette opened={palette} onClose={() => setPalette(false)} pages={pages} onCall={setCalling} />
+      {calling && <Suspense><QuickCall key={calling} target={calling} onClose={() => setCalling(undefined)} /></Suspense>}
       <Shortcuts opened={help} onClose={() => setHelp(false)} pages={pages} />
     </div>
   );

@@ -1,7 +1,7 @@
 /** All pages: address, place in the navigation, who sees them. */
 import {
   IconActivity, IconAdjustments, IconBook2, IconBox, IconBuilding, IconChefHat, IconFileImport, IconGauge, IconHandStop, IconHeartbeat,
-  IconHome, IconKey, IconListDetails, IconPlugConnected, IconServer2, IconShieldLock, IconTool, IconTicket, type Icon,
+  IconHome, IconKey, IconListDetails, IconPlugConnected, IconServer2, IconShieldLock, IconTool, IconTicket, IconWebhook, type Icon,
 } from '@tabler/icons-react';
 import type { Role } from '@/api/types';
 import type { MessageKey } from '@/i18n';
@@ -32,6 +32,7 @@ export const PAGES: PageEntry[] = [
   { to: '/audit', label: 'nav.audit', icon: IconListDetails, section: 'nav.section.govern', needs: 'admin' },
   { to: '/credentials', label: 'nav.credentials', icon: IconKey, section: 'nav.section.admin', needs: 'editor' },
   { to: '/tokens', label: 'nav.tokens', icon: IconTicket, section: 'nav.section.admin', needs: 'admin' },
+  { to: '/webhooks', label: 'nav.webhooks', icon: IconWebhook, section: 'nav.section.admin', needs: 'admin' },
   { to: '/tenants', label: 'nav.tenants', icon: IconBuilding, section: 'nav.section.admin', needs: 'admin', platform: true },
   { to: '/health', label: 'nav.health', icon: IconHeartbeat, section: 'nav.section.admin' },
   { to: '/settings', label: 'nav.settings', icon: IconAdjustments, section: 'nav.section.admin' },

@@ -30,26 +30,37 @@ function useFoundTools(query: string, enabled: boolean) {
   return useQuery({
     queryKey: ['tools', 'search', wanted],
     queryFn: async () => (wanted.trim() === ''
-      ? (await data(client.GET('/tools', { params: { query: { page_size: MAX_TOOLS } } }))).tools
+      ? (await data(client.GET('/tools', { params: { query: { fields: 'summary', page_size: MAX_TOOLS } } }))).tools
       : (await data(client.GET('/tools/search', { params: { query: { q: wanted.slice(0, 200), page_size: MAX_TOOLS } } }))).tools),
     enabled,
     placeholderData: keepPreviousData,
   }).data ?? [];
 }
 
-export function Palette({ opened, onClose, pages }: { opened: boolean; onClose: () => void; pages: PageEntry[] }) {
+interface PaletteProps {
+  onClose: () => void;
+  pages: PageEntry[];
+  /** Calls a tool with a form. */
+  onCall: (tool: string) => void;
+}
+
+export function Palette({ opened, onClose, pages, onCall }: PaletteProps & { opened: boolean }) {
   const t = useT();
   return (
-    <Modal opened={opened} onClose={onClose} withCloseButton={false} padding={0} size="lg" yOffset="12vh" centered={false} aria-label={t('palette.title')}>
-      {opened && <PaletteBody onClose={onClose} pages={pages} />}
-    </Modal>
+    <Modal.Root opened={opened} onClose={onClose} padding={0} size="lg" yOffset="12vh" centered={false}>
+      <Modal.Overlay />
+      <Modal.Content aria-label={t('palette.title')}>
+        <Modal.Body>{opened && <PaletteBody onClose={onClose} pages={pages} onCall={onCall} />}</Modal.Body>
+      </Modal.Content>
+    </Modal.Root>
   );
 }
 
-function PaletteBody({ onClose, pages }: { onClose: () => void; pages: PageEntry[] }) {
+function PaletteBody({ onClose, pages, onCall }: PaletteProps) {
   const t = useT();
   const id = useId();
   const navigate = useNavigate();
+  const mayCall = useMay('caller');
   const mayEdit = useMay('editor');
   const mayAdmin = useMay('admin');
   const { setColorScheme } = useMantineColorScheme();
@@ -79,14 +90,16 @@ function PaletteBody({ onClose, pages }: { onClose: () => void; pages: PageEntry
     for (const action of actions) if (action && matches(action.label)) result.push(action);
     const tools = found.map((tool): Entry => ({
       id: toolRef(tool), group: t('palette.tools'), label: visibleText(tool.name), note: visibleText(tool.description.slice(0, 120)), icon: IconTool,
-      run: (alternative) => go('/tools/$ref', alternative ? { tab: 'try' } : {}, { ref: toolRef(tool) }),
+      run: (alternative) => { if (alternative && mayCall) { onClose(); onCall(toolRef(tool)); } else go('/tools/$ref', {}, { ref: toolRef(tool) }); },
     }));
     return words === '' ? [...result, ...tools] : [...tools, ...result];
-  }, [query, found, pages, t, navigate, onClose, mayEdit, mayAdmin, scheme, setColorScheme]);
+  }, [query, found, pages, t, navigate, onClose, onCall, mayCall, mayEdit, mayAdmin, scheme, setColorScheme]);
 
   const selected = Math.min(at, Math.max(0, entries.length - 1));
   useEffect(() => {
     list.current?.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: 'nearest' });
+    // The selection decides which element that is.
+    // oxlint-disable-next-line react/exhaustive-effect-dependencies
   }, [selected]);
   const onKey = (event: KeyboardEvent) => {
     if (event.key === 'ArrowDown') setAt(Math.min(entries.length - 1, selected + 1));

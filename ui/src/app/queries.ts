@@ -8,6 +8,9 @@ export const queries = new QueryClient({
       // A request that the server rejected fails again; only an unreachable server is worth another try.
       retry: (count, error) => error instanceof ApiError && (error.status === 0 || error.status >= 502) && count < 2,
       refetchOnWindowFocus: true,
+      // Without a network, requests fail and the banner says so, instead of waiting silently.
+      networkMode: 'always',
     },
+    mutations: { networkMode: 'always' },
   },
 });

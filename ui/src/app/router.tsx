@@ -26,6 +26,7 @@ const routes = [
   page('/audit', () => import('@/features/audit'), 'AuditPage'),
   page('/credentials', () => import('@/features/admin'), 'CredentialsPage'),
   page('/tokens', () => import('@/features/admin'), 'TokensPage'),
+  page('/webhooks', () => import('@/features/admin'), 'WebhooksPage'),
   page('/tenants', () => import('@/features/admin'), 'TenantsPage'),
   page('/health', () => import('@/features/admin'), 'HealthPage'),
   page('/settings', () => import('@/features/admin'), 'SettingsPage'),

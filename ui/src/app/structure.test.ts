@@ -34,7 +34,7 @@ describe('translations', () => {
   it('every message has both languages and the same parameters', () => {
     for (const [key, pair] of Object.entries(messages)) {
       expect(pair, key).toHaveLength(2);
-      const names = pair.map((text) => [...new Set([...text.matchAll(/\{(\w+)/g)].map((match) => match[1]))].sort().join());
+      const names = pair.map((text) => [...new Set([...text.matchAll(/\{(\w+)/g)].map((match) => match[1]))].toSorted().join());
       expect(pair.every((text) => text.trim() !== ''), key).toBe(true);
       expect(names[0], key).toBe(names[1]);
     }

@@ -57,6 +57,12 @@ function errorTitle(error: ApiError): MessageKey {
 }
 
 /** What failed, why, how to fix it, the request id, and a way to try again. */
+/** The problems that the details of an error list: at a field of a definition. */
+function readProblems(details: Record<string, unknown>): { field: string; message: string }[] {
+  return [details['problems'], details['warnings']].flatMap((list) => (Array.isArray(list) ? (list as { field?: unknown; message?: unknown }[]) : []))
+    .map((problem) => ({ field: String(problem.field ?? ''), message: String(problem.message ?? '') }));
+}
+
 export function ErrorPanel({ error, onRetry, title }: { error: unknown; onRetry?: () => void; title?: string }) {
   const t = useT();
   const known = error instanceof ApiError ? error : undefined;
@@ -67,6 +73,7 @@ export function ErrorPanel({ error, onRetry, title }: { error: unknown; onRetry?
       <Text mt={4} style={{ whiteSpace: 'pre-wrap', overflowWrap: 'anywhere' }}>
         {visibleText((error instanceof Error ? error.message : String(error)).slice(0, 4000))}
       </Text>
+      {known?.message === '' && readProblems(known.details).map((problem) => <Text key={`${problem.field}${problem.message}`} mt={4} style={{ overflowWrap: 'anywhere' }}><Mono>{visibleText(problem.field)}</Mono>: {visibleText(problem.message)}</Text>)}
       <Text c="dimmed" mt={4}>{t(`${key}.fix` as MessageKey)}</Text>
       <Group gap="sm" mt="sm">
         {onRetry && <Button variant="default" onClick={onRetry}>{t('common.retry')}</Button>}

@@ -4,6 +4,7 @@ import { useRef, useState } from 'react';
 import { useI18n } from '@/i18n';
 import { duration } from './format';
 import classes from './parts.module.css';
+import { placeBuckets, type Bucket } from './buckets';
 import type { WaterfallRow } from './waterfall';
 
 export function Sparkline({ values, label, bad = false, height = 36 }: { values: number[]; label: string; bad?: boolean; height?: number }) {
@@ -19,12 +20,6 @@ export function Sparkline({ values, label, bad = false, height = 36 }: { values:
   );
 }
 
-export interface Bucket {
-  at: string;
-  success: number;
-  error: number;
-  other: number;
-}
 
 interface HistogramProps {
   buckets: Bucket[];
@@ -36,12 +31,12 @@ interface HistogramProps {
 
 /** Calls over time; dragging selects a range. */
 export function Histogram({ buckets, from, to, label, onRange }: HistogramProps) {
-  const { language } = useI18n();
+  const { t, language } = useI18n();
   const box = useRef<SVGSVGElement>(null);
   const [drag, setDrag] = useState<[number, number]>();
   const height = 56;
   const max = Math.max(1, ...buckets.map((bucket) => bucket.success + bucket.error + bucket.other));
-  const width = 100 / Math.max(1, buckets.length);
+  const place = placeBuckets(buckets, from, to);
   const at = (clientX: number) => {
     const bounds = box.current?.getBoundingClientRect();
     return bounds ? Math.max(0, Math.min(100, ((clientX - bounds.left) / bounds.width) * 100)) : 0;
@@ -63,13 +58,15 @@ export function Histogram({ buckets, from, to, label, onRange }: HistogramProps)
         {buckets.map((bucket, index) => {
           const parts: [number, string | undefined][] = [[bucket.success, classes.bar], [bucket.other, classes.barOther], [bucket.error, classes.barBad]];
           let y = height;
+          const { x, width } = place[index] ?? { x: 0, width: 0 };
           return (
             <g key={bucket.at}>
-              <title>{`${timeLabel(Date.parse(bucket.at))}: ${bucket.success + bucket.other + bucket.error}`}</title>
+              <title>{t('chart.bucket', { time: timeLabel(Date.parse(bucket.at)), n: bucket.success + bucket.other + bucket.error, failed: bucket.error })}</title>
+              <rect x={x} width={width} y={0} height={height} fill="transparent" />
               {parts.map(([value, name], part) => {
                 const size = (value / max) * (height - 4);
                 y -= size;
-                return value > 0 ? <rect key={part} className={name} x={index * width + width * 0.1} width={width * 0.8} y={y} height={size} /> : null;
+                return value > 0 ? <rect key={part} className={name} x={x + width * 0.1} width={width * 0.8} y={y} height={size} /> : null;
               })}
             </g>
           );

@@ -11,11 +11,12 @@ export interface ClientSetup {
   text: string;
 }
 
+const json = (value: unknown) => JSON.stringify(value, null, 2);
+
 export function clientSetup(client: ClientName, origin: string, token: string, bundle?: string): ClientSetup {
   const url = `${origin}/mcp${bundle ? `/bundles/${encodeURIComponent(bundle)}` : ''}`;
   const name = bundle ? `haft-${bundle}` : 'haft';
   const headers = { Authorization: `Bearer ${token}` };
-  const json = (value: unknown) => JSON.stringify(value, null, 2);
   switch (client) {
     case 'claude-code':
       return { place: 'shell', text: `claude mcp add --transport http ${name} ${url} \\\n  --header "Authorization: Bearer ${token}"` };

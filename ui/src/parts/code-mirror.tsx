@@ -11,7 +11,7 @@ import { EditorState, type Extension } from '@codemirror/state';
 import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers } from '@codemirror/view';
 import { tags } from '@lezer/highlight';
 import { useComputedColorScheme } from '@mantine/core';
-import { useEffect, useRef } from 'react';
+import { useEffect, useLayoutEffect, useRef } from 'react';
 import type { EditorProps } from './editor';
 import { styleNonce } from './nonce';
 import classes from './parts.module.css';
@@ -49,9 +49,11 @@ export default function CodeMirror(props: EditorProps) {
   const box = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView>(null);
   const change = useRef(onChange);
-  change.current = onChange;
   const text = useRef(value);
-  text.current = value;
+  useLayoutEffect(() => {
+    change.current = onChange;
+    text.current = value;
+  });
 
   useEffect(() => {
     if (!box.current) return;
@@ -67,7 +69,7 @@ export default function CodeMirror(props: EditorProps) {
           EditorView.theme({ '.cm-scroller': { minHeight, maxHeight, overflow: 'auto' } }, { dark: isDark }),
           // Escape leaves the editor, so that Tab is no trap for the keyboard.
           keymap.of([
-            { key: 'Escape', run: (editor) => { editor.contentDOM.blur(); return true; } },
+            { key: 'Escape', run: (target) => { target.contentDOM.blur(); return true; } },
             { key: 'Mod-Enter', run: () => true },
             ...defaultKeymap, ...historyKeymap, ...searchKeymap, ...foldKeymap, indentWithTab,
           ]),
@@ -97,6 +99,8 @@ export default function CodeMirror(props: EditorProps) {
       return { from: Math.min(line.to, line.from + Math.max(0, (problem.column ?? 1) - 1)), to: line.to, severity: problem.severity, message: problem.message };
     });
     editor.dispatch(setDiagnostics(editor.state, diagnostics));
+    // The positions depend on the text, which is read from the editor.
+    // oxlint-disable-next-line react/exhaustive-effect-dependencies
   }, [problems, value]);
 
   return <div ref={box} className={classes.editor} data-error={problems?.some((problem) => problem.severity === 'error')} />;

@@ -21,6 +21,11 @@ function FirstCall({ caller }: { caller: string }) {
   return <Group gap="sm"><StatusBadge status="success" label={t('connect.arrived')} /><CallLink id={call.id}>{shortName(call.tool)}</CallLink></Group>;
 }
 
+/** A name that tells the clients apart. */
+function tokenName(client: ClientName): string {
+  return `${client}-${new Date().toISOString().slice(5, 16).replaceAll(/[^0-9]/g, '')}`;
+}
+
 export function ConnectClient({ bundle }: { bundle?: string | undefined }) {
   const t = useT();
   const mayAdmin = useMay('admin');
@@ -30,14 +35,13 @@ export function ConnectClient({ bundle }: { bundle?: string | undefined }) {
     invalidates: [keys.tokens], done: (token) => setMade({ name: token.name, token: token.token }),
   });
   const setup = clientSetup(client, window.location.origin, made?.token ?? '$HAFT_TOKEN', bundle);
-  const tokenName = `${client}-${new Date().toISOString().slice(5, 16).replaceAll(/[^0-9]/g, '')}`;
   return (
     <Stack gap="md">
       <Tabs value={client} onChange={(next) => setClient((next ?? 'claude-code') as ClientName)}>
         <Tabs.List>{CLIENTS.map((name) => <Tabs.Tab key={name} value={name}>{CLIENT_LABELS[name]}</Tabs.Tab>)}</Tabs.List>
       </Tabs>
       {made ? <Text>{t('connect.tokenMade', { name: made.name })}</Text> : mayAdmin
-        ? <Group gap="sm"><Button leftSection={<IconKey size={14} />} loading={create.isPending} onClick={() => create.mutate(tokenName)}>{t('connect.makeToken', { client: CLIENT_LABELS[client] })}</Button><Text c="dimmed">{t('connect.makeTokenHint')}</Text></Group>
+        ? <Group gap="sm"><Button leftSection={<IconKey size={14} />} loading={create.isPending} onClick={() => create.mutate(tokenName(client))}>{t('connect.makeToken', { client: CLIENT_LABELS[client] })}</Button><Text c="dimmed">{t('connect.makeTokenHint')}</Text></Group>
         : <PermissionNote needs="admin" />}
       <div><Text size="xs" c="dimmed" mb={4}>{setup.place === 'shell' ? t('connect.shell') : setup.place}</Text><CodeBlock text={setup.text} maxHeight="22rem" /></div>
       {made && <FirstCall caller={made.name} />}

@@ -2,7 +2,7 @@
 import { Checkbox } from '@mantine/core';
 import { useMediaQuery } from '@mantine/hooks';
 import { useVirtualizer } from '@tanstack/react-virtual';
-import { useCallback, useEffect, useId, useMemo, useRef, useState, type ReactNode } from 'react';
+import { memo, useCallback, useEffect, useId, useMemo, useRef, useState, type ReactNode } from 'react';
 import { useT } from '@/i18n';
 import classes from './parts.module.css';
 
@@ -40,6 +40,55 @@ function isTyping(target: EventTarget | null): boolean {
   return target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
 }
 
+interface RowProps<T> {
+  id: string;
+  row: T;
+  rowId: string;
+  index: number;
+  start: number;
+  height: number;
+  template: string;
+  columns: Column<T>[];
+  phone: ((row: T) => ReactNode) | undefined;
+  rowName: (row: T) => string;
+  /** Undefined where rows cannot be selected. */
+  isSelected: boolean | undefined;
+  isOpen: boolean;
+  isActive: boolean;
+  onOpen: (row: T, index: number) => void;
+  onToggle: (key: string) => void;
+}
+
+function PlainRow<T>({ id, row, rowId, index, start, height, template, columns, phone, rowName, isSelected, isOpen, isActive, onOpen, onToggle }: RowProps<T>) {
+  const t = useT();
+  return (
+    // The table handles the keys of its rows.
+    // oxlint-disable-next-line jsx-a11y/click-events-have-key-events
+    <div id={id} role="row" tabIndex={-1} aria-rowindex={index + 2} className={classes.row}
+      aria-selected={isSelected ?? isOpen} data-open={isOpen} data-active={isActive}
+      style={{ height, transform: `translateY(${start}px)`, gridTemplateColumns: phone ? '1fr' : template }}
+      onClick={(event) => {
+        if ((event.target as HTMLElement).closest('a, button, input, label') === null) onOpen(row, index);
+      }}>
+      {phone ? <div role="gridcell" className={classes.cell}>{phone(row)}</div> : (
+        <>
+          {isSelected !== undefined && (
+            <span role="gridcell">
+              <input type="checkbox" className={classes.check} aria-label={t('common.selectRow', { name: rowName(row) })} checked={isSelected} onChange={() => onToggle(rowId)} />
+            </span>
+          )}
+          {columns.map((column) => (
+            <div key={column.key} role="gridcell" className={classes.cell} data-align={column.align}>{column.render(row)}</div>
+          ))}
+        </>
+      )}
+    </div>
+  );
+}
+
+/** Scrolling renders the rows that come into view, and no others. */
+const BodyRow = memo(PlainRow) as typeof PlainRow;
+
 export function DataTable<T>(props: TableProps<T>) {
   const { label, rows, rowKey, rowName, onOpen, openKey, phone, selection, onEnd, footer, empty } = props;
   const t = useT();
@@ -52,7 +101,7 @@ export function DataTable<T>(props: TableProps<T>) {
   const template = [selection ? '18px' : '', ...columns.map((column) => column.width)].join(' ');
   const height = isPhone ? PHONE_ROW : ROW;
 
-  const virtual = useVirtualizer({ count: rows.length, getScrollElement: () => scroll.current, estimateSize: () => height, overscan: 12 });
+  const virtual = useVirtualizer({ count: rows.length, getScrollElement: () => scroll.current, estimateSize: () => height, overscan: 8 });
   useEffect(() => virtual.measure(), [height, virtual]);
   const items = virtual.getVirtualItems();
   const last = items.at(-1)?.index ?? 0;
@@ -60,6 +109,16 @@ export function DataTable<T>(props: TableProps<T>) {
     if (rows.length > 0 && last >= rows.length - 10) onEnd?.();
   }, [last, rows.length, onEnd]);
 
+  const toggle = useCallback((key: string) => {
+    if (!selection) return;
+    const next = new Set(selection.selected);
+    if (!next.delete(key)) next.add(key);
+    selection.onChange(next);
+  }, [selection]);
+  const open = useCallback((row: T, index: number) => {
+    setActive(index);
+    onOpen?.(row);
+  }, [onOpen]);
   const move = useCallback(
     (step: number) => {
       setActive((current) => {
@@ -86,12 +145,6 @@ export function DataTable<T>(props: TableProps<T>) {
     return () => window.removeEventListener('keydown', onKey);
   });
 
-  const toggle = (key: string) => {
-    if (!selection) return;
-    const next = new Set(selection.selected);
-    if (!next.delete(key)) next.add(key);
-    selection.onChange(next);
-  };
   const allSelected = selection !== undefined && rows.length > 0 && rows.every((row) => selection.selected.has(rowKey(row)));
 
   if (rows.length === 0 && empty) return <>{empty}</>;
@@ -120,30 +173,8 @@ export function DataTable<T>(props: TableProps<T>) {
             if (row === undefined) return null;
             const key = rowKey(row);
             return (
-              // The table handles the keys of its rows.
-              // oxlint-disable-next-line jsx-a11y/click-events-have-key-events
-              <div key={key} id={`${id}-${item.index}`} role="row" tabIndex={-1} aria-rowindex={item.index + 2} className={classes.row}
-                aria-selected={selection?.selected.has(key) ?? key === openKey}
-                data-open={key === openKey} data-active={item.index === active}
-                style={{ height, transform: `translateY(${item.start}px)`, gridTemplateColumns: isPhone ? '1fr' : template }}
-                onClick={(event) => {
-                  if ((event.target as HTMLElement).closest('a, button, input, label') !== null) return;
-                  setActive(item.index);
-                  onOpen?.(row);
-                }}>
-                {isPhone ? <div role="gridcell" className={classes.cell}>{phone(row)}</div> : (
-                  <>
-                    {selection && (
-                      <span role="gridcell">
-                        <Checkbox aria-label={t('common.selectRow', { name: rowName(row) })} checked={selection.selected.has(key)} onChange={() => toggle(key)} />
-                      </span>
-                    )}
-                    {columns.map((column) => (
-                      <div key={column.key} role="gridcell" className={classes.cell} data-align={column.align}>{column.render(row)}</div>
-                    ))}
-                  </>
-                )}
-              </div>
+              <BodyRow key={key} id={`${id}-${item.index}`} row={row} rowId={key} index={item.index} start={item.start} height={height} template={template} columns={columns} phone={isPhone ? phone : undefined} rowName={rowName}
+                isSelected={selection?.selected.has(key)} isOpen={key === openKey} isActive={item.index === active} onOpen={open} onToggle={toggle} />
             );
           })}
         </div>

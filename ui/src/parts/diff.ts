@@ -47,7 +47,7 @@ function backtrack(a: string[], b: string[], history: Map<number, number>[], edi
     x = previousX;
     y = previousY;
   }
-  return pairs.reverse();
+  return pairs.toReversed();
 }
 
 export function diffLines(before: string, after: string): DiffRow[] {

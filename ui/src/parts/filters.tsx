@@ -4,8 +4,8 @@ import { IconSearch, IconX } from '@tabler/icons-react';
 import { useEffect, useRef, useState } from 'react';
 import { useT } from '@/i18n';
 
-/** The filter of a list; `/` jumps to it. */
-export function FilterInput({ value, onChange, label }: { value: string; onChange: (value: string) => void; label: string }) {
+/** The filter of a list; `/` jumps to it. Of several, each is `half` as wide. */
+export function FilterInput({ value, onChange, label, half = false }: { value: string; onChange: (value: string) => void; label: string; half?: boolean }) {
   const [text, setText] = useState(value);
   const ref = useRef<HTMLInputElement>(null);
   const sent = useRef(value);
@@ -20,7 +20,7 @@ export function FilterInput({ value, onChange, label }: { value: string; onChang
     onChange(next);
   }, 120);
   return (
-    <TextInput ref={ref} value={text} w={{ base: '100%', sm: 260 }} placeholder={label} aria-label={label} data-filter
+    <TextInput ref={ref} value={text} w={half ? { base: '47%', sm: 180 } : { base: '100%', sm: 260 }} placeholder={label} aria-label={label} data-filter
       leftSection={<IconSearch size={14} />}
       onChange={(event) => { setText(event.currentTarget.value); send(event.currentTarget.value); }}
       onKeyDown={(event) => { if (event.key === 'Escape') event.currentTarget.blur(); }} />

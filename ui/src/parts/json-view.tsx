@@ -28,6 +28,8 @@ interface RowProps {
   onMore: () => void;
 }
 
+const SMALL = 12;
+
 function Row({ row, isMatch, onToggle, onMore }: RowProps) {
   const t = useT();
   const [open, close] = row.isArray ? ['[', ']'] : ['{', '}'];
@@ -77,6 +79,11 @@ export function JsonView({ value, maxHeight = 420 }: { value: unknown; maxHeight
     () => jsonRows(value, query === '' ? expanded : new Set([...expanded, ...found.parents]), limits),
     [value, expanded, limits, query, found],
   );
+  // A value that is seen at a glance needs no search.
+  const isSmall = useMemo(() => {
+    const all = jsonRows(value, initialExpansion(value, SMALL * 2), new Map());
+    return all.length <= SMALL && all.every((row) => row.kind !== 'closed' || row.size === 0);
+  }, [value]);
   const scroll = useRef<HTMLDivElement>(null);
   const virtual = useVirtualizer({ count: rows.length, getScrollElement: () => scroll.current, estimateSize: () => ROW, overscan: 20 });
   if (value === undefined) return <Text c="dimmed">{t('json.empty')}</Text>;
@@ -87,8 +94,9 @@ export function JsonView({ value, maxHeight = 420 }: { value: unknown; maxHeight
   });
   const isTree = typeof value === 'object' && value !== null;
   return (
-    <div>
-      {isTree && (
+    <div className={classes.blockWrap}>
+      {isTree && isSmall && <span className={classes.jsonCopy}><CopyButton text={() => JSON.stringify(value, null, 2)} /></span>}
+      {isTree && !isSmall && (
         <Group gap="xs" mb={4} wrap="nowrap">
           <TextInput flex={1} maw={260} value={text} onChange={(event) => setText(event.currentTarget.value)} placeholder={t('json.search')} aria-label={t('json.search')}
             leftSection={<IconSearch size={13} />} rightSectionWidth={70} rightSection={query ? <Text size="xs" c="dimmed">{t('json.matches', { n: found.matches.length })}</Text> : undefined} />

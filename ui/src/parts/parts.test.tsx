@@ -2,7 +2,7 @@ import { MantineProvider } from '@mantine/core';
 import { render, screen } from '@testing-library/react';
 import { describe, expect, it } from 'vitest';
 import { ApiError } from '@/api/error';
-import { affectedKeys, readEvent } from '@/api/events';
+import { affectedKeys } from '@/api/events';
 import { hasRole } from '@/api/session';
 import { parseAnsi, toLines } from './ansi';
 import { ErrorPanel, Highlight } from './basics';
@@ -11,7 +11,6 @@ import { copyAs, pythonLiteral, shellQuote } from './copy-as';
 import { diffLines, foldUnchanged } from './diff';
 import { bytes, duration, oneLine, relativeTime, visibleText } from './format';
 import { initialExpansion, jsonRows, searchJson } from './json-rows';
-import { parseServers } from './mcp-config';
 import { resultKind } from './result';
 import { defaults, schemaRows, typeName } from './schema';
 import { readViolations, toErrorSchema } from './schema-form/errors';
@@ -143,17 +142,13 @@ describe('formats', () => {
 describe('server side', () => {
   it('orders roles', () => expect([hasRole('admin', 'editor'), hasRole('caller', 'editor')]).toEqual([true, false]));
   it('knows what an event changes', () => {
-    expect(affectedKeys(readEvent('approval', '{"id":"1"}'))).toEqual([['approvals'], ['calls']]);
-    expect(readEvent('reset', 'not json')).toEqual({ topic: 'reset' });
+    expect(affectedKeys('approval')).toEqual([['approvals'], ['calls'], ['stats']]);
+    expect(affectedKeys('ready')).toEqual([]);
+    expect(affectedKeys('reset')).toEqual([[]]);
   });
   it('shows an error with its request', () => {
     show(<ErrorPanel error={new ApiError(403, { error: { code: 'forbidden', message: 'no <b>' }, request_id: 'r-1' } as never, '')} />);
     expect(screen.getByRole('alert').textContent).toContain('no <b>');
     expect(screen.getByRole('alert').textContent).toContain('r-1');
-  });
-  it('reads the configuration of other MCP clients', () => {
-    expect(parseServers('{"mcpServers":{"t":{"command":"uvx","args":["x"],"env":{"A":1}},"u":{"url":"https://m"}}}').servers).toMatchObject([{ id: 't', command: 'uvx', args: ['x'], env: { A: '1' } }, { id: 'u', url: 'https://m' }]);
-    expect(parseServers('{}').error).toBeTruthy();
-    expect(parseServers('x').error).toBeTruthy();
   });
 });

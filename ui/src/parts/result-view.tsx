@@ -58,10 +58,12 @@ export function Steps({ steps, total }: { steps: StepTimes; total: number }) {
   return <Waterfall rows={rows} total={total} />;
 }
 
-function processLines(call: Call): OutputLine[] {
-  const { process } = call;
-  const lines = (stream: OutputLine['stream'], text: string | undefined) => (text ? toLines(text.replace(/\n$/, '')).map((line) => ({ stream, text: line })) : []);
-  return [...lines('stdout', process?.stdout), ...lines('stderr', process?.stderr)];
+function streamLines(stream: OutputLine['stream'], text: string | undefined): OutputLine[] {
+  return text ? toLines(text.replace(/\n$/, '')).map((line) => ({ stream, text: line })) : [];
+}
+
+function processLines({ process }: Call): OutputLine[] {
+  return [...streamLines('stdout', process?.stdout), ...streamLines('stderr', process?.stderr)];
 }
 
 interface ResultProps {

@@ -46,9 +46,10 @@ export function typeName(schema: Schema, root: Schema): string {
   return isSchema(own['properties']) ? 'object' : 'any';
 }
 
+const text = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value));
+
 export function limits(schema: Schema): string[] {
   const notes: string[] = [];
-  const text = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value));
   if (schema['format'] !== undefined) notes.push(text(schema['format']));
   if (schema['minimum'] !== undefined) notes.push(`≥ ${text(schema['minimum'])}`);
   if (schema['exclusiveMinimum'] !== undefined) notes.push(`> ${text(schema['exclusiveMinimum'])}`);

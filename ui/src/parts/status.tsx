@@ -2,7 +2,6 @@ import {
   IconAlertTriangle, IconBan, IconCircleCheck, IconCircleDashed, IconCircleDot, IconCircleMinus, IconCircleX, IconClock,
   IconHandStop, IconLoader, IconLock, IconPlugConnectedX, IconShieldUp, type Icon,
 } from '@tabler/icons-react';
-import { Tooltip } from '@mantine/core';
 import { useT, type MessageKey } from '@/i18n';
 import { messages } from '@/i18n/messages';
 import classes from './parts.module.css';
@@ -29,11 +28,8 @@ export function StatusBadge({ status, label, iconOnly = false }: { status: strin
   const word = label ?? (key in messages ? t(key as MessageKey) : status);
   const icon = <Shape size={15} stroke={2} className={classes.statusIcon} data-tone={tone} aria-hidden />;
   if (iconOnly) {
-    return (
-      <Tooltip label={word}>
-        <span className={classes.status} role="img" aria-label={word}>{icon}</span>
-      </Tooltip>
-    );
+    // A native title: a list has hundreds of these, and a tooltip component for each makes scrolling slow.
+    return <span className={classes.status} role="img" aria-label={word} title={word}>{icon}</span>;
   }
   return (
     <span className={classes.status}>

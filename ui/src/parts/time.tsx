@@ -1,5 +1,5 @@
-import { Text, Tooltip } from '@mantine/core';
-import { useSyncExternalStore } from 'react';
+import { Text } from '@mantine/core';
+import { useEffect, useState, useSyncExternalStore } from 'react';
 import { useI18n } from '@/i18n';
 import { duration, relativeTime } from './format';
 
@@ -32,15 +32,27 @@ export function Time({ at, absolute = false }: { at: string | null | undefined; 
   const local = date.toLocaleString(language, { dateStyle: 'medium', timeStyle: 'medium' });
   const utc = date.toISOString().replace('T', ' ').slice(0, 19);
   const text = absolute
-    ? date.toLocaleString(language, { month: 'short', day: '2-digit', hour: '2-digit', minute: '2-digit', second: '2-digit' })
+    ? date.toLocaleString(language, { ...(date.getFullYear() === new Date(clock).getFullYear() ? {} : { year: 'numeric' }), month: 'short', day: '2-digit', hour: '2-digit', minute: '2-digit', second: '2-digit' })
     : relativeTime(date.getTime(), Math.max(clock, now), language);
-  return (
-    <Tooltip label={`${local} · ${t('common.utc', { time: utc })}`}>
-      <time dateTime={at} style={{ whiteSpace: 'nowrap' }}>{text}</time>
-    </Tooltip>
-  );
+  return <time dateTime={at} title={`${local} · ${t('common.utc', { time: utc })}`} style={{ whiteSpace: 'nowrap' }}>{text}</time>;
+}
+
+/** A day, whatever the time zone. */
+export function DateOnly({ at }: { at: string }) {
+  const { language } = useI18n();
+  return <time dateTime={at}>{new Date(at).toLocaleDateString(language, { dateStyle: 'medium', timeZone: 'UTC' })}</time>;
 }
 
 export function Duration({ ms }: { ms: number | null | undefined }) {
   return ms === null || ms === undefined ? null : <span style={{ whiteSpace: 'nowrap', fontVariantNumeric: 'tabular-nums' }}>{duration(ms)}</span>;
+}
+
+/** The current time, renewed in this interval while the page is visible. */
+export function useNow(intervalMs: number): number {
+  const [value, setValue] = useState(() => Date.now());
+  useEffect(() => {
+    const tick = setInterval(() => { if (!document.hidden) setValue(Date.now()); }, intervalMs);
+    return () => clearInterval(tick);
+  }, [intervalMs]);
+  return value;
 }

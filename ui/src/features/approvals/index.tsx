@@ -8,7 +8,7 @@ import { keys } from '@/api/keys';
 import { approvalsQuery, callListQuery, toolQuery } from '@/api/queries';
 import type { Approval, JsonObject, RememberScope } from '@/api/types';
 import { useT } from '@/i18n';
-import { EmptyState, ErrorPanel, Facts, Mono, SectionTitle } from '@/parts/basics';
+import { CodeBlock, EmptyState, ErrorPanel, Facts, Mono, SectionTitle } from '@/parts/basics';
 import { DataTable, type Column } from '@/parts/data-table';
 import { notify, useAction } from '@/parts/feedback';
 import { oneLine, visibleText } from '@/parts/format';
@@ -79,6 +79,7 @@ function Detail({ id, known, onClose }: { id: string; known: Approval | undefine
   const approval = loaded ?? known;
   const tool = useQuery({ ...toolQuery(approval?.tool ?? ''), enabled: approval !== undefined }).data;
   if (!approval) return <Drawer label={id} title={null} onClose={onClose}>{error ? <ErrorPanel error={error} /> : <Loading />}</Drawer>;
+  const { preview } = approval;
   const cause = approval.cause.kind === 'rule' ? t('approvals.cause.rule', { name: approval.cause.name }) : t(`approvals.cause.${approval.cause.kind}`);
   return (
     <Drawer label={approval.tool} onClose={onClose} title={<div><Title order={2}><Mono>{visibleText(shortName(approval.tool))}</Mono></Title><Group gap="md"><StatusBadge status={approval.status} /><Text c="dimmed"><Time at={approval.created_at} /></Text></Group></div>}>
@@ -87,8 +88,9 @@ function Detail({ id, known, onClose }: { id: string; known: Approval | undefine
         {tool && <Text c="dimmed">{visibleText(tool.description)}</Text>}
         <SectionTitle>{t('calls.arguments')}</SectionTitle>
         <JsonView value={approval.args} maxHeight={320} />
+        {preview ? <><SectionTitle>{t('approvals.preview')}</SectionTitle><CodeBlock text={visibleText(preview)} wrap maxHeight="16rem" /></>
+          : tool?.implementation && <><SectionTitle>{t('approvals.whatItDoes')}</SectionTitle><JsonView value={tool.implementation} maxHeight={220} /></>}
         {approval.status === 'waiting' && <Decide key={approval.id} approval={approval} onDone={onClose} />}
-        {tool?.implementation && <><SectionTitle>{t('approvals.whatItDoes')}</SectionTitle><JsonView value={tool.implementation} maxHeight={220} /></>}
         <SectionTitle>{t('approvals.lastTimes')}</SectionTitle>
         <History approval={approval} />
         <SectionTitle>{t('tools.about')}</SectionTitle>

@@ -1,23 +1,25 @@
 import { Button, Group, Skeleton, Stack, Text, Title } from '@mantine/core';
 import { IconPencil, IconPlayerStop, IconRepeat } from '@tabler/icons-react';
-import { useQuery } from '@tanstack/react-query';
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { invoke } from '@/api/actions';
 import { cancelCall } from '@/api/invoke';
 import { keys } from '@/api/keys';
-import { callQuery } from '@/api/queries';
+import { callListQuery, callQuery } from '@/api/queries';
 import { useMay } from '@/api/session';
 import type { Call, JsonObject } from '@/api/types';
 import { useT } from '@/i18n';
 import { CopyButton, ErrorPanel, Facts, Mono, SectionTitle } from '@/parts/basics';
 import { notify, useAction } from '@/parts/feedback';
-import { visibleText } from '@/parts/format';
+import { oneLine, visibleText } from '@/parts/format';
 import { JsonView } from '@/parts/json-view';
 import { CallLink, PageLink, shortName, ToolLink } from '@/parts/links';
 import { Drawer, Loading } from '@/parts/page';
 import { ResultView } from '@/parts/result-view';
 import { StatusBadge } from '@/parts/status';
 import { Duration, Time } from '@/parts/time';
+
+const CHILDREN = 20;
 
 function Actions({ call }: { call: Call }) {
   const t = useT();
@@ -43,6 +45,22 @@ function Actions({ call }: { call: Call }) {
   );
 }
 
+/** The calls that this one made. */
+function Children({ call }: { call: Call }) {
+  const t = useT();
+  const query = useInfiniteQuery(callListQuery({ parent_id: call.id }, CHILDREN));
+  const page = query.data?.pages[0];
+  if (!page || page.calls.length === 0) return null;
+  return (
+    <>
+      <SectionTitle right={page.total > CHILDREN && <PageLink to="/calls" search={{ parent_id: call.id }}>{t('common.showAll')}</PageLink>}>{t('calls.children', { n: page.total })}</SectionTitle>
+      <Stack gap={4}>{page.calls.map((child) => (
+        <Group key={child.id} gap="sm" wrap="nowrap"><StatusBadge status={child.status} iconOnly /><CallLink id={child.id}>{visibleText(shortName(child.tool))}</CallLink><Text c="dimmed" truncate flex={1}>{oneLine(child.args, 90)}</Text><Text c="dimmed"><Duration ms={child.duration_ms} /></Text></Group>
+      ))}</Stack>
+    </>
+  );
+}
+
 function Body({ call }: { call: Call }) {
   const t = useT();
   return (
@@ -52,19 +70,20 @@ function Body({ call }: { call: Call }) {
       {call.args === null ? <Text c="dimmed">{t('result.removed')}</Text> : <JsonView value={call.args} maxHeight={260} />}
       <SectionTitle>{t('calls.outcome')}</SectionTitle>
       <ResultView call={call} isRunning={call.status === 'running'} />
+      <Children call={call} />
       <SectionTitle>{t('tools.about')}</SectionTitle>
       <Facts rows={[
         [t('calls.tool'), <><ToolLink tool={call.tool}>{visibleText(call.tool)}</ToolLink> · {t('tools.revisionN', { n: call.revision })}</>],
         [t('calls.caller'), visibleText(call.caller)],
         [t('calls.surface'), `${call.surface} · ${call.mode}`],
         [t('calls.started'), <Time key="s" at={call.started_at} absolute />],
-        [t('calls.finished'), call.finished_at && <Time at={call.finished_at} absolute />],
+        [t('calls.finished'), call.finished_at && <Time key="finished" at={call.finished_at} absolute />],
         [t('calls.decidedBy'), call.decision && <>{call.decision.decided_by ?? ''} {call.decision.rule && <PageLink to="/policy">{call.decision.rule}</PageLink>} {call.decision.approval_id && <PageLink to="/approvals" search={{ open: call.decision.approval_id, status: 'all' }}>{t('calls.approval')}</PageLink>}</>],
-        [t('calls.parent'), call.parent_id && <CallLink id={call.parent_id} />],
-        [t('calls.root'), call.root_id && call.root_id !== call.parent_id && call.root_id !== call.id && <CallLink id={call.root_id} />],
-        [t('calls.chat'), call.chat_id && <Mono>{call.chat_id}</Mono>],
-        [t('calls.idempotency'), call.idempotency_key && <Mono>{visibleText(call.idempotency_key)}</Mono>],
-        [t('calls.request'), call.request_id && <Mono>{call.request_id}</Mono>],
+        [t('calls.parent'), call.parent_id && <CallLink key="parent" id={call.parent_id} />],
+        [t('calls.root'), call.root_id && call.root_id !== call.parent_id && call.root_id !== call.id && <CallLink key="root" id={call.root_id} />],
+        [t('calls.chat'), call.chat_id && <Mono key="chat">{call.chat_id}</Mono>],
+        [t('calls.idempotency'), call.idempotency_key && <Mono key="idempotency">{visibleText(call.idempotency_key)}</Mono>],
+        [t('calls.request'), call.request_id && <Mono key="request">{call.request_id}</Mono>],
         ['ID', <Group key="i" gap={4}><Mono>{call.id}</Mono><CopyButton text={call.id} /></Group>],
       ]} />
     </Stack>

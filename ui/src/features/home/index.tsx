@@ -3,21 +3,27 @@ import { IconChefHat, IconCircleCheck, IconCode, IconPlayerPlay } from '@tabler/
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useState, type ReactNode } from 'react';
-import { approvalsQuery, callListQuery, histogramQuery, serversQuery, toolListQuery, toolRef, type ToolRow } from '@/api/queries';
+import { approvalsQuery, callListQuery, histogramQuery, serversQuery, statsQuery, toolListQuery, toolRef, type ToolRow } from '@/api/queries';
+import type { Stats } from '@/api/types';
 import { useMay } from '@/api/session';
 import type { Call } from '@/api/types';
 import { useT } from '@/i18n';
-import { CodeBlock, SectionTitle } from '@/parts/basics';
+import { CodeBlock, ErrorPanel, SectionTitle } from '@/parts/basics';
 import { Sparkline } from '@/parts/charts';
 import { ConnectClient } from '@/parts/connect-client';
 import { oneLine, visibleText } from '@/parts/format';
 import { CallLink, PageLink, shortName, ToolLink } from '@/parts/links';
 import { Content, Loading, Page } from '@/parts/page';
 import { StatusBadge } from '@/parts/status';
-import { Duration, Time } from '@/parts/time';
+import { Duration, Time, useNow } from '@/parts/time';
 
 const DAY_MS = 24 * 3600 * 1000;
 const BUCKETS = 48;
+const TICK_MS = 30_000;
+const MAX_FAILING = 8;
+const MAX_WARNED = 5;
+
+const perMinute = (value: number) => value.toLocaleString(undefined, { maximumFractionDigits: value < 10 ? 1 : 0 });
 
 function Step({ n, title, done, children }: { n: number; title: string; done: boolean; children: ReactNode }) {
   return (
@@ -31,7 +37,8 @@ function Step({ n, title, done, children }: { n: number; title: string; done: bo
 function GuidedStart({ own, calls }: { own: ToolRow[]; calls: Call[] }) {
   const t = useT();
   const mayEdit = useMay('editor');
-  const first = own[0];
+  const mayCall = useMay('caller');
+  const first = own.find((row) => row.tool_type === 'custom') ?? own[0];
   return (
     <Stack maw="60rem">
       <Text>{t('home.intro')}</Text>
@@ -42,7 +49,7 @@ function GuidedStart({ own, calls }: { own: ToolRow[]; calls: Call[] }) {
       </Step>
       <Step n={2} title={t('home.try')} done={calls.length > 0}>
         <Text c="dimmed">{t('home.tryHint')}</Text>
-        <Group><Button component={Link} to="/tools/$ref" params={{ ref: first ? toolRef(first) : 'datetime_utils' } as never} search={{ tab: 'try' } as never} leftSection={<IconPlayerPlay size={15} />}>{t('home.tryButton', { name: first?.name ?? 'datetime_utils' })}</Button></Group>
+        {mayCall && <Group><Button component={Link} to="/tools/$ref" params={{ ref: first ? toolRef(first) : 'datetime_utils' } as never} search={{ tab: 'try' } as never} leftSection={<IconPlayerPlay size={15} />}>{t('home.tryButton', { name: first?.name ?? 'datetime_utils' })}</Button></Group>}
         <CodeBlock text={`haft tool call ${first ? toolRef(first) : 'datetime_utils -a operation=now'}`} />
       </Step>
       <Step n={3} title={t('home.connect')} done={calls.some((call) => call.surface === 'mcp')}>
@@ -62,41 +69,57 @@ function Stat({ label, value, to, search, children }: { label: string; value: st
   );
 }
 
-function InUse({ rows, calls }: { rows: ToolRow[]; calls: Call[] }) {
+function Attention({ rows, stats }: { rows: ToolRow[]; stats: Stats | undefined }) {
   const t = useT();
-  const [now] = useState(() => Date.now());
-  const { data } = useQuery(histogramQuery({}, now - DAY_MS, now, BUCKETS));
-  const waiting = useQuery(approvalsQuery('waiting')).data?.total ?? 0;
   const servers = useQuery(serversQuery).data ?? [];
-  const buckets = data?.buckets ?? [];
-  const all = buckets.map((bucket) => bucket.success + bucket.error + bucket.other);
-  const bad = buckets.map((bucket) => bucket.error);
-  const sum = (values: number[]) => values.reduce((total, value) => total + value, 0);
-  const lastHour = sum(all.slice(-2));
   const broken = servers.filter((server) => server.enabled && server.state.phase !== 'connected' && server.state.phase !== 'connecting');
   const changed = servers.filter((server) => (server.state.refused?.length ?? 0) > 0);
   const failing = rows.filter((row) => row.enabled && !row.ready);
-  const warned = rows.filter((row) => row.enabled && row.ready && row.warnings > 0);
-  const attention = failing.length + broken.length + changed.length + warned.length;
+  const warned = rows.filter((row) => row.enabled && row.ready && row.warning_count > 0);
+  // The rows are the first page only; the counts are of all tools.
+  const moreFailing = Math.max(0, (stats?.tools.failed ?? failing.length) - Math.min(failing.length, MAX_FAILING));
+  const moreWarned = Math.max(0, (stats?.tools.warnings ?? warned.length) - Math.min(warned.length, MAX_WARNED));
+  const isQuiet = failing.length + broken.length + changed.length + warned.length + moreFailing + moreWarned === 0;
+  return (
+    <div>
+      <SectionTitle>{t('home.attention')}</SectionTitle>
+      {isQuiet && <StatusBadge status="ok" label={t('home.allGood')} />}
+      <Stack gap={6}>
+        {broken.map((server) => <Group key={server.id} gap="sm" wrap="nowrap"><StatusBadge status={server.state.phase} iconOnly /><PageLink to="/servers" search={{ open: server.id }}>{visibleText(server.id)}</PageLink><Text c="dimmed" truncate flex={1}>{oneLine(server.state.error ?? t(`status.${server.state.phase}`), 120)}</Text></Group>)}
+        {changed.map((server) => <Group key={`c${server.id}`} gap="sm" wrap="nowrap"><StatusBadge status="warning" iconOnly /><PageLink to="/servers" search={{ open: server.id }}>{visibleText(server.id)}</PageLink><Text c="dimmed" truncate flex={1}>{t('home.changedTools', { n: server.state.refused?.length ?? 0 })}</Text></Group>)}
+        {failing.slice(0, MAX_FAILING).map((row) => <Group key={toolRef(row)} gap="sm" wrap="nowrap"><StatusBadge status="not_ready" iconOnly /><ToolLink tool={toolRef(row)} /><Text c="dimmed" truncate flex={1}>{oneLine(row.error ?? '', 120)}</Text></Group>)}
+        {moreFailing > 0 && <PageLink to="/tools" search={{ health: 'failed' }}>{t('home.moreFailing', { n: moreFailing })}</PageLink>}
+        {warned.slice(0, MAX_WARNED).map((row) => <Group key={toolRef(row)} gap="sm" wrap="nowrap"><StatusBadge status="warning" iconOnly /><ToolLink tool={toolRef(row)} /><Text c="dimmed" truncate flex={1}>{t('tools.withWarnings', { n: row.warning_count })}</Text></Group>)}
+        {moreWarned > 0 && <PageLink to="/tools" search={{ health: 'warnings' }}>{t('home.moreWarned', { n: moreWarned })}</PageLink>}
+      </Stack>
+    </div>
+  );
+}
+
+function InUse({ rows, total, calls }: { rows: ToolRow[]; total: number; calls: Call[] }) {
+  const t = useT();
+  const now = useNow(TICK_MS);
+  const { data: histogram } = useQuery(histogramQuery({}, now - DAY_MS, now, BUCKETS));
+  const { data: stats } = useQuery({ ...statsQuery, refetchInterval: TICK_MS });
+  const waiting = useQuery(approvalsQuery('waiting')).data?.total ?? 0;
+  const buckets = histogram?.buckets ?? [];
+  const all = buckets.map((bucket) => bucket.success + bucket.error + bucket.other);
+  const bad = buckets.map((bucket) => bucket.error);
+  const day = stats?.calls_24h ?? 0;
+  const failures = stats?.failures_24h ?? 0;
   return (
     <Stack gap="lg">
       <SimpleGrid cols={{ base: 1, xs: 2, lg: 4 }} spacing="md">
-        <Stat label={t('home.perMinute')} value={(lastHour / 60).toFixed(1)} to="/calls"><Sparkline values={all} label={t('home.callsDay', { n: sum(all) })} /><Text size="xs" c="dimmed">{t('home.callsDay', { n: sum(all) })}</Text></Stat>
-        <Stat label={t('home.failures')} value={String(sum(bad))} to="/calls" search={{ status: 'error' }}><Sparkline values={bad} bad label={t('home.failures')} /><Text size="xs" c="dimmed">{t('home.failureRate', { n: sum(all) === 0 ? 0 : Math.round((sum(bad) / sum(all)) * 100) })}</Text></Stat>
+        <Stat label={t('home.perMinute')} value={stats ? perMinute(stats.calls_per_minute) : '–'} to="/calls"><Sparkline values={all} label={t('home.callsDay', { n: day })} /><Text size="xs" c="dimmed">{t('home.callsDay', { n: day })}</Text></Stat>
+        <Stat label={t('home.failures')} value={failures.toLocaleString()} to="/calls" search={{ status: 'error' }}><Sparkline values={bad} bad label={t('home.failures')} /><Text size="xs" c="dimmed">{t('home.failureRate', { n: day === 0 ? 0 : Math.round((failures / day) * 100) })}</Text></Stat>
         <Stat label={t('home.waiting')} value={String(waiting)} to="/approvals"><Text size="xs" c="dimmed">{t(waiting === 0 ? 'approvals.empty' : 'home.waitingHint')}</Text></Stat>
-        <Stat label={t('nav.tools')} value={rows.length.toLocaleString()} to="/tools"><Text size="xs" c="dimmed">{t('home.ready', { n: rows.filter((row) => row.ready && row.enabled).length })}</Text></Stat>
+        <Stat label={t('nav.tools')} value={(stats?.tools.total ?? total).toLocaleString()} to="/tools">
+          {stats && <Text size="xs" c="dimmed">{t('home.ready', { n: stats.tools.ready })}{stats.tools.disabled > 0 && ` · ${t('home.disabled', { n: stats.tools.disabled })}`}</Text>}
+          {stats && stats.servers.total > 0 && <Text size="xs" c="dimmed">{t('home.servers', { n: stats.servers.ready, total: stats.servers.total })}</Text>}
+        </Stat>
       </SimpleGrid>
       <SimpleGrid cols={{ base: 1, lg: 2 }} spacing="xl">
-        <div>
-          <SectionTitle>{t('home.attention')}</SectionTitle>
-          {attention === 0 && <StatusBadge status="ok" label={t('home.allGood')} />}
-          <Stack gap={6}>
-            {broken.map((server) => <Group key={server.id} gap="sm" wrap="nowrap"><StatusBadge status={server.state.phase} iconOnly /><PageLink to="/servers" search={{ open: server.id }}>{visibleText(server.id)}</PageLink><Text c="dimmed" truncate flex={1}>{oneLine(server.state.error ?? '', 120)}</Text></Group>)}
-            {changed.map((server) => <Group key={`c${server.id}`} gap="sm" wrap="nowrap"><StatusBadge status="warning" iconOnly /><PageLink to="/servers" search={{ open: server.id, tab: 'changes' }}>{visibleText(server.id)}</PageLink><Text c="dimmed" truncate flex={1}>{t('home.changedTools', { n: server.state.refused?.length ?? 0 })}</Text></Group>)}
-            {failing.slice(0, 8).map((row) => <Group key={toolRef(row)} gap="sm" wrap="nowrap"><StatusBadge status="not_ready" iconOnly /><ToolLink tool={toolRef(row)} /><Text c="dimmed" truncate flex={1}>{oneLine(row.error ?? '', 120)}</Text></Group>)}
-            {warned.slice(0, 5).map((row) => <Group key={toolRef(row)} gap="sm" wrap="nowrap"><StatusBadge status="warning" iconOnly /><ToolLink tool={toolRef(row)} /><Text c="dimmed" truncate flex={1}>{t('tools.withWarnings', { n: row.warnings })}</Text></Group>)}
-          </Stack>
-        </div>
+        <Attention rows={rows} stats={stats} />
         <div>
           <SectionTitle right={<PageLink to="/calls">{t('common.showAll')}</PageLink>}>{t('home.latest')}</SectionTitle>
           <Stack gap={6}>
@@ -115,14 +138,17 @@ export function HomePage() {
   const tools = useInfiniteQuery(toolListQuery);
   const recent = useInfiniteQuery(callListQuery({}, 20));
   const [guide, setGuide] = useState(false);
+  const mayEdit = useMay('editor');
+  const error = tools.error ?? recent.error;
   const rows = tools.data?.pages.flatMap((page) => page.tools) ?? [];
   const calls = recent.data?.pages[0]?.calls ?? [];
   const own = rows.filter((row) => !row.built_in);
-  const isNew = own.length === 0 || calls.length < 3;
+  // Viewers and callers see only their own calls, so that none of them means nothing.
+  const isNew = own.length === 0 || (mayEdit && calls.length < 3);
   return (
     <Page title={t('nav.home')} primary={!isNew && <Button variant="subtle" color="gray" onClick={() => setGuide(!guide)}>{t(guide ? 'home.hideGuide' : 'home.showGuide')}</Button>}>
       <Content>
-        {tools.isPending || recent.isPending ? <Loading /> : isNew || guide ? <GuidedStart own={own} calls={calls} /> : <InUse rows={rows} calls={calls} />}
+        {error ? <ErrorPanel error={error} onRetry={() => { void tools.refetch(); void recent.refetch(); }} /> : tools.isPending || recent.isPending ? <Loading /> : isNew || guide ? <GuidedStart own={own} calls={calls} /> : <InUse rows={rows} total={tools.data?.pages[0]?.total ?? rows.length} calls={calls} />}
       </Content>
     </Page>
   );

@@ -1,5 +1,4 @@
 /** What a pasted or dropped text is. */
-import { isCurl } from './curl';
 
 export type ImportKind = 'empty' | 'url' | 'curl' | 'openapi' | 'mcp' | 'skill' | 'yaml' | 'json';
 
@@ -7,7 +6,7 @@ export function detectKind(text: string, fileName = ''): ImportKind {
   const trimmed = text.trim();
   if (trimmed === '') return 'empty';
   if (/^https?:\/\/\S+$/.test(trimmed)) return 'url';
-  if (isCurl(trimmed)) return 'curl';
+  if (/^(?:\$\s+)?curl\s/.test(trimmed)) return 'curl';
   if (/^---\s*\n/.test(trimmed) && (fileName.endsWith('.skill') || /\n---\s*(?:\n|$)/.test(trimmed))) return 'skill';
   const head = trimmed.slice(0, 4000);
   if (/["']?(openapi|swagger)["']?\s*:\s*["']?[23]/.test(head)) return 'openapi';

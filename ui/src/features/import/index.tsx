@@ -1,25 +1,26 @@
-import { Alert, Button, Checkbox, FileButton, Group, Stack, Table, Text, Textarea, TextInput } from '@mantine/core';
+import { Alert, Autocomplete, Button, Checkbox, FileButton, Group, SimpleGrid, Stack, Table, Text, Textarea, TextInput } from '@mantine/core';
+import { useDebouncedValue } from '@mantine/hooks';
 import { IconUpload } from '@tabler/icons-react';
-import { useMutation } from '@tanstack/react-query';
+import { useMutation, useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useMemo, useState, type DragEvent } from 'react';
-import { stringify } from 'yaml';
-import { imports, servers as serverActions, tools } from '@/api/actions';
+import { imports } from '@/api/actions';
 import { keys } from '@/api/keys';
-import { toolRef } from '@/api/queries';
+import { bundlesQuery } from '@/api/queries';
 import { useMay } from '@/api/session';
-import type { ImportBody, ImportReport, SourceForm } from '@/api/types';
+import type { ItemImportReport } from '@/api/types';
+import type { ImportBody, ImportReport } from '@/api/types';
 import { useT, type MessageKey } from '@/i18n';
 import { Chip, EmptyState, ErrorPanel, Mono, PermissionNote, SectionTitle } from '@/parts/basics';
-import { Editor } from '@/parts/editor';
 import { notify, useAction } from '@/parts/feedback';
 import { oneLine, visibleText } from '@/parts/format';
-import { parseServers } from '@/parts/mcp-config';
+import { ImportItems } from '@/parts/import-items';
+import { PageLink } from '@/parts/links';
 import { Content, Guided, Loading, Page } from '@/parts/page';
-import { parseCurl } from './curl';
 import { detectKind, type ImportKind } from './detect';
 
-const MAX_FILE = 8 * 1024 * 1024;
+// As `import.max_document_bytes` of the server; GitHub's API description has 13 MB.
+const MAX_FILE = 32 * 1024 * 1024;
 
 function OpenApi({ text, isUrl }: { text: string; isUrl: boolean }) {
   const t = useT();
@@ -58,20 +59,52 @@ function OpenApi({ text, isUrl }: { text: string; isUrl: boolean }) {
   );
 }
 
-function Definition({ text, form, note }: { text: string; form: SourceForm; note?: string }) {
-  const t = useT();
+const DEFAULT_BUNDLE = 'user-created';
+
+/** Opens the one tool that was imported, or the list of them. */
+function useOpenImported() {
   const navigate = useNavigate();
-  const [draft, setDraft] = useState(text);
-  const check = useMutation({ mutationFn: () => tools.validate('new', draft, form) });
-  const create = useAction(() => tools.create(draft, form), { invalidates: [keys.tools], done: (tool) => { notify(t('define.created', { name: tool.name })); void navigate({ to: '/tools/$ref', params: { ref: toolRef(tool) } as never, search: { tab: 'try' } as never }); } });
+  const t = useT();
+  return (report: ItemImportReport, bundle: string) => {
+    const stored = report.items.filter((item) => item.action === 'create' || item.action === 'replace');
+    notify(t('import.done', { n: stored.length }));
+    const only = stored.length === 1 ? stored[0] : undefined;
+    if (only) void navigate({ to: '/tools/$ref', params: { ref: bundle ? `${bundle}:${only.name}` : only.name } as never, search: { tab: 'try' } as never });
+    else void navigate({ to: '/tools', search: { bundle: bundle || undefined } as never });
+  };
+}
+
+function BundleField({ value, onChange }: { value: string; onChange: (value: string) => void }) {
+  const t = useT();
+  const bundles = (useQuery(bundlesQuery).data ?? []).filter((bundle) => bundle.kind === 'user' && !bundle.soft_deleted_at).map((bundle) => bundle.slug);
+  return <Autocomplete label={t('tools.bundle')} data={bundles} placeholder={DEFAULT_BUNDLE} value={value} onChange={onChange} />;
+}
+
+function Curl({ text }: { text: string }) {
+  const t = useT();
+  const open = useOpenImported();
+  const [name, setName] = useState('');
+  const [bundle, setBundle] = useState('');
+  const [settled] = useDebouncedValue(`${name}\n${bundle}`, 300);
+  const options = { command: text, ...(name ? { name } : {}), ...(bundle ? { bundle } : {}) };
   return (
     <Stack>
-      {note && <Alert variant="light" color="yellow">{note}</Alert>}
-      <Editor language={form} label={t('define.source')} value={draft} onChange={setDraft} problems={[...(check.data?.errors ?? []).map((problem) => ({ ...problem, severity: 'error' as const })), ...(check.data?.warnings ?? []).map((problem) => ({ ...problem, severity: 'warning' as const }))]} />
-      {check.data && [...check.data.errors, ...check.data.warnings].map((problem) => <Text key={problem.message} size="xs"><Mono>{problem.field}</Mono>: {visibleText(problem.message)}</Text>)}
-      {check.data?.valid && <Text c="dimmed">{t('define.valid')}</Text>}
-      {check.error && <ErrorPanel error={check.error} />}
-      <Group><Button variant="default" loading={check.isPending} onClick={() => check.mutate()}>{t('import.check')}</Button><Button loading={create.isPending} onClick={() => create.mutate(undefined)}>{t('define.create')}</Button></Group>
+      <SimpleGrid cols={2}><TextInput label={t('common.name')} placeholder={t('import.nameAuto')} value={name} onChange={(event) => setName(event.currentTarget.value)} /><BundleField value={bundle} onChange={setBundle} /></SimpleGrid>
+      <ImportItems source={['curl', text, settled]} run={({ dry_run }) => imports.curl({ ...options, dry_run })} label={() => t('define.create')} onDone={(report) => open(report, bundle || DEFAULT_BUNDLE)} />
+      <Text size="xs" c="dimmed">{t('import.secretsHint')} <PageLink to="/credentials">{t('nav.credentials')}</PageLink></Text>
+    </Stack>
+  );
+}
+
+function Definitions({ text }: { text: string }) {
+  const t = useT();
+  const open = useOpenImported();
+  const [bundle, setBundle] = useState('');
+  const [settled] = useDebouncedValue(bundle, 300);
+  return (
+    <Stack>
+      <BundleField value={bundle} onChange={setBundle} />
+      <ImportItems source={['tools', text, settled]} run={(options) => imports.tools({ text, ...(bundle ? { bundle } : {}), ...options })} label={(n) => t('import.run', { n })} onDone={(report) => open(report, bundle)} />
     </Stack>
   );
 }
@@ -81,26 +114,14 @@ function Servers({ text }: { text: string }) {
   const navigate = useNavigate();
   const mayAdmin = useMay('admin');
   const [network, setNetwork] = useState(true);
-  const [off, setOff] = useState(new Set<string>());
-  const { servers, error } = useMemo(() => parseServers(text), [text]);
-  const chosen = servers.filter((server) => !off.has(server.id));
-  const add = useAction(async () => { for (const server of chosen) await serverActions.add({ ...server, network: server.url ? false : network }); return chosen.length; }, { invalidates: [keys.servers, keys.tools], done: (n) => { notify(t('servers.added', { n })); void navigate({ to: '/servers' }); } });
-  if (error) return <ErrorPanel error={new Error(error)} />;
+  if (!mayAdmin) return <PermissionNote needs="admin" />;
   return (
     <Stack>
-      {servers.map((server) => <Checkbox key={server.id} checked={!off.has(server.id)} label={<><Mono>{visibleText(server.id)}</Mono> <Text span c="dimmed">{oneLine(server.url ?? [server.command, ...(server.args ?? [])].join(' '), 90)}</Text></>} onChange={() => setOff((current) => { const next = new Set(current); if (!next.delete(server.id)) next.add(server.id); return next; })} />)}
       <Checkbox label={t('servers.network')} description={t('servers.networkHelp')} checked={network} onChange={(event) => setNetwork(event.currentTarget.checked)} />
-      {mayAdmin ? <Group><Button loading={add.isPending} disabled={chosen.length === 0} onClick={() => add.mutate(undefined)}>{t('servers.add')}</Button></Group> : <PermissionNote needs="admin" />}
+      <ImportItems source={['mcp', text, network]} run={(options) => imports.mcp({ config: text, network, ...options })} label={(n) => t('servers.addN', { n })}
+        onDone={(report) => { notify(t('servers.added', { n: report.created + report.replaced })); void navigate({ to: '/servers' }); }} />
     </Stack>
   );
-}
-
-function Curl({ text }: { text: string }) {
-  const t = useT();
-  const result = useMemo(() => parseCurl(text), [text]);
-  if ('error' in result) return <ErrorPanel error={new Error(result.error)} />;
-  const notes = [result.secrets.length > 0 && t('import.secrets', { names: result.secrets.map((secret) => secret.name).join(', ') }), result.ignored.length > 0 && t('import.ignored', { names: result.ignored.join(', ') })].filter(Boolean).join(' ');
-  return <Definition text={stringify(result.doc, { lineWidth: 0 })} form="yaml" {...(notes ? { note: notes } : {})} />;
 }
 
 function Preview({ kind, text }: { kind: ImportKind; text: string }) {
@@ -108,9 +129,9 @@ function Preview({ kind, text }: { kind: ImportKind; text: string }) {
   switch (kind) {
     case 'empty': return <EmptyState title={t('import.nothing')}>{t('import.nothingHint')}</EmptyState>;
     case 'url': case 'openapi': return <OpenApi key={text} text={text} isUrl={kind === 'url'} />;
-    case 'curl': return <Curl key={text} text={text} />;
+    case 'curl': return <Curl text={text} />;
     case 'mcp': return <Servers text={text} />;
-    default: return <Definition key={text} text={text} form={kind} />;
+    default: return <Definitions text={text} />;
   }
 }
 
@@ -121,7 +142,8 @@ export function ImportPage() {
   const [name, setName] = useState('');
   const [over, setOver] = useState(false);
   const [busy, setBusy] = useState(false);
-  const kind = useMemo(() => detectKind(text, name), [text, name]);
+  const [settled] = useDebouncedValue(text, 300);
+  const kind = useMemo(() => detectKind(settled, name), [settled, name]);
   const read = async (file: File | null) => {
     if (!file) return;
     if (file.size > MAX_FILE) { notify(t('import.tooLarge')); return; }
@@ -135,7 +157,7 @@ export function ImportPage() {
   return (
     <Page title={t('nav.import')}>
       <Content>
-        <Guided preview={<><SectionTitle right={kind !== 'empty' && <Chip>{t(`import.kind.${kind}` as MessageKey)}</Chip>}>{t('import.result')}</SectionTitle>{busy ? <Loading /> : <Preview kind={kind} text={text} />}</>}>
+        <Guided preview={<><SectionTitle right={kind !== 'empty' && <Chip>{t(`import.kind.${kind}` as MessageKey)}</Chip>}>{t('import.result')}</SectionTitle>{busy ? <Loading /> : <Preview kind={kind} text={settled} />}</>}>
           <Stack>
             <Text c="dimmed">{t('import.intro')}</Text>
             <Textarea label={t('import.paste')} value={text.length > 200_000 ? `${text.slice(0, 200_000)}…` : text} readOnly={text.length > 200_000} autosize minRows={12} maxRows={24} placeholder={"curl https://api.example.com/v1/search?q=test -H 'Authorization: Bearer …'"}

@@ -1,11 +1,11 @@
-import { Alert, Button, Group, SegmentedControl, Select, Stack, Table, Tabs, Text, TextInput } from '@mantine/core';
-import { IconShieldLock } from '@tabler/icons-react';
-import { useQuery } from '@tanstack/react-query';
+import { Alert, Autocomplete, Button, Group, SegmentedControl, Select, Stack, Table, Tabs, Text } from '@mantine/core';
+import { IconChevronDown, IconChevronRight, IconShieldLock } from '@tabler/icons-react';
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { useEffect, useMemo, useState } from 'react';
 import { stringify } from 'yaml';
 import { policy as actions } from '@/api/actions';
 import { ApiError } from '@/api/error';
-import { policyQuery } from '@/api/queries';
+import { policyQuery, toolListQuery } from '@/api/queries';
 import { useMay, useSession } from '@/api/session';
 import type { ExplainBody, JsonObject, PolicyRule } from '@/api/types';
 import { useT } from '@/i18n';
@@ -13,7 +13,8 @@ import { EmptyState, ErrorPanel, Mono, PermissionNote } from '@/parts/basics';
 import { useDraft } from '@/parts/draft';
 import { Editor, type EditorProblem } from '@/parts/editor';
 import { notify, useAction } from '@/parts/feedback';
-import { visibleText } from '@/parts/format';
+import { oneLine, visibleText } from '@/parts/format';
+import { PageLink } from '@/parts/links';
 import { Content, Loading, Page } from '@/parts/page';
 import { parseObject } from '@/parts/schema-form';
 import { StatusBadge } from '@/parts/status';
@@ -33,20 +34,44 @@ function matchText(rule: PolicyRule): string {
   return Object.entries(rule.match ?? {}).filter(([, list]) => Array.isArray(list) && list.length > 0).map(([key, list]) => `${key}: ${(list as string[]).join(', ')}`).join(' · ');
 }
 
-function Rules({ rules }: { rules: PolicyRule[] }) {
+function RuleRow({ rule }: { rule: PolicyRule }) {
   const t = useT();
-  if (rules.length === 0) return <EmptyState icon={IconShieldLock} title={t('policy.empty')}>{t('policy.emptyHint')}</EmptyState>;
+  const [open, setOpen] = useState(false);
+  const examples = rule.examples ?? [];
+  return (
+    <>
+      <Table.Tr>
+        <Table.Td><Text fw={500}>{visibleText(rule.name)}</Text>{rule.reason && <Text size="xs" c="dimmed">{visibleText(rule.reason)}</Text>}</Table.Td>
+        <Table.Td><StatusBadge status={rule.effect} /></Table.Td><Table.Td>{visibleText(matchText(rule)) || t('policy.everything')}</Table.Td><Table.Td><Mono>{visibleText(rule.when ?? '')}</Mono></Table.Td>
+        <Table.Td ta="right">{examples.length === 0 ? <Text c="dimmed">—</Text> : <Button variant="subtle" size="compact-xs" aria-expanded={open} rightSection={open ? <IconChevronDown size={13} /> : <IconChevronRight size={13} />} onClick={() => setOpen(!open)}>{examples.length}</Button>}</Table.Td>
+      </Table.Tr>
+      {open && (
+        <Table.Tr>
+          <Table.Td colSpan={5}>
+            <Stack gap={4}>{examples.map((example, index) => (
+              <Group key={index} gap="sm" wrap="nowrap">
+                <StatusBadge status={example.expect === 'match' ? 'ok' : 'disabled'} label={t(example.expect === 'match' ? 'policy.matches' : 'policy.matchesNot')} />
+                <Mono>{visibleText(example.tool ?? '')}</Mono><Text c="dimmed" truncate flex={1}><Mono>{oneLine(example.args ?? {}, 200)}</Mono></Text>
+                {example.tool && <PageLink to="/policy" search={{ tab: 'explain', tool: example.tool, args: JSON.stringify(example.args ?? {}) }}>{t('policy.explain')}</PageLink>}
+              </Group>
+            ))}</Stack>
+          </Table.Td>
+        </Table.Tr>
+      )}
+    </>
+  );
+}
+
+function Rules({ rules, onEdit }: { rules: PolicyRule[]; onEdit: () => void }) {
+  const t = useT();
+  if (rules.length === 0) return <EmptyState icon={IconShieldLock} title={t('policy.empty')} action={<Button onClick={onEdit}>{t('policy.first')}</Button>}>{t('policy.emptyHint')}</EmptyState>;
   return (
     <Table.ScrollContainer minWidth={600}>
       <Table verticalSpacing={8}>
         <Table.Thead><Table.Tr><Table.Th>{t('common.name')}</Table.Th><Table.Th>{t('policy.effect')}</Table.Th><Table.Th>{t('policy.match')}</Table.Th><Table.Th>{t('policy.when')}</Table.Th><Table.Th ta="right">{t('policy.examples')}</Table.Th></Table.Tr></Table.Thead>
-        <Table.Tbody>{rules.map((rule) => (
-          <Table.Tr key={rule.name}>
-            <Table.Td><Text fw={500}>{visibleText(rule.name)}</Text>{rule.reason && <Text size="xs" c="dimmed">{visibleText(rule.reason)}</Text>}</Table.Td>
-            <Table.Td><StatusBadge status={rule.effect} /></Table.Td><Table.Td>{visibleText(matchText(rule)) || t('policy.everything')}</Table.Td><Table.Td><Mono>{visibleText(rule.when ?? '')}</Mono></Table.Td><Table.Td ta="right">{rule.examples?.length ?? 0}</Table.Td>
-          </Table.Tr>
-        ))}</Table.Tbody>
+        <Table.Tbody>{rules.map((rule) => <RuleRow key={rule.name} rule={rule} />)}</Table.Tbody>
       </Table>
+      <Text size="xs" c="dimmed" mt="sm">{t('policy.order')}</Text>
     </Table.ScrollContainer>
   );
 }
@@ -87,6 +112,7 @@ function Explain() {
   const [role, setRole] = useState<string | null>('caller');
   const [surface, setSurface] = useState<string | null>('rest');
   const parsed = parseObject(args);
+  const tools = [...new Set((useInfiniteQuery(toolListQuery).data?.pages.flatMap((page) => page.tools) ?? []).map((row) => `${row.bundle}:${row.name}`))];
   const explain = useAction(() => actions.explain({ tool, args: 'value' in parsed ? parsed.value : ({} as JsonObject), as: { role, surface } } as unknown as ExplainBody));
   const { data: answer, error } = explain;
   useEffect(() => setUrl({ tool: tool || undefined, args: args === '{}' ? undefined : args }), [tool, args, setUrl]);
@@ -95,11 +121,11 @@ function Explain() {
       <Stack>
         <Text c="dimmed">{t('policy.explainHint')}</Text>
         <Group align="flex-start" grow>
-          <TextInput label={t('calls.tool')} required value={tool} placeholder="bank:pay" onChange={(event) => setTool(event.currentTarget.value)} />
-          <Select label={t('policy.asRole')} data={['viewer', 'caller', 'editor', 'admin']} value={role} onChange={setRole} />
-          <Select label={t('calls.surface')} data={['rest', 'mcp', 'cli', 'library']} value={surface} onChange={setSurface} />
+          <Autocomplete label={t('calls.tool')} required data={tools} limit={20} value={tool} placeholder="bank:pay" onChange={setTool} />
+          <Select label={t('policy.asRole')} data={(['viewer', 'caller', 'editor', 'admin'] as const).map((value) => ({ value, label: t(`role.${value}`) }))} value={role} onChange={setRole} />
+          <Select label={t('calls.surface')} data={['rest', 'mcp', 'cli']} value={surface} onChange={setSurface} />
         </Group>
-        <Editor language="json" label={t('calls.arguments')} value={args} onChange={setArgs} minHeight="5rem" />
+        <div><Text fw={500} mb={4}>{t('calls.arguments')}</Text><Editor language="json" label={t('calls.arguments')} value={args} onChange={setArgs} minHeight="5rem" /></div>
         <Group><Button type="submit" loading={explain.isPending} disabled={'error' in parsed}>{t('policy.explain')}</Button></Group>
         {error && <ErrorPanel error={error} />}
         {answer && (
@@ -121,8 +147,10 @@ export function PolicyPage() {
   const session = useSession();
   const [url, setUrl] = useUrlState();
   const scope: Scope = url['scope'] === 'platform' ? 'platform' : 'tenant';
-  const { data, error, refetch } = useQuery(policyQuery(scope));
+  const mayEdit = useMay('editor');
+  const { data, error, refetch } = useQuery({ ...policyQuery(scope), enabled: mayEdit });
   const tab = url['tab'] ?? 'rules';
+  if (!mayEdit) return <Page title={t('nav.policy')}><Content><PermissionNote needs="editor" /></Content></Page>;
   return (
     <Page title={t('nav.policy')} count={data?.rules.length}>
       <Content>
@@ -131,7 +159,7 @@ export function PolicyPage() {
           {session.platform && tab !== 'explain' && <SegmentedControl mb="md" value={scope} onChange={(next) => setUrl({ scope: next === 'tenant' ? undefined : next })} data={[{ value: 'tenant', label: t('policy.tenantRules') }, { value: 'platform', label: t('policy.platformRules') }]} />}
           {error ? <ErrorPanel error={error} onRetry={() => void refetch()} /> : !data ? <Loading /> : (
             <>
-              <Tabs.Panel value="rules"><Rules rules={data.rules} /></Tabs.Panel>
+              <Tabs.Panel value="rules"><Rules rules={data.rules} onEdit={() => setUrl({ tab: 'edit' })} /></Tabs.Panel>
               <Tabs.Panel value="edit"><EditRules key={scope} scope={scope} rules={data.rules} /></Tabs.Panel>
               <Tabs.Panel value="explain"><Explain /></Tabs.Panel>
             </>

@@ -63,7 +63,7 @@ function Builder({ recipe, onBack }: { recipe: Recipe; onBack: () => void }) {
   const create = useAction(async () => {
     for (const question of recipe.questions) {
       const value = answers[question.key];
-      if (question.secret && value && mayAdmin) await credentials.put(question.secret, value);
+      if (question.secret && value && mayAdmin) await credentials.put(question.secret, { value });
     }
     return tools.create(text, 'yaml');
   }, { invalidates: [keys.tools, keys.credentials], done: (created) => { setTool(created); notify(t('define.created', { name: created.name })); } });

@@ -1,11 +1,11 @@
 import { Button, Checkbox, Group, Modal, SegmentedControl, Select, Stack, Switch, TagsInput, Text, Textarea, TextInput, Title } from '@mantine/core';
+import { useDebouncedValue } from '@mantine/hooks';
 import { IconLogin, IconPlus, IconRefresh, IconServer2, IconTrash } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { useMemo, useState } from 'react';
-import { servers as actions } from '@/api/actions';
-import { client, data } from '@/api/client';
+import { imports, servers as actions } from '@/api/actions';
 import { keys } from '@/api/keys';
-import { serverChangesQuery, serversQuery, toolRef } from '@/api/queries';
+import { bundleToolsQuery, serverChangesQuery, serversQuery, toolRef } from '@/api/queries';
 import { useMay } from '@/api/session';
 import type { McpServer, McpToolChange, NewServer } from '@/api/types';
 import { useT } from '@/i18n';
@@ -14,35 +14,41 @@ import { DataTable, type Column } from '@/parts/data-table';
 import { DiffView } from '@/parts/diff-view';
 import { notify, useAction, useAsk } from '@/parts/feedback';
 import { oneLine, visibleText } from '@/parts/format';
+import { ImportItems } from '@/parts/import-items';
 import { KeyValues } from '@/parts/key-values';
 import { ToolLink } from '@/parts/links';
 import { Drawer, Loading, Page, Split } from '@/parts/page';
 import { StatusBadge } from '@/parts/status';
 import { TextView } from '@/parts/text-view';
 import { useUrlState } from '@/parts/url-state';
-import { parseServers } from '@/parts/mcp-config';
 
+const sideText = (side: McpToolChange['agreed']) => JSON.stringify(side, null, 2);
 const phase = (server: McpServer) => (server.enabled ? server.state.phase : 'disabled');
-const address = (server: McpServer) => ('url' in server ? server.url : `${server.command} ${(server.args ?? []).join(' ')}`);
+const serverAddress = (server: McpServer) => ('url' in server ? server.url : `${server.command} ${(server.args ?? []).join(' ')}`);
 
 function Changes({ server }: { server: McpServer }) {
   const t = useT();
   const mayAdmin = useMay('admin');
   const { data: list } = useQuery(serverChangesQuery(server.id));
-  const accept = useAction((names: string[]) => actions.accept(server.id, names), { invalidates: [keys.servers, keys.tools], done: (_, names) => notify(t('servers.accepted', { n: names.length })) });
+  const invalidates = [keys.servers, keys.tools];
+  const accept = useAction((names: string[]) => actions.accept(server.id, names), { invalidates, done: (_, names) => notify(t('servers.accepted', { n: names.length })) });
+  const reject = useAction((names: string[]) => actions.reject(server.id, names), { invalidates, done: (_, names) => notify(t('servers.rejectedNotice', { n: names.length })) });
   if (!list || list.changes.length === 0) return null;
-  const text = (side: McpToolChange['agreed']) => JSON.stringify(side, null, 2);
+  const open = list.changes.filter((change) => !change.rejected).map((change) => change.name);
   return (
-    <>
-      <SectionTitle right={mayAdmin && <Button size="compact-xs" loading={accept.isPending} onClick={() => accept.mutate(list.changes.map((change) => change.name))}>{t('servers.acceptAll')}</Button>}>{t('servers.changes', { n: list.changes.length })}</SectionTitle>
-      <Text c="dimmed" mb="sm">{t('servers.changesHint')}</Text>
+    <div>
+      <SectionTitle right={mayAdmin && open.length > 1 && <Group gap="xs"><Button size="compact-xs" variant="default" loading={reject.isPending} onClick={() => reject.mutate(open)}>{t('servers.rejectAll')}</Button><Button size="compact-xs" loading={accept.isPending} onClick={() => accept.mutate(open)}>{t('servers.acceptAll')}</Button></Group>}>{t('servers.changes', { n: list.changes.length })}</SectionTitle>
+      <Text c="dimmed" mb="sm">{t('servers.changesHint')} {t('servers.rejectHint')}</Text>
       <Stack>{list.changes.map((change) => (
         <div key={change.name}>
-          <Group justify="space-between" mb={4}><Mono>{visibleText(change.name)}</Mono>{mayAdmin && <Button size="compact-xs" variant="default" onClick={() => accept.mutate([change.name])}>{t('servers.accept')}</Button>}</Group>
-          <DiffView before={text(change.agreed)} after={text(change.offered)} beforeLabel={t('servers.agreed')} afterLabel={t('servers.offered')} />
+          <Group justify="space-between" mb={4}>
+            <Group gap="sm"><Mono>{visibleText(change.name)}</Mono>{change.rejected && <StatusBadge status="denied" label={t('servers.rejected')} />}</Group>
+            {mayAdmin && <Group gap="xs">{!change.rejected && <Button size="compact-xs" variant="default" loading={reject.isPending} onClick={() => reject.mutate([change.name])}>{t('servers.reject')}</Button>}<Button size="compact-xs" variant={change.rejected ? 'default' : 'filled'} loading={accept.isPending} onClick={() => accept.mutate([change.name])}>{t('servers.accept')}</Button></Group>}
+          </Group>
+          <DiffView before={sideText(change.agreed)} after={sideText(change.offered)} beforeLabel={t('servers.agreed')} afterLabel={t('servers.offered')} />
         </div>
       ))}</Stack>
-    </>
+    </div>
   );
 }
 
@@ -56,7 +62,7 @@ function Detail({ server, onClose }: { server: McpServer; onClose: () => void })
   const remove = useAction(() => actions.remove(server.id), { invalidates, done: () => { onClose(); notify(t('common.deleted')); } });
   const login = useAction(() => actions.login(server.id), { done: ({ authorization_url }) => { if (/^https?:/.test(authorization_url)) window.open(authorization_url, '_blank', 'noopener'); } });
   const logout = useAction(() => actions.logout(server.id), { invalidates });
-  const tools = useQuery({ queryKey: [...keys.tools, 'of', server.id], queryFn: () => data(client.GET('/tools', { params: { query: { bundle_ids: server.id as never, include_disabled: true, page_size: 200 } } })), retry: false }).data?.tools ?? [];
+  const tools = useQuery(bundleToolsQuery(server.id)).data?.tools ?? [];
   const { state } = server;
   const isRemote = 'url' in server;
   const askDelete = async () => { if (await ask({ title: t('servers.deleteTitle', { name: server.id }), body: t('servers.deleteBody', { n: state.tools }), confirm: t('common.delete'), danger: true })) remove.mutate(undefined); };
@@ -79,10 +85,10 @@ function Detail({ server, onClose }: { server: McpServer; onClose: () => void })
         {state.stderr && state.stderr.length > 0 && <><SectionTitle>stderr</SectionTitle><TextView text={state.stderr.join('\n')} label="stderr" maxHeight={220} /></>}
         <SectionTitle>{t('tools.about')}</SectionTitle>
         <Facts rows={[
-          [t('servers.address'), <Mono key="a">{visibleText(address(server))}</Mono>], [t('servers.software'), state.server_info && visibleText(state.server_info)], [t('servers.protocol'), state.protocol],
+          [t('servers.address'), <Mono key="a">{visibleText(serverAddress(server))}</Mono>], [t('servers.software'), state.server_info && visibleText(state.server_info)], [t('servers.protocol'), state.protocol],
           [t('tools.policy'), <Select key="p" aria-label={t('tools.policy')} data={['allow', 'elevated', 'deny']} value={server.policy} disabled={!mayAdmin} allowDeselect={false} w={140} onChange={(next) => patch.mutate({ policy: next as never })} />],
           [t('servers.acceptChanges'), <Switch key="s" aria-label={t('servers.acceptChanges')} checked={server.accept_changes} disabled={!mayAdmin} onChange={(event) => patch.mutate({ accept_changes: event.currentTarget.checked })} />],
-          [t('servers.declaredIn'), server.declared_in && <Mono>{server.declared_in}</Mono>], [t('servers.failures'), state.failures || null],
+          [t('servers.declaredIn'), server.declared_in && <Mono key="declaredIn">{server.declared_in}</Mono>], [t('servers.failures'), state.failures || null],
         ]} />
       </Stack>
     </Drawer>
@@ -96,28 +102,42 @@ function AddServer({ onDone }: { onDone: (id: string) => void }) {
   const [command, setCommand] = useState('');
   const [args, setArgs] = useState<string[]>([]);
   const [env, setEnv] = useState<Record<string, string>>({});
+  const [cwd, setCwd] = useState('');
   const [network, setNetwork] = useState(false);
   const [address, setAddress] = useState('');
   const [headers, setHeaders] = useState<Record<string, string>>({});
+  const [prefix, setPrefix] = useState('');
   const [text, setText] = useState('');
-  const pasted = useMemo(() => parseServers(text), [text]);
-  const add = useAction(async (list: NewServer[]) => { for (const server of list) await actions.add(server); return list; }, { invalidates: [keys.servers, keys.tools, keys.bundles], done: (list) => { notify(t('servers.added', { n: list.length })); onDone(list[0]?.id ?? ''); } });
-  const list = kind === 'paste' ? pasted.servers.map((server) => ({ ...server, network: server.url ? false : network })) : kind === 'program' ? [{ id, command, args, env, network } as NewServer] : [{ id, url: address, headers } as NewServer];
-  return (
-    <form onSubmit={(event) => { event.preventDefault(); add.mutate(list); }}>
+  const [settled] = useDebouncedValue(text, 300);
+  const [failure, setFailure] = useState<unknown>();
+  const add = useAction((server: NewServer) => actions.add(server), { invalidates: [keys.servers, keys.tools, keys.bundles], failed: setFailure, done: (server) => { notify(t('servers.added', { n: 1 })); onDone(server.id); } });
+  const shared = { id, ...(prefix ? { prefix } : {}) };
+  const server = (kind === 'program' ? { ...shared, command, args, env, network, ...(cwd ? { cwd } : {}) } : { ...shared, url: address, headers }) as NewServer;
+  const networkBox = <Checkbox label={t('servers.network')} description={t('servers.networkHelp')} checked={network} onChange={(event) => setNetwork(event.currentTarget.checked)} />;
+  const kinds = <SegmentedControl value={kind} onChange={setKind} data={[{ value: 'program', label: t('servers.program') }, { value: 'url', label: 'URL' }, { value: 'paste', label: t('servers.paste') }]} />;
+  if (kind === 'paste') {
+    return (
       <Stack>
-        <SegmentedControl value={kind} onChange={setKind} data={[{ value: 'program', label: t('servers.program') }, { value: 'url', label: 'URL' }, { value: 'paste', label: t('servers.paste') }]} />
-        {kind === 'paste' ? (
-          <>
-            <Textarea label={t('servers.pasteLabel')} placeholder={'{"mcpServers": {"time": {"command": "uvx", "args": ["mcp-server-time"]}}}'} autosize minRows={6} maxRows={16} value={text} onChange={(event) => setText(event.currentTarget.value)} error={text && pasted.error} styles={{ input: { fontFamily: 'var(--mantine-font-family-monospace)' } }} data-autofocus />
-            {pasted.servers.map((server) => <Text key={server.id}><Mono>{visibleText(server.id)}</Mono> <Text span c="dimmed">{oneLine(server.url ?? [server.command, ...(server.args ?? [])].join(' '), 80)}</Text></Text>)}
-          </>
-        ) : <TextInput label={t('common.name')} required value={id} onChange={(event) => setId(event.currentTarget.value)} data-autofocus />}
-        {kind === 'program' && <><TextInput label={t('servers.command')} required value={command} onChange={(event) => setCommand(event.currentTarget.value)} /><TagsInput label={t('servers.args')} value={args} onChange={setArgs} splitChars={[]} allowDuplicates /><KeyValues label={t('impl.env')} value={env} onChange={setEnv} /></>}
+        {kinds}
+        <Textarea label={t('servers.pasteLabel')} placeholder={'{"mcpServers": {"time": {"command": "uvx", "args": ["mcp-server-time"]}}}'} autosize minRows={6} maxRows={16} value={text} onChange={(event) => setText(event.currentTarget.value)} styles={{ input: { fontFamily: 'var(--mantine-font-family-monospace)' } }} data-autofocus />
+        {networkBox}
+        {settled.trim() !== '' && <ImportItems source={['mcp', settled, network]} run={(options) => imports.mcp({ config: settled, network, ...options })} label={(n) => t('servers.addN', { n })}
+          onDone={(report) => { notify(t('servers.added', { n: report.created + report.replaced })); onDone(report.items.find((item) => item.action === 'create' || item.action === 'replace')?.name ?? ''); }} />}
+      </Stack>
+    );
+  }
+  return (
+    <form onSubmit={(event) => { event.preventDefault(); add.mutate(server); }}>
+      <Stack>
+        {kinds}
+        <TextInput label={t('common.name')} required value={id} onChange={(event) => setId(event.currentTarget.value)} data-autofocus />
+        {kind === 'program' && <><TextInput label={t('servers.command')} required value={command} onChange={(event) => setCommand(event.currentTarget.value)} /><TagsInput label={t('servers.args')} value={args} onChange={setArgs} splitChars={[]} allowDuplicates /><KeyValues label={t('impl.env')} value={env} onChange={setEnv} /><TextInput label={t('servers.cwd')} value={cwd} onChange={(event) => setCwd(event.currentTarget.value)} /></>}
         {kind === 'url' && <><TextInput label="URL" required type="url" value={address} onChange={(event) => setAddress(event.currentTarget.value)} /><KeyValues label={t('impl.headers')} value={headers} onChange={setHeaders} /></>}
-        {kind !== 'url' && <Checkbox label={t('servers.network')} description={t('servers.networkHelp')} checked={network} onChange={(event) => setNetwork(event.currentTarget.checked)} />}
+        <TextInput label={t('servers.prefix')} description={t('servers.prefixHelp')} value={prefix} onChange={(event) => setPrefix(event.currentTarget.value)} />
+        {kind === 'program' && networkBox}
         <Text size="xs" c="dimmed">{t('impl.secret.help')}</Text>
-        <Group justify="flex-end"><Button type="submit" loading={add.isPending} disabled={list.length === 0}>{t('servers.add')}</Button></Group>
+        {Boolean(failure) && <ErrorPanel error={failure} />}
+        <Group justify="flex-end"><Button type="submit" loading={add.isPending}>{t('servers.add')}</Button></Group>
       </Stack>
     </form>
   );
@@ -132,7 +152,7 @@ export function ServersPage() {
   const columns = useMemo<Column<McpServer>[]>(() => [
     { key: 'id', header: t('common.name'), width: 'minmax(8rem, 1fr)', render: (row) => <Mono>{visibleText(row.id)}</Mono> },
     { key: 'phase', header: t('common.status'), width: '9rem', render: (row) => <StatusBadge status={phase(row)} /> },
-    { key: 'address', header: t('servers.address'), width: 'minmax(8rem, 2fr)', secondary: true, render: (row) => <Text c={row.state.error ? 'var(--haft-bad)' : 'dimmed'} truncate>{oneLine(row.state.error ?? address(row))}</Text> },
+    { key: 'address', header: t('servers.address'), width: 'minmax(8rem, 2fr)', secondary: true, render: (row) => <Text c={row.state.error ? 'var(--haft-bad)' : 'dimmed'} truncate>{oneLine(row.state.error ?? serverAddress(row))}</Text> },
     { key: 'changes', header: t('servers.toReview'), width: '6rem', align: 'end', render: (row) => (row.state.refused?.length ? <StatusBadge status="warning" label={String(row.state.refused.length)} /> : '—') },
     { key: 'tools', header: t('nav.tools'), width: '4rem', align: 'end', render: (row) => row.state.tools },
   ], [t]);
@@ -142,7 +162,7 @@ export function ServersPage() {
         {error ? <div style={{ padding: 24 }}><ErrorPanel error={error} onRetry={() => void refetch()} /></div> : isPending ? <Loading /> : (
           <DataTable label={t('nav.servers')} rows={rows} columns={columns} rowKey={(row) => row.id} rowName={(row) => row.id} openKey={url['open']} onOpen={(row) => setUrl({ open: row.id }, { push: true })}
             empty={<EmptyState icon={IconServer2} title={t('servers.empty')} action={mayAdmin && <Button onClick={() => setUrl({ new: '1' })}>{t('servers.add')}</Button>}>{t('servers.emptyHint')}</EmptyState>}
-            phone={(row) => <div><Group gap={6} wrap="nowrap"><Text truncate flex={1}><Mono>{visibleText(row.id)}</Mono></Text><StatusBadge status={phase(row)} /></Group><Text size="xs" c="dimmed" truncate>{row.state.tools} {t('nav.tools')} · {oneLine(row.state.error ?? address(row), 80)}</Text></div>} />
+            phone={(row) => <div><Group gap={6} wrap="nowrap"><Text truncate flex={1}><Mono>{visibleText(row.id)}</Mono></Text><StatusBadge status={phase(row)} /></Group><Text size="xs" c="dimmed" truncate>{row.state.tools} {t('nav.tools')} · {oneLine(row.state.error ?? serverAddress(row), 80)}</Text></div>} />
         )}
       </Split>
       <Modal opened={url['new'] !== undefined} onClose={() => setUrl({ new: undefined })} title={t('servers.add')} size="lg"><AddServer onDone={(id) => setUrl({ new: undefined, open: id })} /></Modal>

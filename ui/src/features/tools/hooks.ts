@@ -6,7 +6,7 @@ import { toolListQuery, toolRef, type ToolRow } from '@/api/queries';
 import { useT } from '@/i18n';
 import { notify, useAction } from '@/parts/feedback';
 
-/** All tools. The first page shows at once, the others follow by themselves. */
+/** All tools. The first page shows at once, the others load after it. */
 export function useAllTools() {
   const query = useInfiniteQuery(toolListQuery);
   const { hasNextPage, isFetchingNextPage, fetchNextPage } = query;
@@ -27,7 +27,7 @@ export function useEnable() {
       pages: data.pages.map((page) => ({ ...page, tools: page.tools.map((row) => (refs.has(toolRef(row)) ? { ...row, enabled } : row)) })),
     });
   };
-  const action = useAction(async ({ rows, enabled }: { rows: ToolRow[]; enabled: boolean }) => {
+  const action = useAction(async ({ rows, enabled }: { rows: Pick<ToolRow, 'name' | 'bundle' | 'version'>[]; enabled: boolean }) => {
     patch(new Set(rows.map(toolRef)), enabled);
     for (const row of rows) await tools.enable(toolRef(row), enabled);
   }, {

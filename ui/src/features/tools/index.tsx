@@ -9,3 +9,4 @@ const NewTool = lazy(() => import('./new-tool').then((module) => ({ default: mod
 export function NewToolPage() {
   return <Suspense fallback={<Loading />}><NewTool /></Suspense>;
 }
+export { QuickCall } from './quick-call';

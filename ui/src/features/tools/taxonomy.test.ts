@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { filterTools, getSubtypeLabel, getToolBucket, rankTools, shownStatus, TOOL_BUCKETS, TOOL_SUBTYPES, type Filterable } from './taxonomy';
 
 const tool = (change: Partial<Filterable>): Filterable => ({
-  name: 'weather', display_name: 'Weather', description: 'Current weather', bundle: 'user-created', tags: ['web'], status: 'published', enabled: true, ready: true, warnings: 0,
+  name: 'weather', display_name: 'Weather', description: 'Current weather', bundle: 'user-created', tags: ['web'], status: 'published', enabled: true, ready: true, warning_count: 0,
   tool_type: 'custom', implementation_type: 'http', ...change,
 });
 
@@ -16,7 +16,7 @@ describe('buckets', () => {
     expect(getToolBucket({ implementation_type: 'agent_call' })).toBe('custom');
   });
   it('has four buckets and a label for each subtype', () => {
-    expect(TOOL_BUCKETS.map((bucket) => bucket.value).sort()).toEqual(['artifact', 'built_in', 'custom', 'mcp']);
+    expect(TOOL_BUCKETS.map((bucket) => bucket.value).toSorted()).toEqual(['artifact', 'built_in', 'custom', 'mcp']);
     for (const subtype of TOOL_SUBTYPES) expect(getSubtypeLabel(subtype.value)).toBe(subtype.label);
     expect(getSubtypeLabel('teleport')).toBe('teleport');
     expect(getSubtypeLabel(null)).toBe('—');
@@ -24,7 +24,7 @@ describe('buckets', () => {
 });
 
 describe('filterTools', () => {
-  const list = [tool({}), tool({ name: 'git_log', bundle: 'git', tool_type: 'mcp', implementation_type: 'mcp', tags: [] }), tool({ name: 'bash', tool_type: 'built_in', implementation_type: 'script', warnings: 1 }), tool({ name: 'broken', ready: false, enabled: false })];
+  const list = [tool({}), tool({ name: 'git_log', bundle: 'git', tool_type: 'mcp', implementation_type: 'mcp', tags: [] }), tool({ name: 'bash', tool_type: 'built_in', implementation_type: 'script', warning_count: 1 }), tool({ name: 'broken', ready: false, enabled: false })];
   const names = (filters: Parameters<typeof filterTools>[1]) => filterTools(list, filters).map((item) => item.name);
   it('shows all without filters', () => expect(names({})).toHaveLength(4));
   it('filters by bucket', () => expect(names({ bucket: ['built_in', 'mcp'] })).toEqual(['git_log', 'bash']));

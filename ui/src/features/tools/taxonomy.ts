@@ -54,7 +54,7 @@ export interface Filterable extends Classified {
   status: string;
   enabled: boolean;
   ready: boolean;
-  warnings: number;
+  warning_count: number;
 }
 
 export interface ToolFilters {
@@ -73,16 +73,17 @@ export function shownStatus(tool: Pick<Filterable, 'enabled' | 'status'>): strin
   return tool.enabled ? tool.status : 'disabled';
 }
 
+const allows = (chosen: string[] | undefined, value: string) => !chosen || chosen.length === 0 || chosen.includes(value);
+
 export function filterTools<T extends Filterable>(tools: readonly T[], filters: ToolFilters): T[] {
   const words = (filters.q ?? '').toLowerCase().split(/\s+/).filter(Boolean);
-  const allows = (chosen: string[] | undefined, value: string) => !chosen || chosen.length === 0 || chosen.includes(value);
   return tools.filter((tool) => {
     if (!allows(filters.status, shownStatus(tool))) return false;
     if (!allows(filters.bucket, getToolBucket(tool))) return false;
     if (!allows(filters.subtype, tool.implementation_type ?? '')) return false;
     if (!allows(filters.bundle, tool.bundle)) return false;
     if (filters.tag && filters.tag.length > 0 && !filters.tag.some((tag) => tool.tags.includes(tag))) return false;
-    if (filters.health === 'warnings' && !(tool.ready && tool.warnings > 0)) return false;
+    if (filters.health === 'warnings' && !(tool.ready && tool.warning_count > 0)) return false;
     if (filters.health === 'failed' && tool.ready) return false;
     if (words.length === 0) return true;
     const text = `${tool.name} ${tool.display_name} ${tool.bundle} ${tool.tags.join(' ')} ${tool.description}`.toLowerCase();
@@ -95,5 +96,5 @@ export function rankTools<T extends Filterable>(tools: T[], q: string | undefine
   const word = (q ?? '').trim().toLowerCase();
   if (word === '') return tools;
   const rank = (tool: T) => (tool.name.toLowerCase().startsWith(word) ? 0 : tool.name.toLowerCase().includes(word) ? 1 : 2);
-  return tools.map((tool) => [rank(tool), tool] as const).sort((a, b) => a[0] - b[0]).map(([, tool]) => tool);
+  return tools.map((tool) => [rank(tool), tool] as const).toSorted((a, b) => a[0] - b[0]).map(([, tool]) => tool);
 }

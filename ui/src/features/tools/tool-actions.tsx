@@ -1,32 +1,40 @@
 /** Publish, deprecate, enable, delete: the menu of a tool. */
-import { ActionIcon, Button, Group, Menu, Modal, Stack, Text, TextInput } from '@mantine/core';
+import { ActionIcon, Autocomplete, Button, Group, Menu, Modal, Stack, Text, TextInput } from '@mantine/core';
 import { IconArchive, IconCopy, IconDots, IconDownload, IconPlayerPause, IconPlayerPlay, IconRocket, IconTag, IconTrash } from '@tabler/icons-react';
-import { useQuery } from '@tanstack/react-query';
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
-import { useState } from 'react';
+import { useState, type ReactNode } from 'react';
 import { tools } from '@/api/actions';
 import { keys } from '@/api/keys';
-import { revisionDiffQuery, sourceQuery, toolRef, toRow, usageQuery } from '@/api/queries';
+import { revisionDiffQuery, sourceQuery, toolListQuery, toolRef, usageQuery } from '@/api/queries';
 import { useMay } from '@/api/session';
-import type { ToolUsage } from '@/api/shapes';
-import type { JsonObject, SourceForm, Tool } from '@/api/types';
+import type { DeprecateBody, SourceForm, Tool, ToolUsage } from '@/api/types';
 import { useT } from '@/i18n';
-import { Loading } from '@/parts/page';
+import { ErrorPanel, Facts, Mono, SectionTitle } from '@/parts/basics';
 import { DiffView } from '@/parts/diff-view';
-import { notify, notifyError, useAction, useAsk } from '@/parts/feedback';
+import { notify, notifyError, useAction } from '@/parts/feedback';
+import { visibleText } from '@/parts/format';
+import { PageLink, ToolLink } from '@/parts/links';
+import { Loading } from '@/parts/page';
+import { StatusBadge } from '@/parts/status';
+import { Time } from '@/parts/time';
 import { useEnable } from './hooks';
 
-export function UsedBy({ usage }: { usage: ToolUsage | null | undefined }) {
+const MAX_USERS = 12;
+
+/** Who depends on a tool. */
+export function UsedBy({ usage }: { usage: ToolUsage | undefined }) {
   const t = useT();
   if (!usage) return null;
-  const parts = [
-    usage.callers && usage.callers.length > 0 && t('tools.usedByCallers', { names: usage.callers.map((caller) => `${caller.name} (${caller.calls})`).join(', ') }),
-    usage.tokens && usage.tokens.length > 0 && t('tools.usedByTokens', { names: usage.tokens.map((token) => token.name).join(', ') }),
-    usage.rules && usage.rules.length > 0 && t('tools.usedByRules', { names: usage.rules.map((rule) => rule.name).join(', ') }),
-    usage.tools && usage.tools.length > 0 && t('tools.usedByTools', { names: usage.tools.map((tool) => tool.name).join(', ') }),
-  ].filter(Boolean);
-  if (parts.length === 0) return <Text c="dimmed">{t('tools.usedByNobody')}</Text>;
-  return <Stack gap={2}>{parts.map((part) => <Text key={String(part)}>{part}</Text>)}</Stack>;
+  const rows: [string, ReactNode][] = [
+    [t('usage.callers'), usage.callers.length > 0 && usage.callers.slice(0, MAX_USERS).map((caller) => <Group key={caller.name} gap={6} wrap="nowrap"><PageLink to="/calls" search={{ tool: usage.tool, caller: caller.name, since: '30d' }}>{visibleText(caller.name)}</PageLink><Text c="dimmed" size="xs">{t('usage.calls', { n: caller.calls })} · <Time at={caller.last_called_at} /></Text></Group>)],
+    [t('usage.tokens'), (usage.tokens.length > 0 || usage.unrestricted_tokens > 0) && <Text key="tokens">{[...usage.tokens.slice(0, MAX_USERS).map((token) => visibleText(token.name)), usage.unrestricted_tokens > 0 && t('usage.unrestricted', { n: usage.unrestricted_tokens })].filter(Boolean).join(', ')}</Text>],
+    [t('usage.rules'), usage.policy_rules.length > 0 && <Group key="rules" gap="sm">{usage.policy_rules.map((rule) => <Group key={`${rule.scope}${rule.name}`} gap={4}><StatusBadge status={rule.effect} iconOnly /><PageLink to="/policy">{visibleText(rule.name)}</PageLink></Group>)}</Group>],
+    [t('usage.tools'), usage.tools.length > 0 && <Group key="tools" gap="sm">{usage.tools.slice(0, MAX_USERS).map((tool) => <ToolLink key={tool.id + tool.field} tool={tool.tool} />)}</Group>],
+    [t('usage.views'), usage.mcp_views.length > 0 && <Mono key="views">{usage.mcp_views.join(', ')}</Mono>],
+  ];
+  if (rows.every(([, value]) => value === false)) return <Text c="dimmed">{t('usage.nobody')}</Text>;
+  return <Facts rows={rows.filter(([, value]) => value !== false)} />;
 }
 
 function show(value: unknown): string {
@@ -48,6 +56,7 @@ export function PublishDialog({ tool, opened, onClose }: { tool: Tool; opened: b
         {diff.data?.changes.map((change) => (
           <div key={change.field}><Text fw={500} mb={4}>{change.field}</Text><DiffView before={show(change.before)} after={show(change.after)} /></div>
         ))}
+        <SectionTitle>{t('usage.title')}</SectionTitle>
         <UsedBy usage={usage.data} />
         <Group justify="flex-end"><Button variant="default" onClick={onClose}>{t('common.cancel')}</Button><Button loading={publish.isPending} onClick={() => publish.mutate(undefined)}>{t('tools.publish')}</Button></Group>
       </Stack>
@@ -55,35 +64,53 @@ export function PublishDialog({ tool, opened, onClose }: { tool: Tool; opened: b
   );
 }
 
-function DeprecateDialog({ tool, opened, onClose }: { tool: Tool; opened: boolean; onClose: () => void }) {
+function DeprecateForm({ tool, onClose }: { tool: Tool; onClose: () => void }) {
   const t = useT();
-  const [replacement, setReplacement] = useState('');
-  const [date, setDate] = useState('');
-  const [message, setMessage] = useState('');
-  const deprecate = useAction((json: JsonObject) => tools.deprecate(toolRef(tool), json), { invalidates: [keys.tools], done: () => { onClose(); notify(t('tools.deprecatedNotice', { name: tool.name })); } });
+  const ref = toolRef(tool);
+  const [replacement, setReplacement] = useState(tool.deprecation?.replaced_by ?? '');
+  const [date, setDate] = useState((tool.deprecation?.removal_date ?? '').slice(0, 10));
+  const [message, setMessage] = useState(tool.deprecation?.message ?? '');
+  const [failure, setFailure] = useState<unknown>();
+  const [today] = useState(() => new Date().toISOString().slice(0, 10));
+  const others = (useInfiniteQuery(toolListQuery).data?.pages.flatMap((page) => page.tools) ?? []).map(toolRef).filter((other) => other !== ref);
+  const usage = useQuery(usageQuery(ref));
+  const deprecate = useAction((options: Partial<DeprecateBody>) => tools.deprecate(ref, options), { invalidates: [keys.tools], failed: setFailure, done: () => { onClose(); notify(t('tools.deprecatedNotice', { name: tool.name })); } });
   const submit = () => deprecate.mutate({ ...(replacement ? { replaced_by: replacement } : {}), ...(date ? { removal_date: date } : {}), ...(message ? { message } : {}) });
   return (
-    <Modal opened={opened} onClose={onClose} title={<Text fw={600} size="md">{t('tools.deprecateTitle', { name: tool.name })}</Text>}>
-      <form onSubmit={(event) => { event.preventDefault(); submit(); }}>
-        <Stack>
-          <Text>{t('tools.deprecateBody')}</Text>
-          <TextInput label={t('tools.replacedBy')} value={replacement} onChange={(event) => setReplacement(event.currentTarget.value)} />
-          <TextInput type="date" label={t('tools.removalDate')} value={date} onChange={(event) => setDate(event.currentTarget.value)} />
-          <TextInput label={t('tools.deprecateMessage')} value={message} onChange={(event) => setMessage(event.currentTarget.value)} />
-          <Group justify="flex-end"><Button variant="default" onClick={onClose}>{t('common.cancel')}</Button><Button type="submit" loading={deprecate.isPending}>{t('tools.deprecate')}</Button></Group>
-        </Stack>
-      </form>
-    </Modal>
+    <form onSubmit={(event) => { event.preventDefault(); submit(); }}>
+      <Stack>
+        <Text>{t('tools.deprecateBody')}</Text>
+        <Autocomplete label={t('tools.replacedBy')} data={[...new Set(others)]} limit={12} value={replacement} onChange={setReplacement} />
+        <TextInput type="date" label={t('tools.removalDate')} min={today} value={date} onChange={(event) => setDate(event.currentTarget.value)} />
+        <TextInput label={t('tools.deprecateMessage')} value={message} onChange={(event) => setMessage(event.currentTarget.value)} />
+        <div><SectionTitle>{t('usage.title')}</SectionTitle><UsedBy usage={usage.data} /></div>
+        {Boolean(failure) && <ErrorPanel error={failure} />}
+        <Group justify="flex-end"><Button variant="default" onClick={onClose}>{t('common.cancel')}</Button><Button type="submit" loading={deprecate.isPending}>{t('tools.deprecate')}</Button></Group>
+      </Stack>
+    </form>
+  );
+}
+
+function DeleteForm({ tool, isPending, onDelete, onClose }: { tool: Tool; isPending: boolean; onDelete: () => void; onClose: () => void }) {
+  const t = useT();
+  const usage = useQuery(usageQuery(toolRef(tool)));
+  return (
+    <form onSubmit={(event) => { event.preventDefault(); onDelete(); }}>
+      <Stack>
+        <Text>{t('tools.deleteBody')}</Text>
+        <div><SectionTitle>{t('usage.title')}</SectionTitle>{usage.isPending ? <Loading rows={2} /> : <UsedBy usage={usage.data} />}</div>
+        <Group justify="flex-end"><Button variant="default" onClick={onClose}>{t('common.cancel')}</Button><Button type="submit" color="red.8" loading={isPending} data-autofocus>{t('common.delete')}</Button></Group>
+      </Stack>
+    </form>
   );
 }
 
 export function ToolMenu({ tool, onDeleted }: { tool: Tool; onDeleted: () => void }) {
   const t = useT();
-  const ask = useAsk();
   const navigate = useNavigate();
   const mayEdit = useMay('editor');
   const ref = toolRef(tool);
-  const [dialog, setDialog] = useState<'publish' | 'deprecate' | 'version'>();
+  const [dialog, setDialog] = useState<'publish' | 'deprecate' | 'version' | 'delete'>();
   const [version, setVersion] = useState(tool.version);
   const enable = useEnable();
   const source = useQuery({ ...sourceQuery(ref), enabled: false });
@@ -98,6 +125,7 @@ export function ToolMenu({ tool, onDeleted }: { tool: Tool; onDeleted: () => voi
   }, {
     invalidates: [keys.tools],
     done: (text) => {
+      setDialog(undefined);
       onDeleted();
       const undo = text && {
         label: t('common.undo'),
@@ -106,9 +134,6 @@ export function ToolMenu({ tool, onDeleted }: { tool: Tool; onDeleted: () => voi
       notify(t('tools.deletedOne', { name: tool.name }), undo || undefined);
     },
   });
-  const askDelete = async () => {
-    if (await ask({ title: t('tools.deleteTitle', { name: tool.name }), body: t('tools.deleteBody'), confirm: t('common.delete'), danger: true })) remove.mutate(undefined);
-  };
   const download = async () => {
     const text = (await source.refetch()).data;
     if (!text) return;
@@ -127,16 +152,17 @@ export function ToolMenu({ tool, onDeleted }: { tool: Tool; onDeleted: () => voi
           {!tool.built_in && <Menu.Item leftSection={<IconRocket size={15} />} onClick={() => setDialog('publish')}>{t('tools.publishMenu')}</Menu.Item>}
           {!tool.built_in && <Menu.Item leftSection={<IconTag size={15} />} onClick={() => setDialog('version')}>{t('tools.setVersion')}</Menu.Item>}
           {!tool.built_in && <Menu.Item leftSection={<IconArchive size={15} />} onClick={() => setDialog('deprecate')}>{t('tools.deprecateMenu')}</Menu.Item>}
-          <Menu.Item leftSection={tool.enabled ? <IconPlayerPause size={15} /> : <IconPlayerPlay size={15} />} onClick={() => enable.mutate({ rows: [toRow(tool)], enabled: !tool.enabled })}>
+          <Menu.Item leftSection={tool.enabled ? <IconPlayerPause size={15} /> : <IconPlayerPlay size={15} />} onClick={() => enable.mutate({ rows: [tool], enabled: !tool.enabled })}>
             {t(tool.enabled ? 'common.disable' : 'common.enable')}
           </Menu.Item>
           <Menu.Item leftSection={<IconCopy size={15} />} onClick={() => void navigate({ to: '/tools/new', search: { from: ref } as never })}>{t('tools.duplicate')}</Menu.Item>
           <Menu.Item leftSection={<IconDownload size={15} />} onClick={() => void download()}>{t('tools.download')}</Menu.Item>
-          {!tool.built_in && <><Menu.Divider /><Menu.Item color="red" leftSection={<IconTrash size={15} />} onClick={() => void askDelete()}>{t('common.delete')}…</Menu.Item></>}
+          {!tool.built_in && <><Menu.Divider /><Menu.Item color="red" leftSection={<IconTrash size={15} />} onClick={() => setDialog('delete')}>{t('common.delete')}…</Menu.Item></>}
         </Menu.Dropdown>
       </Menu>
       <PublishDialog tool={tool} opened={dialog === 'publish'} onClose={() => setDialog(undefined)} />
-      <DeprecateDialog tool={tool} opened={dialog === 'deprecate'} onClose={() => setDialog(undefined)} />
+      <Modal opened={dialog === 'deprecate'} onClose={() => setDialog(undefined)} size="lg" title={<Text fw={600} size="md">{t('tools.deprecateTitle', { name: tool.name })}</Text>}>{dialog === 'deprecate' && <DeprecateForm tool={tool} onClose={() => setDialog(undefined)} />}</Modal>
+      <Modal opened={dialog === 'delete'} onClose={() => setDialog(undefined)} size="lg" title={<Text fw={600} size="md">{t('tools.deleteTitle', { name: tool.name })}</Text>}>{dialog === 'delete' && <DeleteForm tool={tool} isPending={remove.isPending} onDelete={() => remove.mutate(undefined)} onClose={() => setDialog(undefined)} />}</Modal>
       <Modal opened={dialog === 'version'} onClose={() => setDialog(undefined)} title={t('tools.setVersion')}>
         <form onSubmit={(event) => { event.preventDefault(); setLabel.mutate(undefined); }}>
           <Stack>

@@ -99,8 +99,7 @@ export function ToolPage() {
   return (
     <div className={classes.page}>
       <header className={classes.pageHeader}>
-        {tool ? <Heading tool={tool} isPage /> : <Title order={1}><Mono>{visibleText(target)}</Mono></Title>}
-        <span className={classes.spacer} />
+        <div className={classes.pageHeading}>{tool ? <Heading tool={tool} isPage /> : <Title order={1}><Mono>{visibleText(target)}</Mono></Title>}</div>
         {tool && <><TryButton tool={tool} /><ToolMenu tool={tool} onDeleted={() => void navigate({ to: '/tools' })} /></>}
       </header>
       <div className={classes.scroll}>

@@ -1,4 +1,4 @@
-import { Button, Group, Menu, Text, Tooltip } from '@mantine/core';
+import { Button, Group, Menu, Text } from '@mantine/core';
 import { IconAlertTriangle, IconCheck, IconChevronDown, IconChefHat, IconFileImport, IconPlayerPause, IconPlus, IconRocket, IconTool, IconTrash } from '@tabler/icons-react';
 import { Link, useNavigate } from '@tanstack/react-router';
 import { useMemo, useState } from 'react';
@@ -61,17 +61,17 @@ function useColumns(q: string): Column<ToolRow>[] {
   return useMemo(() => [
     {
       key: 'state', header: '', width: '16px',
-      render: (row) => (row.ready ? row.warnings > 0 ? <StatusBadge status="warning" iconOnly label={t('tools.withWarnings', { n: row.warnings })} /> : <StatusBadge status={shownStatus(row)} iconOnly />
+      render: (row) => (row.ready ? row.warning_count > 0 ? <StatusBadge status="warning" iconOnly label={t('tools.withWarnings', { n: row.warning_count })} /> : <StatusBadge status={shownStatus(row)} iconOnly />
         : <StatusBadge status="not_ready" iconOnly label={row.error ?? t('status.not_ready')} />),
     },
-    { key: 'name', header: t('common.name'), width: 'minmax(9rem, 1.1fr)', render: (row) => <Tooltip label={visibleText(row.name)} openDelay={600}><span><Mono><Highlight text={row.name} query={q} /></Mono></span></Tooltip> },
+    { key: 'name', header: t('common.name'), width: 'minmax(9rem, 1.1fr)', render: (row) => <span title={visibleText(row.name)}><Mono><Highlight text={row.name} query={q} /></Mono></span> },
     { key: 'description', header: t('common.description'), width: 'minmax(8rem, 2.4fr)', secondary: true, render: (row) => <Text c="dimmed" truncate><Highlight text={row.description.slice(0, 200)} query={q} /></Text> },
     { key: 'type', header: t('tools.type'), width: '6.5rem', render: (row) => <Chip>{getSubtypeLabel(row.implementation_type)}</Chip> },
     { key: 'bundle', header: t('tools.bundle'), width: 'minmax(5rem, 0.6fr)', render: (row) => <Highlight text={row.bundle} query={q} /> },
     { key: 'status', header: t('common.status'), width: '7rem', secondary: true, render: (row) => <StatusBadge status={shownStatus(row)} /> },
     { key: 'version', header: t('common.version'), width: '4rem', secondary: true, render: (row) => <Mono>{row.version}</Mono> },
-    { key: 'calls', header: t('tools.calls'), width: '4rem', align: 'end', secondary: true, render: (row) => row.usage.call_count.toLocaleString() },
-    { key: 'last', header: t('tools.lastCall'), width: '6rem', align: 'end', secondary: true, render: (row) => (row.usage.last_called_at ? <Time at={row.usage.last_called_at} /> : <Text c="dimmed">—</Text>) },
+    { key: 'calls', header: t('tools.calls'), width: '4rem', align: 'end', secondary: true, render: (row) => (row.usage?.call_count ?? 0).toLocaleString() },
+    { key: 'last', header: t('tools.lastCall'), width: '6rem', align: 'end', secondary: true, render: (row) => (row.usage?.last_called_at ? <Time at={row.usage.last_called_at} /> : <Text c="dimmed">—</Text>) },
   ], [t, q]);
 }
 
@@ -111,10 +111,10 @@ export function ToolsPage() {
     q: url['q'] ?? '', status: readList(url['status']), bucket: readList(url['bucket']), subtype: readList(url['subtype']), bundle: readList(url['bundle']), tag: readList(url['tag']), health: url['health'] ?? '',
   }), [url]);
   const shown = useMemo(() => rankTools(filterTools(rows, filters), filters.q), [rows, filters]);
-  const warnings = useMemo(() => rows.filter((row) => row.ready && row.warnings > 0).length, [rows]);
+  const warnings = useMemo(() => rows.filter((row) => row.ready && row.warning_count > 0).length, [rows]);
   const failed = useMemo(() => rows.filter((row) => !row.ready).length, [rows]);
   const choices = useMemo(() => {
-    const distinct = (values: string[]): Choice[] => [...new Set(values)].sort().map((value) => ({ value, label: visibleText(value) }));
+    const distinct = (values: string[]): Choice[] => [...new Set(values)].toSorted().map((value) => ({ value, label: visibleText(value) }));
     return { bundle: distinct(rows.map((row) => row.bundle)), tag: distinct(rows.flatMap((row) => row.tags)) };
   }, [rows]);
   const columns = useColumns(filters.q ?? '');
@@ -154,7 +154,7 @@ export function ToolsPage() {
             {...(mayEdit ? { selection: { selected, onChange: setSelected } } : {})}
             phone={(row) => (
               <div>
-                <Group gap={6} wrap="nowrap">{row.ready ? <StatusBadge status={row.warnings > 0 ? 'warning' : shownStatus(row)} iconOnly /> : <StatusBadge status="not_ready" iconOnly />}<Text truncate flex={1}><Mono><Highlight text={row.name} query={filters.q ?? ''} /></Mono></Text><Chip>{getSubtypeLabel(row.implementation_type)}</Chip></Group>
+                <Group gap={6} wrap="nowrap">{row.ready ? <StatusBadge status={row.warning_count > 0 ? 'warning' : shownStatus(row)} iconOnly /> : <StatusBadge status="not_ready" iconOnly />}<Text truncate flex={1}><Mono><Highlight text={row.name} query={filters.q ?? ''} /></Mono></Text><Chip>{getSubtypeLabel(row.implementation_type)}</Chip></Group>
                 <Text size="xs" c="dimmed" truncate>{visibleText(row.bundle)} · {visibleText(row.description)}</Text>
               </div>
             )} />

@@ -1,14 +1,14 @@
 /** The live tester: arguments on the left, the result on the right. */
-import { ActionIcon, Alert, Button, Group, Menu, Progress, Stack, Tabs, Text, TextInput, Tooltip } from '@mantine/core';
+import { Alert, Button, Group, Progress, Stack, Tabs, Text } from '@mantine/core';
 import { useHotkeys, useLocalStorage } from '@mantine/hooks';
-import { IconDeviceFloppy, IconPlayerPlay, IconPlayerStop, IconX } from '@tabler/icons-react';
+import { IconPlayerPlay, IconPlayerStop } from '@tabler/icons-react';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
 import { runTool, type RunProgress, type RunResult } from '@/api/invoke';
 import { keys } from '@/api/keys';
-import { callQuery, examplesQuery, toolRef } from '@/api/queries';
+import { callQuery, toolRef } from '@/api/queries';
 import { useMay, useSession } from '@/api/session';
-import type { JsonObject, Tool } from '@/api/types';
+import type { Json, JsonObject, Tool } from '@/api/types';
 import { useT } from '@/i18n';
 import { CodeBlock, ErrorPanel } from '@/parts/basics';
 import { copyAs, COPY_FORMATS, COPY_LABELS, type CopyFormat } from '@/parts/copy-as';
@@ -21,49 +21,7 @@ import { readViolations } from '@/parts/schema-form/errors';
 import { StatusBadge } from '@/parts/status';
 import { Duration } from '@/parts/time';
 import { useUrlState } from '@/parts/url-state';
-
-interface Example {
-  name: string;
-  args: JsonObject;
-}
-
-/** Saved arguments: from the server where it stores them, and from this browser. */
-function useExamples(tool: Tool) {
-  const shared = useQuery(examplesQuery(toolRef(tool))).data?.examples ?? [];
-  const [own, setOwn] = useLocalStorage<Example[]>({ key: `haft.examples.${tool.bundle}:${tool.name}`, defaultValue: [] });
-  return { all: [...shared.map(({ name, args }) => ({ name, args, isOwn: false })), ...own.map((example) => ({ ...example, isOwn: true }))], own, setOwn };
-}
-
-function Examples({ tool, args, onChoose }: { tool: Tool; args: JsonObject; onChoose: (args: JsonObject) => void }) {
-  const t = useT();
-  const { all, own, setOwn } = useExamples(tool);
-  const [name, setName] = useState('');
-  const [open, setOpen] = useState(false);
-  const save = () => {
-    if (name.trim() === '') return;
-    setOwn([...own.filter((example) => example.name !== name.trim()), { name: name.trim(), args }]);
-    setName('');
-    setOpen(false);
-  };
-  return (
-    <Group gap={4}>
-      {all.map((example) => (
-        <Button.Group key={`${example.isOwn}${example.name}`}>
-          <Button variant="default" size="compact-xs" onClick={() => onChoose(example.args)}>{example.name}</Button>
-          {example.isOwn && <Button variant="default" size="compact-xs" px={4} aria-label={`${t('common.remove')} ${example.name}`} onClick={() => setOwn(own.filter((other) => other.name !== example.name))}><IconX size={11} /></Button>}
-        </Button.Group>
-      ))}
-      <Menu opened={open} onChange={setOpen} position="bottom-start" closeOnItemClick={false} trapFocus={false}>
-        <Menu.Target><Tooltip label={t('try.saveExample')}><ActionIcon aria-label={t('try.saveExample')}><IconDeviceFloppy size={15} /></ActionIcon></Tooltip></Menu.Target>
-        <Menu.Dropdown p="sm">
-          <form onSubmit={(event) => { event.preventDefault(); save(); }}>
-            <Group gap="xs"><TextInput value={name} onChange={(event) => setName(event.currentTarget.value)} placeholder={t('try.exampleName')} aria-label={t('try.exampleName')} maxLength={40} /><Button type="submit">{t('common.save')}</Button></Group>
-          </form>
-        </Menu.Dropdown>
-      </Menu>
-    </Group>
-  );
-}
+import { Examples } from './examples';
 
 function CopyAs({ tool, args }: { tool: Tool; args: JsonObject }) {
   const t = useT();
@@ -151,9 +109,11 @@ export function TryPanel({ tool }: { tool: Tool }) {
   const { run, cancel, isRunning, result } = state;
   // `call=ID` starts with the arguments of an earlier call.
   const earlier = useQuery({ ...callQuery(url['call'] ?? ''), enabled: url['call'] !== undefined }).data;
-  useEffect(() => {
-    if (earlier?.args) setArgs(earlier.args as JsonObject);
-  }, [earlier]);
+  const [restored, setRestored] = useState<string>();
+  if (earlier?.args && restored !== earlier.id) {
+    setRestored(earlier.id);
+    setArgs(earlier.args as JsonObject);
+  }
   const start = useCallback(() => { if (!isRunning && !invalid) void run(args); }, [run, args, isRunning, invalid]);
   useHotkeys([['mod+Enter', start], ['Escape', () => { if (isRunning) cancel(); }]], [], true);
   const violations = useMemo(() => (result?.kind === 'rejected' ? readViolations(result.error.details) : result?.kind === 'call' && result.call.error?.code === 'invalid_arguments' ? readViolations((result.call.error.details ?? {}) as Record<string, unknown>) : []), [result]);
@@ -161,7 +121,7 @@ export function TryPanel({ tool }: { tool: Tool }) {
     <Stack>
       <div className={classes.steps}>
         <Stack gap="md">
-          <Examples tool={tool} args={args} onChoose={setArgs} />
+          <Examples tool={tool} args={args} result={result?.kind === 'call' && result.call.status === 'success' ? (result.call.value as Json | undefined) : undefined} onChoose={setArgs} />
           <ArgumentsInput schema={schema} value={args} onChange={setArgs} mode={mode} onMode={setMode} onInvalid={setInvalid} violations={violations} onSubmit={start} />
           <Group gap="sm">
             {isRunning

@@ -11,12 +11,30 @@ import { useT } from '@/i18n';
 import { ErrorPanel, Mono, SectionTitle } from '@/parts/basics';
 import { DiffView } from '@/parts/diff-view';
 import { notify, useAction, useAsk } from '@/parts/feedback';
+import { visibleText } from '@/parts/format';
+import { ToolLink } from '@/parts/links';
 import { Loading } from '@/parts/page';
 import { StatusBadge } from '@/parts/status';
 import { Time } from '@/parts/time';
+import { useAllTools } from './hooks';
+import { shownStatus } from './taxonomy';
 
 function text(revision: Revision | undefined): string {
   return revision ? JSON.stringify(revision.definition, null, 2) : '';
+}
+
+/** The other versions with the same name in the same bundle. */
+function OtherVersions({ tool }: { tool: Tool }) {
+  const t = useT();
+  const { rows } = useAllTools();
+  const others = rows.filter((row) => row.name === tool.name && row.bundle === tool.bundle && row.version !== tool.version);
+  if (others.length === 0) return null;
+  return (
+    <div>
+      <SectionTitle>{t('tools.otherVersions')}</SectionTitle>
+      <Stack gap={4}>{others.map((row) => <Group key={row.version} gap="sm"><ToolLink tool={toolRef(row)} tab="versions">{row.version}</ToolLink><StatusBadge status={shownStatus(row)} /><Text c="dimmed"><Time at={row.modified_at} /></Text></Group>)}</Stack>
+    </div>
+  );
 }
 
 export function Versions({ tool }: { tool: Tool }) {
@@ -25,7 +43,7 @@ export function Versions({ tool }: { tool: Tool }) {
   const mayEdit = useMay('editor') && !tool.built_in;
   const ref = toolRef(tool);
   const { data, error, refetch } = useQuery(revisionsQuery(ref));
-  const revisions = useMemo(() => [...(data?.revisions ?? [])].sort((a, b) => b.number - a.number), [data]);
+  const revisions = useMemo(() => [...(data?.revisions ?? [])].toSorted((a, b) => b.number - a.number), [data]);
   const [left, setLeft] = useState<number>();
   const [right, setRight] = useState<number>();
   const after = right ?? revisions[0]?.number;
@@ -46,7 +64,7 @@ export function Versions({ tool }: { tool: Tool }) {
               <Table.Td><Radio checked={before === revision.number} onChange={() => setLeft(revision.number)} aria-label={`${t('diff.before')} ${revision.number}`} /></Table.Td>
               <Table.Td><Radio checked={after === revision.number} onChange={() => setRight(revision.number)} aria-label={`${t('diff.after')} ${revision.number}`} /></Table.Td>
               <Table.Td><Group gap="sm"><Text fw={600}>{revision.number}</Text><Mono>{revision.definition.version}</Mono>{revision.published && <StatusBadge status="published" />}</Group></Table.Td>
-              <Table.Td><Time at={revision.created_at} /></Table.Td>
+              <Table.Td><Time at={revision.created_at} />{revision.created_by && <Text span c="dimmed"> · {visibleText(revision.created_by)}</Text>}</Table.Td>
               <Table.Td ta="right">
                 {mayEdit && revision.number !== tool.revision && <Button variant="subtle" size="compact-xs" leftSection={<IconHistory size={13} />} onClick={() => void askRestore(revision.number)}>{t('tools.restore')}</Button>}
               </Table.Td>
@@ -62,6 +80,7 @@ export function Versions({ tool }: { tool: Tool }) {
         </>
       )}
       {revisions.length === 1 && <Text c="dimmed">{t('tools.oneRevision')}</Text>}
+      <OtherVersions tool={tool} />
     </Stack>
   );
 }

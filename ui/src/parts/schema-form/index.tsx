@@ -36,13 +36,12 @@ export function ArgumentsInput(props: SchemaFormProps & { mode: 'form' | 'json';
   const parsed = parseObject(text);
   const invalid = mode === 'json' && 'error' in parsed;
   useEffect(() => onInvalid?.(invalid), [invalid, onInvalid]);
-  useEffect(() => {
-    // A change from outside, such as an example, replaces the text.
-    setText((current) => {
-      const known = parseObject(current);
-      return 'value' in known && JSON.stringify(known.value) === JSON.stringify(value) ? current : JSON.stringify(value, null, 2);
-    });
-  }, [value]);
+  // A change from outside, such as an example, replaces the text.
+  const [seen, setSeen] = useState(value);
+  if (seen !== value) {
+    setSeen(value);
+    if (!('value' in parsed) || JSON.stringify(parsed.value) !== JSON.stringify(value)) setText(JSON.stringify(value, null, 2));
+  }
   return (
     <Stack gap="md">
       <Group>

@@ -1,0 +1,12 @@
+// The addresses that walks look at: every page of the navigation, and the details that have an address.
+import { readFileSync } from 'node:fs';
+
+const source = readFileSync(new URL('../../src/app/pages.ts', import.meta.url), 'utf8');
+export const NAVIGATION = [...source.matchAll(/\{ to: '([^']+)'/g)].map((match) => match[1]);
+if (NAVIGATION.length < 15) throw new Error('src/app/pages.ts is not read as it is written');
+
+const TOOL = '/tools/user-created:orders@1.0.0';
+export const DETAILS = [
+  '/tools?open=user-created:orders@1.0.0', TOOL, `${TOOL}?tab=try`, `${TOOL}?tab=definition`, `${TOOL}?tab=calls`, `${TOOL}?tab=versions`,
+  '/tools/new', '/tools/new?type=http', '/servers?new=1', '/bundles?open=user-created', '/recipes?recipe=weather', '/policy?tab=explain', '/tokens?new=1',
+];

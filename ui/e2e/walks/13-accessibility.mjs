@@ -1,0 +1,52 @@
+// axe-core on every page in both themes: no serious and no critical violation.
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { DETAILS, NAVIGATION } from '../lib/pages.mjs';
+
+const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+async function violations(page, rules) {
+  // The policy of the page allows no inline script; the debugger protocol is not bound by it.
+  await page.evaluate(axeSource);
+  const result = await page.evaluate((only) => window.axe.run(document, { resultTypes: ['violations'], preload: false, ...(only ? { runOnly: only } : {}) }), rules);
+  return result.violations.filter((each) => ['serious', 'critical'].includes(each.impact))
+    .map((each) => `${each.id}: ${each.nodes.slice(0, 3).map((node) => `${node.target.join(' ')} ${node.html.slice(0, 120)} ${(node.any[0] ?? node.all[0] ?? node.none[0])?.message?.slice(0, 160) ?? ''}`).join(' | ')}`);
+}
+
+async function check(world, colorScheme, rules) {
+  // One line per violation, with the first page that has it.
+  const found = new Map();
+  const note = (path, list) => { for (const text of list) { const key = text.replaceAll(/mantine-\w+/g, ''); if (!found.has(key)) found.set(key, `${path} ${text}`); } };
+  const page = await world.open('/', { colorScheme });
+  const paths = [...NAVIGATION, ...DETAILS];
+  const call = (await world.haft.api('GET', '/calls')).calls[0].id;
+  const approval = (await world.haft.api('GET', '/approvals')).approvals[0].id;
+  paths.push(`/calls?open=${call}`, `/approvals?open=${approval}`);
+  for (const path of paths) {
+    await world.go(page, path);
+    await page.waitForTimeout(250);
+    note(path, await violations(page, rules));
+  }
+  await page.keyboard.press('Control+k');
+  await page.getByRole('option').first().waitFor();
+  note('palette', await violations(page, rules));
+  assert.equal([...found.values()].join('\n'), '');
+}
+
+export const tests = {
+  async 'light'(world) {
+    await world.demo();
+    await check(world, 'light');
+  },
+  async 'dark'(world) {
+    await world.demo();
+    // The same elements in other colours.
+    await check(world, 'dark', ['color-contrast']);
+  },
+  async 'the login page'(world) {
+    const page = await world.blank();
+    await page.goto('/login');
+    assert.equal((await violations(page)).join('\n'), '');
+  },
+};
