@@ -8,7 +8,7 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, Outlet, useLocation, useNavigate } from '@tanstack/react-router';
 import { lazy, Suspense, useEffect, useRef, useState } from 'react';
 import { account } from '@/api/actions';
-import { useConnection } from '@/api/connection';
+import { connection, useConnection } from '@/api/connection';
 import { ApiError } from '@/api/error';
 import { startLiveUpdates, useLiveMode } from '@/api/events';
 import { approvalsQuery, sessionQuery } from '@/api/queries';
@@ -37,6 +37,11 @@ function Banner() {
   const t = useT();
   const state = useConnection();
   const queries = useQueryClient();
+  useEffect(() => {
+    const lose = () => connection.report('lost');
+    window.addEventListener('offline', lose);
+    return () => window.removeEventListener('offline', lose);
+  }, []);
   useEffect(() => {
     if (state !== 'lost') return;
     const timer = setInterval(() => void queries.invalidateQueries({ queryKey: sessionQuery.queryKey }), 3000);
