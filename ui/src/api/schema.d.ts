@@ -4,6 +4,40 @@
  */
 
 export interface paths {
+    "/approval-grants": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List remembered approvals, newest first. Callers see their own; admins and elevated tokens those of the tenant. */
+        get: operations["get_approval_grants"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/approval-grants/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Forget a remembered approval: later calls ask again. */
+        delete: operations["delete_approval_grants_id"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/approvals": {
         parameters: {
             query?: never;
@@ -1435,6 +1469,12 @@ export interface components {
              */
             preview?: string;
             reason?: string;
+            /** @description What the approver wanted to be remembered for later calls. */
+            remembered?: components["schemas"]["Remember"];
+            /** @description The arguments as requested, if the approver changed them. */
+            requested_args?: {
+                [key: string]: unknown;
+            };
             /**
              * @description The name of the token that asked.
              * @example agent
@@ -1445,6 +1485,8 @@ export interface components {
              * @description The revision that runs if the call is approved.
              */
             revision: number;
+            /** @description Whether long arguments are left out of this list; request the approval by its id to get them. */
+            shortened?: boolean;
             status: components["schemas"]["ApprovalStatus"];
             /**
              * @description The surface of the call: `rest`, `mcp`, …
@@ -1496,6 +1538,32 @@ export interface components {
             /** Format: uuid */
             tool_id: string;
         };
+        /** @description An approval that is remembered for later calls of the same definition of a tool. */
+        ApprovalGrant: {
+            /**
+             * @description The cause that it covers: `requires_confirmation`, `elevated_policy` or `rule:NAME`.
+             * @example requires_confirmation
+             */
+            cause: string;
+            /** Format: date-time */
+            created_at: string;
+            /**
+             * @description The name of the token that approved.
+             * @example ada
+             */
+            granted_by: string;
+            /** Format: uuid */
+            id: string;
+            /** @description How far it reaches. */
+            remember: components["schemas"]["Remember"];
+            /**
+             * @description `bundle:name@version`; missing if the tool is gone.
+             * @example user-created:deploy@1.0.0
+             */
+            tool?: string;
+            /** Format: uuid */
+            tool_id: string;
+        };
         /** @description A page of approvals. */
         ApprovalList: {
             approvals: components["schemas"]["Approval"][];
@@ -1525,7 +1593,7 @@ export interface components {
              *     ]
              */
             roles?: string[] | null;
-            /** @description Names or ids of tokens. */
+            /** @description Names or ids of tokens; only ids in rules of the platform. */
             tokens?: string[] | null;
         };
         /** @description A stored code artifact. */
@@ -2647,6 +2715,11 @@ export interface components {
             };
             /** @description The registered name. */
             function: string;
+        };
+        /** @description A page of remembered approvals. */
+        GrantList: {
+            grants: components["schemas"]["ApprovalGrant"][];
+            next_page_token: string | null;
         };
         /** @description The process is alive. */
         Health: {
@@ -4162,6 +4235,12 @@ export interface components {
                  */
                 preview?: string;
                 reason?: string;
+                /** @description What the approver wanted to be remembered for later calls. */
+                remembered?: components["schemas"]["Remember"];
+                /** @description The arguments as requested, if the approver changed them. */
+                requested_args?: {
+                    [key: string]: unknown;
+                };
                 /**
                  * @description The name of the token that asked.
                  * @example agent
@@ -4172,6 +4251,8 @@ export interface components {
                  * @description The revision that runs if the call is approved.
                  */
                 revision: number;
+                /** @description Whether long arguments are left out of this list; request the approval by its id to get them. */
+                shortened?: boolean;
                 status: components["schemas"]["ApprovalStatus"];
                 /**
                  * @description The surface of the call: `rest`, `mcp`, …
@@ -4593,6 +4674,15 @@ export interface components {
                  * @example large-payments
                  */
                 rule: string | null;
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_GrantList: {
+            /** @description A page of remembered approvals. */
+            data: {
+                grants: components["schemas"]["ApprovalGrant"][];
+                next_page_token: string | null;
             };
             status: components["schemas"]["SuccessStatus"];
         };
@@ -6197,6 +6287,102 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
+    get_approval_grants: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The maximum number of items; larger values than 500 (100 for calls, 5000 for summaries of tools) are lowered.
+                 * @example 50
+                 */
+                page_size?: number;
+                /** @description The same as `page_size`. */
+                recommended_page_size?: number;
+                /** @description The same as `page_size`. */
+                limit?: number;
+                /** @description The `next_page_token` of the previous page. */
+                page_token?: string;
+                /** @description How many items to skip. */
+                skip?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "grants": [
+                     *           {
+                     *             "cause": "requires_confirmation",
+                     *             "created_at": "2026-01-31T12:00:00Z",
+                     *             "granted_by": "ada",
+                     *             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "remember": {
+                     *               "scope": "session"
+                     *             },
+                     *             "tool": "user-created:deploy@1.0.0",
+                     *             "tool_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101"
+                     *           }
+                     *         ],
+                     *         "next_page_token": "text"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_GrantList"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    delete_approval_grants_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "message": "Token deleted"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_Message"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     get_approvals: {
         parameters: {
             query?: {

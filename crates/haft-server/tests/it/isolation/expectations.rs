@@ -176,6 +176,7 @@ pub(super) fn path_values(first: &FirstTenant, path: &str, parameter: &str) -> V
         ("revisions", "n") => texts(&["1"]),
         ("calls", "id") => first.calls.clone(),
         ("approvals", "id") => texts(&[&first.approval]),
+        ("approval-grants", "id") => texts(&[&first.grant]),
         ("tokens", "id") => texts(&[&first.token]),
         ("tenants", "id") => texts(&["default", OTHER_TENANT]),
         ("credentials", "name") => texts(&[CREDENTIAL]),

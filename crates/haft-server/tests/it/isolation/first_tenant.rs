@@ -68,6 +68,8 @@ pub(super) struct FirstTenant {
     pub(super) bundle: String,
     pub(super) token: String,
     pub(super) approval: String,
+    /// An approval that is remembered.
+    pub(super) grant: String,
     pub(super) webhook: String,
     /// A delivery to the webhook.
     pub(super) delivery: String,
@@ -89,6 +91,7 @@ impl FirstTenant {
         let (tool, bundle) = create_tools(server).await;
         let (token, value) = create_settings(server).await;
         let (webhook, delivery) = create_webhook(server).await;
+        let grant = remember_approval(server, &value).await;
         let (calls, approval) = make_calls(server, &value).await;
         let form = server.bare(Method::POST, "/login").header("sec-fetch-site", "same-origin");
         let form = form.header("content-type", "application/x-www-form-urlencoded");
@@ -98,6 +101,7 @@ impl FirstTenant {
             bundle,
             token,
             approval,
+            grant,
             webhook,
             delivery,
             running: calls[2].clone(),
@@ -129,6 +133,7 @@ impl FirstTenant {
             format!("/api/tools/{tool}/examples"),
             "/api/calls?page_size=100".to_owned(),
             "/api/approvals".to_owned(),
+            "/api/approval-grants".to_owned(),
             "/api/credentials".to_owned(),
             "/api/tokens".to_owned(),
             "/api/policy".to_owned(),
@@ -217,6 +222,18 @@ async fn create_settings(server: &Server) -> (String, String) {
     let (_, token) = server.post("/api/tokens", json!({"name": TOKEN, "role": "caller"})).await;
     let text = |field: &str| token["data"][field].as_str().unwrap().to_owned();
     (text("id"), text("token"))
+}
+
+/// Approves a call and has that remembered; returns the id of what is remembered.
+async fn remember_approval(server: &Server, token: &str) -> String {
+    let path = format!("/api/tools/{CONFIRMED_TOOL}/invoke");
+    let body = json!({"args": {"topic": "remembered"}}).to_string();
+    let (_, answer) = send(server.bare(Method::POST, &path).bearer_auth(token).body(body)).await;
+    let path = format!("/api/approvals/{}/approve", answer["approval_id"].as_str().unwrap());
+    let (status, answer) = server.post(&path, json!({"remember": {"scope": "token"}})).await;
+    assert_eq!(status, 200, "{answer}");
+    let (_, grants) = server.get("/api/approval-grants").await;
+    grants["data"]["grants"][0]["id"].as_str().unwrap().to_owned()
 }
 
 /// Makes calls that succeed, fail, run, and wait; returns their ids and that of the approval.
