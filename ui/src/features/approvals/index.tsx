@@ -76,7 +76,8 @@ function Decide({ approval, onDone }: { approval: Approval; onDone: () => void }
 function Detail({ id, known, onClose }: { id: string; known: Approval | undefined; onClose: () => void }) {
   const t = useT();
   const { data: loaded, error } = useQuery({ queryKey: [...keys.approvals, 'one', id], queryFn: () => data(client.GET('/approvals/{id}', { params: { path: { id } } })), retry: false });
-  const approval = loaded ?? known;
+  // A list leaves out long arguments.
+  const approval = loaded ?? (known?.shortened ? undefined : known);
   const tool = useQuery({ ...toolQuery(approval?.tool ?? ''), enabled: approval !== undefined }).data;
   if (!approval) return <Drawer label={id} title={null} onClose={onClose}>{error ? <ErrorPanel error={error} /> : <Loading />}</Drawer>;
   const { preview } = approval;
