@@ -112,8 +112,10 @@ impl RequestUrl {
     /// Returns a name for the tool, from the host and the last word of the path.
     fn tool_name(&self) -> String {
         let is_word = |part: &&str| part.chars().any(|c| c.is_ascii_alphabetic()) && part.len() <= 40;
-        let last = self.path.rsplit('/').find(is_word).unwrap_or_default();
-        let last = argument_name(last.rsplit_once('.').map_or(last, |(stem, _)| stem));
+        // Without `.json` and the like.
+        let stem = |part: &'_ str| part.rsplit_once('.').map_or(part, |(stem, _)| stem).to_owned();
+        let last = self.path.rsplit('/').map(stem).find(|part| is_word(&part.as_str()));
+        let last = argument_name(&last.unwrap_or_default());
         let name = if self.path.len() > 1 && last != "value" {
             format!("{}_{last}", self.label())
         } else {

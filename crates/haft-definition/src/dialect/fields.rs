@@ -367,7 +367,8 @@ impl Drop for Fields<'_> {
                 Some(near) if BREAKING.contains(&near) => {
                     let near = spelled_like(near, key);
                     let message = format!("unknown field; did you mean `{near}`?");
-                    self.report.error(path, "unknown_field", message);
+                    // Not the code of fields that are ignored.
+                    self.report.error(path, "misspelled_field", message);
                 }
                 Some(near) => {
                     let near = spelled_like(near, key);

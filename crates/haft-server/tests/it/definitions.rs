@@ -130,3 +130,14 @@ async fn definitions_are_filtered_by_bundle_tag_and_name() {
     assert_eq!((status, code(&answer)), (404, "not_found"), "{answer}");
     assert_eq!(answer["error"]["message"], "callable tool `thre` not found; did you mean `three`?");
 }
+
+#[tokio::test]
+async fn a_misspelled_field_that_matters_is_named() {
+    let server = Server::start().await;
+    let mut tool = function_tool("careful", "echo");
+    tool["requires_confirmatoin"] = json!(true);
+    let (status, answer) = server.post("/api/tools", tool).await;
+    assert_eq!((status, code(&answer)), (400, "invalid_definition"), "{answer}");
+    let message = answer["error"]["message"].as_str().unwrap();
+    assert!(message.contains("did you mean `requires_confirmation`?"), "{answer}");
+}

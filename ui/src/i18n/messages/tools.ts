@@ -110,6 +110,7 @@ export const tools = {
   'fix.unknown_name': ['Store the credential under Credentials, or correct the name.', 'Speichern Sie die Zugangsdaten unter „Zugangsdaten“, oder korrigieren Sie den Namen.'],
   'fix.missing_import': ['Install the module on the server, or remove the import.', 'Installieren Sie das Modul auf dem Server, oder entfernen Sie den Import.'],
   'fix.unknown_field': ['Remove the key, or correct its spelling.', 'Entfernen Sie den Schlüssel, oder korrigieren Sie die Schreibweise.'],
+  'fix.misspelled_field': ['Correct the spelling of the key.', 'Korrigieren Sie die Schreibweise des Schlüssels.'],
   'try.run': ['Run', 'Ausführen'],
   'try.cancel': ['Cancel call', 'Aufruf abbrechen'],
   'try.hint': ['Fill in the arguments and run the tool. The result appears here.', 'Füllen Sie die Argumente aus und führen Sie das Tool aus. Das Ergebnis erscheint hier.'],
