@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help run test soak conformance bench peers fmt lint
+.PHONY: help run test browser soak conformance bench peers fmt lint
 
 # Prints a heading between the parts of a verb.
 heading = @printf '\n== %s\n' "$(1)"
@@ -20,7 +20,7 @@ run: ## build haft and start the server; pass flags with ARGS="--addr 127.0.0.1:
 	$(call heading,haft serve)
 	@exec cargo run --quiet --locked --profile quick --package haft-cli --bin haft -- serve $(ARGS)
 
-test: ## run every check and test: web interface, formatting, lints, tidy, doctests, tests, MCP conformance, generated REST requests, browser
+test: ## run every check and test: web interface, formatting, lints, tidy, doctests, tests, MCP conformance, generated REST requests
 	@tools/setup test
 	$(call heading,web interface)
 	@tools/ui test
@@ -44,7 +44,11 @@ test: ## run every check and test: web interface, formatting, lints, tidy, docte
 	@tools/conformance target/debug/examples/conformance_server target/debug/examples/conformance_client
 	$(call heading,REST API against its OpenAPI document (generated requests))
 	@tools/schemathesis target/debug/haft
-	$(call heading,web interface in a browser)
+
+browser: ## walk through the web interface in chromium, against real servers (about six minutes)
+	@tools/setup test
+	@tools/ui test
+	cargo build --locked --workspace --all-features
 	HAFT_BIN=$(CURDIR)/target/debug/haft npm --prefix ui run --silent e2e
 
 soak: ## the tests that kill and load haft in long loops, in full (about an hour)

@@ -82,7 +82,7 @@ export const tests = {
     const page = await world.open('/tools/user-created:deep@1.0.0?tab=try');
     await page.getByRole('button', { name: 'Run', exact: true }).click();
     await page.getByRole('main').getByText('Success', { exact: true }).first().waitFor({ timeout: 30_000 });
-    await page.getByText('wide').first().waitFor();
+    await page.getByText('2 keys').first().waitFor();
     await assertResponsive(page);
     await page.getByRole('tab', { name: 'Raw' }).click();
     await assertResponsive(page);
