@@ -100,6 +100,13 @@ const MAX_EXAMPLE_DEPTH: usize = 16;
 pub(crate) fn complete(document: &utoipa::openapi::OpenApi) -> Value {
     // The document consists of strings, numbers and lists: it always serialises.
     let mut document = serde_json::to_value(document).unwrap_or_default();
+    // An empty page is both.
+    if let Some(Value::Object(page)) =
+        document.pointer_mut("/components/schemas/Success_ToolPage/properties/data")
+        && let Some(forms) = page.remove("oneOf")
+    {
+        page.insert("anyOf".to_owned(), forms);
+    }
     type_components(&mut document);
     for_each_operation(&mut document, |_, _, operation| {
         type_parameters(operation);

@@ -6742,7 +6742,7 @@ export interface operations {
                  * @example rest
                  */
                 surface?: string;
-                /** @description The call that made the calls */
+                /** @description The id of the call that made the calls */
                 parent_id?: string;
                 /** @description The code of the error that the call failed with */
                 error_code?: components["schemas"]["ErrorCode"];
@@ -6843,7 +6843,7 @@ export interface operations {
                  * @example rest
                  */
                 surface?: string;
-                /** @description The call that made the calls */
+                /** @description The id of the call that made the calls */
                 parent_id?: string;
                 /** @description The code of the error that the call failed with */
                 error_code?: components["schemas"]["ErrorCode"];

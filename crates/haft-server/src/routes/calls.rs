@@ -69,8 +69,8 @@ pub(crate) struct CallFilterParams {
     /// The interface that the calls came through: `rest`, `mcp`, `cli`, `test`, or the tool that called
     #[param(example = "rest")]
     surface: Option<String>,
-    /// The call that made the calls
-    parent_id: Option<Uuid>,
+    /// The id of the call that made the calls
+    parent_id: Option<String>,
     /// The code of the error that the call failed with
     error_code: Option<ErrorCode>,
     /// The chat that the call belongs to
