@@ -30,7 +30,7 @@ pub enum ClientServerError {
 pub struct ClientServer {
     /// The name in the configuration.
     pub name: String,
-    /// The body of a request that adds the server, or why there is none.
+    /// The request body that adds this server, or the reason why it cannot be added.
     pub body: Result<Value, ClientServerError>,
 }
 
