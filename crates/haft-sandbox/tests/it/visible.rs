@@ -1,5 +1,7 @@
 //! What of a call others see, and what it sees of itself.
 
+use std::path::Path;
+
 use haft_sandbox::{EngineName, ExitReason, Level, Sandbox, Settings};
 
 use crate::escape::World;
@@ -95,21 +97,21 @@ async fn a_hidden_folder_stays_hidden_when_it_is_moved() {
 
 #[tokio::test]
 async fn what_was_written_privately_is_gone() {
+    // The same test may run at the same time as another user.
+    let name = format!("haft-left-{}", std::process::id());
     for engine in ENGINES {
         let rig = Rig::new(engine);
         for level in [Level::Isolated, Level::Host] {
-            rig.run(rig.bash(
-                level,
-                "echo x > left; mkdir -p a/b; ln -s / a/link; chmod 0 a/b; echo y > /dev/shm/haft-left",
-            ))
-            .await;
-            let script = "ls -A; ls /dev/shm | grep haft-left";
-            let finished = rig.run(rig.bash(level, script)).await;
+            let script =
+                format!("echo x > left; mkdir -p a/b; ln -s / a/link; chmod 0 a/b; echo y > /dev/shm/{name}");
+            rig.run(rig.bash(level, &script)).await;
+            let script = format!("ls -A; ls /dev/shm | grep -x {name}");
+            let finished = rig.run(rig.bash(level, &script)).await;
             // Landlock's level `Host` shares the machine's folder of shared memory.
             let shared = engine == EngineName::Landlock && level == Level::Host;
-            let expected = if shared { "haft-left\n" } else { "" };
+            let expected = if shared { format!("{name}\n") } else { String::new() };
             assert_eq!(finished.stdout.text(), expected, "{engine} {level:?}");
-            drop(std::fs::remove_file("/dev/shm/haft-left"));
+            drop(std::fs::remove_file(Path::new("/dev/shm").join(&name)));
         }
         rig.nothing_left();
     }

@@ -71,20 +71,18 @@ pub(crate) async fn server_states(app: &App) {
             continue;
         }
         let now: HashMap<_, _> = app.mcp_clients().states().into_iter().collect();
-        // A new listener has loaded the states itself.
-        if was_active {
-            for ((tenant, id), state) in &now {
-                let old = known.get(&(tenant.clone(), id.clone()));
-                let is_same = old.is_some_and(|old| {
+        for ((tenant, id), state) in &now {
+            // States that changed between the request of the first listener and now were not compared.
+            let is_same = was_active
+                && known.get(&(tenant.clone(), id.clone())).is_some_and(|old| {
                     old.phase == state.phase && old.tools == state.tools && old.error == state.error
                 });
-                if !is_same {
-                    hub.publish(tenant, LiveEvent::of_server(id, state));
-                }
+            if !is_same {
+                hub.publish(tenant, LiveEvent::of_server(id, state));
             }
-            for (tenant, id) in known.keys().filter(|key| !now.contains_key(*key)) {
-                hub.publish(tenant, LiveEvent::of_server(id, &ServerState::disconnected()));
-            }
+        }
+        for (tenant, id) in known.keys().filter(|key| !now.contains_key(*key)) {
+            hub.publish(tenant, LiveEvent::of_server(id, &ServerState::disconnected()));
         }
         (known, was_active) = (now, true);
     }

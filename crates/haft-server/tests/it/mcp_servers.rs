@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::events::Events;
 use crate::harness::{Server, code, function_tool};
 use crate::mcp::client::{Session, names};
 
@@ -50,6 +51,16 @@ async fn a_server_is_added_listed_called_and_removed() {
     assert_eq!(status, 200);
     let (status, _) = server.get("/api/tools/test:echo").await;
     assert_eq!(status, 404);
+}
+
+#[tokio::test]
+async fn a_connection_made_before_the_first_comparison_is_published() {
+    let server = Server::start().await;
+    server.post("/api/mcp-servers", json!({"id": "test", "command": "python3", "args": [PROGRAM]})).await;
+    connected(&server, "test").await;
+    let mut events = Events::open(&server, &server.token, "/api/events", None).await;
+    let event = events.named("server").await;
+    assert_eq!((&event.data["id"], &event.data["phase"]), (&json!("test"), &json!("connected")));
 }
 
 #[tokio::test]
