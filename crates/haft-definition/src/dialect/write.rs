@@ -20,6 +20,16 @@ pub fn write(spec: &ToolSpec, form: FileForm, enabled: Option<bool>) -> String {
     }
 }
 
+/// Returns the fields of a YAML definition, for a document that contains several.
+pub fn write_fields(spec: &ToolSpec, enabled: Option<bool>) -> Map<String, Value> {
+    yaml(spec, enabled).map
+}
+
+/// Writes a map as a YAML document in block style; parsing it returns exactly the same values.
+pub fn write_yaml(map: &Map<String, Value>) -> String {
+    emit::document(map)
+}
+
 fn json(spec: &ToolSpec, enabled: Option<bool>) -> String {
     let mut value = value_of(spec);
     if let (Value::Object(map), Some(enabled)) = (&mut value, enabled) {
