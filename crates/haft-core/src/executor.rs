@@ -1,7 +1,6 @@
 //! The traits of executors, which run tools: one executor per kind of implementation.
 
 use std::ops::Range;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -20,6 +19,7 @@ use crate::problem::Problem;
 use crate::runnable::Mode;
 use crate::secret::{CredentialSelector, RefreshTokens, Secret, SecretError, SecretSource, scrub_text};
 use crate::spec::ToolSpec;
+use crate::workspace::{WorkspaceFolder, WorkspaceName};
 
 /// Runs tools of one kind.
 pub trait Executor: Send + Sync {
@@ -58,6 +58,11 @@ pub trait Prepared: Send + Sync {
     /// on a file. Secrets are masked; `None` if it cannot be shown.
     fn preview(&self, _args: &Map<String, Value>) -> Option<String> {
         None
+    }
+
+    /// Returns whether it reads or writes files in the workspace, so that its calls have to take turns there.
+    fn works_with_files(&self) -> bool {
+        false
     }
 
     /// Returns how long after its deadline it may take to stop and return an outcome. By default it is dropped at the
@@ -109,8 +114,11 @@ pub struct CallContext {
     pub attempt: u32,
     /// The receiver of events, if any.
     pub events: Option<Arc<dyn EventSink>>,
-    /// The working folder of the call, if it has one.
-    pub workspace: Option<Arc<Path>>,
+    /// The workspace of the call, if it has one.
+    pub workspace: Option<Arc<WorkspaceFolder>>,
+    /// The name of the workspace that the call works in, and the calls that the tool makes with it. Only tools that work
+    /// with files have its folder.
+    pub workspace_name: Option<WorkspaceName>,
     /// The calls above this one.
     pub lineage: Lineage,
     /// The idempotency key, for tools that pass it on.
@@ -135,6 +143,7 @@ impl Clone for CallContext {
             attempt: self.attempt,
             events: self.events.clone(),
             workspace: self.workspace.clone(),
+            workspace_name: self.workspace_name.clone(),
             lineage: self.lineage,
             idempotency_key: self.idempotency_key.clone(),
             session: self.session.clone(),
@@ -188,6 +197,7 @@ impl CallContext {
             attempt: 0,
             events: None,
             workspace: None,
+            workspace_name: None,
             lineage: Lineage::default(),
             idempotency_key: None,
             session: None,

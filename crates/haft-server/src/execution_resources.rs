@@ -25,6 +25,9 @@ use crate::settings::Settings;
 /// The folder in the home folder with the workspaces of tenants.
 pub(crate) const TENANT_FILES: &str = "files";
 
+/// The folder in the home folder with the unpacked packages of toolsets.
+pub(crate) const PACKAGES: &str = "toolsets";
+
 /// The resources that tools run with.
 pub(crate) struct ExecutionResources {
     pub(crate) processes: Processes,
@@ -56,7 +59,9 @@ impl ExecutionResources {
         Executors::default()
             .with(Arc::new(HttpExecutor::new(self.egress.clone(), Arc::clone(clock))))
             .with(Arc::new(ScriptExecutor::new(self.processes.clone(), interpreters.clone())))
-            .with(Arc::new(PythonExecutor::new(interpreters, bundles)))
+            .with(Arc::new(
+                PythonExecutor::new(interpreters, bundles).with_packages(settings.home.join(PACKAGES)),
+            ))
             .with(Arc::new(ExecExecutor::new(self.processes.clone())))
             .with(Arc::new(FileReadExecutor::new(self.files.clone())))
             .with(Arc::new(FileWriteExecutor::new(self.files.clone())))

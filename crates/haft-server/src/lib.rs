@@ -50,6 +50,7 @@ mod params;
 mod permissions;
 mod policy;
 mod query;
+mod rendering;
 mod reply;
 mod request_id;
 mod router;
@@ -59,11 +60,13 @@ mod secrets;
 mod serve;
 pub mod settings;
 mod tenant_files;
+mod toolsets;
 mod ui;
 mod view;
 mod viewer;
 mod warnings;
 mod webhooks;
+mod workspaces;
 
 pub use app::{App, Extensions, StartError};
 pub use haft_mcp::server::{

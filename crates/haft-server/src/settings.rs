@@ -8,6 +8,7 @@ pub use haft_builtins::VARIABLES as BUILT_IN_VARIABLES;
 use haft_core::mcp::McpServer;
 use haft_core::runnable::Mode;
 use haft_core::secret::Secret;
+use haft_package::signature::TrustedKey;
 pub use haft_runtime::egress::check_host;
 pub use haft_runtime::process::ProcessSettings;
 pub use haft_sandbox::EngineName;
@@ -46,6 +47,10 @@ pub struct Settings {
     pub egress: EgressSettings,
     /// The folders that file tools may use.
     pub files: FileSettings,
+    /// Toolsets.
+    pub toolsets: ToolsetSettings,
+    /// How results are shown.
+    pub render: RenderSettings,
     /// Values of `${NAME}` in addition to stored credentials.
     pub secrets: SecretSettings,
     /// The built-in tools.
@@ -327,6 +332,8 @@ impl Settings {
             mcp: McpSettings::default(),
             egress: EgressSettings::default(),
             files: FileSettings::default(),
+            toolsets: ToolsetSettings::default(),
+            render: RenderSettings::default(),
             secrets: SecretSettings::default(),
             built_ins: BuiltInSettings::default(),
             ledger: LedgerSettings::default(),
@@ -341,6 +348,22 @@ impl Settings {
             config: ConfigReport::default(),
         }
     }
+}
+
+/// Toolsets.
+#[derive(Debug, Clone, Default)]
+pub struct ToolsetSettings {
+    /// The keys whose signatures are trusted.
+    pub trusted_keys: Vec<TrustedKey>,
+    /// Whether only packages that a trusted key signed can be installed.
+    pub require_signed: bool,
+}
+
+/// How results are shown.
+#[derive(Debug, Clone, Default)]
+pub struct RenderSettings {
+    /// The hosts that the renderer `frame` may show.
+    pub frame_hosts: Vec<String>,
 }
 
 /// Deliveries to webhooks.

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use haft_core::mcp::McpServer;
 use haft_core::runnable::Mode;
 use haft_core::secret::{MASK, Secret};
+use haft_package::signature::{PublicKey, TrustedKey};
 use haft_server::settings::{EngineName, LedgerSync, SettingSource, Settings, check_host};
 use tracing_subscriber::EnvFilter;
 
@@ -224,6 +225,24 @@ pub(crate) const KEYS: &[Key] = &[
         "[]",
         "Names of the folders in `files.sandboxes` that are read-only.",
         |to, value| value.list().map(|list| to.settings.files.read_only = list),
+    ),
+    key(
+        "toolsets.trusted_keys",
+        "[]",
+        "Public keys whose signatures of packages are trusted, e.g. `acme=KEY`, as `haft toolset key` prints them.",
+        set_trusted_keys,
+    ),
+    key(
+        "toolsets.require_signed",
+        "false",
+        "Whether only packages that a trusted key signed can be installed.",
+        |to, value| value.boolean().map(|on| to.settings.toolsets.require_signed = on),
+    ),
+    key(
+        "render.frame_hosts",
+        "[]",
+        "Hosts that results with the renderer `frame` may show, e.g. `localhost:3000`.",
+        |to, value| value.list().map(|list| to.settings.render.frame_hosts = list),
     ),
     key(
         "secrets.environment",
@@ -511,6 +530,20 @@ fn set_sandboxes(to: &mut Resolved, value: &Value) -> Result<(), InvalidValue> {
     };
     let list = value.list().map_err(|_| invalid())?;
     to.settings.files.sandboxes = list.into_iter().map(one).collect::<Option<_>>().ok_or_else(invalid)?;
+    Ok(())
+}
+
+fn set_trusted_keys(to: &mut Resolved, value: &Value) -> Result<(), InvalidValue> {
+    let one = |text: String| {
+        let (name, key) = text.split_once('=').ok_or_else(|| {
+            InvalidValue("must be a list of names and keys, e.g. [\"acme=KEY\"]".to_owned())
+        })?;
+        let key = PublicKey::parse(key.trim())
+            .map_err(|error| InvalidValue(format!("has an invalid key: {error}")))?;
+        Ok(TrustedKey { name: name.trim().to_owned(), key })
+    };
+    to.settings.toolsets.trusted_keys =
+        value.list()?.into_iter().map(one).collect::<Result<_, InvalidValue>>()?;
     Ok(())
 }
 

@@ -422,6 +422,9 @@ pub struct FileWrite {
 pub struct Python {
     /// `module:function`.
     pub entrypoint: String,
+    /// The hash of the installed package that has the module; set by the installation of a toolset.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub package: Option<String>,
 }
 
 /// A tool of an MCP server.

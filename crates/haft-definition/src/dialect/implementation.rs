@@ -69,7 +69,7 @@ impl Reader {
             Kind::FileWrite => file_write(fields),
             Kind::Python => fields
                 .required_text("entrypoint", "`module:function`")
-                .map(|entrypoint| Implementation::Python(Python { entrypoint })),
+                .map(|entrypoint| Implementation::Python(Python { entrypoint, package: None })),
             Kind::Mcp => mcp(fields),
             Kind::Artifact => artifact(fields),
             Kind::AgentCall => Some(Implementation::AgentCall(AgentCall {

@@ -296,7 +296,7 @@ fn implementation() -> BoxedStrategy<Implementation> {
                 root
             })
         ),
-        1 => text().prop_map(|entrypoint| Implementation::Python(Python { entrypoint })),
+        1 => text().prop_map(|entrypoint| Implementation::Python(Python { entrypoint, package: None })),
         1 => (of(text()), of(text()), text(), texts(), hints()).prop_map(
             |(server, server_url, tool_name, headers, hints)| {
                 Implementation::Mcp(Mcp { server, server_url, tool_name, headers, hints })

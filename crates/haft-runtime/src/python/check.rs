@@ -29,6 +29,7 @@ impl PythonPool {
             limits: settings.limits.clone(),
             path: settings.path.clone(),
             image: None,
+            workspace: None,
         };
         let place = match self.processes().sandbox().place(recipe.level, None) {
             Ok(place) => place,

@@ -19,7 +19,7 @@ use super::server::PythonResult;
 use super::toolset::{Entrypoint, Toolset};
 use crate::process::{
     Account, Environment, ProcessEnd, STOP_GRACE, ValueSource, check_size, declared, level, network_hint,
-    outcome, texts,
+    outcome, texts, workspace_bind,
 };
 
 /// Runs `module:function(workspace, **kwargs)` of a toolset.
@@ -27,12 +27,21 @@ pub struct PythonExecutor {
     interpreters: PythonPool,
     /// The folder that contains the folders of bundles.
     home: Option<PathBuf>,
+    /// The folder that contains the unpacked packages of toolsets.
+    packages: Option<PathBuf>,
 }
 
 impl PythonExecutor {
     /// Creates the executor; the folders of bundles are relative to `home`.
     pub fn new(interpreters: PythonPool, home: Option<PathBuf>) -> Self {
-        Self { interpreters, home }
+        Self { interpreters, home, packages: None }
+    }
+
+    /// Runs functions of installed packages, which are unpacked in folders of this one.
+    #[must_use]
+    pub fn with_packages(mut self, packages: PathBuf) -> Self {
+        self.packages = Some(packages);
+        self
     }
 }
 
@@ -46,7 +55,13 @@ impl Executor for PythonExecutor {
             return Err(vec![Problem::new("implementation.type", "wrong_type", "expected `python`")]);
         };
         let entry = Entrypoint::parse(&python.entrypoint).map_err(|problem| vec![problem])?;
-        let Some(folder) = self.home.as_ref().zip(folder).map(|(home, folder)| home.join(folder)) else {
+        let package =
+            python.package.as_deref().filter(|hash| hash.bytes().all(|byte| byte.is_ascii_alphanumeric()));
+        let folder = match (package, folder) {
+            (Some(package), _) => self.packages.as_ref().map(|packages| packages.join(package)),
+            (None, folder) => self.home.as_ref().zip(folder).map(|(home, folder)| home.join(folder)),
+        };
+        let Some(folder) = folder else {
             let message = "python functions need the folder of a bundle, but this definition has none";
             return Err(vec![Problem::new("implementation.entrypoint", "no_folder", message)]);
         };
@@ -79,7 +94,7 @@ impl PythonFunction {
         })?;
         let processes = self.interpreters.processes();
         let place = processes.place(&self.spec, call)?;
-        let environment = Environment::new(&processes.settings().path, &place);
+        let environment = Environment::new(&processes.settings().path, &place, call);
         let mut kwargs = args.clone();
         for (name, value) in declared(&self.spec, args) {
             kwargs.entry(name).or_insert(value);
@@ -89,7 +104,7 @@ impl PythonFunction {
         let request = Request { operation, env: texts(environment.variables), large: Vec::new() };
         let shown = place.files().to_string_lossy().into_owned();
         let (tenant, files) = (Some(call.tenant().clone()), Vec::new());
-        let other = toolset.recipe.at_level(level(&self.spec, call.tenant()));
+        let other = toolset.recipe.adapted(level(&self.spec, call.tenant()), workspace_bind(call));
         let (recipe, digest) =
             other.as_ref().map_or((&*toolset.recipe, toolset.digest), |(recipe, digest)| (recipe, *digest));
         let job = Job { tenant, account: Account::of(call), recipe, digest, place, request, files };
@@ -132,6 +147,10 @@ impl PythonFunction {
 impl Prepared for PythonFunction {
     fn run<'a>(&'a self, call: &'a CallContext, args: &'a Map<String, Value>) -> BoxFuture<'a, Outcome> {
         Box::pin(self.call(call, args))
+    }
+
+    fn works_with_files(&self) -> bool {
+        true
     }
 
     fn grace(&self) -> Duration {

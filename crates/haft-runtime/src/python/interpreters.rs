@@ -64,6 +64,7 @@ impl PythonPool {
             limits: self.processes.settings().limits.clone(),
             path: self.processes.settings().path.clone(),
             image: spec.image.clone(),
+            workspace: None,
         }
     }
 

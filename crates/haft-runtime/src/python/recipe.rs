@@ -53,15 +53,18 @@ pub(super) struct Recipe {
     pub(super) path: String,
     /// The container image of a cold interpreter.
     pub(super) image: Option<String>,
+    /// The workspace in which calls run, instead of a private folder.
+    pub(super) workspace: Option<Bind>,
 }
 
 impl Recipe {
-    /// Returns the recipe at another level of isolation, with its digest, unless it has that level already.
-    pub(super) fn at_level(&self, level: Level) -> Option<(Self, Digest)> {
-        if self.level == level {
+    /// Returns the recipe for one call, with its digest, unless it is the same: at another level of isolation, or in a
+    /// workspace.
+    pub(super) fn adapted(&self, level: Level, workspace: Option<Bind>) -> Option<(Self, Digest)> {
+        if self.level == level && self.workspace == workspace {
             return None;
         }
-        let recipe = Self { level, ..self.clone() };
+        let recipe = Self { level, workspace, ..self.clone() };
         let digest = recipe.digest();
         Some((recipe, digest))
     }
@@ -116,6 +119,7 @@ impl Recipe {
         command.image.clone_from(&self.image);
         command.limits = self.limits.clone();
         command.binds.extend(toolset);
+        command.binds.extend(self.workspace.clone());
         command.files = vec![
             File { name: "server.py", content: Bytes::from_static(SERVER.as_bytes()) },
             File { name: "recipe.json", content: Bytes::from(recipe.to_string()) },
@@ -143,10 +147,11 @@ impl Recipe {
             folders.push("/tmp");
         }
         let toolset = toolset.map(|bind| place.seen_at(bind).to_string_lossy());
+        let directory = self.workspace.as_ref().map(|bind| place.seen_at(bind).to_string_lossy());
         let module = if let Source::Toolset { module, .. } = &self.source { Some(module) } else { None };
         json!({
             "name": self.name, "body": body, "plain": plain,
-            "work": work, "folders": folders, "toolset": toolset, "module": module,
+            "work": work, "directory": directory, "folders": folders, "toolset": toolset, "module": module,
         })
     }
 }
@@ -159,7 +164,7 @@ mod tests {
         let path = "/usr/bin".to_owned();
         let limits = Limits::default();
         let (name, level) = ("t".to_owned(), Level::Isolated);
-        Recipe { name, source, level, network: false, limits, path, image: None }
+        Recipe { name, source, level, network: false, limits, path, image: None, workspace: None }
     }
 
     #[test]
@@ -178,6 +183,8 @@ mod tests {
             Recipe { name: "u".to_owned(), ..base.clone() },
             Recipe { level: Level::Host, ..base.clone() },
             Recipe { network: true, ..base.clone() },
+            Recipe { workspace: Some(Bind::writable("/a", "/workspace")), ..base.clone() },
+            Recipe { workspace: Some(Bind::read_only("/a", "/workspace")), ..base.clone() },
             Recipe { limits: Limits { memory: 1, ..Limits::default() }, ..base.clone() },
         ];
         let tenants = ["one", "two"].map(|name| Some(TenantId::new(name).unwrap()));
@@ -185,7 +192,7 @@ mod tests {
         for tenant in tenants.iter().chain([&None]) {
             keys.extend(recipes.iter().map(|recipe| Key::new(tenant.clone(), recipe.digest())));
         }
-        assert_eq!(keys.len(), 30);
+        assert_eq!(keys.len(), 36);
         assert_eq!(base.digest(), base.clone().digest());
     }
 }

@@ -21,6 +21,7 @@ use super::request::{Operation, Request};
 use crate::preview;
 use crate::process::{
     Account, Environment, ProcessEnd, STOP_GRACE, ValueSource, level, outcome, required, texts,
+    workspace_bind,
 };
 
 /// The file with the arguments in a warm interpreter, in a private folder in memory.
@@ -62,7 +63,7 @@ impl PythonScript {
     async fn call(&self, call: &CallContext, args: &Map<String, Value>) -> Outcome {
         let processes = self.interpreters.processes();
         let place = processes.place(&self.spec, call)?;
-        let mut environment = Environment::new(&processes.settings().path, &place);
+        let mut environment = Environment::new(&processes.settings().path, &place, call);
         let file = environment.add_arguments(&self.spec, args, &place, true)?;
         let missing = environment.add_secrets(call, &self.secrets).await?;
         let body = self.body(call, args).await?;
@@ -78,7 +79,7 @@ impl PythonScript {
         let request = Request { operation, env: texts(variables), large };
         let shown = place.files().to_string_lossy().into_owned();
         let tenant = Some(call.tenant().clone());
-        let other = self.recipe.at_level(level(&self.spec, call.tenant()));
+        let other = self.recipe.adapted(level(&self.spec, call.tenant()), workspace_bind(call));
         let (recipe, digest) =
             other.as_ref().map_or((&self.recipe, self.digest), |(recipe, digest)| (recipe, *digest));
         let job = Job { tenant, account: Account::of(call), recipe, digest, place, request, files };
@@ -115,6 +116,10 @@ impl PythonScript {
 impl Prepared for PythonScript {
     fn run<'a>(&'a self, call: &'a CallContext, args: &'a Map<String, Value>) -> BoxFuture<'a, Outcome> {
         Box::pin(self.call(call, args))
+    }
+
+    fn works_with_files(&self) -> bool {
+        true
     }
 
     fn secrets(&self) -> Vec<&str> {

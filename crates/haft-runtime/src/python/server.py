@@ -79,6 +79,8 @@ class Tool:
             recipe = json.load(file)
         self.filename = "<%s>" % recipe["name"]
         self.work = recipe["work"]
+        # Where calls run: the workspace, which is kept, or the private folder.
+        self.directory = recipe["directory"] or self.work
         self.folders = recipe["folders"]
         self.code = None
         self.sound = True
@@ -137,7 +139,7 @@ def import_ahead(body):
 
 def make_ready(tool):
     """Makes the preparations that need no call."""
-    os.chdir(tool.work)
+    os.chdir(tool.directory)
     os.environ.clear()
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(line_buffering=True)
@@ -184,7 +186,7 @@ def function(tool, call, result):
         target = getattr(target, name)
     from pathlib import Path
 
-    value = target(Path(tool.work), **call["kwargs"])
+    value = target(Path(tool.directory), **call["kwargs"])
     if hasattr(value, "__await__"):
         import asyncio
 

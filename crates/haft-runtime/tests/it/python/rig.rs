@@ -89,7 +89,8 @@ impl Rig {
 
     /// Makes a function of the toolset.
     pub(super) fn function(&self, entrypoint: &str) -> Tool {
-        let implementation = Implementation::Python(Python { entrypoint: entrypoint.to_owned() });
+        let implementation =
+            Implementation::Python(Python { entrypoint: entrypoint.to_owned(), package: None });
         let mut spec = spec("function", implementation, &[]);
         spec.sandbox = true;
         let prepared = self.functions.prepare(&Arc::new(spec), Some("skills/set"));
@@ -97,7 +98,8 @@ impl Rig {
     }
 
     pub(super) fn refused(&self, entrypoint: &str, folder: Option<&str>) -> String {
-        let implementation = Implementation::Python(Python { entrypoint: entrypoint.to_owned() });
+        let implementation =
+            Implementation::Python(Python { entrypoint: entrypoint.to_owned(), package: None });
         let spec = Arc::new(spec("function", implementation, &[]));
         let Err(problems) = self.functions.prepare(&spec, folder) else { panic!("it was taken") };
         problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")

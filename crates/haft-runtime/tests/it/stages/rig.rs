@@ -92,6 +92,7 @@ impl Rig {
             limits: LimitSettings::default(),
             tenant_limits: None,
             workspace: None,
+            workspaces: None,
         }));
         let seen = Arc::default();
         Self { pipeline, seen, registry, observed, bundle, tools: Mutex::default() }
