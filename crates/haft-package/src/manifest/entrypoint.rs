@@ -8,6 +8,9 @@ use crate::python_source::{Defined, defines};
 /// The folder that modules may be relative to, besides the root of the package.
 const TOOLS: &str = "tools";
 
+/// The field of an entrypoint in a definition.
+pub(super) const FIELD: &str = "implementation.entrypoint";
+
 /// Checks that a package contains the function `module:function`; returns the entrypoint relative to the root of the
 /// package.
 pub(super) fn resolve(entrypoint: &str, files: &PackageFiles) -> Result<String, Problem> {
@@ -61,12 +64,17 @@ fn missing_module(module: &str, files: &PackageFiles) -> Problem {
         .map(|path| format!("; did you mean `{}`?", path.trim_end_matches(".py").replace('/', ".")))
         .unwrap_or_default();
     let shown = excerpt(&path, 80);
-    let message = format!("neither `{shown}.py` nor `{TOOLS}/{shown}.py` is in the package{similar}");
+    let in_tools = module.split('.').next() == Some(TOOLS);
+    let message = if in_tools {
+        format!("`{shown}.py` is not in the package{similar}")
+    } else {
+        format!("neither `{shown}.py` nor `{TOOLS}/{shown}.py` is in the package{similar}")
+    };
     problem("missing_module", message)
 }
 
 fn problem(code: &str, message: String) -> Problem {
-    Problem::new("implementation.entrypoint", code, message)
+    Problem::new(FIELD, code, message)
 }
 
 fn is_identifier(text: &str) -> bool {

@@ -238,11 +238,20 @@ fn skill_md(skill: &AgentSkill, name: &str) -> String {
     if !skill.metadata.is_empty() {
         text.push_str("metadata:\n");
         for (key, value) in &skill.metadata {
-            let _ = writeln!(text, "  {}: {}", quoted(key), quoted(value));
+            let _ = writeln!(text, "  {}: {}", key_text(key), quoted(value));
         }
     }
     let _ = write!(text, "---\n\n{}\n", skill.instructions.trim());
     text
+}
+
+/// Writes a key, quoted unless every reader of YAML takes it for a text.
+fn key_text(key: &str) -> String {
+    let is_word = key.len() > 3
+        && key.starts_with(|c: char| c.is_ascii_alphabetic())
+        && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+        && !matches!(key.to_ascii_lowercase().as_str(), "true" | "false" | "null" | "none");
+    if is_word { key.to_owned() } else { quoted(key) }
 }
 
 /// Writes a text as a YAML string on one line. The validator of the format splits the file at `---`, wherever it is.
