@@ -212,7 +212,7 @@ impl OwnFields {
             definition.insert("renderers".to_owned(), renderers);
         }
         if let Some(entrypoint) = self.entrypoint {
-            put_entrypoint(definition, entrypoint, report);
+            put_entrypoint(definition, &entrypoint, report);
         }
         self.dependencies
     }
@@ -257,13 +257,13 @@ fn permissions(fields: &mut Fields<'_>) -> Map<String, Value> {
     found
 }
 
-fn put_entrypoint(definition: &mut Map<String, Value>, entrypoint: String, report: &Report) {
+fn put_entrypoint(definition: &mut Map<String, Value>, entrypoint: &str, report: &Report) {
     match definition.get_mut("implementation") {
         None | Some(Value::Null) => {
             let block = json!({"type": Kind::Python.as_str(), "entrypoint": entrypoint});
             definition.insert("implementation".to_owned(), block);
         }
-        Some(block) if block.get("entrypoint").is_some_and(|own| *own == entrypoint) => {}
+        Some(block) if block.get("entrypoint").is_some_and(|own| own == entrypoint) => {}
         Some(_) => report.error("entrypoint", "conflicting_fields", conflict("implementation")),
     }
 }

@@ -3,6 +3,7 @@
 use haft_core::problem::{Problem, excerpt, nearest};
 
 use crate::files::PackageFiles;
+use crate::path::PackagePath;
 use crate::python_source::{Defined, defines};
 
 /// The folder that modules may be relative to, besides the root of the package.
@@ -58,8 +59,8 @@ fn find(module: &str, files: &PackageFiles) -> Option<(String, String)> {
 
 fn missing_module(module: &str, files: &PackageFiles) -> Problem {
     let path = module.replace('.', "/");
-    let sources: Vec<&str> =
-        files.iter().map(|(path, _)| path.as_str()).filter(|path| path.ends_with(".py")).collect();
+    let sources = files.iter().map(|(path, _)| path).filter(|path| path.extension() == "py");
+    let sources = sources.map(PackagePath::as_str);
     let similar = nearest(&format!("{path}.py"), sources)
         .map(|path| format!("; did you mean `{}`?", path.trim_end_matches(".py").replace('/', ".")))
         .unwrap_or_default();

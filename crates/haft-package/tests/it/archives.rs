@@ -195,7 +195,7 @@ fn written_archives_are_reproducible() {
     let build = |order: &[&str]| {
         let mut files = PackageFiles::new();
         for path in order {
-            files.add(PackagePath::new(path).unwrap(), path.repeat(500), path.ends_with(".sh")).unwrap();
+            files.add(PackagePath::new(path).unwrap(), path.repeat(500), path.contains("sh")).unwrap();
         }
         files
     };

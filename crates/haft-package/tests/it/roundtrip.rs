@@ -97,7 +97,7 @@ fn has_foreign_reference(toolset: &Toolset) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
     #[test]
     fn a_manifest_round_trips(toolset in toolset()) {
