@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::files::FileKind;
 use crate::package::Package;
+use crate::path::PackagePath;
 use crate::signature::{SignatureState, TrustedKey, verify};
 use crate::toolset::{DeclaredServer, ToolEntry};
 
@@ -154,7 +155,7 @@ pub fn inspect(package: &Package, trusted: &[TrustedKey]) -> Inspection {
         tools: toolset.tools.iter().map(tool).collect(),
         mcp_servers: toolset.mcp_servers.iter().map(server).collect(),
         dependencies: package.all_requirements().iter().map(ToString::to_string).collect(),
-        has_wheels: package.files.iter().any(|(path, _)| is_wheel(path.as_str())),
+        has_wheels: package.files.iter().any(|(path, _)| is_wheel(path)),
         files,
         total_bytes: package.files.total(),
         signature: verify(&package.files, trusted),
@@ -162,8 +163,8 @@ pub fn inspect(package: &Package, trusted: &[TrustedKey]) -> Inspection {
     }
 }
 
-fn is_wheel(path: &str) -> bool {
-    path.strip_prefix("wheels/").is_some_and(|name| name.ends_with(".whl"))
+fn is_wheel(path: &PackagePath) -> bool {
+    path.top_folder() == Some("wheels") && path.extension() == "whl"
 }
 
 fn tool(entry: &ToolEntry) -> InspectedTool {

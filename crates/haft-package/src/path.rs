@@ -117,10 +117,10 @@ impl PackagePath {
 /// Returns whether a file or folder of this name is never part of a package.
 pub(crate) fn is_junk_name(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
+    let extension = lower.rsplit_once('.').map_or("", |(_, extension)| extension);
     name.starts_with('.')
         || matches!(lower.as_str(), "__pycache__" | "__macosx" | "thumbs.db" | "desktop.ini")
-        || lower.ends_with(".pyc")
-        || lower.ends_with(".egg-info")
+        || matches!(extension, "pyc" | "egg-info")
 }
 
 /// Returns a text that is equal for paths that some file systems treat as the same: in lower case, in one Unicode form.

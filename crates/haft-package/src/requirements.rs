@@ -349,6 +349,6 @@ mod tests {
         assert_eq!(check_hashes(&[&found[0]]), None);
         assert_eq!(check_hashes(&[&found[1]]), None);
         let problems = read("ok\n-r x\nb --hash=md5:1\nc --no-deps\n--index-url x\n").unwrap_err();
-        insta::assert_snapshot!(haft_core::problem::join(&problems), @"");
+        insta::assert_snapshot!(haft_core::problem::join(&problems), @"line 2: `requirements.txt`: `-r` includes another file, which is not allowed; list its requirements here; line 3: `requirements.txt`: invalid hash `md5:1`; expected `--hash=sha256:` and 64 hexadecimal digits; line 4: `requirements.txt`: `--no-deps` is not allowed in a package: the index and the installer are settings of the installation; line 5: `requirements.txt`: `--index-url` is not allowed in a package: the index and the installer are settings of the installation");
     }
 }

@@ -11,6 +11,7 @@ use serde::Serialize;
 use zeroize::Zeroizing;
 
 use crate::files::{PackageFiles, SIGNATURE};
+use crate::skill_folder;
 
 /// The start of a private key as text; it tells people and secret scanners what it is.
 const PRIVATE_PREFIX: &str = "haft-private-key-ed25519:";
@@ -175,7 +176,9 @@ pub fn verify(files: &PackageFiles, trusted: &[TrustedKey]) -> SignatureState {
         return invalid("`toolset.sig` is malformed; sign the package again");
     };
     let public = UnparsedPublicKey::new(&ED25519, key.0);
-    if public.verify(message(files).as_bytes(), &signature).is_err() {
+    let signs = |files: &PackageFiles| public.verify(message(files).as_bytes(), &signature).is_ok();
+    // What haft adds to a skill follows from the files that its author signed.
+    if !signs(files) && !skill_folder::without_generated(files).is_some_and(|files| signs(&files)) {
         return invalid("the signature does not match: the files were changed after signing");
     }
     let public_key = key.to_string();
@@ -228,6 +231,23 @@ mod tests {
             let mut changed = files.clone();
             changed.put_text(path, text).unwrap();
             assert!(matches!(verify(&changed, &trusted), SignatureState::Invalid { .. }), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_signed_skill_stays_signed_when_it_is_installed() {
+        let key = SigningKey::generate().unwrap();
+        let mut files = PackageFiles::new();
+        files.put_text("SKILL.md", "---\nname: a\ndescription: Does something\n---\nText\n").unwrap();
+        files.put_text("scripts/x.sh", "echo 1\n").unwrap();
+        key.sign(&mut files).unwrap();
+        let installed = crate::package::Package::open(files).unwrap().files;
+        assert!(installed.has("toolset.yaml"));
+        assert!(matches!(verify(&installed, &[]), SignatureState::UnknownKey { .. }));
+        for path in ["toolset.yaml", skill_folder::RUNNER, "scripts/x.sh", "other"] {
+            let mut changed = installed.clone();
+            changed.put_text(path, "x = 1\n").unwrap();
+            assert!(matches!(verify(&changed, &[]), SignatureState::Invalid { .. }), "{path}");
         }
     }
 

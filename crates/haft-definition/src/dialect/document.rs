@@ -114,7 +114,8 @@ impl<'t> Document<'t> {
             to_file_position(problem, *offset, shifts);
         }
         for problem in problems {
-            problem.field = join(path, &problem.field).trim_end_matches('.').to_owned();
+            let is_whole = problem.field.is_empty();
+            problem.field = if is_whole { path.to_owned() } else { join(path, &problem.field) };
         }
     }
 

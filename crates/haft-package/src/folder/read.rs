@@ -18,7 +18,7 @@ const MAX_ENTRIES: usize = 10 * MAX_FILES;
 /// Reads a folder. Hidden files, `__pycache__` and the like are left out; symbolic links and special files are problems.
 pub fn read(folder: &Path) -> Result<PackageFiles, Vec<Problem>> {
     let open = openat(CWD, folder, OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
-    let root = open.map_err(|error| vec![failed("", "open the folder", error.into())])?;
+    let root = open.map_err(|error| vec![failed("", "open the folder", &error.into())])?;
     let mut reader = Reader { files: PackageFiles::new(), problems: Problems::default(), entries: 0 };
     if let Err(problem) = reader.folder(&root, "", 1) {
         reader.problems.push(problem);
@@ -52,10 +52,10 @@ impl Reader {
 
     /// Returns the sorted names of a folder, without those that are ignored.
     fn names(&mut self, folder: &OwnedFd, path: &str) -> Result<Vec<String>, Problem> {
-        let list = || failed(path, "list the folder", io::Error::last_os_error());
+        let list = |error: rustix::io::Errno| failed(path, "list the folder", &error.into());
         let mut names = Vec::new();
-        for entry in Dir::read_from(folder).map_err(|_| list())? {
-            let entry = entry.map_err(|error| failed(path, "list the folder", error.into()))?;
+        for entry in Dir::read_from(folder).map_err(list)? {
+            let entry = entry.map_err(list)?;
             self.entries += 1;
             if self.entries > MAX_ENTRIES {
                 let message = format!("the folder has more than {MAX_ENTRIES} entries; is it the right one?");
@@ -81,12 +81,12 @@ impl Reader {
 
     fn entry(&mut self, folder: &OwnedFd, name: &str, path: &str, depth: usize) -> Result<(), Problem> {
         let about = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)
-            .map_err(|error| failed(path, "read the file", error.into()))?;
+            .map_err(|error| failed(path, "read the file", &error.into()))?;
         match FileType::from_raw_mode(about.st_mode) {
             FileType::Directory => {
                 let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
                 let inner = openat(folder, name, flags, Mode::empty())
-                    .map_err(|error| failed(path, "open the folder", error.into()))?;
+                    .map_err(|error| failed(path, "open the folder", &error.into()))?;
                 self.folder(&inner, path, depth + 1)
             }
             FileType::RegularFile => self.file(folder, name, path),
@@ -103,14 +103,14 @@ impl Reader {
         // A file that was replaced by a FIFO in the meantime must not block.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let handle = openat(folder, name, flags, Mode::empty())
-            .map_err(|error| failed(path, "open the file", error.into()))?;
-        let about = fstat(handle.as_fd()).map_err(|error| failed(path, "read the file", error.into()))?;
+            .map_err(|error| failed(path, "open the file", &error.into()))?;
+        let about = fstat(handle.as_fd()).map_err(|error| failed(path, "read the file", &error.into()))?;
         if FileType::from_raw_mode(about.st_mode) != FileType::RegularFile {
             return Err(of_file(path, "special_file", "not a regular file; remove it"));
         }
         let mut bytes = Vec::new();
         let mut limited = File::from(handle).take(MAX_FILE + 1);
-        limited.read_to_end(&mut bytes).map_err(|error| failed(path, "read the file", error))?;
+        limited.read_to_end(&mut bytes).map_err(|error| failed(path, "read the file", &error))?;
         if bytes.len() as u64 > MAX_FILE {
             return Err(too_large(path));
         }
@@ -118,7 +118,7 @@ impl Reader {
     }
 }
 
-fn failed(path: &str, action: &str, error: io::Error) -> Problem {
+fn failed(path: &str, action: &str, error: &io::Error) -> Problem {
     let message = format!("failed to {action}: {}", excerpt(&error.to_string(), MAX_SHOWN));
     of_file(path, "unreadable", message)
 }

@@ -1,13 +1,17 @@
 //! Reads one entry of `tools`: the Python form of toolsets, or any other definition.
 
+use std::collections::BTreeSet;
+
 use haft_core::catalog::FileForm;
 use haft_core::implementation::{Implementation, Kind};
 use haft_core::name::ToolName;
-use haft_core::problem::Problem;
+use haft_core::problem::{Problem, nearest};
 use haft_core::redact;
 use haft_core::spec::ToolSpec;
 use haft_definition::check;
-use haft_definition::dialect::{Defaults, Fields, Report, conflict, describe, detect, read_part};
+use haft_definition::dialect::{
+    Defaults, Fields, ParsedDefinition, Report, UNKNOWN_FIELD, conflict, describe, detect, read_part,
+};
 use serde_json::{Map, Value, json};
 
 use super::{dependencies, entrypoint, renderers};
@@ -45,16 +49,9 @@ pub(super) fn read(item: Value, files: Option<&PackageFiles>) -> EntryReading {
     drop(fields);
     let asks_for_sandbox = own.permissions.contains_key("sandbox") || definition.contains_key("sandbox");
     let dependencies = own.put_into(&mut definition, &report);
-    let parsed = if detect(&definition, FileForm::Yaml).is_some() {
-        read_part(Value::Object(definition), FileForm::Yaml, &Defaults::default())
-    } else {
-        let message = "missing implementation: add `entrypoint: tools.MODULE:FUNCTION` for a Python tool, \
-                       or `implementation` with a `type` such as `http`";
-        Err(vec![Problem::new("entrypoint", "missing_field", message)])
-    };
     let (errors, warnings) = report.into_parts();
     let mut reading = EntryReading { tool: None, dependencies, errors, warnings };
-    match parsed {
+    match parse(&definition) {
         Ok(parsed) => {
             reading.warnings.extend(parsed.warnings);
             let mut spec = parsed.spec;
@@ -64,18 +61,46 @@ pub(super) fn read(item: Value, files: Option<&PackageFiles>) -> EntryReading {
             reading.tool = Some(ToolEntry { spec, enabled: parsed.enabled.unwrap_or(true) });
         }
         Err(problems) => {
-            let is_warning = |problem: &Problem| problem.code == haft_definition::dialect::UNKNOWN_FIELD;
+            // The other fields are checked too, so that all errors are reported at once.
+            if let Some(parsed) = parse_without(definition, &problems) {
+                let mut spec = parsed.spec;
+                spec.sandbox |= spec.image.is_some();
+                reading.check(&mut spec, files);
+            }
+            let is_warning = |problem: &Problem| problem.code == UNKNOWN_FIELD;
             let (warnings, errors): (Vec<_>, Vec<_>) = problems.into_iter().partition(is_warning);
             reading.errors.extend(errors);
             reading.warnings.extend(warnings);
         }
     }
+    reading.suggest_own_fields();
     for problem in reading.errors.iter_mut().chain(&mut reading.warnings) {
         if matches!(problem.field.as_str(), "slug" | "name") {
             "id".clone_into(&mut problem.field);
         }
     }
     reading
+}
+
+fn parse(definition: &Map<String, Value>) -> Result<ParsedDefinition, Vec<Problem>> {
+    if detect(definition, FileForm::Yaml).is_none() {
+        let message = "missing implementation: add `entrypoint: tools.MODULE:FUNCTION` for a Python tool, \
+                       or `implementation` with a `type` such as `http`";
+        return Err(vec![Problem::new("entrypoint", "missing_field", message)]);
+    }
+    read_part(Value::Object(definition.clone()), FileForm::Yaml, &Defaults::default())
+}
+
+/// Parses a definition without the fields that have problems; `None` if the implementation is one of them.
+fn parse_without(mut definition: Map<String, Value>, problems: &[Problem]) -> Option<ParsedDefinition> {
+    let top = |problem: &Problem| problem.field.split(['.', '[']).next().unwrap_or_default().to_owned();
+    let fields: BTreeSet<String> = problems.iter().map(top).collect();
+    for field in fields {
+        // The parser may name a field differently than its author.
+        definition.shift_remove(&field)?;
+    }
+    definition.get("implementation")?;
+    parse(&definition).ok()
 }
 
 /// Returns whether the tools of a kind start a process on the host.
@@ -94,7 +119,9 @@ impl EntryReading {
             self.warnings.push(Problem::new("implementation", "literal_secret", message));
         }
         let Some(files) = files else { return };
+        let is_reported = |field: &str| self.errors.iter().any(|problem| problem.field == field);
         match &mut spec.implementation {
+            Implementation::Python(_) if is_reported(entrypoint::FIELD) => {}
             Implementation::Python(python) => match entrypoint::resolve(&python.entrypoint, files) {
                 Ok(found) => python.entrypoint = found,
                 Err(problem) => self.errors.push(problem),
@@ -109,6 +136,39 @@ impl EntryReading {
             }
             _ => {}
         }
+    }
+}
+
+/// The keys that an entry has besides those of a definition, and whether their loss would change the tool.
+const OWN_KEYS: [(&str, bool); 5] = [
+    ("entrypoint", true),
+    ("permissions", true),
+    ("dependencies", true),
+    ("renderer", false),
+    ("renderers", false),
+];
+
+impl EntryReading {
+    /// Corrects the suggestions for unknown fields, which know the keys of a definition only.
+    fn suggest_own_fields(&mut self) {
+        let (mut warnings, mut errors) = (Vec::new(), Vec::new());
+        for mut problem in std::mem::take(&mut self.warnings) {
+            let is_unknown = problem.code == UNKNOWN_FIELD;
+            let near = nearest(&problem.field, OWN_KEYS.map(|(key, _)| key)).filter(|_| is_unknown);
+            match near.map(|near| (near, OWN_KEYS.contains(&(near, true)))) {
+                None => warnings.push(problem),
+                Some((near, true)) => {
+                    let message = format!("unknown field; did you mean `{near}`?");
+                    errors.push(Problem::new(problem.field, "misspelled_field", message));
+                }
+                Some((near, false)) => {
+                    problem.message = format!("unknown field, ignored; did you mean `{near}`?");
+                    warnings.push(problem);
+                }
+            }
+        }
+        self.warnings = warnings;
+        self.errors.append(&mut errors);
     }
 }
 
@@ -152,7 +212,7 @@ impl OwnFields {
             definition.insert("renderers".to_owned(), renderers);
         }
         if let Some(entrypoint) = self.entrypoint {
-            put_entrypoint(definition, entrypoint, report);
+            put_entrypoint(definition, &entrypoint, report);
         }
         self.dependencies
     }
@@ -197,13 +257,13 @@ fn permissions(fields: &mut Fields<'_>) -> Map<String, Value> {
     found
 }
 
-fn put_entrypoint(definition: &mut Map<String, Value>, entrypoint: String, report: &Report) {
+fn put_entrypoint(definition: &mut Map<String, Value>, entrypoint: &str, report: &Report) {
     match definition.get_mut("implementation") {
         None | Some(Value::Null) => {
             let block = json!({"type": Kind::Python.as_str(), "entrypoint": entrypoint});
             definition.insert("implementation".to_owned(), block);
         }
-        Some(block) if block.get("entrypoint").is_some_and(|own| *own == entrypoint) => {}
+        Some(block) if block.get("entrypoint").is_some_and(|own| own == entrypoint) => {}
         Some(_) => report.error("entrypoint", "conflicting_fields", conflict("implementation")),
     }
 }

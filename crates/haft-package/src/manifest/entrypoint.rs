@@ -3,10 +3,14 @@
 use haft_core::problem::{Problem, excerpt, nearest};
 
 use crate::files::PackageFiles;
+use crate::path::PackagePath;
 use crate::python_source::{Defined, defines};
 
 /// The folder that modules may be relative to, besides the root of the package.
 const TOOLS: &str = "tools";
+
+/// The field of an entrypoint in a definition.
+pub(super) const FIELD: &str = "implementation.entrypoint";
 
 /// Checks that a package contains the function `module:function`; returns the entrypoint relative to the root of the
 /// package.
@@ -55,18 +59,23 @@ fn find(module: &str, files: &PackageFiles) -> Option<(String, String)> {
 
 fn missing_module(module: &str, files: &PackageFiles) -> Problem {
     let path = module.replace('.', "/");
-    let sources: Vec<&str> =
-        files.iter().map(|(path, _)| path.as_str()).filter(|path| path.ends_with(".py")).collect();
+    let sources = files.iter().map(|(path, _)| path).filter(|path| path.extension() == "py");
+    let sources = sources.map(PackagePath::as_str);
     let similar = nearest(&format!("{path}.py"), sources)
         .map(|path| format!("; did you mean `{}`?", path.trim_end_matches(".py").replace('/', ".")))
         .unwrap_or_default();
     let shown = excerpt(&path, 80);
-    let message = format!("neither `{shown}.py` nor `{TOOLS}/{shown}.py` is in the package{similar}");
+    let in_tools = module.split('.').next() == Some(TOOLS);
+    let message = if in_tools {
+        format!("`{shown}.py` is not in the package{similar}")
+    } else {
+        format!("neither `{shown}.py` nor `{TOOLS}/{shown}.py` is in the package{similar}")
+    };
     problem("missing_module", message)
 }
 
 fn problem(code: &str, message: String) -> Problem {
-    Problem::new("implementation.entrypoint", code, message)
+    Problem::new(FIELD, code, message)
 }
 
 fn is_identifier(text: &str) -> bool {

@@ -74,7 +74,30 @@ mcp_servers:
     url: https://x.test/sse
 "#;
     let files = [("tools/a.py", "def run(workspace): pass\n"), ("artifacts/results.html", "")];
-    insta::assert_snapshot!(problems(manifest, &files), @"");
+    insta::assert_snapshot!(problems(manifest, &files), @r#"
+    line 1, column 1: `manifest_version`: unsupported version `2`; this version of haft reads `1`
+    line 2, column 1: `id`: toolset id `my~toolset` contains '~'; allowed: letters, digits, `-` and `_`
+    line 3, column 1: `version`: invalid version `1.0`; expected three numbers such as `1.0.0`
+    line 7, column 5: `dependencies[1]`: `-r` includes another file, which is not allowed; list its requirements here
+    line 8, column 5: `dependencies[2]`: installs from a URL, which is not allowed; name a package of the index, or add a wheel to `wheels/`
+    line 10, column 5: `tools[0].id`: tool id `a:b` contains ':'; allowed: letters, digits, `-` and `_`
+    line 12, column 5: `tools[0].entrypoint`: `tools/missing.py` is not in the package
+    line 14, column 7: `tools[0].renderer.type`: unknown renderer `hmtl`; did you mean `html`?
+    line 18, column 5: `tools[1].entrypoint`: `tools/a.py` has no function `gone` at its top level; add it, or correct the entrypoint
+    line 20, column 7: `tools[1].input_schema.type`: invalid JSON Schema: matches none of the alternatives: "objekt" is not one of "array", "boolean", "integer", "null", "number", "object" or "string"; did you mean `object`?
+    line 20, column 7: `tools[1].input_schema.type`: must be `object`, because arguments are always an object
+    line 21, column 5: `tools[1].requires_confirmation`: expected `true` or `false`, found a string
+    line 22, column 5: `tools[1].permission`: unknown field; did you mean `permissions`?
+    line 26, column 7: `tools[1].renderer.artifact`: `artifacts/resutls.html` is not in the package; did you mean `artifacts/results.html`?
+    line 29, column 5: `tools[2].entrypoint`: expected `module:function`
+    line 30, column 5: `tools[2].renderer`: the renderer `code` needs `file` or `content`
+    line 31, column 5: `tools[3]`: expected a map with `id` and `entrypoint`, found a number
+    line 33, column 5: `mcp_servers[0].id`: server id `a/b` contains '/'; allowed: letters, digits, `-` and `_`
+    line 36, column 5: `mcp_servers[1].command`: expected either `command` or `url`, not both
+    line 39, column 5: `mcp_servers[2].type`: the SSE transport is unsupported; use the streamable HTTP URL of the server
+    line 4, column 1: `descripton`: unknown field, ignored; did you mean `description`?
+    line 30, column 28: `tools[2].renderer.fiel`: unknown field, ignored; did you mean `renderers`?
+    "#);
 }
 
 #[test]
@@ -240,7 +263,7 @@ fn an_entry_may_have_any_implementation_in_any_spelling() {
 fn renderers_have_known_types_and_what_they_need() {
     let entry = |renderer: &str| {
         format!(
-            "{HEAD}tools:\n- id: a\n  description: Does one thing well\n  entrypoint: 'm:f'\n  {renderer}\n"
+            "{HEAD}tools:\n- id: count_rows\n  description: Does one thing well\n  entrypoint: 'm:f'\n  {renderer}\n"
         )
     };
     for (renderer, field, code) in [

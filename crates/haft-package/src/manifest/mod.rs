@@ -10,7 +10,9 @@ use std::collections::HashSet;
 use haft_core::name::{BundleSlug, Version};
 use haft_core::problem::{Problem, excerpt};
 use haft_definition::check::{MAX_DESCRIPTION, MAX_LABEL};
-use haft_definition::dialect::{DocumentLimits, Fields, Report, YamlDocument, describe, item_path};
+use haft_definition::dialect::{
+    DocumentLimits, Fields, Report, UNKNOWN_FIELD, YamlDocument, describe, item_path,
+};
 use serde_json::Value;
 
 pub(crate) use self::entry::starts_process;
@@ -90,7 +92,6 @@ fn read_text(text: &str, files: Option<&PackageFiles>) -> Result<ManifestReading
     let report = Report::default();
     let mut reader = Reader { document: &document, files, errors: Vec::new(), warnings: Vec::new() };
     let toolset = reader.toolset(Fields::new("", map, &report));
-    let requirements = reader.requirements(toolset.as_ref());
     let Reader { errors: own_errors, warnings: own_warnings, .. } = reader;
     let (mut errors, mut warnings) = report.into_parts();
     for list in [&mut errors, &mut warnings] {
@@ -100,6 +101,11 @@ fn read_text(text: &str, files: Option<&PackageFiles>) -> Result<ManifestReading
     warnings.extend(own_warnings);
     warnings.extend(document.take_warnings());
     errors.sort_by_key(|problem| problem.line);
+    let declared = toolset.as_ref().map_or(&[][..], |toolset| &toolset.dependencies);
+    let requirements = requirements_file(files, declared).unwrap_or_else(|problems| {
+        errors.extend(problems);
+        Vec::new()
+    });
     match toolset {
         Some(toolset) if errors.is_empty() => Ok(ManifestReading { toolset, requirements, warnings }),
         _ => {
@@ -107,6 +113,7 @@ fn read_text(text: &str, files: Option<&PackageFiles>) -> Result<ManifestReading
                 errors.push(Problem::new("", "invalid", "the manifest is incomplete"));
             }
             // A misspelled field often explains why another one is missing.
+            warnings.retain(|problem| problem.code == UNKNOWN_FIELD);
             Err(Problems::bounded(errors.into_iter().chain(warnings)))
         }
     }
@@ -176,26 +183,20 @@ impl Reader<'_> {
         }
         tools
     }
+}
 
-    /// Reads `requirements.txt`.
-    fn requirements(&mut self, toolset: Option<&Toolset>) -> Vec<Requirement> {
-        let Some(file) = self.files.and_then(|files| files.get(REQUIREMENTS)) else { return Vec::new() };
-        let Ok(text) = std::str::from_utf8(&file.bytes) else {
-            self.errors.push(Problem::new(REQUIREMENTS, "not_text", "is not UTF-8 text"));
-            return Vec::new();
-        };
-        match requirements::read(text) {
-            Ok(found) => {
-                let declared = toolset.map(|toolset| toolset.dependencies.iter()).into_iter().flatten();
-                let all: Vec<&Requirement> = declared.chain(&found).collect();
-                self.errors.extend(requirements::check_hashes(&all));
-                found
-            }
-            Err(problems) => {
-                self.errors.extend(problems);
-                Vec::new()
-            }
-        }
+/// Reads `requirements.txt`, if the package has one.
+fn requirements_file(
+    files: Option<&PackageFiles>,
+    declared: &[Requirement],
+) -> Result<Vec<Requirement>, Vec<Problem>> {
+    let Some(file) = files.and_then(|files| files.get(REQUIREMENTS)) else { return Ok(Vec::new()) };
+    let not_text = |_| vec![Problem::new(REQUIREMENTS, "not_text", "is not UTF-8 text")];
+    let found = requirements::read(std::str::from_utf8(&file.bytes).map_err(not_text)?)?;
+    let all: Vec<&Requirement> = declared.iter().chain(&found).collect();
+    match requirements::check_hashes(&all) {
+        Some(problem) => Err(vec![problem]),
+        None => Ok(found),
     }
 }
 

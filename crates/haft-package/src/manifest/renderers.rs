@@ -5,6 +5,7 @@ use haft_definition::dialect::{Fields, conflict, describe, item_path, join, unkn
 use serde_json::{Map, Value, json};
 
 use crate::files::PackageFiles;
+use crate::path::PackagePath;
 
 /// The known renderers.
 pub const RENDERERS: [&str; 10] =
@@ -89,7 +90,7 @@ impl Reader<'_> {
         let report = self.fields_report;
         let needed = required(kind);
         let present = |key: &&str| config.get(*key).is_some_and(|value| !value.is_null());
-        if !needed.is_empty() && !needed.iter().any(|key| present(&key)) {
+        if !needed.is_empty() && !needed.iter().any(present) {
             let keys: Vec<String> = needed.iter().map(|key| format!("`{key}`")).collect();
             let message = format!("the renderer `{kind}` needs {}", keys.join(" or "));
             report.error(path, "missing_field", message);
@@ -122,7 +123,8 @@ impl Reader<'_> {
             && !files.has(artifact.strip_prefix("./").unwrap_or(artifact))
         {
             let shown = haft_core::problem::excerpt(artifact, 80);
-            let html = files.iter().map(|(path, _)| path.as_str()).filter(|path| path.ends_with(".html"));
+            let html = files.iter().map(|(path, _)| path).filter(|path| path.extension() == "html");
+            let html = html.map(PackagePath::as_str);
             let similar = nearest(artifact, html).map(|near| format!("; did you mean `{near}`?"));
             let message = format!("`{shown}` is not in the package{}", similar.unwrap_or_default());
             report.error(join(path, "artifact"), "missing_file", message);

@@ -6,7 +6,7 @@ mod write;
 
 pub use read::{AgentSkill, SkillReading, read};
 pub use scripts::{RUNNER, SkillScript};
-pub use write::{SkillFolder, from_toolset, skill_name, to_package, write};
+pub use write::{SkillFolder, from_toolset, skill_name, to_package, without_generated, write};
 
 #[cfg(test)]
 #[path = "skill_folder_tests.rs"]

@@ -18,6 +18,9 @@ pub(super) const MAX_DESCRIPTION: usize = 1024;
 /// The maximum length of `compatibility` in the format, in characters.
 pub(super) const MAX_COMPATIBILITY: usize = 500;
 
+/// The maximum length of a key of `metadata`, in bytes: YAML limits keys that are written on one line.
+pub(super) const MAX_KEY: usize = 256;
+
 /// An Agent Skill.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentSkill {
@@ -111,6 +114,9 @@ fn front_matter(mut fields: Fields<'_>) -> Option<AgentSkill> {
         warn_length(&fields, "compatibility", text, MAX_COMPATIBILITY);
     }
     let metadata = fields.text_map("metadata").unwrap_or_default();
+    if metadata.keys().any(|key| key.len() > MAX_KEY) {
+        fields.error("metadata", "too_large", format!("a key has more than {MAX_KEY} bytes; shorten it"));
+    }
     let allowed_tools = allowed_tools(&mut fields);
     Some(AgentSkill {
         name: name?,

@@ -133,14 +133,11 @@ fn description(skill: &str, path: &PackagePath, file: &PackageFile, runtime: Scr
     let head = file.bytes.get(..file.bytes.len().min(MAX_HEAD)).unwrap_or_default();
     let head = String::from_utf8_lossy(head);
     let summary = match runtime {
-        ScriptRuntime::Python => docstring(&head),
+        ScriptRuntime::Python => docstring(&head).unwrap_or_default(),
         ScriptRuntime::Bash => leading_comment(&head),
     };
     let origin = format!("Runs `{path}` of the skill `{}`.", excerpt(skill, 64));
-    match summary.filter(|summary| !summary.is_empty()) {
-        Some(summary) => format!("{} {origin}", excerpt(&summary, MAX_SUMMARY)),
-        None => origin,
-    }
+    if summary.is_empty() { origin } else { format!("{} {origin}", excerpt(&summary, MAX_SUMMARY)) }
 }
 
 /// Returns the first paragraph of the docstring of a module.
@@ -154,9 +151,9 @@ fn docstring(source: &str) -> Option<String> {
 }
 
 /// Returns the first paragraph of the comment at the start of a shell script.
-fn leading_comment(source: &str) -> Option<String> {
+fn leading_comment(source: &str) -> String {
     let lines = source.lines().skip_while(|line| line.starts_with("#!") || line.trim().is_empty());
-    Some(paragraph(lines.map_while(|line| line.strip_prefix('#'))))
+    paragraph(lines.map_while(|line| line.strip_prefix('#')))
 }
 
 fn paragraph<'l>(lines: impl Iterator<Item = &'l str>) -> String {

@@ -10,7 +10,7 @@ use haft_core::schema::declared_properties;
 use haft_core::spec::ToolSpec;
 use serde_json::Value;
 
-use super::read::{AgentSkill, MAX_COMPATIBILITY, MAX_DESCRIPTION, read};
+use super::read::{AgentSkill, MAX_COMPATIBILITY, MAX_DESCRIPTION, MAX_KEY, read};
 use super::scripts::{RUNNER, runner};
 use crate::files::{MANIFEST, PackageFiles, SKILL};
 use crate::path::PackagePath;
@@ -70,6 +70,19 @@ pub fn to_package(skill: &AgentSkill, files: PackageFiles) -> Result<PackageFile
         files.put_text(RUNNER, runner(&skill.scripts)).map_err(|problem| vec![problem])?;
     }
     Ok(files)
+}
+
+/// Returns the files that the author of a skill wrote; `None` if the generated files are not exactly those that haft
+/// generates.
+pub fn without_generated(files: &PackageFiles) -> Option<PackageFiles> {
+    let skill = read(files).ok()?.skill;
+    let mut own = files.clone();
+    own.remove(MANIFEST)?;
+    own.remove(RUNNER);
+    let same = |name: &str, text: &str| files.text(name) == Some(text);
+    let is_generated = same(MANIFEST, &manifest(&to_toolset(&skill)))
+        && (skill.scripts.is_empty() || same(RUNNER, &runner(&skill.scripts)));
+    is_generated.then_some(own)
 }
 
 fn to_toolset(skill: &AgentSkill) -> Toolset {
@@ -235,14 +248,25 @@ fn skill_md(skill: &AgentSkill, name: &str) -> String {
     if let Some(tools) = &skill.allowed_tools {
         field("allowed-tools", tools);
     }
-    if !skill.metadata.is_empty() {
+    // Longer keys cannot be read back.
+    let mut metadata = skill.metadata.iter().filter(|(key, _)| key.len() <= MAX_KEY).peekable();
+    if metadata.peek().is_some() {
         text.push_str("metadata:\n");
-        for (key, value) in &skill.metadata {
-            let _ = writeln!(text, "  {}: {}", quoted(key), quoted(value));
+        for (key, value) in metadata {
+            let _ = writeln!(text, "  {}: {}", key_text(key), quoted(value));
         }
     }
     let _ = write!(text, "---\n\n{}\n", skill.instructions.trim());
     text
+}
+
+/// Writes a key, quoted unless every reader of YAML takes it for a text.
+fn key_text(key: &str) -> String {
+    let is_word = key.len() > 3
+        && key.starts_with(|c: char| c.is_ascii_alphabetic())
+        && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+        && !matches!(key.to_ascii_lowercase().as_str(), "true" | "false" | "null" | "none");
+    if is_word { key.to_owned() } else { quoted(key) }
 }
 
 /// Writes a text as a YAML string on one line. The validator of the format splits the file at `---`, wherever it is.

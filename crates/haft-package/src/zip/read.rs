@@ -3,6 +3,7 @@
 //! Nothing of an archive is trusted: names, sizes, counts and modes are checked first, and the content is read with a
 //! limit. An archive that two readers could understand differently is rejected.
 
+use std::collections::HashSet;
 use std::io::{Cursor, Read as _};
 
 use haft_core::problem::{Problem, excerpt};
@@ -81,14 +82,34 @@ fn check_archive(archive: &mut ZipArchive<Cursor<&[u8]>>, bytes: &[u8]) -> Resul
         return Err(Problem::new("", "extra_data", message));
     }
     if archive.has_duplicate_names() {
-        let message = "the archive contains a file twice; pack it again";
-        return Err(Problem::new("", "duplicate_file", message));
+        let name = duplicate_name(bytes, archive.central_directory_start()).unwrap_or_default();
+        let message = "the archive contains this file twice; remove one of them and pack it again";
+        return Err(of_file(&name, "duplicate_file", message));
     }
     if archive.len() > MAX_MEMBERS {
         let message = format!("the archive has {} members; the limit is {MAX_FILES} files", archive.len());
         return Err(Problem::new("", "too_many_files", message));
     }
     archive.validate_header_consistency().map_err(|error| archive_problem(&error))
+}
+
+/// Returns the first name that occurs twice in the directory of an archive, which the library does not tell.
+fn duplicate_name(bytes: &[u8], start: u64) -> Option<String> {
+    /// The size of an entry without its name, extra field and comment.
+    const ENTRY_SIZE: usize = 46;
+    let mut names = HashSet::new();
+    let mut rest = bytes.get(usize::try_from(start).ok()?..)?;
+    while rest.starts_with(MEMBER_SIGNATURE) {
+        let length =
+            |at: usize| Some(usize::from(u16::from_le_bytes(rest.get(at..at + 2)?.try_into().ok()?)));
+        let (name, extra, comment) = (length(28)?, length(30)?, length(32)?);
+        let name = rest.get(ENTRY_SIZE..ENTRY_SIZE + name)?;
+        if !names.insert(name) {
+            return Some(String::from_utf8_lossy(name).into_owned());
+        }
+        rest = rest.get(ENTRY_SIZE + name.len() + extra + comment..)?;
+    }
+    None
 }
 
 /// A file to unpack.

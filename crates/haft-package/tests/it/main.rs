@@ -8,5 +8,6 @@ mod fuzz;
 mod raw_zip;
 mod roundtrip;
 mod skeleton;
+mod skills;
 #[path = "../../../haft-definition/tests/it/strategy.rs"]
 mod strategy;

@@ -52,7 +52,7 @@ impl Raw {
     fn central(&self, out: &mut Vec<u8>, offset: u32) {
         out.extend(0x0201_4b50u32.to_le_bytes());
         // Made on Unix, so that the mode counts.
-        put16(out, &[(3 << 8) | 20, 20, self.flags, self.method, 0, 0x21]);
+        put16(out, &[0x0314, 20, self.flags, self.method, 0, 0x21]);
         put32(out, &[self.crc, u32::try_from(self.packed.len()).unwrap(), self.size]);
         put16(out, &[u16::try_from(self.name.len()).unwrap(), 0, 0, 0, 0]);
         put32(out, &[self.mode << 16, offset]);
@@ -61,11 +61,15 @@ impl Raw {
 }
 
 fn put16(out: &mut Vec<u8>, values: &[u16]) {
-    values.iter().for_each(|value| out.extend(value.to_le_bytes()));
+    for value in values {
+        out.extend(value.to_le_bytes());
+    }
 }
 
 fn put32(out: &mut Vec<u8>, values: &[u32]) {
-    values.iter().for_each(|value| out.extend(value.to_le_bytes()));
+    for value in values {
+        out.extend(value.to_le_bytes());
+    }
 }
 
 /// An archive of these members.

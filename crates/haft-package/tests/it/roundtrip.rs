@@ -71,7 +71,7 @@ fn toolset() -> impl Strategy<Value = Toolset> {
     let label =
         strategy::text().prop_map(|text| text.chars().filter(|c| !c.is_control()).take(100).collect());
     let words = (id, label, version, strategy::text());
-    (words, vec(tool(), 0..4), vec(server(), 0..3), vec(requirement, 0..3)).prop_map(
+    (words, vec(tool(), 0..3), vec(server(), 0..3), vec(requirement, 0..3)).prop_map(
         |((id, name, version, description), mut tools, mut mcp_servers, dependencies)| {
             tools.sort_by(|a, b| a.spec.name.cmp(&b.spec.name));
             tools.dedup_by(|a, b| a.spec.name == b.spec.name);
@@ -97,7 +97,7 @@ fn has_foreign_reference(toolset: &Toolset) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
     #[test]
     fn a_manifest_round_trips(toolset in toolset()) {
