@@ -188,6 +188,9 @@ pub struct StepTimes {
     /// Waiting for other calls of the tool.
     #[serde(default, skip_serializing_if = "is_zero_ms")]
     pub admit_ms: f64,
+    /// Installing what the tool needs, such as Python packages; only the first call does.
+    #[serde(default, skip_serializing_if = "is_zero_ms")]
+    pub prepare_ms: f64,
     /// Running the tool, with its retries.
     #[serde(default, skip_serializing_if = "is_zero_ms")]
     pub execute_ms: f64,

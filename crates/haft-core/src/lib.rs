@@ -33,6 +33,7 @@ pub mod principal;
 pub mod problem;
 pub mod redact;
 pub mod reference;
+pub mod requirement;
 pub mod runnable;
 pub mod schema;
 pub mod secret;

@@ -161,8 +161,8 @@ impl<'r> Fields<'r> {
     }
 
     /// Sets a value if the field is missing.
-    pub(super) fn put(&mut self, key: &str, text: String) {
-        self.map.entry(key).or_insert(Value::String(text));
+    pub(super) fn put(&mut self, key: &str, value: impl Into<Value>) {
+        self.map.entry(key).or_insert(value.into());
     }
 
     /// Takes all remaining fields.
@@ -382,7 +382,7 @@ impl Drop for Fields<'_> {
 }
 
 /// Fields without which a tool would do something else, or less safely: a misspelled one is an error.
-const BREAKING: [&str; 31] = [
+const BREAKING: [&str; 32] = [
     "input_schema",
     "parameters",
     "argSchema",
@@ -410,6 +410,7 @@ const BREAKING: [&str; 31] = [
     "env",
     "stdin",
     "entrypoint",
+    "dependencies",
     "server_url",
     "tool_name",
     "required",

@@ -131,6 +131,11 @@ impl Call {
     pub(super) fn finish(self, outcome: Outcome) -> (CallRecord, Admission) {
         let Call { mut draft, artifacts, admission, .. } = self;
         draft.steps.execute_ms = draft.step();
+        if let Some(artifacts) = &artifacts {
+            let prepare_ms = milliseconds(artifacts.preparation).min(draft.steps.execute_ms);
+            draft.steps.prepare_ms = prepare_ms;
+            draft.steps.execute_ms -= prepare_ms;
+        }
         let mut record = draft.finished_record(outcome);
         if let Some(artifacts) = artifacts {
             (record.content, record.process) = (artifacts.content, artifacts.process);
