@@ -23,7 +23,7 @@ use tokio_util::task::TaskTracker;
 use crate::app::App;
 use crate::edge::Edge;
 use crate::mcp::{StdioClient, UnknownBundle};
-use crate::{events, mcp_connections, permissions, router, webhooks};
+use crate::{events, mcp_connections, permissions, python_packages, router, webhooks};
 
 /// The most concurrent connections; further ones wait in the accept queue of the operating system.
 const MAX_CONNECTIONS: usize = 10_000;
@@ -139,7 +139,8 @@ impl BackgroundTasks {
                 app.save_token_uses_periodically(),
                 app.policy().follow(app.store()),
                 mcp_connections::keep_connected(&app),
-                events::server_states(&app)
+                events::server_states(&app),
+                python_packages::collect_periodically(&app)
             );
         });
         Self { watching, maintenance, queue, webhooks }
