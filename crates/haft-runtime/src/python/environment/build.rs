@@ -178,6 +178,11 @@ impl Builder {
         if finished.ending == ExitReason::Stopped(Limit::Wall) {
             return Err(BuildError::Timeout { installer: name, limit, output: last_lines(&output) });
         }
+        // A file above the limit; the rest is measured.
+        let is_too_large = output.contains("[Errno 27]") || output.contains("os error 27");
+        if is_too_large || finished.ending == ExitReason::Stopped(Limit::FileSize) {
+            return Err(BuildError::TooLarge(self.settings.max_bytes));
+        }
         let (builds, vendored) = (self.settings.allow_builds, !plan.needs.wheels.is_empty());
         let reason = FailureReason::classify(&output, finished.ending, builds, vendored);
         Err(BuildError::Installer { installer: name, reason, output: last_lines(&output) })

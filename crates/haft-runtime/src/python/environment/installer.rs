@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use bytes::Bytes;
-use haft_sandbox::{Bind, Command, File, SandboxLayout};
+use haft_sandbox::{Bind, Command, EngineName, File, SandboxLayout};
 
 use super::dependencies::Needs;
 use super::interpreter::Interpreter;
@@ -24,6 +24,9 @@ pub(super) const TEMPORARY: &str = "tmp";
 const GUEST: &str = "/environment";
 /// The file with the requirements.
 const REQUIREMENTS: &str = "requirements.txt";
+
+/// Files that say which system this is.
+const SYSTEM_FILES: [&str; 3] = ["/etc/debian_version", "/etc/lsb-release", "/etc/os-release"];
 
 /// Creates a virtual environment for `pip` alone, and runs `pip` in it.
 const PIP_OF_VENV: &str = "import subprocess, sys, venv
@@ -89,6 +92,11 @@ impl Installer {
             .env("TMPDIR", &temporary);
         command.files = vec![File { name: REQUIREMENTS, content: Bytes::from(list_of(needs, settings)) }];
         command.network = needs.wheels.is_empty();
+        if command.place.engine() == EngineName::Landlock {
+            // `pip` reads them to describe the system, and fails if they exist and cannot be opened.
+            let present = SYSTEM_FILES.into_iter().filter(|path| Path::new(path).exists());
+            command.binds.extend(present.map(|path| Bind::read_only(path, path)));
+        }
         command.binds.push(bind);
         command
     }
