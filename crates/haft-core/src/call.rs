@@ -196,7 +196,7 @@ pub struct StepTimes {
     /// Waiting for other calls of the tool.
     #[serde(default, skip_serializing_if = "is_zero_ms")]
     pub admit_ms: f64,
-    /// Waiting for the workspace and bringing its files here; installing what the tool depends on.
+    /// Waiting for the workspace and bringing its files here; installing what the tool needs, such as Python packages.
     #[serde(default, skip_serializing_if = "is_zero_ms")]
     pub prepare_ms: f64,
     /// Running the tool, with its retries.

@@ -169,6 +169,8 @@ pub struct CallArtifacts {
     pub process: Option<ProcessRecord>,
     /// Additional content such as images, as MCP content blocks.
     pub content: Vec<Value>,
+    /// How long it waited for the installation of what the tool needs.
+    pub preparation: Duration,
 }
 
 impl CallContext {
@@ -287,11 +289,18 @@ impl CallContext {
         self.shared().artifacts().content = content;
     }
 
+    /// Adds time that the call waited for the installation of what the tool needs. It is reported as a step of its own.
+    pub fn report_preparation(&self, time: Duration) {
+        let preparation = &mut self.shared().artifacts().preparation;
+        *preparation = preparation.saturating_add(time);
+    }
+
     /// Takes what the call produced besides its value. The secrets stay, because work for the call may still run.
     pub fn take_artifacts(&self) -> Option<CallArtifacts> {
         let mut artifacts = self.shared.get()?.artifacts();
         let (process, content) = (artifacts.process.take(), std::mem::take(&mut artifacts.content));
-        Some(CallArtifacts { exposed: artifacts.exposed.clone(), process, content })
+        let preparation = std::mem::take(&mut artifacts.preparation);
+        Some(CallArtifacts { exposed: artifacts.exposed.clone(), process, content, preparation })
     }
 
     /// Sends an event.

@@ -35,6 +35,7 @@ pub mod problem;
 pub mod redact;
 pub mod reference;
 pub mod render;
+pub mod requirement;
 pub mod runnable;
 pub mod schema;
 pub mod secret;

@@ -23,6 +23,7 @@ use haft_runtime::files::{Files, RootsError};
 use haft_runtime::function::{FunctionExecutor, Functions};
 use haft_runtime::limits::LimitSettings;
 use haft_runtime::pipeline::{Pipeline, PipelineParts, TenantLimitSource, WaitingCalls};
+use haft_runtime::python::PythonEnvironments;
 use haft_runtime::queue::QueueRunner;
 use haft_runtime::registry::Registry;
 use haft_runtime::stages::Stage;
@@ -119,6 +120,7 @@ pub struct App {
     local_token: Secret,
     metrics: Arc<Metrics>,
     sandbox: Sandbox,
+    python_environments: PythonEnvironments,
     egress: Egress,
     mcp_clients: Arc<McpClients>,
     mcp: Mcp,
@@ -207,6 +209,7 @@ impl App {
             local_token,
             metrics,
             sandbox: resources.processes.sandbox().clone(),
+            python_environments: resources.python_environments,
             egress: resources.egress,
             mcp_clients,
             mcp,
@@ -337,6 +340,11 @@ impl App {
 
     pub(crate) fn sandbox(&self) -> &Sandbox {
         &self.sandbox
+    }
+
+    /// Returns the installed packages of Python tools.
+    pub(crate) fn python_environments(&self) -> &PythonEnvironments {
+        &self.python_environments
     }
 
     pub(crate) fn access(&self) -> &Arc<Access> {

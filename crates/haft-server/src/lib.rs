@@ -49,6 +49,7 @@ mod metrics;
 mod params;
 mod permissions;
 mod policy;
+mod python_packages;
 mod query;
 mod rendering;
 mod reply;

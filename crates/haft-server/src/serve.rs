@@ -23,7 +23,7 @@ use tokio_util::task::TaskTracker;
 use crate::app::App;
 use crate::edge::Edge;
 use crate::mcp::{StdioClient, UnknownBundle};
-use crate::{events, mcp_connections, permissions, router, toolsets, webhooks};
+use crate::{events, mcp_connections, permissions, python_packages, router, toolsets, webhooks};
 
 /// The most concurrent connections; further ones wait in the accept queue of the operating system.
 const MAX_CONNECTIONS: usize = 10_000;
@@ -161,7 +161,8 @@ impl BackgroundTasks {
                 mcp_connections::keep_connected(&app),
                 events::server_states(&app),
                 keep_toolsets_unpacked(&app),
-                collect_files(&app)
+                collect_files(&app),
+                python_packages::collect_periodically(&app)
             );
         });
         Self { watching, maintenance, queue, webhooks }

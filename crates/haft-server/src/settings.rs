@@ -11,6 +11,7 @@ use haft_core::secret::Secret;
 use haft_package::signature::TrustedKey;
 pub use haft_runtime::egress::check_host;
 pub use haft_runtime::process::ProcessSettings;
+pub use haft_runtime::python::PythonSettings;
 pub use haft_sandbox::EngineName;
 pub use haft_store::{LedgerSync, Retention};
 pub use haft_wasm::WasmLimits;
@@ -71,6 +72,8 @@ pub struct Settings {
     pub retention: Retention,
     /// The sandbox of tool processes.
     pub sandbox: SandboxSettings,
+    /// The packages of Python tools.
+    pub python: PythonSettings,
     /// The limits of `wasm` tools.
     pub wasm: WasmLimits,
     /// How these settings were configured, for the web interface.
@@ -344,6 +347,7 @@ impl Settings {
             webhooks: WebhookSettings::default(),
             retention: Retention::default(),
             sandbox: SandboxSettings::default(),
+            python: PythonSettings::default(),
             wasm: WasmLimits::default(),
             config: ConfigReport::default(),
         }

@@ -170,8 +170,8 @@ impl<'r> Fields<'r> {
     }
 
     /// Sets a value if the field is missing.
-    pub fn put(&mut self, key: &str, text: String) {
-        self.map.entry(key).or_insert(Value::String(text));
+    pub fn put(&mut self, key: &str, value: impl Into<Value>) {
+        self.map.entry(key).or_insert(value.into());
     }
 
     /// Takes all remaining fields.
@@ -398,7 +398,7 @@ impl Drop for Fields<'_> {
 }
 
 /// Fields without which a tool would do something else, or less safely: a misspelled one is an error.
-const BREAKING: [&str; 35] = [
+const BREAKING: [&str; 36] = [
     "input_schema",
     "parameters",
     "argSchema",
@@ -426,6 +426,7 @@ const BREAKING: [&str; 35] = [
     "env",
     "stdin",
     "entrypoint",
+    "dependencies",
     "server_url",
     "tool_name",
     "required",

@@ -56,6 +56,9 @@ fn skill(spec: &ToolSpec, enabled: Option<bool>) -> String {
     if script.output != OutputFormat::default() {
         keys.put("output", json!(script.output.as_str()));
     }
+    if !script.dependencies.is_empty() {
+        keys.put("dependencies", json!(script.dependencies));
+    }
     keys.put("parameters", spec.input_schema.value());
     keys.put("output_schema", written_schema(spec.output_schema.value()));
     // Written even if they are the default, because readers of a script look for them.

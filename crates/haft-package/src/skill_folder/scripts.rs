@@ -59,7 +59,7 @@ pub(super) fn find(skill: &str, files: &PackageFiles) -> Vec<SkillScript> {
         let Ok(name) = ToolName::new(&name) else { continue };
         let function = unique(&format!("run_{}", identifier(name.as_str())), "_", &mut functions);
         let module = RUNNER.trim_end_matches(".py");
-        let python = Python { entrypoint: format!("{module}:{function}"), package: None };
+        let python = Python::new(format!("{module}:{function}"));
         let mut tool = ToolSpec::new(name, Implementation::Python(python));
         tool.description = description(skill, path, file, runtime);
         tool.input_schema = input_schema().into();

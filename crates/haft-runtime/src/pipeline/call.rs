@@ -138,6 +138,11 @@ impl Call {
         if workspace_use.is_none() {
             draft.steps.execute_ms = draft.step();
         }
+        if let Some(artifacts) = &artifacts {
+            let installing = milliseconds(artifacts.preparation).min(draft.steps.execute_ms);
+            draft.steps.prepare_ms += installing;
+            draft.steps.execute_ms -= installing;
+        }
         let mut record = draft.finished_record(outcome);
         record.workspace_use = workspace_use;
         record.renderer = render::select(&plan.spec.renderers).cloned().map(Box::new);

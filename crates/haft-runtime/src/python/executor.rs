@@ -12,14 +12,15 @@ use haft_core::problem::Problem;
 use haft_core::spec::ToolSpec;
 use serde_json::{Map, Value};
 
+use super::environment::Dependencies;
 use super::interpreters::{Job, PythonPool};
 use super::recipe::Source;
 use super::request::{Operation, Request};
 use super::server::PythonResult;
 use super::toolset::{Entrypoint, Toolset};
 use crate::process::{
-    Account, Environment, ProcessEnd, STOP_GRACE, ValueSource, check_size, declared, level, network_hint,
-    outcome, texts, workspace_bind,
+    Account, Environment, ProcessEnd, ValueSource, check_size, declared, level, network_hint, outcome, texts,
+    workspace_bind,
 };
 
 /// Runs `module:function(workspace, **kwargs)` of a toolset.
@@ -66,6 +67,7 @@ impl Executor for PythonExecutor {
             return Err(vec![Problem::new("implementation.entrypoint", "no_folder", message)]);
         };
         entry.check_in(&folder).map_err(|problem| vec![problem])?;
+        let dependencies = Dependencies::new(spec, Some(folder.clone()))?;
         let mut recipe = self.interpreters.recipe(spec, Source::Check);
         // All functions of a module share one interpreter.
         "toolset".clone_into(&mut recipe.name);
@@ -73,6 +75,7 @@ impl Executor for PythonExecutor {
             spec: Arc::clone(spec),
             toolset: Toolset::new(folder, &entry.module, recipe),
             entry,
+            dependencies,
             interpreters: self.interpreters.clone(),
         }))
     }
@@ -83,11 +86,14 @@ struct PythonFunction {
     spec: Arc<ToolSpec>,
     entry: Entrypoint,
     toolset: Toolset,
+    dependencies: Dependencies,
     interpreters: PythonPool,
 }
 
 impl PythonFunction {
     async fn call(&self, call: &CallContext, args: &Map<String, Value>) -> Outcome {
+        let packages = self.interpreters.packages(call, &self.spec, &self.dependencies).await?;
+        let call = packages.extended.as_ref().unwrap_or(call);
         let toolset = self.toolset.current().await.map_err(|error| {
             CallError::new(ErrorCode::NotReady, format!("failed to read the toolset's folder: {error}"))
                 .for_model("this tool is unavailable")
@@ -104,7 +110,11 @@ impl PythonFunction {
         let request = Request { operation, env: texts(environment.variables), large: Vec::new() };
         let shown = place.files().to_string_lossy().into_owned();
         let (tenant, files) = (Some(call.tenant().clone()), Vec::new());
-        let other = toolset.recipe.adapted(level(&self.spec, call.tenant()), workspace_bind(call));
+        let other = toolset.recipe.adapted(
+            level(&self.spec, call.tenant()),
+            packages.folder.as_deref(),
+            workspace_bind(call),
+        );
         let (recipe, digest) =
             other.as_ref().map_or((&*toolset.recipe, toolset.digest), |(recipe, digest)| (recipe, *digest));
         let job = Job { tenant, account: Account::of(call), recipe, digest, place, request, files };
@@ -154,6 +164,6 @@ impl Prepared for PythonFunction {
     }
 
     fn grace(&self) -> Duration {
-        STOP_GRACE
+        self.interpreters.grace(&self.dependencies)
     }
 }

@@ -30,6 +30,12 @@ pub(crate) async fn export_toolset(
     toolset.description.clone_from(&package.toolset.description);
     toolset.dependencies.clone_from(&package.toolset.dependencies);
     toolset.tools = entries(app, identity, &installed.id);
+    for entry in &mut toolset.tools {
+        if let Implementation::Python(python) = &mut entry.spec.implementation {
+            let shared = |line: &String| toolset.dependencies.iter().any(|known| known.as_str() == line);
+            python.dependencies.retain(|line| !shared(line));
+        }
+    }
     let order = |name: &str| package.toolset.tools.iter().position(|entry| entry.spec.name.as_str() == name);
     toolset.tools.sort_by_key(|entry| {
         (order(entry.spec.name.as_str()).unwrap_or(usize::MAX), entry.spec.name.clone())

@@ -58,7 +58,13 @@ pub(crate) async fn install(
     let archive = haft_package::zip::write(&package.files)
         .map_err(|error| ApiError::new(ErrorCode::Internal, format!("cannot pack the package: {error}")))?;
     let hash = unpack(app, package.files.clone()).await?;
-    let tools = package.toolset.tools.iter().map(|entry| adapted(&entry.spec, &hash, options, &mut warnings));
+    let shared: Vec<String> =
+        package.toolset.dependencies.iter().map(|line| line.as_str().to_owned()).collect();
+    let tools = package
+        .toolset
+        .tools
+        .iter()
+        .map(|entry| adapted(&entry.spec, (&hash, &shared), options, &mut warnings));
     let tools: Vec<ToolSpec> = tools.collect();
     let toolset = InstalledToolset {
         id: package.toolset.id.clone(),
@@ -104,10 +110,19 @@ fn check_signature(app: &App, package: &Package) -> Result<Option<String>, ApiEr
 }
 
 /// Returns the definition of a tool as it is installed: bound to its package, and isolated unless granted otherwise.
-fn adapted(spec: &ToolSpec, hash: &str, options: InstallOptions, warnings: &mut Vec<String>) -> ToolSpec {
+fn adapted(
+    spec: &ToolSpec,
+    (hash, shared): (&str, &[String]),
+    options: InstallOptions,
+    warnings: &mut Vec<String>,
+) -> ToolSpec {
     let mut spec = spec.clone();
     if let Implementation::Python(python) = &mut spec.implementation {
         python.package = Some(hash.to_owned());
+        // What the manifest declares once holds for all its Python tools.
+        let missing = shared.iter().filter(|line| !python.dependencies.contains(line)).cloned();
+        let missing: Vec<String> = missing.collect();
+        python.dependencies.extend(missing);
     }
     let runs_code = matches!(
         spec.implementation,
