@@ -6,7 +6,7 @@ import {
 } from '@tabler/icons-react';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, Outlet, useLocation, useNavigate } from '@tanstack/react-router';
-import { lazy, Suspense, useEffect, useRef, useState } from 'react';
+import { Suspense, useEffect, useRef, useState } from 'react';
 import { account } from '@/api/actions';
 import { connection, useConnection } from '@/api/connection';
 import { ApiError } from '@/api/error';
@@ -16,6 +16,7 @@ import { hasRole, useSession } from '@/api/session';
 import type { Session } from '@/api/types';
 import { useI18n, useT } from '@/i18n';
 import { Boundary, EmptyState, ErrorPanel } from '@/parts/basics';
+import { lazyPart } from '@/parts/lazy';
 import { Loading } from '@/parts/page';
 import classes from './layout.module.css';
 import { API_REFERENCE, PAGES, type PageEntry } from './pages';
@@ -23,7 +24,7 @@ import { Palette } from './palette';
 import { Shortcuts, useGoKeys } from './shortcuts';
 
 // The tester loads when somebody calls a tool from the palette.
-const QuickCall = lazy(() => import('@/features/tools').then((module) => ({ default: module.QuickCall })));
+const QuickCall = lazyPart(async () => (await import('@/features/tools')).QuickCall);
 
 export function visiblePages(session: Session): PageEntry[] {
   return PAGES.filter((page) => (!page.needs || hasRole(session.role, page.needs)) && (!page.platform || session.platform));

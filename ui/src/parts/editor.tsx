@@ -1,5 +1,6 @@
-import { lazy, Suspense } from 'react';
+import { Suspense } from 'react';
 import { CodeBlock } from './basics';
+import { lazyPart } from './lazy';
 
 export interface EditorProblem {
   line?: number | undefined;
@@ -19,7 +20,7 @@ export interface EditorProps {
   maxHeight?: string;
 }
 
-const CodeMirror = lazy(() => import('./code-mirror'));
+const CodeMirror = lazyPart(async () => (await import('./code-mirror')).default);
 const MAX_CHARACTERS = 2_000_000;
 
 /** An editor for code; text too large for it is shown plainly. */
