@@ -41,7 +41,7 @@ export const tests = {
     const page = await world.open('/', { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true });
     for (const path of PATHS) {
       await world.go(page, path);
-      await page.waitForTimeout(150);
+      await world.settled(page);
       const over = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
       assert.ok(over <= 0, `${path} is ${over} pixels too wide`);
     }

@@ -25,7 +25,7 @@ async function check(world, colorScheme, rules) {
   paths.push(`/calls?open=${call}`, `/approvals?open=${approval}`);
   for (const path of paths) {
     await world.go(page, path);
-    await page.waitForTimeout(250);
+    await world.settled(page);
     note(path, await violations(page, rules));
   }
   await page.keyboard.press('Control+k');
