@@ -12,7 +12,10 @@ export interface EditorProblem {
 export interface EditorProps {
   value: string;
   onChange?: (value: string) => void;
-  language: 'json' | 'yaml' | 'skill' | 'python' | 'bash' | 'text';
+  /** `json`, `python`, `rust`, …; one that is not known is shown plainly. */
+  language: string;
+  /** Called by Ctrl S. */
+  onSave?: () => void;
   label: string;
   readOnly?: boolean;
   problems?: EditorProblem[];
@@ -21,7 +24,8 @@ export interface EditorProps {
 }
 
 const CodeMirror = lazyPart(async () => (await import('./code-mirror')).default);
-const MAX_CHARACTERS = 2_000_000;
+/** Longer texts are shown without an editor. */
+export const MAX_CHARACTERS = 2_000_000;
 
 /** An editor for code; text too large for it is shown plainly. */
 export function Editor(props: EditorProps) {

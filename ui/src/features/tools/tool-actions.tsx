@@ -12,6 +12,7 @@ import type { DeprecateBody, Tool, ToolUsage } from '@/api/types';
 import { useT } from '@/i18n';
 import { ErrorPanel, Facts, Mono, SectionTitle } from '@/parts/basics';
 import { DiffView } from '@/parts/diff-view';
+import { saveFile } from '@/parts/download';
 import { notify, useAction } from '@/parts/feedback';
 import { visibleText } from '@/parts/format';
 import { PageLink, ToolLink } from '@/parts/links';
@@ -122,11 +123,7 @@ export function ToolMenu({ tool, onDeleted }: { tool: Tool; onDeleted: () => voi
   const download = async () => {
     const text = (await source.refetch()).data;
     if (!text) return;
-    const link = document.createElement('a');
-    link.href = URL.createObjectURL(new Blob([text.text], { type: 'text/plain' }));
-    link.download = `${tool.name}.${text.form}`;
-    link.click();
-    URL.revokeObjectURL(link.href);
+    saveFile(`${tool.name}.${text.form}`, 'text/plain', text.text);
   };
   if (!mayEdit) return null;
   return (
