@@ -36,7 +36,7 @@ export const tests = {
   async 'a bundle with a broken tool is not published, and the page says which one'(world) {
     await world.haft.api('PUT', '/tools/bundles/half', { slug: 'half', display_name: 'Half' });
     await create(world, tool('whole', 'half'));
-    await create(world, { bundle: 'half', yaml: 'name: broken\ndescription: Has no function\nparams: []\nimplementation: {type: function, name: does_not_exist}\n' });
+    await create(world, { bundle: 'half', yaml: 'name: broken\ndescription: Has no function\nparams: []\nimplementation: {type: function, function: does_not_exist}\n' });
     const page = await world.open('/bundles?open=half');
     await page.getByRole('complementary').getByRole('button', { name: 'Publish all' }).click();
     const dialog = page.getByRole('dialog');
