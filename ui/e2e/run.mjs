@@ -10,7 +10,7 @@ import { sleep } from './lib/haft.mjs';
 import { World } from './lib/world.mjs';
 
 const out = process.env.E2E_OUT ?? new URL('../e2e-results', import.meta.url).pathname;
-const TEST_MS = Number(process.env.E2E_TIMEOUT_MS ?? 180_000);
+const TEST_MS = Number(process.env.E2E_TIMEOUT_MS ?? 300_000);
 const CLOSE_MS = 15_000;
 const WORKERS = Math.max(1, Number(process.env.E2E_WORKERS ?? 2));
 const LOG_LINES = 15;

@@ -3,6 +3,8 @@ import assert from 'node:assert/strict';
 import { DETAILS, NAVIGATION, UNRELEASED } from '../lib/pages.mjs';
 import { example } from '../lib/unreleased.mjs';
 
+export const options = { weight: 3 };
+
 const PATHS = [...NAVIGATION, ...DETAILS.slice(0, 4), '/tools/new?type=http', '/approvals?status=remembered', ...UNRELEASED];
 
 export const tests = {

@@ -42,9 +42,12 @@ export const rendering = (call: Call): CallRendering => call as CallRendering;
 /** A signed, short-lived address of the document that an `html` or `frame` renderer shows. */
 export const renderUrlQuery = (call: string) =>
   queryOptions({
-    queryKey: ['calls', 'one', call, 'render'],
+    // Not below `calls`: an event of another call must not load the document again.
+    queryKey: ['renders', call],
     queryFn: () => request<{ url: string; expires_at: string }>(`/api/calls/${encodeURIComponent(call)}/render`),
-    staleTime: 60_000,
+    staleTime: Number.POSITIVE_INFINITY,
+    gcTime: 30_000,
+    refetchOnWindowFocus: false,
     retry: false,
   });
 

@@ -32,30 +32,37 @@ export interface FileEditorProps {
 
 type Mode = 'view' | 'edit';
 
+interface Edit {
+  text: string;
+  etag: string | null;
+}
+
 function isConflict(error: unknown): boolean {
   return error instanceof ApiError && (error.status === 409 || error.status === 412);
 }
 
-function LoadedEditor({ content, text, onReload, ...props }: FileEditorProps & { content: FileContent; text: string; onReload: () => void }) {
+function LoadedEditor({ content, text, onReload, ...props }: FileEditorProps & { content: FileContent; text: string; onReload: () => Promise<unknown> }) {
   const t = useT();
   const { workspace, path, isDocument = false, maxHeight = '32rem' } = props;
   const mayWrite = useMay('caller');
   const isEditable = props.isEditable === true && mayWrite && !props.manifest && text.length <= MAX_CHARACTERS;
-  const draft = useDraft(`file.${workspace}.${path}`, text);
+  // The mark of the version that the edit began with: the file may change while it is edited, and be read again.
+  const draft = useDraft<Edit>(`file.${workspace}.${path}`, { text, etag: content.etag });
   const [mode, setMode] = useState<Mode>(isDocument && !draft.isDirty ? 'view' : 'edit');
   const [failure, setFailure] = useState<unknown>();
   const language = useMemo(() => detectLanguage(props.language, path, text), [props.language, path, text]);
-  const isDirty = draft.isDirty && draft.value !== text;
-  const shown = isEditable ? draft.value : text;
-  const save = useAction((etag: string | null) => workspaces.put(workspace, path, draft.value, etag), {
+  const isDirty = draft.isDirty && draft.value.text !== text;
+  const shown = isEditable ? draft.value.text : text;
+  const save = useAction((etag: string | null) => workspaces.put(workspace, path, draft.value.text, etag), {
     invalidates: [workspaceKeys.all], failed: setFailure,
-    done: () => { setFailure(undefined); draft.clear(); notify(t('files.saved', { path })); },
+    // The edit is shown until the saved file has been read, so that the former text does not flash up.
+    done: () => { setFailure(undefined); notify(t('files.saved', { path })); void onReload().then(draft.clear); },
   });
-  const run = () => { if (isDirty && !save.isPending) save.mutate(content.etag); };
-  const discard = () => { setFailure(undefined); draft.clear(); onReload(); };
+  const run = () => { if (isDirty && !save.isPending) save.mutate(draft.value.etag); };
+  const discard = () => { setFailure(undefined); draft.clear(); void onReload(); };
   const editor = text.length > MAX_CHARACTERS
     ? <TextView text={text} label={path} />
-    : <Editor value={shown} language={language} label={path} readOnly={!isEditable} maxHeight={maxHeight} minHeight="6rem" {...(isEditable ? { onChange: draft.set, onSave: run } : {})} />;
+    : <Editor value={shown} language={language} label={path} readOnly={!isEditable} maxHeight={maxHeight} minHeight="6rem" {...(isEditable ? { onChange: (next: string) => draft.set({ text: next, etag: draft.value.etag }), onSave: run } : {})} />;
   const preview = <div className={classes.document}><Markdown text={shown} /></div>;
   return (
     <Stack gap="sm">
@@ -84,5 +91,5 @@ export function FileEditor(props: FileEditorProps) {
   if (query.error) return <ErrorPanel error={query.error} onRetry={() => void query.refetch()} />;
   if (!query.data) return <Loading rows={4} />;
   if (text === undefined) return <Text c="dimmed">{t('files.binary', { size: bytes(query.data.bytes.length) })} <a href={fileUrl(workspace, path, manifest)} download={path.split('/').at(-1)}>{t('files.download')}</a></Text>;
-  return <LoadedEditor key={`${workspace}/${path}`} {...props} content={query.data} text={text} onReload={() => void query.refetch()} />;
+  return <LoadedEditor key={`${workspace}/${path}`} {...props} content={query.data} text={text} onReload={() => query.refetch()} />;
 }
