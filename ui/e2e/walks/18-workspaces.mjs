@@ -40,7 +40,7 @@ export const tests = {
     await page.getByRole('heading', { name: 'Demo' }).waitFor();
     await page.getByRole('textbox', { name: 'Filter files' }).fill('chart');
     await item(page, /chart\.py/).waitFor();
-    assert.equal(await item(page, /README/).count(), 0);
+    await item(page, /README/).waitFor({ state: 'detached' });
   },
 
   async 'edit and save, delete and undo'(world) {

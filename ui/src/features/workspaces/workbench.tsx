@@ -97,7 +97,7 @@ export function WorkspacePage() {
     </FileButton>
   );
   return (
-    <Page title={title} count={list?.total} primary={upload} menu={<Menu.Item leftSection={<IconDownload size={15} />} component="a" href={archiveUrl(name, manifest)} download>{t('workspaces.zip')}</Menu.Item>}>
+    <Page title={title} count={list?.total} primary={upload} menu={<Menu.Item leftSection={<IconDownload size={15} />} component="a" href={archiveUrl(name, manifest)} download={`${name}.zip`}>{t('workspaces.zip')}</Menu.Item>}>
       {manifest && <PastBanner workspace={name} manifest={manifest} current={current} onLeave={() => setUrl({ manifest: undefined })} />}
       <div className={classes.bench} data-view={path || isTimeline ? 'pane' : 'tree'} onDragOver={(event) => { event.preventDefault(); if (mayWrite) setOver(true); }} onDragLeave={(event) => { if (!event.currentTarget.contains(event.relatedTarget as Node | null)) setOver(false); }} onDrop={drop}>
         <div className={classes.side}>
