@@ -1,6 +1,6 @@
 // Screenshots of the main pages, from a demo installation, into docs/images: HAFT_BIN=…/haft npm run screenshots [folder]
 //
-// With ALL=1, every page at two widths and in both themes, to look at.
+// With ALL=1, every page at two widths and in both themes, to look at; ALL=1440-dark,390-light makes these two of each.
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -43,6 +43,7 @@ function compress(file) {
 }
 
 const only = process.env.ONLY?.split(',');
+const variants = process.env.ALL && process.env.ALL !== '1' ? process.env.ALL.split(',') : undefined;
 const browser = await Browser.launch();
 const world = await World.create(browser);
 let failed = false;
@@ -50,6 +51,7 @@ try {
   mkdirSync(out, { recursive: true });
   await world.demo();
   for (const shot of process.env.ALL ? EVERYTHING : DOCUMENTED) {
+    if (variants && !variants.some((part) => shot.name.endsWith(part))) continue;
     if (only && !only.some((part) => shot.name.startsWith(part))) continue;
     const { name, path, viewport = WIDE, theme = 'light', act, isAll = false } = shot;
     const page = await world.open(undefined, { viewport, colorScheme: theme, locale: process.env.LOCALE ?? 'en-US', ...(viewport === PHONE && !process.env.ALL ? { deviceScaleFactor: 2 } : {}) });
