@@ -115,7 +115,7 @@ export function CallsPage() {
             phone={(call) => (
               <div>
                 <Group gap={6} wrap="nowrap"><StatusBadge status={call.status} iconOnly /><Text truncate flex={1}><Mono>{visibleText(shortName(call.tool))}</Mono></Text><Text size="xs" c="dimmed"><Duration ms={call.duration_ms} /></Text></Group>
-                <Text size="xs" c="dimmed" truncate><Time at={call.started_at} /> · {visibleText(call.caller)} · {call.error ? oneLine(call.error.message, 80) : oneLine(call.args, 80)}</Text>
+                <Text size="xs" c="dimmed" truncate><Time at={call.started_at} /> · {[visibleText(call.caller), call.error ? oneLine(call.error.message, 80) : oneLine(call.args, 80)].filter(Boolean).join(' · ')}</Text>
               </div>
             )} />
         )}

@@ -99,7 +99,7 @@ export function ImportDialog({ file, onClose }: { file: File | undefined; onClos
             <Text c="dimmed">{t('toolsets.importHint')}</Text>
             <Group><FileButton accept=".zip,application/zip" onChange={(next) => { if (next) choose({ file: next }); }}>{(props) => <Button leftSection={<IconUpload size={15} />} {...props}>{t('toolsets.chooseZip')}</Button>}</FileButton></Group>
             <form onSubmit={(event) => { event.preventDefault(); choose({ url: url.trim() }); }}>
-              <Group align="flex-end" gap="sm"><TextInput flex={1} type="url" required label={t('toolsets.address')} placeholder="https://example.com/my-toolset.zip" value={url} onChange={(event) => setUrl(event.currentTarget.value)} leftSection={<IconLink size={14} />} /><Button type="submit" variant="default">{t('import.preview')}</Button></Group>
+              <Group align="flex-end" gap="sm"><TextInput flex={1} type="url" required withAsterisk={false} label={t('toolsets.address')} placeholder="https://example.com/my-toolset.zip" value={url} onChange={(event) => setUrl(event.currentTarget.value)} leftSection={<IconLink size={14} />} /><Button type="submit" variant="default">{t('import.preview')}</Button></Group>
             </form>
           </>
         )}

@@ -1,6 +1,6 @@
 /** The browser of one workspace: tree, file, timeline. */
-import { Anchor, Button, FileButton, Group, Menu, Stack, Tabs, Text } from '@mantine/core';
-import { IconDownload, IconFolderPlus, IconUpload } from '@tabler/icons-react';
+import { Button, FileButton, Menu, Stack, Tabs, Text } from '@mantine/core';
+import { IconDownload, IconFolderPlus, IconHistory, IconUpload } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { useParams } from '@tanstack/react-router';
 import { useState, type DragEvent } from 'react';
@@ -97,7 +97,7 @@ export function WorkspacePage() {
     </FileButton>
   );
   return (
-    <Page title={title} count={list?.total} primary={upload} menu={<Menu.Item leftSection={<IconDownload size={15} />} component="a" href={archiveUrl(name, manifest)} download={`${name}.zip`}>{t('workspaces.zip')}</Menu.Item>}>
+    <Page title={title} count={list?.total} primary={upload} menu={<><Menu.Item leftSection={<IconHistory size={15} />} onClick={() => setUrl({ tab: 'timeline' })}>{t('workspaces.timeline')}</Menu.Item><Menu.Item leftSection={<IconDownload size={15} />} component="a" href={archiveUrl(name, manifest)} download={`${name}.zip`}>{t('workspaces.zip')}</Menu.Item></>}>
       {manifest && <PastBanner workspace={name} manifest={manifest} current={current} onLeave={() => setUrl({ manifest: undefined })} />}
       <div className={classes.bench} data-view={path || isTimeline ? 'pane' : 'tree'} onDragOver={(event) => { event.preventDefault(); if (mayWrite) setOver(true); }} onDragLeave={(event) => { if (!event.currentTarget.contains(event.relatedTarget as Node | null)) setOver(false); }} onDrop={drop}>
         <div className={classes.side}>
@@ -117,7 +117,6 @@ export function WorkspacePage() {
         {over && <div className={classes.drop}>{t('workspaces.drop', { folder: folder || '/' })}</div>}
         {uploads.progress && <div className={classes.drop} role="status">{t('workspaces.uploading', { n: uploads.progress.count + 1, total: uploads.progress.total })}</div>}
       </div>
-      <Group hiddenFrom="sm" p="sm" gap="md">{(path || isTimeline) ? <Anchor component="button" type="button" onClick={() => setUrl({ file: undefined, tab: undefined })}>{t('workspaces.files')}</Anchor> : <Anchor component="button" type="button" onClick={() => setUrl({ tab: 'timeline' })}>{t('workspaces.timeline')}</Anchor>}</Group>
     </Page>
   );
 }

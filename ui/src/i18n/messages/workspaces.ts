@@ -87,7 +87,7 @@ export const workspaces = {
   'workspaces.past': ['You see the state of', 'Sie sehen den Stand von'],
   'workspaces.toPresent': ['Back to the present', 'Zurück zum jetzigen Stand'],
   'toolsets.import': ['Import toolset', 'Toolset importieren'],
-  'toolsets.importHint': ['A toolset is a ZIP file with a `toolset.yaml`: tools, files, and MCP servers that belong together. You see what is in it before anything is installed.', 'Ein Toolset ist eine ZIP-Datei mit einer `toolset.yaml`: Tools, Dateien und MCP-Server, die zusammengehören. Sie sehen, was darin ist, bevor etwas installiert wird.'],
+  'toolsets.importHint': ['A toolset is a ZIP file with a file toolset.yaml: tools, files, and MCP servers that belong together. You see what is in it before anything is installed.', 'Ein Toolset ist eine ZIP-Datei mit einer Datei toolset.yaml: Tools, Dateien und MCP-Server, die zusammengehören. Sie sehen, was darin ist, bevor etwas installiert wird.'],
   'toolsets.chooseZip': ['Choose a ZIP file', 'ZIP-Datei wählen'],
   'toolsets.address': ['Or an address', 'Oder eine Adresse'],
   'toolsets.dropHere': ['Drop a ZIP file to look at it', 'ZIP-Datei ablegen, um sie anzusehen'],
