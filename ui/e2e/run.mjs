@@ -1,7 +1,8 @@
 // The browser tests: HAFT_BIN=…/haft node e2e/run.mjs [part of a file or test name …]
 //
-// One file per walk, one after the other, each with a fresh server. A failed test leaves a screenshot of each open page,
-// the console and the log of the server in the folder E2E_OUT (default: e2e-results).
+// One file per walk, each with a fresh server; E2E_WORKERS walks run at a time (default: 2), each in a browser of its own. A
+// failed test leaves a screenshot of each open page, the console and the log of the server in the folder E2E_OUT (default:
+// e2e-results). No test is repeated: one that fails now and then has a defect, or finds one.
 import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Browser } from './lib/browser.mjs';
@@ -9,8 +10,10 @@ import { sleep } from './lib/haft.mjs';
 import { World } from './lib/world.mjs';
 
 const out = process.env.E2E_OUT ?? new URL('../e2e-results', import.meta.url).pathname;
-const TEST_MS = Number(process.env.E2E_TIMEOUT_MS ?? 180_000);
+const TEST_MS = Number(process.env.E2E_TIMEOUT_MS ?? 300_000);
 const CLOSE_MS = 15_000;
+const WORKERS = Math.max(1, Number(process.env.E2E_WORKERS ?? 2));
+const LOG_LINES = 15;
 const filters = process.argv.slice(2);
 const say = (text) => process.stdout.write(`${text}\n`);
 
@@ -62,33 +65,55 @@ async function closes(used) {
 const started = Date.now();
 const failed = [];
 let passed = 0;
-let browser = await Browser.launch();
-for (const walk of walks) {
+const seconds = (since) => ((Date.now() - since) / 1000).toFixed(1);
+
+/** What a failed test says: the error, what the page reported, the files with the evidence, the end of the server's log. */
+async function reportFailure(name, start, error, world, browser) {
+  const lines = [`FAIL  ${name} (${seconds(start)} s)`, String(error.stack ?? error).slice(0, 4000)];
+  if (browser.problems.length > 0) lines.push(`the page reported:\n${[...new Set(browser.problems)].join('\n').slice(0, 2000)}`);
+  for (const file of await saveEvidence(world, browser, name).catch(() => [])) lines.push(`      ${file}`);
+  if (world) lines.push('the server reported last:', world.haft.log(LOG_LINES));
+  // At once, so that the lines of another worker do not come between them.
+  say(lines.join('\n'));
+}
+
+/** Runs the tests of a walk one after the other; returns the browser for the next walk. */
+async function runWalk(walk, browser) {
+  let used = browser;
   let world;
   for (const [test, run] of walk.tests) {
     const name = `${walk.name}: ${test}`;
     const start = Date.now();
-    browser.forget();
+    used.forget();
     try {
-      world ??= await World.create(browser, walk.options);
+      world ??= await World.create(used, walk.options);
       await withTimeout(run(world));
-      if (browser.problems.length > 0) throw new Error(`the page reported:\n${[...new Set(browser.problems)].join('\n')}`);
+      if (used.problems.length > 0) throw new Error(`the page reported:\n${[...new Set(used.problems)].join('\n')}`);
       passed += 1;
-      say(`ok    ${name} (${((Date.now() - start) / 1000).toFixed(1)} s)`);
+      say(`ok    ${name} (${seconds(start)} s)`);
     } catch (error) {
       failed.push(name);
-      say(`FAIL  ${name} (${((Date.now() - start) / 1000).toFixed(1)} s)\n${String(error.stack ?? error).slice(0, 4000)}`);
-      if (browser.problems.length > 0) say(`the page reported:\n${[...new Set(browser.problems)].join('\n').slice(0, 2000)}`);
-      for (const file of await saveEvidence(world, browser, name).catch(() => [])) say(`      ${file}`);
+      await reportFailure(name, start, error, world, used);
     }
-    if (!(await closes(browser))) {
-      browser = await Browser.launch();
-      if (world) world.browser = browser;
+    if (!(await closes(used))) {
+      used = await Browser.launch();
+      if (world) world.browser = used;
     }
   }
   await world?.end();
+  return used;
 }
-await browser.close();
-say(`\n${passed} passed, ${failed.length} failed in ${((Date.now() - started) / 1000).toFixed(0)} s`);
+
+/** Takes walks from the list until none is left. */
+async function work() {
+  let browser = await Browser.launch();
+  for (let walk = walks.shift(); walk !== undefined; walk = walks.shift()) browser = await runWalk(walk, browser);
+  await browser.close();
+}
+
+// Long walks first: a short one at the end keeps no worker waiting.
+walks.sort((a, b) => (b.options?.weight ?? 1) - (a.options?.weight ?? 1));
+await Promise.all(Array.from({ length: Math.min(WORKERS, walks.length) }, work));
+say(`\n${passed} passed, ${failed.length} failed in ${seconds(started)} s`);
 for (const name of failed) say(`  FAIL  ${name}`);
 process.exit(failed.length === 0 ? 0 : 1);

@@ -69,6 +69,20 @@ export class Browser {
   }
 }
 
+/** Waits until nothing in the page has changed for a moment: its data is there, and no skeleton is left. */
+export function settled(page, { quietMs = 200, limitMs = 10_000 } = {}) {
+  return page.evaluate(({ quiet, limit }) => new Promise((resolve) => {
+    let timer;
+    const observer = new MutationObserver(() => restart());
+    const finish = () => { observer.disconnect(); clearTimeout(timer); resolve(); };
+    const restart = () => { clearTimeout(timer); timer = setTimeout(finish, quiet); };
+    observer.observe(document.body, { subtree: true, childList: true, characterData: true, attributes: true });
+    // Live data may change it again and again.
+    setTimeout(finish, limit);
+    restart();
+  }), { quiet: quietMs, limit: limitMs });
+}
+
 /** Opens an address of the interface and waits for its heading. */
 export async function go(page, path) {
   await page.goto(`/ui${path}`);

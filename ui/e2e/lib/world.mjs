@@ -1,7 +1,7 @@
 // What a walk gets: a fresh haft server, the built page in front of it, and a browser.
 import { readFileSync } from 'node:fs';
 import { demo } from '../demo.mjs';
-import { go } from './browser.mjs';
+import { go, settled } from './browser.mjs';
 import { Haft } from './haft.mjs';
 import { serve } from '../serve.mjs';
 
@@ -42,6 +42,10 @@ export class World {
 
   go(page, path) {
     return go(page, path);
+  }
+
+  settled(page) {
+    return settled(page);
   }
 
   /** Fills the installation with the demo, once. */

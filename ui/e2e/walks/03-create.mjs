@@ -4,6 +4,8 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { echoServer, mcpServer, wasmThatPrints } from '../lib/servers.mjs';
 
+export const options = { weight: 2 };
+
 /** Chooses a type in the gallery and fills in the name. */
 async function start(world, card, name) {
   const page = await world.open('/tools/new');

@@ -64,6 +64,29 @@ export const tests = {
     assert.equal(await asker.getByRole('button', { name: 'Approve call' }).count(), 0);
   },
 
+  async 'a remembered approval covers the next call, until it is forgotten'(world) {
+    await ask(world, 'every-night');
+    const admin = await world.open('/approvals');
+    await admin.getByRole('row').filter({ hasText: 'every-night' }).click();
+    await admin.getByRole('textbox', { name: 'Remember' }).or(admin.getByRole('combobox', { name: 'Remember' })).first().click();
+    await admin.getByRole('option', { name: 'For everyone' }).click();
+    await admin.getByRole('button', { name: 'Approve call' }).click();
+    await admin.getByText('Approved deploy').waitFor();
+    const agent = await world.haft.newToken({ name: 'night-agent', role: 'caller' });
+    const invoke = async () => {
+      await world.haft.invoke('deploy', { branch: 'every-night' }, agent);
+      return (await world.haft.api('GET', '/calls?caller=night-agent')).calls[0].status;
+    };
+    assert.equal(await invoke(), 'success');
+    await admin.getByText('Remembered', { exact: true }).click();
+    await admin.waitForURL(/status=remembered/);
+    const row = admin.getByRole('row').filter({ hasText: 'deploy' });
+    await row.getByText('For everyone, the same arguments').waitFor();
+    await row.getByRole('button', { name: /^Forget/ }).click();
+    await admin.getByText('No approval is remembered').waitFor();
+    assert.equal(await invoke(), 'awaiting_approval');
+  },
+
   async 'with one thumb'(world) {
     await ask(world, 'from-a-phone');
     const phone = await world.open('/approvals', { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true });

@@ -30,6 +30,41 @@ export const tests = {
     assert.equal((await world.haft.api('GET', '/tools/docs:read_page')).ready, true);
   },
 
+  async 'a rejected definition stays out of service, and can be accepted later'(world) {
+    const server = await mcpServer(world, [tool('Reads a page')]);
+    const page = await world.open('/servers');
+    await add(world, page, 'manual', server.url);
+    const drawer = page.getByRole('complementary');
+    server.tools = [tool('Reads a page of another manual.')];
+    await drawer.getByRole('button', { name: 'Reconnect' }).click();
+    await drawer.getByText('another manual').first().waitFor();
+    await drawer.getByRole('button', { name: 'Reject', exact: true }).click();
+    await page.getByText('Rejected 1 tool').waitFor();
+    await drawer.getByText('Rejected', { exact: true }).waitFor();
+    assert.equal(await drawer.getByRole('button', { name: 'Reject', exact: true }).count(), 0);
+    assert.equal((await world.haft.api('GET', '/tools/manual:read_page')).ready, false);
+    assert.equal((await world.haft.api('GET', '/mcp-servers/manual/changes')).changes[0].rejected, true);
+    await drawer.getByRole('button', { name: 'Accept', exact: true }).click();
+    await page.getByText(/Accepted 1 tool/).first().waitFor();
+    await drawer.getByText('Rejected', { exact: true }).waitFor({ state: 'detached' });
+    assert.equal((await world.haft.api('GET', '/tools/manual:read_page')).ready, true);
+  },
+
+  async 'the calls that a call made, and the way back'(world) {
+    const server = await mcpServer(world, [tool('Reads a page')]);
+    await add(world, await world.open('/servers'), 'library', server.url);
+    await world.haft.invoke('mcp_call', { server: 'library', tool: 'read_page', arguments: { page: 'index' } });
+    const page = await world.open('/calls?q=mcp_call');
+    const drawer = page.getByRole('complementary');
+    await page.getByRole('row').filter({ hasText: 'mcp_call' }).first().click();
+    await drawer.getByText('Calls that it made: 1').waitFor();
+    await drawer.getByRole('link', { name: 'read_page' }).click();
+    await drawer.getByRole('heading', { name: 'read_page' }).waitFor();
+    await drawer.getByText('Called by').waitFor();
+    await drawer.locator('dt', { hasText: 'Called by' }).locator('xpath=following-sibling::dd[1]').getByRole('link').click();
+    await drawer.getByRole('heading', { name: 'mcp_call' }).waitFor();
+  },
+
   async 'a tool of the server runs in the tester'(world) {
     const server = await mcpServer(world, [tool('Reads a page')]);
     const page = await world.open('/servers');

@@ -35,6 +35,26 @@ export const tests = {
     await page.getByRole('row').filter({ hasText: 'after-the-restart' }).waitFor({ timeout: 20_000 });
   },
 
+  async 'a page that is not loaded yet opens when the server is back'(world) {
+    const page = await world.open('/tools');
+    await page.getByRole('row').nth(2).waitFor();
+    // The page may come from a server in front of haft, which is gone as well.
+    await page.route('**/ui/assets/**', (route) => route.abort());
+    await world.haft.stop();
+    await page.getByRole('navigation').first().getByRole('link', { name: 'Audit' }).click();
+    await page.getByText('could not be loaded').waitFor();
+    await page.getByText(LOST).waitFor();
+    // The rest of the page works: back to what was loaded.
+    await page.getByRole('navigation').first().getByRole('link', { name: 'Tools' }).click();
+    await page.getByRole('row').nth(2).waitFor();
+    await page.getByRole('navigation').first().getByRole('link', { name: 'Audit' }).click();
+    await page.getByText('could not be loaded').waitFor();
+    await world.haft.launch();
+    await page.unroute('**/ui/assets/**');
+    await page.getByRole('heading', { name: 'Audit', level: 1 }).waitFor();
+    await page.getByText(LOST).waitFor({ state: 'detached' });
+  },
+
   async 'a revoked token ends the session; after the login the edit is there'(world) {
     await createGreet(world);
     const made = await world.haft.api('POST', '/tokens', { name: 'short-lived', role: 'editor' });

@@ -1,13 +1,16 @@
 // German, dark mode, the phone, and the keyboard.
 import assert from 'node:assert/strict';
-import { DETAILS, NAVIGATION } from '../lib/pages.mjs';
+import { DETAILS, NAVIGATION, UNRELEASED } from '../lib/pages.mjs';
+import { example } from '../lib/unreleased.mjs';
 
-const PATHS = [...NAVIGATION, ...DETAILS.slice(0, 4), '/tools/new?type=http'];
+export const options = { weight: 3 };
+
+const PATHS = [...NAVIGATION, ...DETAILS.slice(0, 4), '/tools/new?type=http', '/approvals?status=remembered', ...UNRELEASED];
 
 export const tests = {
   async 'German on every page: no key and no English sentence is left'(world) {
     await world.demo();
-    const page = await world.open('/tools', { locale: 'de-DE' });
+    const page = await example().attach(await world.open('/tools', { locale: 'de-DE' }));
     await page.getByRole('link', { name: 'Aufrufe', exact: true }).waitFor();
     assert.equal(await page.evaluate(() => document.documentElement.lang), 'de');
     for (const path of PATHS) {
@@ -38,10 +41,10 @@ export const tests = {
 
   async 'phone width: nothing is wider than the window, and every page can be reached'(world) {
     await world.demo();
-    const page = await world.open('/', { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true });
+    const page = await example().attach(await world.open('/', { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true }));
     for (const path of PATHS) {
       await world.go(page, path);
-      await page.waitForTimeout(150);
+      await world.settled(page);
       const over = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
       assert.ok(over <= 0, `${path} is ${over} pixels too wide`);
     }

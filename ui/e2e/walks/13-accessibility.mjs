@@ -2,7 +2,11 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { DETAILS, NAVIGATION } from '../lib/pages.mjs';
+import { DETAILS, NAVIGATION, UNRELEASED } from '../lib/pages.mjs';
+import { example } from '../lib/unreleased.mjs';
+
+// It takes the longest, so it starts first.
+export const options = { weight: 4 };
 
 const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
@@ -18,14 +22,14 @@ async function check(world, colorScheme, rules) {
   // One line per violation, with the first page that has it.
   const found = new Map();
   const note = (path, list) => { for (const text of list) { const key = text.replaceAll(/mantine-\w+/g, ''); if (!found.has(key)) found.set(key, `${path} ${text}`); } };
-  const page = await world.open('/', { colorScheme });
-  const paths = [...NAVIGATION, ...DETAILS];
+  const page = await example().attach(await world.open('/', { colorScheme }));
+  const paths = [...NAVIGATION, ...DETAILS, ...UNRELEASED, '/approvals?status=remembered'];
   const call = (await world.haft.api('GET', '/calls')).calls[0].id;
   const approval = (await world.haft.api('GET', '/approvals')).approvals[0].id;
   paths.push(`/calls?open=${call}`, `/approvals?open=${approval}`);
   for (const path of paths) {
     await world.go(page, path);
-    await page.waitForTimeout(250);
+    await world.settled(page);
     note(path, await violations(page, rules));
   }
   await page.keyboard.press('Control+k');

@@ -53,6 +53,7 @@ export const approvals = {
     data(client.POST('/approvals/{id}/approve', { params: id(approval), body: options as never })),
   deny: (approval: string, reason?: string) =>
     data(client.POST('/approvals/{id}/deny', { params: id(approval), body: { reason: reason ?? null } })),
+  forget: (grant: string) => data(client.DELETE('/approval-grants/{id}', { params: id(grant) })),
 };
 
 export const servers = {

@@ -83,3 +83,19 @@ export async function request<T>(path: string, options: RawRequest = {}): Promis
   const value = answer.body;
   return (typeof value === 'object' && value !== null && 'data' in value ? value.data : value) as T;
 }
+
+/** Sends bytes as they are. */
+export async function upload<T>(path: string, options: { method: string; body: Blob | string; headers?: Record<string, string> }): Promise<T> {
+  const response = await send(path, { ...options, headers: { ...HEADERS, ...options.headers } });
+  const text = await response.text();
+  const answer = text === '' ? undefined : (JSON.parse(text) as { data?: T } & Partial<ErrorBody>);
+  if (!response.ok) throw new ApiError(response.status, answer, `The server answered ${response.status}.`);
+  return (answer?.data ?? answer) as T;
+}
+
+/** The bytes of a file, its type, and the mark of its version. */
+export async function download(path: string, signal: AbortSignal): Promise<{ bytes: Uint8Array; etag: string | null; type: string }> {
+  const response = await send(path, { headers: HEADERS, signal });
+  if (!response.ok) throw new ApiError(response.status, (await response.json().catch(() => undefined)) as Partial<ErrorBody> | undefined, `The server answered ${response.status}.`);
+  return { bytes: new Uint8Array(await response.arrayBuffer()), etag: response.headers.get('etag'), type: response.headers.get('content-type') ?? '' };
+}

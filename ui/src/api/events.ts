@@ -7,6 +7,7 @@ import { useSyncExternalStore } from 'react';
 import { connection } from './connection';
 import { keys } from './keys';
 import type { LiveTopic } from './types';
+import { toolsetKeys, workspaceKeys } from './unreleased';
 
 const TOPICS: LiveTopic[] = ['tool', 'bundle', 'call', 'approval', 'server', 'reset'];
 const POLL_MS = 4_000;
@@ -22,9 +23,9 @@ export function affectedKeys(topic: LiveTopic): readonly (readonly unknown[])[] 
     case 'tool':
       return [keys.tools, keys.stats];
     case 'bundle':
-      return [keys.bundles, keys.tools];
+      return [keys.bundles, keys.tools, toolsetKeys.all];
     case 'call':
-      return [keys.calls, keys.stats];
+      return [keys.calls, keys.stats, workspaceKeys.all];
     case 'approval':
       return [keys.approvals, keys.calls, keys.stats];
     case 'server':

@@ -11,6 +11,7 @@ export const keys = {
   call: (id: string) => ['calls', 'one', id] as const,
   approvals: ['approvals'] as const,
   approvalList: (status: string) => ['approvals', 'list', status] as const,
+  approvalGrants: ['approvals', 'grants'] as const,
   servers: ['servers'] as const,
   server: (id: string) => ['servers', 'one', id] as const,
   serverChanges: (id: string) => ['servers', 'one', id, 'changes'] as const,

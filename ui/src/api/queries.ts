@@ -175,6 +175,13 @@ export const approvalsQuery = (status: string) =>
     placeholderData: keepPreviousData,
   });
 
+/** Remembered approvals: calls that they cover ask nobody. */
+export const approvalGrantsQuery = queryOptions({
+  queryKey: keys.approvalGrants,
+  queryFn: async () => (await data(client.GET('/approval-grants', { params: { query: { page_size: 500 } } }))).grants,
+  retry: false,
+});
+
 export const serversQuery = queryOptions({
   queryKey: keys.servers,
   queryFn: async () => (await data(client.GET('/mcp-servers', { params: { query: { page_size: 500 } } }))).mcp_servers,

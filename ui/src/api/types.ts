@@ -4,6 +4,7 @@ import type { components } from './schema';
 type Schemas = components['schemas'];
 
 export type Approval = Schemas['Approval'];
+export type ApprovalGrant = Schemas['ApprovalGrant'];
 export type ApprovalStatus = Schemas['ApprovalStatus'];
 export type AuditRecord = Schemas['AuditEntry'];
 export type Bundle = Schemas['BundleView'];

@@ -6,7 +6,7 @@ import {
 } from '@tabler/icons-react';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, Outlet, useLocation, useNavigate } from '@tanstack/react-router';
-import { lazy, Suspense, useEffect, useRef, useState } from 'react';
+import { Suspense, useEffect, useRef, useState } from 'react';
 import { account } from '@/api/actions';
 import { connection, useConnection } from '@/api/connection';
 import { ApiError } from '@/api/error';
@@ -14,8 +14,10 @@ import { startLiveUpdates, useLiveMode } from '@/api/events';
 import { approvalsQuery, sessionQuery } from '@/api/queries';
 import { hasRole, useSession } from '@/api/session';
 import type { Session } from '@/api/types';
+import { servesToolsetsQuery } from '@/api/unreleased';
 import { useI18n, useT } from '@/i18n';
 import { Boundary, EmptyState, ErrorPanel } from '@/parts/basics';
+import { lazyPart } from '@/parts/lazy';
 import { Loading } from '@/parts/page';
 import classes from './layout.module.css';
 import { API_REFERENCE, PAGES, type PageEntry } from './pages';
@@ -23,10 +25,10 @@ import { Palette } from './palette';
 import { Shortcuts, useGoKeys } from './shortcuts';
 
 // The tester loads when somebody calls a tool from the palette.
-const QuickCall = lazy(() => import('@/features/tools').then((module) => ({ default: module.QuickCall })));
+const QuickCall = lazyPart(async () => (await import('@/features/tools')).QuickCall);
 
-export function visiblePages(session: Session): PageEntry[] {
-  return PAGES.filter((page) => (!page.needs || hasRole(session.role, page.needs)) && (!page.platform || session.platform));
+export function visiblePages(session: Session, hasOptional: boolean): PageEntry[] {
+  return PAGES.filter((page) => (!page.optional || hasOptional) && (!page.needs || hasRole(session.role, page.needs)) && (!page.platform || session.platform));
 }
 
 function toLogin() {
@@ -210,7 +212,8 @@ function Frame() {
   const [palette, setPalette] = useState(false);
   const [help, setHelp] = useState(false);
   const [collapsed, setCollapsed] = useLocalStorage({ key: 'haft.nav', defaultValue: false });
-  const pages = visiblePages(session);
+  const hasOptional = useQuery(servesToolsetsQuery).data === true;
+  const pages = visiblePages(session, hasOptional);
   const count = useWaiting();
   useEffect(() => startLiveUpdates(queries), [queries]);
   useHotkeys([['mod+K', () => setPalette(true)]], []);

@@ -1,7 +1,7 @@
 /** All pages: address, place in the navigation, who sees them. */
 import {
-  IconActivity, IconAdjustments, IconBook2, IconBox, IconBuilding, IconChefHat, IconFileImport, IconGauge, IconHandStop, IconHeartbeat,
-  IconHome, IconKey, IconListDetails, IconPlugConnected, IconServer2, IconShieldLock, IconTool, IconTicket, IconWebhook, type Icon,
+  IconActivity, IconAdjustments, IconBook2, IconBox, IconBuilding, IconChefHat, IconFileImport, IconFolders, IconGauge, IconHandStop, IconHeartbeat,
+  IconHome, IconKey, IconListDetails, IconPackage, IconPlugConnected, IconServer2, IconShieldLock, IconTool, IconTicket, IconWebhook, type Icon,
 } from '@tabler/icons-react';
 import type { Role } from '@/api/types';
 import type { MessageKey } from '@/i18n';
@@ -15,6 +15,8 @@ export interface PageEntry {
   platform?: boolean;
   /** The second key of `g …`. */
   go?: string;
+  /** Shown only if the server has the routes for it. */
+  optional?: boolean;
 }
 
 export const PAGES: PageEntry[] = [
@@ -25,6 +27,8 @@ export const PAGES: PageEntry[] = [
   { to: '/servers', label: 'nav.servers', icon: IconServer2, go: 's' },
   { to: '/connect', label: 'nav.connect', icon: IconPlugConnected, go: 'n' },
   { to: '/bundles', label: 'nav.bundles', icon: IconBox, section: 'nav.section.build', go: 'b' },
+  { to: '/toolsets', label: 'nav.toolsets', icon: IconPackage, section: 'nav.section.build', optional: true, go: 'o' },
+  { to: '/workspaces', label: 'nav.workspaces', icon: IconFolders, section: 'nav.section.build', optional: true, go: 'w' },
   { to: '/recipes', label: 'nav.recipes', icon: IconChefHat, section: 'nav.section.build', needs: 'editor', go: 'r' },
   { to: '/import', label: 'nav.import', icon: IconFileImport, section: 'nav.section.build', needs: 'editor', go: 'i' },
   { to: '/policy', label: 'nav.policy', icon: IconShieldLock, section: 'nav.section.govern', needs: 'editor', go: 'p' },

@@ -1,4 +1,6 @@
-import { createRootRoute, createRoute, createRouter, lazyRouteComponent } from '@tanstack/react-router';
+import { createRootRoute, createRoute, createRouter } from '@tanstack/react-router';
+import type { ComponentType } from 'react';
+import { lazyPart } from '@/parts/lazy';
 import { parseSearch, stringifySearch } from '@/parts/url-state';
 import { Layout, NotFound } from './layout';
 
@@ -6,7 +8,7 @@ const root = createRootRoute({ component: Layout, notFoundComponent: NotFound })
 
 // Each feature is a chunk of its own; the first view loads only what it shows.
 const page = (path: string, load: () => Promise<Record<string, unknown>>, name: string) =>
-  createRoute({ getParentRoute: () => root, path, component: lazyRouteComponent(load as never, name as never) });
+  createRoute({ getParentRoute: () => root, path, component: lazyPart(async () => (await load())[name] as ComponentType) });
 
 const routes = [
   page('/', () => import('@/features/home'), 'HomePage'),
@@ -14,6 +16,9 @@ const routes = [
   page('/tools/new', () => import('@/features/tools'), 'NewToolPage'),
   page('/tools/$ref', () => import('@/features/tools'), 'ToolPage'),
   page('/bundles', () => import('@/features/bundles'), 'BundlesPage'),
+  page('/toolsets', () => import('@/features/toolsets'), 'ToolsetsPage'),
+  page('/workspaces', () => import('@/features/workspaces'), 'WorkspacesPage'),
+  page('/workspaces/$name', () => import('@/features/workspaces'), 'WorkspacePage'),
   page('/calls', () => import('@/features/calls'), 'CallsPage'),
   page('/calls/compare', () => import('@/features/calls'), 'ComparePage'),
   page('/approvals', () => import('@/features/approvals'), 'ApprovalsPage'),

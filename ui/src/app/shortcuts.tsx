@@ -1,6 +1,6 @@
 import { Kbd, Modal, Table } from '@mantine/core';
 import { useNavigate } from '@tanstack/react-router';
-import { useEffect } from 'react';
+import { useEffect, useRef } from 'react';
 import { useT } from '@/i18n';
 import type { PageEntry } from './pages';
 
@@ -9,20 +9,21 @@ const GO_WINDOW_MS = 1200;
 /** `g t` goes to the tools, `g c` to the calls, … */
 export function useGoKeys(pages: PageEntry[]) {
   const navigate = useNavigate();
+  // Outside of the effect: data that arrives between the two keys renders the page anew.
+  const pressedAt = useRef(0);
   useEffect(() => {
-    let pressedAt = 0;
     const onKey = (event: KeyboardEvent) => {
       const target = event.target;
       if (event.ctrlKey || event.metaKey || event.altKey) return;
       if (target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName))) return;
-      if (Date.now() - pressedAt < GO_WINDOW_MS) {
-        pressedAt = 0;
+      if (Date.now() - pressedAt.current < GO_WINDOW_MS) {
+        pressedAt.current = 0;
         const page = pages.find((entry) => entry.go === event.key);
         if (page) {
           event.preventDefault();
           void navigate({ to: page.to });
         }
-      } else if (event.key === 'g') pressedAt = Date.now();
+      } else if (event.key === 'g') pressedAt.current = Date.now();
     };
     window.addEventListener('keydown', onKey);
     return () => window.removeEventListener('keydown', onKey);

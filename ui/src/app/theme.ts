@@ -37,6 +37,9 @@ export const theme = createTheme({
   },
 });
 
+/** The colours of charts; neighbours differ in brightness, too. */
+const series = (shade: string) => Object.fromEntries(['indigo', 'orange', 'teal', 'grape', 'yellow', 'red', 'cyan', 'gray'].map((name, index) => [`--haft-series-${index}`, `var(--mantine-color-${name}-${shade})`]));
+
 /** Text colours with AA contrast in both themes; the defaults are too light. */
 export const cssVariables: CSSVariablesResolver = () => ({
   variables: {},
@@ -58,6 +61,7 @@ export const cssVariables: CSSVariablesResolver = () => ({
     '--haft-added': '#e6f6e9',
     '--haft-removed': '#fdecec',
     '--haft-mark': '#fff0b8',
+    ...series('7'),
   },
   dark: {
     '--mantine-color-dimmed': '#a3abb8',
@@ -77,5 +81,6 @@ export const cssVariables: CSSVariablesResolver = () => ({
     '--haft-added': '#163222',
     '--haft-removed': '#3d1d21',
     '--haft-mark': '#5c4a10',
+    ...series('5'),
   },
 });

@@ -1,28 +1,17 @@
 /** CodeMirror 6; loaded only where an editor is shown. */
 import { defaultKeymap, history, historyKeymap, indentWithTab } from '@codemirror/commands';
-import { json } from '@codemirror/lang-json';
-import { python } from '@codemirror/lang-python';
-import { yaml } from '@codemirror/lang-yaml';
-import { bracketMatching, defaultHighlightStyle, foldGutter, foldKeymap, HighlightStyle, indentOnInput, StreamLanguage, syntaxHighlighting } from '@codemirror/language';
-import { shell } from '@codemirror/legacy-modes/mode/shell';
+import { bracketMatching, defaultHighlightStyle, foldGutter, foldKeymap, HighlightStyle, indentOnInput, syntaxHighlighting } from '@codemirror/language';
 import { lintGutter, setDiagnostics, type Diagnostic } from '@codemirror/lint';
 import { highlightSelectionMatches, searchKeymap } from '@codemirror/search';
-import { EditorState, type Extension } from '@codemirror/state';
+import { Compartment, EditorState } from '@codemirror/state';
 import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers } from '@codemirror/view';
 import { tags } from '@lezer/highlight';
 import { useComputedColorScheme } from '@mantine/core';
 import { useEffect, useLayoutEffect, useRef } from 'react';
 import type { EditorProps } from './editor';
+import { loadLanguage } from './editor-languages';
 import { styleNonce } from './nonce';
 import classes from './parts.module.css';
-
-const LANGUAGES: Record<string, () => Extension> = {
-  json: () => json(),
-  yaml: () => yaml(),
-  skill: () => yaml(),
-  python: () => python(),
-  bash: () => StreamLanguage.define(shell),
-};
 
 const darkColors = HighlightStyle.define([
   { tag: [tags.propertyName, tags.attributeName, tags.definition(tags.variableName)], color: '#78b4f5' },
@@ -44,33 +33,37 @@ const base = EditorView.theme({
 });
 
 export default function CodeMirror(props: EditorProps) {
-  const { value, onChange, language, readOnly = false, label, problems, minHeight = '8rem', maxHeight = '32rem' } = props;
+  const { value, onChange, onSave, language, readOnly = false, label, problems, minHeight = '8rem', maxHeight = '32rem' } = props;
   const isDark = useComputedColorScheme('light') === 'dark';
   const box = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView>(null);
   const change = useRef(onChange);
+  const save = useRef(onSave);
   const text = useRef(value);
   useLayoutEffect(() => {
     change.current = onChange;
+    save.current = onSave;
     text.current = value;
   });
 
   useEffect(() => {
     if (!box.current) return;
     const nonce = styleNonce();
+    const languageSlot = new Compartment();
     const editor = new EditorView({
       parent: box.current,
       state: EditorState.create({
         doc: text.current,
         extensions: [
           lineNumbers(), foldGutter(), history(), drawSelection(), indentOnInput(), bracketMatching(), highlightSelectionMatches(),
-          ...(readOnly ? [] : [highlightActiveLine()]), lintGutter(), LANGUAGES[language]?.() ?? [],
+          ...(readOnly ? [] : [highlightActiveLine()]), lintGutter(), languageSlot.of([]),
           syntaxHighlighting(isDark ? darkColors : defaultHighlightStyle, { fallback: true }), base,
           EditorView.theme({ '.cm-scroller': { minHeight, maxHeight, overflow: 'auto' } }, { dark: isDark }),
           // Escape leaves the editor, so that Tab is no trap for the keyboard.
           keymap.of([
             { key: 'Escape', run: (target) => { target.contentDOM.blur(); return true; } },
             { key: 'Mod-Enter', run: () => true },
+            { key: 'Mod-s', run: () => { save.current?.(); return save.current !== undefined; } },
             ...defaultKeymap, ...historyKeymap, ...searchKeymap, ...foldKeymap, indentWithTab,
           ]),
           EditorState.readOnly.of(readOnly), EditorView.contentAttributes.of({ 'aria-label': label }),
@@ -81,7 +74,12 @@ export default function CodeMirror(props: EditorProps) {
       }),
     });
     view.current = editor;
-    return () => editor.destroy();
+    let isShown = true;
+    void loadLanguage(language).then((extension) => { if (isShown) editor.dispatch({ effects: languageSlot.reconfigure(extension) }); });
+    return () => {
+      isShown = false;
+      editor.destroy();
+    };
   }, [language, readOnly, isDark, label, minHeight, maxHeight]);
 
   useEffect(() => {

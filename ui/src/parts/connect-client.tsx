@@ -8,7 +8,7 @@ import { keys } from '@/api/keys';
 import { callListQuery } from '@/api/queries';
 import { useMay } from '@/api/session';
 import { useT } from '@/i18n';
-import { CodeBlock, PermissionNote } from './basics';
+import { CodeBlock, Mono, PermissionNote } from './basics';
 import { clientSetup, CLIENT_LABELS, CLIENTS, type ClientName } from './clients';
 import { useAction } from './feedback';
 import { CallLink, shortName } from './links';
@@ -18,7 +18,7 @@ function FirstCall({ caller }: { caller: string }) {
   const t = useT();
   const call = useInfiniteQuery(callListQuery({ caller }, 1)).data?.pages[0]?.calls[0];
   if (!call) return <Group gap="sm"><StatusBadge status="pending" label={t('connect.waiting')} /></Group>;
-  return <Group gap="sm"><StatusBadge status="success" label={t('connect.arrived')} /><CallLink id={call.id}>{shortName(call.tool)}</CallLink></Group>;
+  return <Group gap="sm"><StatusBadge status="success" label={t('connect.arrived')} /><CallLink id={call.id}><Mono>{shortName(call.tool)}</Mono></CallLink></Group>;
 }
 
 /** A name that tells the clients apart. */

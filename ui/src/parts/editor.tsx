@@ -1,5 +1,6 @@
-import { lazy, Suspense } from 'react';
+import { Suspense } from 'react';
 import { CodeBlock } from './basics';
+import { lazyPart } from './lazy';
 
 export interface EditorProblem {
   line?: number | undefined;
@@ -11,7 +12,10 @@ export interface EditorProblem {
 export interface EditorProps {
   value: string;
   onChange?: (value: string) => void;
-  language: 'json' | 'yaml' | 'skill' | 'python' | 'bash' | 'text';
+  /** `json`, `python`, `rust`, …; one that is not known is shown plainly. */
+  language: string;
+  /** Called by Ctrl S. */
+  onSave?: () => void;
   label: string;
   readOnly?: boolean;
   problems?: EditorProblem[];
@@ -19,8 +23,9 @@ export interface EditorProps {
   maxHeight?: string;
 }
 
-const CodeMirror = lazy(() => import('./code-mirror'));
-const MAX_CHARACTERS = 2_000_000;
+const CodeMirror = lazyPart(async () => (await import('./code-mirror')).default);
+/** Longer texts are shown without an editor. */
+export const MAX_CHARACTERS = 2_000_000;
 
 /** An editor for code; text too large for it is shown plainly. */
 export function Editor(props: EditorProps) {

@@ -18,7 +18,7 @@ export function ToolLink({ tool, children, tab }: { tool: string; children?: Rea
 }
 
 export function CallLink({ id, children }: { id: string; children?: ReactNode }) {
-  return <Anchor component={Link} to="/calls" search={{ open: id } as never} className={classes.mono}>{children ?? id.slice(-8)}</Anchor>;
+  return <Anchor component={Link} to="/calls" search={{ open: id } as never} {...(children === undefined ? { className: classes.mono } : {})}>{children ?? id.slice(-8)}</Anchor>;
 }
 
 export function PageLink({ to, search, children }: { to: string; search?: Record<string, string>; children: ReactNode }) {

@@ -1,8 +1,9 @@
 import { Text } from '@mantine/core';
-import { lazy, Suspense } from 'react';
+import { Suspense } from 'react';
 import { visibleText } from './format';
+import { lazyPart } from './lazy';
 
-const MarkdownHtml = lazy(() => import('./markdown-html'));
+const MarkdownHtml = lazyPart(async () => (await import('./markdown-html')).default);
 const MAX_MARKDOWN = 100_000;
 const LOOKS_FORMATTED = /[*_`#[\]|>]|^\s*[-\d]+[.)]?\s/m;
 

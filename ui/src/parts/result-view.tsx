@@ -1,7 +1,8 @@
 /** The result of a call: rendered, raw, output of the process, time per step. */
 import { Badge, Group, Image, Stack, Table, Tabs, Text } from '@mantine/core';
-import { useMemo, useState, type ReactNode } from 'react';
+import { Suspense, useMemo, useState, type ReactNode } from 'react';
 import type { OutputLine } from '@/api/invoke';
+import { rendering } from '@/api/unreleased';
 import type { Call, StepTimes } from '@/api/types';
 import { useT, type MessageKey } from '@/i18n';
 import { toLines } from './ansi';
@@ -9,10 +10,15 @@ import { CodeBlock, Facts } from './basics';
 import { Waterfall } from './charts';
 import { visibleText } from './format';
 import { JsonView } from './json-view';
+import { lazyPart } from './lazy';
 import { Markdown } from './markdown';
+import { Loading } from './page';
 import { resultKind } from './result';
 import { OutputView, TextView } from './text-view';
 import { layoutSteps } from './waterfall';
+
+// Editor, table and charts load with the first result that has a render plan.
+const RenderedResult = lazyPart(async () => (await import('./render')).default);
 
 const MAX_ROWS = 200;
 const LONG_TEXT = 4000;
@@ -44,6 +50,13 @@ function Rendered({ value }: { value: unknown }) {
     case 'json':
       return <JsonView value={value} />;
   }
+}
+
+/** The result as its render plan says; without a plan, as its value suggests. */
+function Planned({ call, value }: { call: Call; value: unknown }) {
+  const plan = rendering(call).render_plan;
+  const plain = <Rendered value={value} />;
+  return plan ? <Suspense fallback={<Loading rows={4} />}><RenderedResult call={call} plan={plan} fallback={plain} /></Suspense> : plain;
 }
 
 function Raw({ value }: { value: unknown }) {
@@ -96,7 +109,7 @@ export function ResultView({ call, lines = [], isRunning = false, header }: Resu
             {call.error.details && <JsonView value={call.error.details} />}
           </Stack>
         )}
-        {call?.body_removed ? <Text c="dimmed">{t('result.removed')}</Text> : call && !call.error && <Rendered value={value} />}
+        {call?.body_removed ? <Text c="dimmed">{t('result.removed')}</Text> : call && (!call.error || rendering(call).render_plan) && <Planned call={call} value={value} />}
         {!call && isRunning && <Text c="dimmed">{t('result.running')}</Text>}
       </Tabs.Panel>
       <Tabs.Panel value="raw">{call && <Raw value={call.error ?? value ?? null} />}</Tabs.Panel>

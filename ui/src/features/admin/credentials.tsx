@@ -137,7 +137,7 @@ export function CredentialsPage() {
         {error ? <div style={{ padding: 24 }}><ErrorPanel error={error} onRetry={() => void refetch()} /></div> : isPending ? <Loading /> : (
           <DataTable label={t('nav.credentials')} rows={rows} columns={columns} rowKey={(row) => row.name} rowName={(row) => row.name} openKey={url['open']} onOpen={(row) => setUrl({ open: row.name }, { push: true })}
             empty={all.length === 0 ? <EmptyState icon={IconKey} title={t('credentials.empty')} action={add}>{t('credentials.emptyHint')}</EmptyState> : <EmptyState icon={IconKey} title={t('credentials.noneFound')} />}
-            phone={(row) => <div><Group gap={6} wrap="nowrap"><Text truncate flex={1}><Mono>{visibleText(row.name)}</Mono></Text><Chip>{row.category}</Chip></Group><Text size="xs" c="dimmed" truncate>{t('credentials.usedBy', { n: row.used_by.length })} · {visibleText(row.description)}</Text></div>} />
+            phone={(row) => <div><Group gap={6} wrap="nowrap"><Text truncate flex={1}><Mono>{visibleText(row.name)}</Mono></Text><Chip>{row.category}</Chip></Group><Text size="xs" c="dimmed" truncate>{t('credentials.usedBy', { n: row.used_by.length })}{row.description && ` · ${visibleText(row.description)}`}</Text></div>} />
         )}
       </Split>
       <Modal opened={edited !== undefined || url['add'] !== undefined} onClose={close} title={edited ? t('credentials.editTitle', { name: edited.name }) : t('credentials.new')} size="lg">

@@ -33,14 +33,14 @@ function Configuration() {
   return (
     <>
       <Group mb="sm"><FilterInput value={url['q'] ?? ''} onChange={(next) => setUrl({ q: next || undefined })} label={t('common.filter')} /><Switch label={t('settings.changedOnly')} checked={url['changed'] !== undefined} onChange={(event) => setUrl({ changed: event.currentTarget.checked ? '1' : undefined })} /></Group>
-      <Table.ScrollContainer minWidth={520}>
+      <Table.ScrollContainer minWidth={320}>
         <Table verticalSpacing={6}>
-          <Table.Thead><Table.Tr><Table.Th>{t('common.name')}</Table.Th><Table.Th>{t('credentials.value')}</Table.Th><Table.Th>{t('settings.source')}</Table.Th></Table.Tr></Table.Thead>
+          <Table.Thead><Table.Tr><Table.Th>{t('common.name')}</Table.Th><Table.Th>{t('credentials.value')}</Table.Th><Table.Th visibleFrom="sm">{t('settings.source')}</Table.Th></Table.Tr></Table.Thead>
           <Table.Tbody>{rows.map((setting) => (
             <Table.Tr key={setting.key}>
-              <Table.Td><Mono>{visibleText(setting.key)}</Mono>{setting.description && <Text size="xs" c="dimmed">{visibleText(setting.description)}</Text>}</Table.Td>
+              <Table.Td style={{ overflowWrap: 'anywhere' }}><Mono>{visibleText(setting.key)}</Mono>{setting.description && <Text size="xs" c="dimmed">{visibleText(setting.description)}</Text>}</Table.Td>
               <Table.Td style={{ overflowWrap: 'anywhere' }}>{setting.value === null || setting.value === '' ? <Text c="dimmed">—</Text> : <Mono>{visibleText(show(setting.value))}</Mono>}</Table.Td>
-              <Table.Td>{setting.source === 'default' ? <Text c="dimmed">{t('settings.source.default')}</Text> : <Chip>{`settings.source.${setting.source}` in messages ? t(`settings.source.${setting.source}` as MessageKey) : setting.source}</Chip>}</Table.Td>
+              <Table.Td visibleFrom="sm">{setting.source === 'default' ? <Text c="dimmed">{t('settings.source.default')}</Text> : <Chip>{`settings.source.${setting.source}` in messages ? t(`settings.source.${setting.source}` as MessageKey) : setting.source}</Chip>}</Table.Td>
             </Table.Tr>
           ))}</Table.Tbody>
         </Table>

@@ -5,7 +5,7 @@ import { useMemo, useState } from 'react';
 import { approvals as actions } from '@/api/actions';
 import { client, data } from '@/api/client';
 import { keys } from '@/api/keys';
-import { approvalsQuery, callListQuery, toolQuery } from '@/api/queries';
+import { approvalGrantsQuery, approvalsQuery, callListQuery, toolQuery } from '@/api/queries';
 import type { Approval, JsonObject, RememberScope } from '@/api/types';
 import { useT } from '@/i18n';
 import { CodeBlock, EmptyState, ErrorPanel, Facts, Mono, SectionTitle } from '@/parts/basics';
@@ -20,6 +20,8 @@ import { ArgumentsInput } from '@/parts/schema-form';
 import { StatusBadge } from '@/parts/status';
 import { Time } from '@/parts/time';
 import { useUrlState } from '@/parts/url-state';
+import { causeText } from './cause';
+import { Grants } from './grants';
 
 function History({ approval }: { approval: Approval }) {
   const t = useT();
@@ -81,7 +83,7 @@ function Detail({ id, known, onClose }: { id: string; known: Approval | undefine
   const tool = useQuery({ ...toolQuery(approval?.tool ?? ''), enabled: approval !== undefined }).data;
   if (!approval) return <Drawer label={id} title={null} onClose={onClose}>{error ? <ErrorPanel error={error} /> : <Loading />}</Drawer>;
   const { preview } = approval;
-  const cause = approval.cause.kind === 'rule' ? t('approvals.cause.rule', { name: approval.cause.name }) : t(`approvals.cause.${approval.cause.kind}`);
+  const cause = causeText(approval.cause.kind === 'rule' ? `rule:${approval.cause.name}` : approval.cause.kind, t);
   return (
     <Drawer label={approval.tool} onClose={onClose} title={<div><Title order={2}><Mono>{visibleText(shortName(approval.tool))}</Mono></Title><Group gap="md"><StatusBadge status={approval.status} /><Text c="dimmed"><Time at={approval.created_at} /></Text></Group></div>}>
       <Stack gap="sm">
@@ -116,7 +118,9 @@ export function ApprovalsPage() {
   const t = useT();
   const [url, setUrl] = useUrlState();
   const status = url['status'] ?? 'waiting';
-  const { data: page, error, isPending, refetch } = useQuery(approvalsQuery(status));
+  const isRemembered = status === 'remembered';
+  const { data: page, error, isPending, refetch } = useQuery({ ...approvalsQuery(status), enabled: !isRemembered });
+  const grants = useQuery({ ...approvalGrantsQuery, enabled: isRemembered }).data;
   const rows = page?.approvals ?? [];
   const columns = useMemo<Column<Approval>[]>(() => [
     { key: 'status', header: '', width: '16px', render: (row) => <StatusBadge status={row.status} iconOnly /> },
@@ -127,18 +131,18 @@ export function ApprovalsPage() {
     { key: 'expires', header: t('approvals.expires'), width: '7rem', secondary: true, render: (row) => <Time at={row.expires_at} /> },
   ], [t]);
   return (
-    <Page title={t('nav.approvals')} count={page?.total} primary={<NotifyButton />}>
+    <Page title={t('nav.approvals')} count={isRemembered ? grants?.length : page?.total} primary={<NotifyButton />}>
       <Toolbar>
         <SegmentedControl aria-label={t('common.status')} value={status} onChange={(next) => setUrl({ status: next === 'waiting' ? undefined : next, open: undefined })}
-          data={[{ value: 'waiting', label: t('status.waiting') }, { value: 'approved', label: t('status.approved') }, { value: 'denied', label: t('status.denied') }, { value: 'all', label: t('common.all') }]} />
+          data={[{ value: 'waiting', label: t('status.waiting') }, { value: 'approved', label: t('status.approved') }, { value: 'denied', label: t('status.denied') }, { value: 'all', label: t('common.all') }, { value: 'remembered', label: t('approvals.remembered') }]} />
       </Toolbar>
-      <Split drawer={url['open'] && <Detail key={url['open']} id={url['open']} known={rows.find((row) => row.id === url['open'])} onClose={() => setUrl({ open: undefined })} />}>
+      {isRemembered ? <Split drawer={null}><Grants /></Split> : <Split drawer={url['open'] && <Detail key={url['open']} id={url['open']} known={rows.find((row) => row.id === url['open'])} onClose={() => setUrl({ open: undefined })} />}>
         {error ? <div style={{ padding: 24 }}><ErrorPanel error={error} onRetry={() => void refetch()} /></div> : isPending ? <Loading /> : (
           <DataTable label={t('nav.approvals')} rows={rows} columns={columns} rowKey={(row) => row.id} rowName={(row) => row.tool} openKey={url['open']} onOpen={(row) => setUrl({ open: row.id }, { push: true })}
             empty={<EmptyState icon={IconHandStop} title={t(status === 'waiting' ? 'approvals.empty' : 'approvals.none')}>{t('approvals.emptyHint')}</EmptyState>}
             phone={(row) => <div><Group gap={6} wrap="nowrap"><StatusBadge status={row.status} iconOnly /><Text truncate flex={1}><Mono>{visibleText(shortName(row.tool))}</Mono></Text><Text size="xs" c="dimmed"><Time at={row.created_at} /></Text></Group><Text size="xs" c="dimmed" truncate>{visibleText(row.requested_by)}: {oneLine(row.args, 90)}</Text></div>} />
         )}
-      </Split>
+      </Split>}
     </Page>
   );
 }

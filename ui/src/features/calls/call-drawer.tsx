@@ -55,7 +55,7 @@ function Children({ call }: { call: Call }) {
     <>
       <SectionTitle right={page.total > CHILDREN && <PageLink to="/calls" search={{ parent_id: call.id }}>{t('common.showAll')}</PageLink>}>{t('calls.children', { n: page.total })}</SectionTitle>
       <Stack gap={4}>{page.calls.map((child) => (
-        <Group key={child.id} gap="sm" wrap="nowrap"><StatusBadge status={child.status} iconOnly /><CallLink id={child.id}>{visibleText(shortName(child.tool))}</CallLink><Text c="dimmed" truncate flex={1}>{oneLine(child.args, 90)}</Text><Text c="dimmed"><Duration ms={child.duration_ms} /></Text></Group>
+        <Group key={child.id} gap="sm" wrap="nowrap"><StatusBadge status={child.status} iconOnly /><CallLink id={child.id}><Mono>{visibleText(shortName(child.tool))}</Mono></CallLink><Text c="dimmed" truncate flex={1}>{oneLine(child.args, 90)}</Text><Text c="dimmed"><Duration ms={child.duration_ms} /></Text></Group>
       ))}</Stack>
     </>
   );

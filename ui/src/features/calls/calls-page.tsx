@@ -11,6 +11,7 @@ import { messages } from '@/i18n/messages';
 import { EmptyState, ErrorPanel, Mono } from '@/parts/basics';
 import { Histogram } from '@/parts/charts';
 import { DataTable, type Column } from '@/parts/data-table';
+import { saveFile } from '@/parts/download';
 import { ClearFilters, Facet, FilterInput } from '@/parts/filters';
 import { oneLine, visibleText } from '@/parts/format';
 import { shortName } from '@/parts/links';
@@ -44,14 +45,6 @@ function Surface({ name }: { name: string }) {
   const t = useT();
   const key = `surface.${name}`;
   return <>{key in messages ? t(key as MessageKey) : visibleText(name)}</>;
-}
-
-function save(name: string, type: string, text: string) {
-  const link = document.createElement('a');
-  link.href = URL.createObjectURL(new Blob([text], { type }));
-  link.download = name;
-  link.click();
-  URL.revokeObjectURL(link.href);
 }
 
 /** A cell that starts like a formula would run in a spreadsheet. */
@@ -96,8 +89,8 @@ export function CallsPage() {
     <Page title={t('nav.calls')} count={query.data?.pages[0]?.total}
       primary={selected.size === 2 ? <Button leftSection={<IconArrowsDiff size={15} />} onClick={compare}>{t('calls.compare')}</Button> : undefined}
       menu={<>
-        <Menu.Item leftSection={<IconDownload size={15} />} onClick={() => save('calls.jsonl', 'application/x-ndjson', calls.map((call) => JSON.stringify(call)).join('\n'))}>{t('calls.exportJson', { n: calls.length })}</Menu.Item>
-        <Menu.Item leftSection={<IconDownload size={15} />} onClick={() => save('calls.csv', 'text/csv', toCsv(calls))}>{t('calls.exportCsv', { n: calls.length })}</Menu.Item>
+        <Menu.Item leftSection={<IconDownload size={15} />} onClick={() => saveFile('calls.jsonl', 'application/x-ndjson', calls.map((call) => JSON.stringify(call)).join('\n'))}>{t('calls.exportJson', { n: calls.length })}</Menu.Item>
+        <Menu.Item leftSection={<IconDownload size={15} />} onClick={() => saveFile('calls.csv', 'text/csv', toCsv(calls))}>{t('calls.exportCsv', { n: calls.length })}</Menu.Item>
       </>}>
       <Toolbar>
         <FilterInput value={url['q'] ?? ''} onChange={(q) => setUrl({ q: q || undefined })} label={t('calls.filter')} />
@@ -122,7 +115,7 @@ export function CallsPage() {
             phone={(call) => (
               <div>
                 <Group gap={6} wrap="nowrap"><StatusBadge status={call.status} iconOnly /><Text truncate flex={1}><Mono>{visibleText(shortName(call.tool))}</Mono></Text><Text size="xs" c="dimmed"><Duration ms={call.duration_ms} /></Text></Group>
-                <Text size="xs" c="dimmed" truncate><Time at={call.started_at} /> · {visibleText(call.caller)} · {call.error ? oneLine(call.error.message, 80) : oneLine(call.args, 80)}</Text>
+                <Text size="xs" c="dimmed" truncate><Time at={call.started_at} /> · {[visibleText(call.caller), call.error ? oneLine(call.error.message, 80) : oneLine(call.args, 80)].filter(Boolean).join(' · ')}</Text>
               </div>
             )} />
         )}

@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { callQuery } from '@/api/queries';
 import type { Call } from '@/api/types';
 import { useT } from '@/i18n';
-import { EmptyState, ErrorPanel, SectionTitle } from '@/parts/basics';
+import { EmptyState, ErrorPanel, Mono, SectionTitle } from '@/parts/basics';
 import { DiffView } from '@/parts/diff-view';
 import { duration } from '@/parts/format';
 import { CallLink, shortName } from '@/parts/links';
@@ -28,7 +28,7 @@ export function ComparePage() {
       <Content>
         {!url['left'] || !url['right'] ? <EmptyState title={t('calls.compareTwo')} /> : error ? <ErrorPanel error={error} /> : !a || !b ? <Loading /> : (
           <Stack gap="sm">
-            <Group grow>{[a, b].map((call) => <Group key={call.id} gap="sm"><CallLink id={call.id}>{shortName(call.tool)}</CallLink><StatusBadge status={call.status} /><Text c="dimmed"><Time at={call.started_at} /></Text></Group>)}</Group>
+            <Group grow>{[a, b].map((call) => <Group key={call.id} gap="sm"><CallLink id={call.id}><Mono>{shortName(call.tool)}</Mono></CallLink><StatusBadge status={call.status} /><Text c="dimmed"><Time at={call.started_at} /></Text></Group>)}</Group>
             <SectionTitle>{t('tools.about')}</SectionTitle><DiffView before={facts(a)} after={facts(b)} />
             <SectionTitle>{t('calls.arguments')}</SectionTitle><DiffView before={show(a.args)} after={show(b.args)} />
             <SectionTitle>{t('calls.outcome')}</SectionTitle><DiffView before={show(a.error ?? a.value)} after={show(b.error ?? b.value)} />

@@ -8,7 +8,7 @@ import type { Stats } from '@/api/types';
 import { useMay } from '@/api/session';
 import type { Call } from '@/api/types';
 import { useT } from '@/i18n';
-import { CodeBlock, ErrorPanel, SectionTitle } from '@/parts/basics';
+import { CodeBlock, ErrorPanel, Mono, SectionTitle } from '@/parts/basics';
 import { Sparkline } from '@/parts/charts';
 import { ConnectClient } from '@/parts/connect-client';
 import { oneLine, visibleText } from '@/parts/format';
@@ -124,7 +124,7 @@ function InUse({ rows, total, calls }: { rows: ToolRow[]; total: number; calls: 
           <SectionTitle right={<PageLink to="/calls">{t('common.showAll')}</PageLink>}>{t('home.latest')}</SectionTitle>
           <Stack gap={6}>
             {calls.slice(0, 12).map((call) => (
-              <Group key={call.id} gap="sm" wrap="nowrap"><StatusBadge status={call.status} iconOnly /><CallLink id={call.id}>{visibleText(shortName(call.tool))}</CallLink><Text c="dimmed" truncate flex={1}>{oneLine(call.args, 80)}</Text><Text c="dimmed" size="xs"><Duration ms={call.duration_ms} /></Text><Text c="dimmed" size="xs" w={80} ta="right"><Time at={call.started_at} /></Text></Group>
+              <Group key={call.id} gap="sm" wrap="nowrap"><StatusBadge status={call.status} iconOnly /><CallLink id={call.id}><Mono>{visibleText(shortName(call.tool))}</Mono></CallLink><Text c="dimmed" truncate flex={1}>{oneLine(call.args, 80)}</Text><Text c="dimmed" size="xs"><Duration ms={call.duration_ms} /></Text><Text c="dimmed" size="xs" w={80} ta="right"><Time at={call.started_at} /></Text></Group>
             ))}
           </Stack>
         </div>

@@ -22,6 +22,9 @@ import { detectKind, type ImportKind } from './detect';
 // As `import.max_document_bytes` of the server; GitHub's API description has 13 MB.
 const MAX_FILE = 32 * 1024 * 1024;
 
+/** Why an operation is left out, or what to look at. */
+const note = (tool: ImportReport['tools'][number]) => tool.reason ?? tool.warnings?.map((warning) => warning.message).join('; ') ?? '';
+
 function OpenApi({ text, isUrl }: { text: string; isUrl: boolean }) {
   const t = useT();
   const navigate = useNavigate();
@@ -43,12 +46,15 @@ function OpenApi({ text, isUrl }: { text: string; isUrl: boolean }) {
           <Text><strong>{visibleText(report.title)}</strong> {report.version} · {t('import.summary', { created: report.created, updated: report.updated, unchanged: report.unchanged, skipped: report.skipped })}</Text>
           {report.secrets.length > 0 && <Alert variant="light" color="yellow">{t('import.secrets', { names: report.secrets.join(', ') })}</Alert>}
           {report.warnings.map((warning) => <Text key={warning.message} size="xs" c="var(--haft-warn)">{visibleText(warning.message)}</Text>)}
-          <Table verticalSpacing={4} stickyHeader>
+          <Table verticalSpacing={4} layout="fixed">
             <Table.Tbody>{report.tools.slice(0, 500).map((tool) => (
               <Table.Tr key={tool.operation}>
                 <Table.Td w={30}>{tool.name && <Checkbox aria-label={tool.name} checked={!off.has(tool.operation)} onChange={() => toggle(tool.operation)} />}</Table.Td>
-                <Table.Td><Mono>{visibleText(tool.name ?? '—')}</Mono><Text size="xs" c="dimmed">{oneLine(tool.operation, 90)}</Text></Table.Td>
-                <Table.Td><Chip>{t(`import.action.${tool.action}` as MessageKey)}</Chip></Table.Td><Table.Td><Text size="xs" c="dimmed">{oneLine(tool.reason ?? tool.warnings?.map((warning) => warning.message).join('; ') ?? '', 140)}</Text></Table.Td>
+                <Table.Td style={{ overflowWrap: 'anywhere' }}>
+                  <Mono>{visibleText(tool.name ?? '—')}</Mono><Text size="xs" c="dimmed">{oneLine(tool.operation, 90)}</Text>
+                  {note(tool) && <Text size="xs" c="var(--haft-warn)">{oneLine(note(tool), 140)}</Text>}
+                </Table.Td>
+                <Table.Td w={120} ta="right"><Chip>{t(`import.action.${tool.action}` as MessageKey)}</Chip></Table.Td>
               </Table.Tr>
             ))}</Table.Tbody>
           </Table>

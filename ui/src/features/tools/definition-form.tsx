@@ -6,6 +6,7 @@ import type { Json, JsonObject, Problem, SourceForm } from '@/api/types';
 import { useT, type MessageKey } from '@/i18n';
 import { Editor } from '@/parts/editor';
 import { KeyValues } from '@/parts/key-values';
+import classes from '@/parts/parts.module.css';
 import { IMPLEMENTATIONS, implementationKey, implementationSpec, type FieldSpec } from './implementations';
 import { getPath, readParameters, writeBody, writeParameters, writeSource, type Parameter, type Path, type Source } from './source';
 
@@ -91,13 +92,13 @@ function Parameters({ source, onChange, problems }: { source: Source; onChange: 
     <Input.Wrapper label={t('define.parameters')} component="div" labelElement="div" error={problems.find((problem) => /^(params|input_schema|parameters)/.test(problem.field))?.message}>
       <Stack gap={6} mt={2}>
         {parameters.map((item, index) => (
-          <Group key={index} gap={4} wrap="nowrap" align="center">
-            <TextInput flex={1.2} value={item.name} aria-label={t('common.name')} placeholder={t('common.name')} onChange={(event) => patch(index, { name: event.currentTarget.value })} />
-            <Select w={96} data={TYPES} value={item.type} aria-label={t('schema.type')} allowDeselect={false} onChange={(next) => patch(index, { type: next ?? 'string' })} />
-            <TextInput flex={2} value={item.description} aria-label={t('common.description')} placeholder={t('common.description')} onChange={(event) => patch(index, { description: event.currentTarget.value })} />
-            <Checkbox checked={item.required} aria-label={`${item.name} ${t('common.required')}`} label={t('common.required')} visibleFrom="sm" onChange={(event) => patch(index, { required: event.currentTarget.checked })} />
-            <ActionIcon aria-label={`${t('common.remove')} ${item.name}`} onClick={() => onChange(parameters.filter((_, at) => at !== index))}><IconX size={14} /></ActionIcon>
-          </Group>
+          <div key={index} className={classes.parameter}>
+            <TextInput className={classes.parameterName} value={item.name} aria-label={t('common.name')} placeholder={t('common.name')} onChange={(event) => patch(index, { name: event.currentTarget.value })} />
+            <Select className={classes.parameterType} data={TYPES} value={item.type} aria-label={t('schema.type')} allowDeselect={false} onChange={(next) => patch(index, { type: next ?? 'string' })} />
+            <TextInput className={classes.parameterText} value={item.description} aria-label={t('common.description')} placeholder={t('common.description')} onChange={(event) => patch(index, { description: event.currentTarget.value })} />
+            <Checkbox className={classes.parameterNeed} checked={item.required} aria-label={`${item.name} ${t('common.required')}`} label={t('common.required')} onChange={(event) => patch(index, { required: event.currentTarget.checked })} />
+            <ActionIcon className={classes.parameterEnd} aria-label={`${t('common.remove')} ${item.name}`} onClick={() => onChange(parameters.filter((_, at) => at !== index))}><IconX size={14} /></ActionIcon>
+          </div>
         ))}
         <Button variant="subtle" size="compact-xs" leftSection={<IconPlus size={13} />} style={{ alignSelf: 'flex-start' }}
           onClick={() => onChange([...parameters, { name: `argument_${parameters.length + 1}`, type: 'string', description: '', required: false, rest: {} }])}>{t('define.addParameter')}</Button>

@@ -2,9 +2,10 @@ import { useInfiniteQuery, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useMemo } from 'react';
 import { tools } from '@/api/actions';
 import { keys } from '@/api/keys';
-import { toolListQuery, toolRef, type ToolRow } from '@/api/queries';
+import { sourceQuery, toolListQuery, toolRef, type ToolRow } from '@/api/queries';
 import { useT } from '@/i18n';
-import { notify, useAction } from '@/parts/feedback';
+import type { SourceForm } from '@/api/types';
+import { notify, notifyError, useAction } from '@/parts/feedback';
 
 /** All tools. The first page shows at once, the others load after it. */
 export function useAllTools() {
@@ -36,4 +37,53 @@ export function useEnable() {
       { label: t('common.undo'), run: () => action.mutate({ rows, enabled: !enabled }) }),
   });
   return action;
+}
+
+type Removable = Pick<ToolRow, 'name' | 'bundle' | 'version' | 'status' | 'enabled'>;
+
+interface Removed {
+  row: Removable;
+  text: string;
+  form: SourceForm;
+}
+
+/** Creates a deleted tool again, in the state that it had. */
+async function revive({ row, text, form }: Removed) {
+  const created = toolRef(await tools.create(text, form, row.bundle));
+  if (row.status === 'published') await tools.publish(created);
+  if (!row.enabled) await tools.enable(created, false);
+}
+
+/** Deletes tools, one after the other, and offers to undo it: also for those that were deleted before one failed. */
+export function useRemove(onRemoved: () => void) {
+  const t = useT();
+  const queries = useQueryClient();
+  const undo = useAction(async (removed: Removed[]) => { for (const each of removed) await revive(each); }, {
+    invalidates: [keys.tools], done: (_, removed) => notify(t('tools.revivedNotice', { n: removed.length })),
+  });
+  return useAction(async (rows: Removable[]) => {
+    const removed: Removed[] = [];
+    let failure: unknown;
+    for (const row of rows) {
+      try {
+        const source = await queries.fetchQuery({ ...sourceQuery(toolRef(row)), staleTime: 0 });
+        await tools.remove(toolRef(row));
+        removed.push({ row, text: source.text, form: source.form });
+      } catch (error) {
+        failure = error;
+        break;
+      }
+    }
+    return { removed, failure };
+  }, {
+    invalidates: [keys.tools],
+    done: ({ removed, failure }) => {
+      if (removed.length > 0) {
+        onRemoved();
+        const name = removed.length === 1 ? removed[0]?.row.name : undefined;
+        notify(name === undefined ? t('tools.deletedNotice', { n: removed.length }) : t('tools.deletedOne', { name }), { label: t('common.undo'), run: () => undo.mutate(removed) });
+      }
+      if (failure !== undefined) notifyError(failure, t('common.failed'));
+    },
+  });
 }

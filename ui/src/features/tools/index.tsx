@@ -1,10 +1,11 @@
-import { lazy, Suspense } from 'react';
+import { Suspense } from 'react';
+import { lazyPart } from '@/parts/lazy';
 import { Loading } from '@/parts/page';
 
 export { ToolsPage } from './tools-page';
 export { ToolPage } from './tool-detail';
 
-const NewTool = lazy(() => import('./new-tool').then((module) => ({ default: module.NewToolPage })));
+const NewTool = lazyPart(async () => (await import('./new-tool')).NewToolPage);
 
 export function NewToolPage() {
   return <Suspense fallback={<Loading />}><NewTool /></Suspense>;

@@ -1,12 +1,13 @@
 import { Modal, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { lazy, Suspense } from 'react';
+import { Suspense } from 'react';
 import { toolQuery, toolRef } from '@/api/queries';
 import { ErrorPanel, Mono } from '@/parts/basics';
 import { visibleText } from '@/parts/format';
+import { lazyPart } from '@/parts/lazy';
 import { Loading } from '@/parts/page';
 
-const TryPanel = lazy(() => import('./try').then((module) => ({ default: module.TryPanel })));
+const TryPanel = lazyPart(async () => (await import('./try')).TryPanel);
 
 /** Calls a tool with a form, over whatever page is open. */
 export function QuickCall({ target, onClose }: { target: string; onClose: () => void }) {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { translator } from '@/i18n';
 import { filterTools, getSubtypeLabel, getToolBucket, rankTools, shownStatus, TOOL_BUCKETS, TOOL_SUBTYPES, type Filterable } from './taxonomy';
 
 const tool = (change: Partial<Filterable>): Filterable => ({
@@ -17,7 +18,8 @@ describe('buckets', () => {
   });
   it('has four buckets and a label for each subtype', () => {
     expect(TOOL_BUCKETS.map((bucket) => bucket.value).toSorted()).toEqual(['artifact', 'built_in', 'custom', 'mcp']);
-    for (const subtype of TOOL_SUBTYPES) expect(getSubtypeLabel(subtype.value)).toBe(subtype.label);
+    for (const subtype of TOOL_SUBTYPES) expect(getSubtypeLabel(subtype.value)).toBe(translator('en')(subtype.label));
+    expect(getSubtypeLabel('script', translator('de'))).toBe('Skript');
     expect(getSubtypeLabel('teleport')).toBe('teleport');
     expect(getSubtypeLabel(null)).toBe('—');
   });

@@ -1,6 +1,6 @@
 /** Buckets and subtypes of tools, and the filter of the list. */
 import type { ImplementationType, ToolType } from '@/api/types';
-import type { MessageKey } from '@/i18n';
+import { translator, type MessageKey, type Translate } from '@/i18n';
 
 export const TOOL_BUCKETS: readonly { value: ToolType; label: MessageKey; hint: MessageKey }[] = [
   { value: 'custom', label: 'bucket.custom', hint: 'bucket.custom.hint' },
@@ -9,19 +9,19 @@ export const TOOL_BUCKETS: readonly { value: ToolType; label: MessageKey; hint: 
   { value: 'built_in', label: 'bucket.built_in', hint: 'bucket.built_in.hint' },
 ];
 
-export const TOOL_SUBTYPES: readonly { value: ImplementationType; label: string }[] = [
-  { value: 'http', label: 'HTTP' },
-  { value: 'script', label: 'Script' },
-  { value: 'exec', label: 'Command' },
-  { value: 'python', label: 'Python' },
-  { value: 'wasm', label: 'WebAssembly' },
-  { value: 'mcp', label: 'MCP' },
-  { value: 'function', label: 'Function' },
-  { value: 'file_read', label: 'Read file' },
-  { value: 'file_write', label: 'Write file' },
-  { value: 'agent_call', label: 'Agent call' },
-  { value: 'rag_retrieval', label: 'Retrieval' },
-  { value: 'artifact', label: 'Artifact' },
+export const TOOL_SUBTYPES: readonly { value: ImplementationType; label: MessageKey }[] = [
+  { value: 'http', label: 'subtype.http' },
+  { value: 'script', label: 'subtype.script' },
+  { value: 'exec', label: 'subtype.exec' },
+  { value: 'python', label: 'subtype.python' },
+  { value: 'wasm', label: 'subtype.wasm' },
+  { value: 'mcp', label: 'subtype.mcp' },
+  { value: 'function', label: 'subtype.function' },
+  { value: 'file_read', label: 'subtype.file_read' },
+  { value: 'file_write', label: 'subtype.file_write' },
+  { value: 'agent_call', label: 'subtype.agent_call' },
+  { value: 'rag_retrieval', label: 'subtype.rag_retrieval' },
+  { value: 'artifact', label: 'subtype.artifact' },
 ];
 
 interface Classified {
@@ -40,9 +40,13 @@ export function getToolBucket(tool: Classified): ToolType {
   return 'custom';
 }
 
-export function getSubtypeLabel(type: string | null | undefined): string {
+const ENGLISH = translator('en');
+
+/** The word for an implementation type: English, unless a translator says otherwise. */
+export function getSubtypeLabel(type: string | null | undefined, t: Translate = ENGLISH): string {
   if (!type) return '—';
-  return TOOL_SUBTYPES.find((subtype) => subtype.value === type)?.label ?? type;
+  const label = TOOL_SUBTYPES.find((subtype) => subtype.value === type)?.label;
+  return label ? t(label) : type;
 }
 
 export interface Filterable extends Classified {

@@ -8,17 +8,18 @@ import { tools } from '@/api/actions';
 import { keys } from '@/api/keys';
 import { revisionDiffQuery, sourceQuery, toolListQuery, toolRef, usageQuery } from '@/api/queries';
 import { useMay } from '@/api/session';
-import type { DeprecateBody, SourceForm, Tool, ToolUsage } from '@/api/types';
+import type { DeprecateBody, Tool, ToolUsage } from '@/api/types';
 import { useT } from '@/i18n';
 import { ErrorPanel, Facts, Mono, SectionTitle } from '@/parts/basics';
 import { DiffView } from '@/parts/diff-view';
-import { notify, notifyError, useAction } from '@/parts/feedback';
+import { saveFile } from '@/parts/download';
+import { notify, useAction } from '@/parts/feedback';
 import { visibleText } from '@/parts/format';
 import { PageLink, ToolLink } from '@/parts/links';
 import { Loading } from '@/parts/page';
 import { StatusBadge } from '@/parts/status';
 import { Time } from '@/parts/time';
-import { useEnable } from './hooks';
+import { useEnable, useRemove } from './hooks';
 
 const MAX_USERS = 12;
 
@@ -118,30 +119,11 @@ export function ToolMenu({ tool, onDeleted }: { tool: Tool; onDeleted: () => voi
     invalidates: [keys.tools],
     done: (changed) => { setDialog(undefined); void navigate({ to: '/tools/$ref', params: { ref: toolRef(changed) } as never, replace: true }); },
   });
-  const remove = useAction(async () => {
-    const text = (await source.refetch()).data;
-    await tools.remove(ref);
-    return text;
-  }, {
-    invalidates: [keys.tools],
-    done: (text) => {
-      setDialog(undefined);
-      onDeleted();
-      const undo = text && {
-        label: t('common.undo'),
-        run: () => void tools.create(text.text, text.form as SourceForm, tool.bundle).then(() => notify(t('common.saved')), (error: unknown) => notifyError(error, t('common.failed'))),
-      };
-      notify(t('tools.deletedOne', { name: tool.name }), undo || undefined);
-    },
-  });
+  const remove = useRemove(() => { setDialog(undefined); onDeleted(); });
   const download = async () => {
     const text = (await source.refetch()).data;
     if (!text) return;
-    const link = document.createElement('a');
-    link.href = URL.createObjectURL(new Blob([text.text], { type: 'text/plain' }));
-    link.download = `${tool.name}.${text.form}`;
-    link.click();
-    URL.revokeObjectURL(link.href);
+    saveFile(`${tool.name}.${text.form}`, 'text/plain', text.text);
   };
   if (!mayEdit) return null;
   return (
@@ -162,7 +144,7 @@ export function ToolMenu({ tool, onDeleted }: { tool: Tool; onDeleted: () => voi
       </Menu>
       <PublishDialog tool={tool} opened={dialog === 'publish'} onClose={() => setDialog(undefined)} />
       <Modal opened={dialog === 'deprecate'} onClose={() => setDialog(undefined)} size="lg" title={<Text fw={600} size="md">{t('tools.deprecateTitle', { name: tool.name })}</Text>}>{dialog === 'deprecate' && <DeprecateForm tool={tool} onClose={() => setDialog(undefined)} />}</Modal>
-      <Modal opened={dialog === 'delete'} onClose={() => setDialog(undefined)} size="lg" title={<Text fw={600} size="md">{t('tools.deleteTitle', { name: tool.name })}</Text>}>{dialog === 'delete' && <DeleteForm tool={tool} isPending={remove.isPending} onDelete={() => remove.mutate(undefined)} onClose={() => setDialog(undefined)} />}</Modal>
+      <Modal opened={dialog === 'delete'} onClose={() => setDialog(undefined)} size="lg" title={<Text fw={600} size="md">{t('tools.deleteTitle', { name: tool.name })}</Text>}>{dialog === 'delete' && <DeleteForm tool={tool} isPending={remove.isPending} onDelete={() => remove.mutate([tool])} onClose={() => setDialog(undefined)} />}</Modal>
       <Modal opened={dialog === 'version'} onClose={() => setDialog(undefined)} title={t('tools.setVersion')}>
         <form onSubmit={(event) => { event.preventDefault(); setLabel.mutate(undefined); }}>
           <Stack>

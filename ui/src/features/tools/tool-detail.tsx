@@ -2,13 +2,14 @@ import { Badge, Button, Group, Skeleton, Tabs, Text, Title } from '@mantine/core
 import { IconPlayerPlay } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate, useParams } from '@tanstack/react-router';
-import { lazy, Suspense, useEffect } from 'react';
+import { Suspense, useEffect } from 'react';
 import { toolQuery, toolRef } from '@/api/queries';
 import { useMay } from '@/api/session';
 import type { Tool } from '@/api/types';
 import { useT, type MessageKey } from '@/i18n';
 import { Chip, CopyButton, ErrorPanel, Mono } from '@/parts/basics';
 import { visibleText } from '@/parts/format';
+import { lazyPart } from '@/parts/lazy';
 import { Drawer, Loading } from '@/parts/page';
 import classes from '@/parts/parts.module.css';
 import { StatusBadge } from '@/parts/status';
@@ -20,12 +21,13 @@ import { ToolCalls } from './tool-calls';
 import { Versions } from './versions';
 
 // The tester and the editor bring their forms and CodeMirror with them.
-const TryPanel = lazy(() => import('./try').then((module) => ({ default: module.TryPanel })));
-const DefinitionPanel = lazy(() => import('./definition').then((module) => ({ default: module.DefinitionPanel })));
+const TryPanel = lazyPart(async () => (await import('./try')).TryPanel);
+const DefinitionPanel = lazyPart(async () => (await import('./definition')).DefinitionPanel);
 
 const TABS = ['overview', 'try', 'definition', 'calls', 'versions'] as const;
 
 function Heading({ tool, isPage }: { tool: Tool; isPage: boolean }) {
+  const t = useT();
   return (
     <div>
       <Group gap="sm" wrap="nowrap">
@@ -34,7 +36,7 @@ function Heading({ tool, isPage }: { tool: Tool; isPage: boolean }) {
       </Group>
       <Group gap="sm" mt={2}>
         <StatusBadge status={tool.ready ? shownStatus(tool) : 'not_ready'} />
-        <Chip>{getSubtypeLabel(tool.implementation_type)}</Chip>
+        <Chip>{getSubtypeLabel(tool.implementation_type, t)}</Chip>
         <Text c="dimmed">{visibleText(tool.bundle)}</Text>
         <Text c="dimmed"><Mono>{tool.version}</Mono></Text>
       </Group>

@@ -17,7 +17,7 @@ import classes from '@/parts/parts.module.css';
 import { StatusBadge } from '@/parts/status';
 import { Time } from '@/parts/time';
 import { readList, useUrlState, writeList } from '@/parts/url-state';
-import { useAllTools, useEnable } from './hooks';
+import { useAllTools, useEnable, useRemove } from './hooks';
 import { filterTools, getSubtypeLabel, getToolBucket, rankTools, shownStatus, TOOL_BUCKETS, TOOL_SUBTYPES, type ToolFilters } from './taxonomy';
 import { ToolDrawer } from './tool-detail';
 
@@ -66,7 +66,7 @@ function useColumns(q: string): Column<ToolRow>[] {
     },
     { key: 'name', header: t('common.name'), width: 'minmax(9rem, 1.1fr)', render: (row) => <span title={visibleText(row.name)}><Mono><Highlight text={row.name} query={q} /></Mono></span> },
     { key: 'description', header: t('common.description'), width: 'minmax(8rem, 2.4fr)', secondary: true, render: (row) => <Text c="dimmed" truncate><Highlight text={row.description.slice(0, 200)} query={q} /></Text> },
-    { key: 'type', header: t('tools.type'), width: '6.5rem', render: (row) => <Chip>{getSubtypeLabel(row.implementation_type)}</Chip> },
+    { key: 'type', header: t('tools.type'), width: '6.5rem', render: (row) => <Chip>{getSubtypeLabel(row.implementation_type, t)}</Chip> },
     { key: 'bundle', header: t('tools.bundle'), width: 'minmax(5rem, 0.6fr)', render: (row) => <Highlight text={row.bundle} query={q} /> },
     { key: 'status', header: t('common.status'), width: '7rem', secondary: true, render: (row) => <StatusBadge status={shownStatus(row)} /> },
     { key: 'version', header: t('common.version'), width: '4rem', secondary: true, render: (row) => <Mono>{row.version}</Mono> },
@@ -81,8 +81,7 @@ function BulkBar({ rows, onDone }: { rows: ToolRow[]; onDone: () => void }) {
   const enable = useEnable();
   const publish = useAction(async (targets: ToolRow[]) => { for (const row of targets) await toolActions.publish(toolRef(row)); return targets.length; },
     { invalidates: [keys.tools], done: (n) => notify(t('tools.publishedNotice', { n })) });
-  const remove = useAction(async (targets: ToolRow[]) => { for (const row of targets) await toolActions.remove(toolRef(row)); return targets.length; },
-    { invalidates: [keys.tools], done: (n) => { onDone(); notify(t('tools.deletedNotice', { n })); } });
+  const remove = useRemove(onDone);
   const own = rows.filter((row) => !row.built_in);
   const askDelete = async () => {
     const names = own.slice(0, 8).map((row) => row.name).join(', ');
@@ -138,7 +137,7 @@ export function ToolsPage() {
             <FilterInput value={filters.q ?? ''} onChange={(q) => setUrl({ q: q || undefined })} label={t('tools.filter')} />
             <Facet label={t('common.status')} value={filters.status ?? []} onChange={(value) => setUrl({ status: writeList(value) })}
               choices={['draft', 'published', 'deprecated', 'disabled'].map((value) => ({ value, label: t(`status.${value}` as 'status.draft') }))} />
-            <Facet label={t('tools.type')} value={filters.subtype ?? []} onChange={(value) => setUrl({ subtype: writeList(value) })} choices={[...TOOL_SUBTYPES]} />
+            <Facet label={t('tools.type')} value={filters.subtype ?? []} onChange={(value) => setUrl({ subtype: writeList(value) })} choices={TOOL_SUBTYPES.map(({ value, label }) => ({ value, label: t(label) }))} />
             <Facet label={t('tools.bundle')} value={filters.bundle ?? []} onChange={(value) => setUrl({ bundle: writeList(value) })} choices={choices.bundle} />
             {choices.tag.length > 0 && <Facet label={t('tools.tag')} value={filters.tag ?? []} onChange={(value) => setUrl({ tag: writeList(value) })} choices={choices.tag} />}
             {warnings > 0 && <Button variant={url['health'] === 'warnings' ? 'light' : 'subtle'} color="gray" leftSection={<IconAlertTriangle size={14} color="var(--haft-warn)" />} aria-pressed={url['health'] === 'warnings'} onClick={() => toggleHealth('warnings')}>{t('tools.warningCount', { n: warnings })}</Button>}
@@ -154,7 +153,7 @@ export function ToolsPage() {
             {...(mayEdit ? { selection: { selected, onChange: setSelected } } : {})}
             phone={(row) => (
               <div>
-                <Group gap={6} wrap="nowrap">{row.ready ? <StatusBadge status={row.warning_count > 0 ? 'warning' : shownStatus(row)} iconOnly /> : <StatusBadge status="not_ready" iconOnly />}<Text truncate flex={1}><Mono><Highlight text={row.name} query={filters.q ?? ''} /></Mono></Text><Chip>{getSubtypeLabel(row.implementation_type)}</Chip></Group>
+                <Group gap={6} wrap="nowrap">{row.ready ? <StatusBadge status={row.warning_count > 0 ? 'warning' : shownStatus(row)} iconOnly /> : <StatusBadge status="not_ready" iconOnly />}<Text truncate flex={1}><Mono><Highlight text={row.name} query={filters.q ?? ''} /></Mono></Text><Chip>{getSubtypeLabel(row.implementation_type, t)}</Chip></Group>
                 <Text size="xs" c="dimmed" truncate>{visibleText(row.bundle)} · {visibleText(row.description)}</Text>
               </div>
             )} />

@@ -140,6 +140,7 @@ export const common = {
   'error.invalid.fix': ['Correct the marked values and try again.', 'Korrigieren Sie die markierten Werte und versuchen Sie es erneut.'],
   'error.other': ['Something went wrong', 'Etwas ist schiefgegangen'],
   'error.other.fix': ['Try again. If it persists, look up the request id in the log of the server.', 'Versuchen Sie es erneut. Bleibt der Fehler, suchen Sie die Anfrage-ID im Log des Servers.'],
+  'error.load': ['This part of the page could not be loaded', 'Dieser Teil der Seite konnte nicht geladen werden'],
   'error.crash': ['This part of the page failed', 'Dieser Teil der Seite ist ausgefallen'],
   'json.search': ['Search in the value', 'Im Wert suchen'],
   'json.expandAll': ['Expand all', 'Alles ausklappen'],

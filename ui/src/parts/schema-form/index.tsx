@@ -1,9 +1,10 @@
 import { Group, SegmentedControl, Stack, Text } from '@mantine/core';
-import { lazy, Suspense, useEffect, useState } from 'react';
+import { Suspense, useEffect, useState } from 'react';
 import type { JsonObject } from '@/api/types';
 import { useT } from '@/i18n';
 import { Boundary } from '../basics';
 import { Editor } from '../editor';
+import { lazyPart } from '../lazy';
 import { Loading } from '../page';
 import type { Schema } from '../schema';
 import type { Violation } from './errors';
@@ -16,7 +17,7 @@ export interface SchemaFormProps {
   onSubmit?: () => void;
 }
 
-const RjsfForm = lazy(() => import('./rjsf'));
+const RjsfForm = lazyPart(async () => (await import('./rjsf')).default);
 
 export function parseObject(text: string): { value: JsonObject } | { error: string } {
   try {

@@ -1,0 +1,1 @@
+export { ToolsetsPage } from './toolsets-page';

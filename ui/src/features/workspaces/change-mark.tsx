@@ -1,0 +1,12 @@
+import type { FileChange } from '@/api/unreleased';
+import { useT } from '@/i18n';
+import classes from './workspaces.module.css';
+
+const LETTERS: Record<FileChange, string> = { added: 'A', modified: 'M', removed: 'D' };
+
+/** A letter and a colour for what happened to a file. */
+export function ChangeMark({ change }: { change: FileChange }) {
+  const t = useT();
+  const word = t(`workspaces.change.${change}`);
+  return <span className={classes.change} data-change={change} role="img" aria-label={word} title={word}>{LETTERS[change]}</span>;
+}

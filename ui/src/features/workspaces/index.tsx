@@ -1,0 +1,2 @@
+export { WorkspacesPage } from './list-page';
+export { WorkspacePage } from './workbench';

@@ -1,0 +1,122 @@
+/** The browser of one workspace: tree, file, timeline. */
+import { Button, FileButton, Menu, Stack, Tabs, Text } from '@mantine/core';
+import { IconDownload, IconFolderPlus, IconHistory, IconUpload } from '@tabler/icons-react';
+import { useQuery } from '@tanstack/react-query';
+import { useParams } from '@tanstack/react-router';
+import { useState, type DragEvent } from 'react';
+import { archiveUrl, changesQuery, filesQuery, manifestsQuery, workspaceKeys, workspaces, type FileList as WorkspaceFiles } from '@/api/unreleased';
+import { useMay } from '@/api/session';
+import { useT } from '@/i18n';
+import { CodeBlock, EmptyState, ErrorPanel, SectionTitle } from '@/parts/basics';
+import { notify, useAction, useAsk } from '@/parts/feedback';
+import { FilterInput } from '@/parts/filters';
+import { visibleText } from '@/parts/format';
+import { CallLink } from '@/parts/links';
+import { Loading, Page } from '@/parts/page';
+import { Time } from '@/parts/time';
+import { useUrlState } from '@/parts/url-state';
+import { FilePane } from './file-pane';
+import { FileTree } from './file-tree';
+import { ChangeList, Timeline, useRestore } from './timeline';
+import { parents } from './tree';
+import { chosenFiles, droppedFiles, type Upload } from './upload';
+import classes from './workspaces.module.css';
+
+/** Uploads one file after the other; asks before it replaces any. */
+function useUpload(workspace: string, list: WorkspaceFiles | undefined) {
+  const t = useT();
+  const ask = useAsk();
+  const [done, setDone] = useState<{ count: number; total: number }>();
+  const send = useAction(async (uploads: Upload[]) => {
+    for (const [index, upload] of uploads.entries()) {
+      setDone({ count: index, total: uploads.length });
+      await workspaces.put(workspace, upload.path, upload.file);
+    }
+    return uploads.length;
+  }, { invalidates: [workspaceKeys.all], done: (n) => notify(t('workspaces.uploaded', { n })) });
+  const start = async (uploads: Upload[]) => {
+    const known = new Set(list?.files.map((file) => file.path));
+    const replaced = uploads.filter((upload) => known.has(upload.path));
+    if (uploads.length === 0) return;
+    if (replaced.length > 0 && !(await ask({ title: t('workspaces.replaceTitle', { n: replaced.length }), body: replaced.slice(0, 8).map((upload) => upload.path).join(', '), confirm: t('workspaces.replace') }))) return;
+    send.mutate(uploads, { onSettled: () => setDone(undefined) });
+  };
+  return { start, progress: done, isPending: send.isPending };
+}
+
+/** What the last call changed: the first thing to see where no file is chosen. */
+function LastCall({ workspace }: { workspace: string }) {
+  const t = useT();
+  const { data: last } = useQuery(changesQuery(workspace));
+  const manifests = useQuery(manifestsQuery(workspace)).data;
+  const after = manifests?.find((manifest) => manifest.source_ref === last?.call_id);
+  if (!last?.call_id) return <Text c="dimmed">{t('workspaces.noCall')}</Text>;
+  return (
+    <div>
+      <SectionTitle right={<CallLink id={last.call_id}>{t('workspaces.openCall')}</CallLink>}>{t('workspaces.lastCall')}</SectionTitle>
+      <ChangeList workspace={workspace} changes={last.changes} before={after?.parent_id ?? null} after={after?.id ?? null} />
+    </div>
+  );
+}
+
+function PastBanner({ workspace, manifest, current, onLeave }: { workspace: string; manifest: string; current: string | null | undefined; onLeave: () => void }) {
+  const t = useT();
+  const mayWrite = useMay('caller');
+  const at = useQuery(manifestsQuery(workspace)).data?.find((each) => each.id === manifest)?.created_at;
+  const restore = useRestore(workspace, current, onLeave);
+  return (
+    <div className={classes.past} role="status">
+      <span>{t('workspaces.past')} {at && <Time at={at} absolute />}</span>
+      <span style={{ flex: 1 }} />
+      {mayWrite && <Button size="compact-xs" variant="default" loading={restore.isPending} onClick={() => void restore.run(manifest)}>{t('workspaces.restore')}</Button>}
+      <Button size="compact-xs" variant="default" onClick={onLeave}>{t('workspaces.toPresent')}</Button>
+    </div>
+  );
+}
+
+export function WorkspacePage() {
+  const t = useT();
+  const { name = '' } = useParams({ strict: false }) as { name?: string };
+  const [url, setUrl] = useUrlState();
+  const { file: path, manifest } = url;
+  const isTimeline = url['tab'] === 'timeline';
+  const mayWrite = useMay('caller') && !manifest;
+  const [over, setOver] = useState(false);
+  const query = useQuery(filesQuery(name, manifest));
+  const list = query.data;
+  const current = useQuery(filesQuery(name)).data?.manifest_id;
+  const changes = useQuery(changesQuery(name)).data?.changes ?? [];
+  const uploads = useUpload(name, list);
+  const folder = path ? (parents(path).at(-1) ?? '') : '';
+  const drop = (event: DragEvent) => { event.preventDefault(); setOver(false); if (mayWrite) void droppedFiles(event.dataTransfer, folder).then(uploads.start); };
+  const title = visibleText(name);
+  if (query.error) return <Page title={title}><Stack p="xl"><ErrorPanel error={query.error} onRetry={() => void query.refetch()} /></Stack></Page>;
+  const upload = mayWrite && (
+    <FileButton multiple onChange={(files) => void uploads.start(chosenFiles(files, folder))}>
+      {(props) => <Button leftSection={<IconUpload size={15} />} loading={uploads.isPending} {...props}>{t('workspaces.upload')}</Button>}
+    </FileButton>
+  );
+  return (
+    <Page title={title} count={list?.total} primary={upload} menu={<><Menu.Item leftSection={<IconHistory size={15} />} onClick={() => setUrl({ tab: 'timeline' })}>{t('workspaces.timeline')}</Menu.Item><Menu.Item leftSection={<IconDownload size={15} />} component="a" href={archiveUrl(name, manifest)} download={`${name}.zip`}>{t('workspaces.zip')}</Menu.Item></>}>
+      {manifest && <PastBanner workspace={name} manifest={manifest} current={current} onLeave={() => setUrl({ manifest: undefined })} />}
+      <div className={classes.bench} data-view={path || isTimeline ? 'pane' : 'tree'} onDragOver={(event) => { event.preventDefault(); if (mayWrite) setOver(true); }} onDragLeave={(event) => { if (!event.currentTarget.contains(event.relatedTarget as Node | null)) setOver(false); }} onDrop={drop}>
+        <div className={classes.side}>
+          <div className={classes.sideHead}><FilterInput value={url['q'] ?? ''} onChange={(next) => setUrl({ q: next || undefined })} label={t('workspaces.filter')} /></div>
+          {!list ? <Loading /> : list.files.length === 0 ? <EmptyState icon={IconFolderPlus} title={t('workspaces.noFiles')}>{t('workspaces.noFilesHint')}</EmptyState> : <FileTree key={`${name} ${manifest ?? ''}`} files={list.files} changes={manifest ? [] : changes} filter={url['q'] ?? ''} selected={path} onSelect={(next) => setUrl({ file: next, tab: undefined }, { push: true })} />}
+        </div>
+        <div className={classes.pane}>
+          <Tabs value={isTimeline ? 'timeline' : 'file'} onChange={(next) => setUrl({ tab: next === 'timeline' ? next : undefined })}>
+            <Tabs.List mb="md"><Tabs.Tab value="file">{t('workspaces.tab.file')}</Tabs.Tab><Tabs.Tab value="timeline">{t('workspaces.timeline')}</Tabs.Tab></Tabs.List>
+            <Tabs.Panel value="file">
+              {path ? list && <FilePane key={`${path} ${manifest ?? ''}`} workspace={name} path={path} file={list.files.find((each) => each.path === path)} manifest={manifest} onClose={() => setUrl({ file: undefined })} />
+                : <Stack><LastCall workspace={name} />{mayWrite && <Text c="dimmed">{t('workspaces.dropHint')}</Text>}<div><Text c="dimmed" mb={4}>{t('workspaces.useHint')}</Text><CodeBlock text={`haft call TOOL --workspace ${name}`} /></div></Stack>}
+            </Tabs.Panel>
+            <Tabs.Panel value="timeline"><Timeline workspace={name} current={current} opened={url['state']} onOpen={(state) => setUrl({ state })} onLook={(id) => setUrl({ manifest: id, tab: undefined })} onRestored={() => setUrl({ manifest: undefined })} /></Tabs.Panel>
+          </Tabs>
+        </div>
+        {over && <div className={classes.drop}>{t('workspaces.drop', { folder: folder || '/' })}</div>}
+        {uploads.progress && <div className={classes.drop} role="status">{t('workspaces.uploading', { n: uploads.progress.count + 1, total: uploads.progress.total })}</div>}
+      </div>
+    </Page>
+  );
+}

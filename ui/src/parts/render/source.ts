@@ -1,0 +1,23 @@
+/** Where the content of a renderer comes from: a file of the workspace, or the plan itself. */
+import { useQuery } from '@tanstack/react-query';
+import { useMemo } from 'react';
+import { fileQuery, type CallRendering } from '@/api/unreleased';
+import { decodeText, type ReadyPlan } from './plan';
+
+export interface Source {
+  text: string | undefined;
+  isLoading: boolean;
+  error: unknown;
+  refetch: () => void;
+}
+
+const asText = (value: unknown) => (value === undefined || value === null ? undefined : typeof value === 'string' ? value : JSON.stringify(value, null, 2));
+
+/** The text of `file` in the state that the call left, or of `content`. */
+export function useText(plan: ReadyPlan, context: CallRendering, key = 'content'): Source {
+  const { file } = plan;
+  const isFile = file !== undefined && Boolean(context.workspace);
+  const query = useQuery({ ...fileQuery(context.workspace ?? '', file ?? '', context.post_manifest), enabled: isFile });
+  const text = useMemo(() => (isFile ? query.data && decodeText(query.data.bytes) : asText(plan.config[key])), [isFile, query.data, plan.config, key]);
+  return { text, isLoading: isFile && query.isPending, error: isFile ? query.error : null, refetch: () => void query.refetch() };
+}
