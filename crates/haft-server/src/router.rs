@@ -55,10 +55,9 @@ pub(crate) fn edge(app: &Arc<App>) -> Edge {
         .merge(operation)
         .merge(mcp_routes().with_state(Arc::clone(app)))
         .merge(render_routes().with_state(Arc::clone(app)))
+        .merge(ui_routes().with_state(Arc::clone(app)))
         .route("/", get(ui::home))
         .route("/ui", get(ui::home))
-        .route("/ui/", get(ui::index))
-        .route("/ui/{*path}", get(ui::file))
         .route("/docs", get(docs::page))
         .route("/docs/start.js", get(docs::script))
         .route("/docs/{file}", get(docs::file))
@@ -244,6 +243,11 @@ fn mcp_routes() -> Router<Arc<App>> {
         .route("/mcp/{*path}", any(mcp::handle))
         .route(mcp::METADATA, any(mcp::metadata))
         .route(&format!("{}/{{*path}}", mcp::METADATA), any(mcp::metadata))
+}
+
+/// The web interface.
+fn ui_routes() -> Router<Arc<App>> {
+    Router::new().route("/ui/", get(ui::index)).route("/ui/{*path}", get(ui::file))
 }
 
 /// The pages of rendered results; their addresses are signed. Not in the OpenAPI document.
