@@ -5,6 +5,7 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use haft_core::Timestamp;
 use haft_core::outcome::CallError;
 
 use super::build::{ABOUT, BUILDING, measure};
@@ -56,10 +57,10 @@ impl PythonEnvironments {
     pub async fn collect(
         &self,
         referenced: HashSet<EnvironmentKey>,
-        now: SystemTime,
+        now: Timestamp,
     ) -> io::Result<CollectedEnvironments> {
         let environments = self.clone();
-        let work = move || environments.collect_blocking(&referenced, now);
+        let work = move || environments.collect_blocking(&referenced, now.into());
         tokio::task::spawn_blocking(work).await.map_err(io::Error::other)?
     }
 
