@@ -42,7 +42,9 @@ impl PythonEnvironments {
         home: Option<&Path>,
     ) -> Result<HashSet<EnvironmentKey>, CallError> {
         let mut keys = HashSet::new();
-        for entry in tools.entries() {
+        // Not held while files are read.
+        let entries: Vec<_> = tools.entries().cloned().collect();
+        for entry in entries {
             let folder = home.zip(entry.tool.folder()).map(|(home, folder)| home.join(folder));
             for revision in [RevisionSelector::Head, RevisionSelector::Published] {
                 let Some((_, spec)) = entry.definition(revision) else { continue };
