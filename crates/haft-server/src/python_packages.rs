@@ -1,6 +1,6 @@
 //! Removes installed packages that no Python tool needs.
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use crate::app::App;
 
@@ -23,7 +23,7 @@ async fn collect(app: &App) {
         Ok(referenced) => referenced,
         Err(error) => return tracing::warn!(%error, "failed to find unused Python packages"),
     };
-    match environments.collect(referenced, SystemTime::now()).await {
+    match environments.collect(referenced, app.now()).await {
         Ok(collected) if collected.removed.is_empty() => {}
         Ok(collected) => {
             let (environments, bytes) = (collected.removed.len(), collected.bytes);

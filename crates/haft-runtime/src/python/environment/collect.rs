@@ -5,6 +5,7 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use haft_core::Timestamp;
 use haft_core::outcome::CallError;
 
 use super::build::{ABOUT, BUILDING, measure};
@@ -41,7 +42,9 @@ impl PythonEnvironments {
         home: Option<&Path>,
     ) -> Result<HashSet<EnvironmentKey>, CallError> {
         let mut keys = HashSet::new();
-        for entry in tools.entries() {
+        // Not held while files are read.
+        let entries: Vec<_> = tools.entries().cloned().collect();
+        for entry in entries {
             let folder = home.zip(entry.tool.folder()).map(|(home, folder)| home.join(folder));
             for revision in [RevisionSelector::Head, RevisionSelector::Published] {
                 let Some((_, spec)) = entry.definition(revision) else { continue };
@@ -56,10 +59,10 @@ impl PythonEnvironments {
     pub async fn collect(
         &self,
         referenced: HashSet<EnvironmentKey>,
-        now: SystemTime,
+        now: Timestamp,
     ) -> io::Result<CollectedEnvironments> {
         let environments = self.clone();
-        let work = move || environments.collect_blocking(&referenced, now);
+        let work = move || environments.collect_blocking(&referenced, now.into());
         tokio::task::spawn_blocking(work).await.map_err(io::Error::other)?
     }
 

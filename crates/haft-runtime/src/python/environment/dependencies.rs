@@ -26,8 +26,11 @@ pub(crate) struct Dependencies {
     /// The folder of its bundle.
     folder: Option<PathBuf>,
     hashes: Arc<WheelHashes>,
-    current: Mutex<Option<(Instant, Result<Arc<Needs>, CallError>)>>,
+    current: Mutex<Option<(Instant, ReadNeeds)>>,
 }
+
+/// What the tool needs, or why its folder could not be read.
+type ReadNeeds = Result<Arc<Needs>, CallError>;
 
 /// The packages that a tool needs now.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use haft_core::executor::{CallContext, CallEvent};
 use haft_core::outcome::{CallError, ErrorCode};
+use haft_core::requirement::Requirement;
 use haft_core::spec::ToolSpec;
 use haft_sandbox::Level;
 use tokio::sync::Semaphore;
@@ -157,7 +158,7 @@ impl PythonEnvironments {
 
     /// Waits for an environment until the deadline of the call; the installation goes on afterwards.
     async fn wait(&self, call: &CallContext, plan: BuildPlan) -> Result<(), CallError> {
-        let names: Vec<&str> = plan.needs.requirements.iter().map(|requirement| requirement.name()).collect();
+        let names: Vec<&str> = plan.needs.requirements.iter().map(Requirement::name).collect();
         call.progress(0.0, format!("installing Python dependencies: {}", shortened(&names)));
         let build = self.inner.start(plan);
         let mut shown = 0;
@@ -165,7 +166,9 @@ impl PythonEnvironments {
             if call.events.is_some() {
                 let lines = build.lines_from(shown);
                 shown += lines.len();
-                lines.into_iter().for_each(|line| call.emit(CallEvent::Output(line)));
+                for line in lines {
+                    call.emit(CallEvent::Output(line));
+                }
             }
         };
         let deadline = tokio::time::sleep_until(call.deadline.into());
@@ -214,8 +217,8 @@ impl Inner {
     /// Writes the time of the last use, which decides when an environment is removed.
     fn note_use(&self, key: &EnvironmentKey) {
         let path = self.builder.folder(key).join(USED);
-        let file = std::fs::File::options().create(true).append(true).open(path);
-        if let Err(error) = file.and_then(|file| file.set_modified(SystemTime::now())) {
+        // The time is that of the file, so its content does not matter.
+        if let Err(error) = std::fs::write(path, "\n") {
             tracing::warn!(%error, environment = %key, "failed to note the use of a Python environment");
         }
     }
@@ -248,10 +251,10 @@ impl Inner {
             let result = inner.builder.build(&plan, &progress).await;
             match &result {
                 Ok(()) => {
-                    tracing::info!(environment = %plan.key, seconds = progress.started.elapsed().as_secs(), "installed Python packages")
+                    tracing::info!(environment = %plan.key, seconds = progress.started.elapsed().as_secs(), "installed Python packages");
                 }
                 Err(error) => {
-                    tracing::warn!(environment = %plan.key, %error, "failed to install Python packages")
+                    tracing::warn!(environment = %plan.key, %error, "failed to install Python packages");
                 }
             }
             progress.finish(result.map_err(Arc::new));

@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn only_the_last_lines_are_shown() {
-        let output = (0..100).map(|line| format!("line {line}\n\n")).collect::<String>();
+        let output = (0..100).map(|line| format!("line {line}")).collect::<Vec<_>>().join("\n\n");
         let last = last_lines(&output);
         assert_eq!((last.lines().count(), last.ends_with("line 99")), (SHOWN_LINES, true));
         assert_eq!(last_lines(&"x".repeat(9000)).len(), MAX_SHOWN);

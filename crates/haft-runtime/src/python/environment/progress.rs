@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use haft_core::encode::percent_decode;
 use haft_core::problem::excerpt;
 use haft_core::secret::{MASK, Secret, scrub_text};
 use tokio::sync::watch;
@@ -92,8 +93,10 @@ pub(super) fn masked(text: &str, secrets: &[Secret]) -> String {
 pub(super) fn secrets_of(index_url: Option<&Secret>) -> Vec<Secret> {
     let Some(url) = index_url.and_then(|url| url::Url::parse(url.expose()).ok()) else { return Vec::new() };
     let parts = [url.username(), url.password().unwrap_or_default(), url.query().unwrap_or_default()];
-    let parts = parts.into_iter().filter(|part| part.len() > 3);
-    parts.map(|part| Secret::new(part.to_owned())).collect()
+    let forms = parts.into_iter().flat_map(|part| [part.to_owned(), percent_decode(part)]);
+    let mut secrets: Vec<Secret> = forms.filter(|form| form.len() > 3).map(Secret::new).collect();
+    secrets.dedup();
+    secrets
 }
 
 #[cfg(test)]

@@ -26,7 +26,8 @@ impl PackageFile {
     /// Makes a wheel with one module whose text is `source`, and what it requires.
     pub(super) fn wheel(name: &str, version: &str, source: &str, requires: &[&str]) -> Self {
         let about = format!("{name}-{version}.dist-info");
-        let requires: String = requires.iter().map(|line| format!("Requires-Dist: {line}\n")).collect();
+        let requires: Vec<String> = requires.iter().map(|line| format!("Requires-Dist: {line}\n")).collect();
+        let requires = requires.concat();
         let metadata = format!("Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{requires}");
         let tag = "Wheel-Version: 1.0\nGenerator: haft\nRoot-Is-Purelib: true\nTag: py3-none-any\n";
         let module = format!("{name}/__init__.py");
@@ -43,7 +44,7 @@ impl PackageFile {
     /// Makes a source distribution that builds a wheel with its own code.
     pub(super) fn source(name: &str, version: &str, source: &str) -> Self {
         let wheel = Self::wheel(name, version, source, &[]);
-        let hex: String = wheel.bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let hex = hex(&wheel.bytes);
         let backend = format!(
             "import os\ndef build_wheel(folder, settings=None, metadata=None):\n    \
              open(os.path.join(folder, '{0}'), 'wb').write(bytes.fromhex('{hex}'))\n    return '{0}'\n",
@@ -65,9 +66,12 @@ impl PackageFile {
     /// Returns the option that requires this file.
     pub(super) fn hash(&self) -> String {
         let digest: [u8; 32] = Sha256::digest(&self.bytes).into();
-        let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-        format!("--hash=sha256:{hex}")
+        format!("--hash=sha256:{}", hex(&digest))
     }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat()
 }
 
 /// Writes a ZIP file without compression.
@@ -110,16 +114,18 @@ fn tar(files: &[(String, String)]) -> Vec<u8> {
     let mut out = Vec::new();
     for (name, text) in files {
         let mut header = [0_u8; 512];
-        let mut put = |at: usize, bytes: &[u8]| header[at..at + bytes.len()].copy_from_slice(bytes);
-        put(0, name.as_bytes());
-        put(100, b"0000644\0");
-        put(124, format!("{:011o}\0", text.len()).as_bytes());
-        put(136, b"00000000000\0");
-        put(148, b"        ");
-        put(156, b"0");
-        put(257, b"ustar\x0000");
+        let put = |header: &mut [u8], at: usize, bytes: &[u8]| {
+            header.get_mut(at..at + bytes.len()).unwrap().copy_from_slice(bytes);
+        };
+        put(&mut header, 0, name.as_bytes());
+        put(&mut header, 100, b"0000644\0");
+        put(&mut header, 124, format!("{:011o}\0", text.len()).as_bytes());
+        put(&mut header, 136, b"00000000000\0");
+        put(&mut header, 148, b"        ");
+        put(&mut header, 156, b"0");
+        put(&mut header, 257, b"ustar\x0000");
         let sum: u32 = header.iter().map(|byte| u32::from(*byte)).sum();
-        header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+        put(&mut header, 148, format!("{sum:06o}\0 ").as_bytes());
         out.extend(header);
         out.extend(text.bytes());
         out.resize(out.len().next_multiple_of(512), 0);
@@ -184,7 +190,7 @@ fn respond(files: &BTreeMap<String, Vec<u8>>, path: &str) -> Response {
         return StatusCode::NOT_FOUND.into_response();
     };
     let is_of = |name: &&String| name.to_lowercase().split('-').next() == Some(package);
-    let links: String =
-        files.keys().filter(is_of).map(|name| format!("<a href=\"/files/{name}\">{name}</a>\n")).collect();
+    let link = |name: &String| format!("<a href=\"/files/{name}\">{name}</a>\n");
+    let links = files.keys().filter(is_of).map(link).collect::<Vec<_>>().concat();
     if links.is_empty() { StatusCode::NOT_FOUND.into_response() } else { Html(links).into_response() }
 }

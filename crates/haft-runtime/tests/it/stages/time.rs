@@ -132,7 +132,7 @@ impl Prepared for Installed {
 async fn the_time_of_an_installation_is_a_step_of_its_own() {
     let retry = Arc::new(Retry::new(1).backoff(Duration::from_millis(1)));
     let rig = Rig::with_executors(vec![retry], Executors::default().with(Arc::new(Installed)));
-    rig.tool("tool", json!({}));
+    rig.tool("tool", json!({"is_pure": true}));
     let record = rig.record("tool").await;
     assert_eq!(record.value, Some(json!(1)));
     let steps = record.steps;
