@@ -223,6 +223,9 @@ impl App {
         if let Err(error) = toolsets::unpack_missing(&app).await {
             tracing::error!(error = error.message, "cannot unpack the packages of toolsets");
         }
+        if let Err(error) = toolsets::remove_unused(&app).await {
+            tracing::warn!(error = error.message, "cannot remove unused packages");
+        }
         Ok(app)
     }
 

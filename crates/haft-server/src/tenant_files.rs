@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use crate::execution_resources::TENANT_FILES;
 use crate::settings::Settings;
+use crate::workspaces::WORKSPACES;
 
 /// The start of the names of folders that are being removed; no tenant has such a name.
 const REMOVED: &str = ".removed-";
@@ -28,7 +29,13 @@ pub(crate) async fn apply(settings: &Settings, files: &Files, tenants: &[Arc<Ten
     if gone.is_empty() {
         return;
     }
-    let removing = tokio::task::spawn_blocking(move || gone.iter().for_each(|id| remove(&folder, id)));
+    let workspaces = settings.home.join(WORKSPACES);
+    let removing = tokio::task::spawn_blocking(move || {
+        for id in &gone {
+            remove(&folder, id);
+            remove(&workspaces, id);
+        }
+    });
     if let Err(error) = removing.await {
         tracing::error!(%error, "cannot remove the files of deleted tenants");
     }

@@ -15,6 +15,8 @@ use crate::execution_resources::PACKAGES;
 
 /// How often a node looks for packages that other nodes installed.
 const INTERVAL: Duration = Duration::from_secs(1);
+/// How long a folder is kept that no toolset has.
+const KEEP_UNKNOWN: Duration = Duration::from_hours(1);
 /// The largest file that is served.
 const MAX_FILE: u64 = 32 << 20;
 
@@ -40,8 +42,26 @@ pub(crate) async fn unpack(app: &App, files: PackageFiles) -> Result<String, Api
     Ok(hash)
 }
 
-/// Unpacks the packages of all tenants that are not on this node; removes the folders of those that are gone. Returns
-/// whether there was one to unpack.
+/// Removes the folders of packages that no toolset has any more. A young one may belong to an installation that another
+/// process has not finished.
+pub(crate) async fn remove_unused(app: &App) -> Result<(), ApiError> {
+    let known = app.store().packages().await?;
+    let parent = packages(app);
+    let unused: Vec<String> =
+        list(&parent).into_iter().filter(|name| known.iter().all(|(_, hash)| hash != name)).collect();
+    let is_old = |name: &String| {
+        let modified = std::fs::metadata(parent.join(name)).and_then(|about| about.modified());
+        modified.is_ok_and(|time| time.elapsed().is_ok_and(|age| age > KEEP_UNKNOWN))
+    };
+    for name in unused.into_iter().filter(is_old) {
+        if let Err(error) = std::fs::remove_dir_all(parent.join(&name)) {
+            tracing::warn!(package = name, %error, "cannot remove the folder of a package");
+        }
+    }
+    Ok(())
+}
+
+/// Unpacks the packages of all tenants that are not on this node. Returns whether there was one to unpack.
 pub(crate) async fn unpack_missing(app: &App) -> Result<bool, ApiError> {
     let known = app.store().packages().await?;
     let parent = packages(app);

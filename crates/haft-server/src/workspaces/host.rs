@@ -23,6 +23,8 @@ use tokio::sync::OwnedMutexGuard;
 
 use super::turns::{RETRY, Turns, try_lock};
 
+/// The folder in the home folder with the folders of workspaces.
+pub(crate) const WORKSPACES: &str = "workspaces";
 /// How long a call waits for its turn.
 const MAX_WAIT: Duration = Duration::from_mins(10);
 /// What is younger is never collected: the manifest of a snapshot is recorded after its files.
@@ -55,7 +57,7 @@ impl WorkspaceHost {
     /// Opens the folders of workspaces in the home folder.
     pub(crate) fn open(home: &Path, store: Arc<Store>, limits: Limits) -> Result<Arc<Self>, WorkspaceError> {
         let packs = Arc::new(LocalPacks::open(home.join("packs"))?);
-        Ok(Arc::new(Self { store, packs, root: home.join("workspaces"), limits, turns: Turns::default() }))
+        Ok(Arc::new(Self { store, packs, root: home.join(WORKSPACES), limits, turns: Turns::default() }))
     }
 
     /// Removes the folders of a deleted workspace on this node.

@@ -6,5 +6,5 @@ mod read;
 mod turns;
 
 pub(crate) use edit::{FileEdit, StateChange};
-pub(crate) use host::WorkspaceHost;
+pub(crate) use host::{WORKSPACES, WorkspaceHost};
 pub(crate) use read::{FileListing, FileRange};
