@@ -345,3 +345,20 @@ fn dependencies_of_tools_belong_to_the_toolset() {
     assert!(problems(&manifest, &[(REQUIREMENTS, &hashed)]).contains("has no `--hash`"));
     assert!(problems(&manifest, &[(REQUIREMENTS, "-e .\n")]).starts_with("line 1: `requirements.txt`: "));
 }
+
+#[test]
+fn hostile_manifests_cost_little_time() {
+    let entry = "- {id: a, description: Does one thing well, entrypoint: 'tools.mssing:run', renderer: {type: html, artifact: x.html}}\n";
+    let manifest = format!("{HEAD}tools:\n{}", entry.repeat(1000));
+    let mut files = package(&manifest, &[]);
+    for number in 0..4900 {
+        for extension in ["py", "html"] {
+            let path = format!("{}/{number}.{extension}", "f".repeat(60));
+            files.put_text(&path, "x = 1\n").unwrap();
+        }
+    }
+    let start = std::time::Instant::now();
+    let problems = read(&files).unwrap_err();
+    assert_eq!(problems.len(), 51);
+    assert!(start.elapsed().as_secs() < 10, "{:?}", start.elapsed());
+}

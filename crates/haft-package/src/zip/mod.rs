@@ -1,5 +1,8 @@
 //! ZIP archives of packages: reading hostile ones, and writing reproducible ones.
 
+// `zip` leaves the choice of a deflate implementation to its user: this dependency enables the one in Rust.
+use flate2 as _;
+
 mod read;
 mod write;
 
