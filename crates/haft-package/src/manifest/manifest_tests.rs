@@ -207,6 +207,13 @@ fn permissions_are_requests_and_processes_are_sandboxed_by_default() {
         assert_eq!((spec.sandbox, spec.network), (sandbox, network), "{entry}");
     }
     assert_eq!(spec("entrypoint: 'm:f', permissions: {policy: elevated}").policy, Policy::Elevated);
+    let asking = format!(
+        "{HEAD}tools:\n- {{id: a, description: Does one thing well, entrypoint: 'm:f', permissions: {{sandbox: false}}}}\n- {{id: b, description: Does one thing well, entrypoint: 'm:f'}}\n"
+    );
+    let mut toolset = parse(&asking).unwrap().toolset;
+    assert_eq!(toolset.unsandboxed().map(|tool| tool.spec.name.as_str()).collect::<Vec<_>>(), ["a"]);
+    toolset.sandbox_processes();
+    assert_eq!(toolset.unsandboxed().count(), 0);
     let conflicting = format!(
         "{HEAD}tools:\n- {{id: a, description: Does one thing well, entrypoint: 'm:f', network: false, permissions: {{network: true}}}}\n"
     );

@@ -194,6 +194,12 @@ fn a_folder_around_the_package_is_removed() {
         Raw::file("repo-main/tools/a.py", "x"),
     ]);
     assert_eq!(names(&zip::read(&bytes).unwrap()), ["tools/a.py", "toolset.yaml"]);
+    // Archives from GitHub have the commit as their comment.
+    let mut commented = bytes;
+    let length = commented.len();
+    commented[length - 2] = 40;
+    commented.extend([b'a'; 40]);
+    assert_eq!(names(&zip::read(&commented).unwrap()), ["tools/a.py", "toolset.yaml"]);
 }
 
 #[test]
