@@ -7,4 +7,4 @@ mod read;
 mod write;
 
 pub use read::{MAX_ARCHIVE, MAX_RATIO, read};
-pub use write::write;
+pub use write::{PackError, write};
