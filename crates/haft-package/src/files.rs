@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use bytes::Bytes;
 use haft_core::hash;
-use haft_core::problem::{Problem, excerpt};
+use haft_core::problem::{Problem, excerpt, nearest};
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
@@ -169,6 +169,15 @@ impl PackageFiles {
     /// Returns whether there is a file beneath the folder.
     pub fn has_folder(&self, folder: &str) -> bool {
         self.taken.get(&folded(folder)).is_some_and(|taken| taken.is_folder && taken.path == folder)
+    }
+
+    /// Returns the file with the extension whose path is most similar to a misspelled one, if any is similar enough.
+    /// Large packages are searched in part only.
+    pub(crate) fn similar(&self, path: &str, extension: &str) -> Option<&str> {
+        const MAX_CANDIDATES: usize = 50;
+        let paths = self.files.keys().filter(|path| path.extension() == extension);
+        let short = paths.map(PackagePath::as_str).filter(|path| path.len() <= 100);
+        nearest(path, short.take(MAX_CANDIDATES))
     }
 
     /// Returns the files, sorted by path.

@@ -12,7 +12,7 @@ pub mod package;
 pub mod path;
 pub mod placeholders;
 mod problems;
-pub mod python_source;
+mod python_source;
 pub mod requirements;
 pub mod signature;
 pub mod skeleton;

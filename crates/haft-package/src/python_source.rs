@@ -4,7 +4,7 @@
 
 /// Whether a module defines a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Defined {
+pub(crate) enum Defined {
     /// It does, as far as one can see.
     Yes,
     /// It defines it as a plain value, which cannot be called.
@@ -23,7 +23,7 @@ const BLOCKS: [&str; 10] =
     ["if", "elif", "else", "try", "except", "finally", "with", "for", "while", "match"];
 
 /// Returns whether a module defines a name at its top level.
-pub fn defines(source: &str, name: &str) -> Defined {
+pub(crate) fn defines(source: &str, name: &str) -> Defined {
     let mut found = Defined::No;
     let mut inside_block = false;
     let mut import_list = false;

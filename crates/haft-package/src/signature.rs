@@ -27,7 +27,7 @@ const MAX_TEXT: usize = 4096;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
     /// The text of a private key is malformed.
-    #[error("not a private key; expected the text that `haft toolset keygen` writes")]
+    #[error("not a private key; expected a line that starts with `{PRIVATE_PREFIX}`")]
     Private,
     /// The text of a public key is malformed.
     #[error("not a public key; expected 44 characters of base64")]

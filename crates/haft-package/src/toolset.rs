@@ -4,6 +4,7 @@ use haft_core::mcp::Transport;
 use haft_core::name::{BundleSlug, Version};
 use haft_core::spec::{Policy, ToolSpec};
 
+use crate::manifest::starts_process;
 use crate::requirements::Requirement;
 
 /// The version of the manifest format that haft reads and writes.
@@ -45,6 +46,18 @@ impl Toolset {
     /// Returns the display name, or the id if there is none.
     pub fn title(&self) -> &str {
         if self.name.is_empty() { self.id.as_str() } else { &self.name }
+    }
+
+    /// Returns the tools that ask to start processes without a sandbox, which the installer has to grant.
+    pub fn unsandboxed(&self) -> impl Iterator<Item = &ToolEntry> {
+        self.tools.iter().filter(|tool| starts_process(tool.spec.implementation.kind()) && !tool.spec.sandbox)
+    }
+
+    /// Isolates every tool that starts processes, whatever it asks for.
+    pub fn sandbox_processes(&mut self) {
+        for tool in &mut self.tools {
+            tool.spec.sandbox |= starts_process(tool.spec.implementation.kind());
+        }
     }
 }
 

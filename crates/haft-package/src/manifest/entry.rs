@@ -14,7 +14,8 @@ use haft_definition::dialect::{
 };
 use serde_json::{Map, Value, json};
 
-use super::{dependencies, entrypoint, renderers};
+use super::header::dependencies;
+use super::{entrypoint, renderers};
 use crate::files::PackageFiles;
 use crate::problems::of_file;
 use crate::requirements::Requirement;

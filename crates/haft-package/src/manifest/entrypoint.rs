@@ -1,13 +1,15 @@
 //! Finds the function of a Python tool in its package.
 
-use haft_core::problem::{Problem, excerpt, nearest};
+use haft_core::problem::{Problem, excerpt};
 
 use crate::files::PackageFiles;
-use crate::path::PackagePath;
 use crate::python_source::{Defined, defines};
 
 /// The folder that modules may be relative to, besides the root of the package.
 const TOOLS: &str = "tools";
+
+/// The maximum size of a file that is searched for a function, in bytes.
+const MAX_SOURCE: usize = 256 << 10;
 
 /// The field of an entrypoint in a definition.
 pub(super) const FIELD: &str = "implementation.entrypoint";
@@ -29,7 +31,8 @@ pub(super) fn resolve(entrypoint: &str, files: &PackageFiles) -> Result<String, 
             )
         })?;
     let (module, file) = find(module, files).ok_or_else(|| missing_module(module, files))?;
-    let Some(source) = files.text(&file) else {
+    // A large file would be searched once for every tool of a hostile package.
+    let Some(source) = files.text(&file).filter(|source| source.len() <= MAX_SOURCE) else {
         return Ok(format!("{module}:{function}"));
     };
     let name = function.split('.').next().unwrap_or(function);
@@ -59,9 +62,8 @@ fn find(module: &str, files: &PackageFiles) -> Option<(String, String)> {
 
 fn missing_module(module: &str, files: &PackageFiles) -> Problem {
     let path = module.replace('.', "/");
-    let sources = files.iter().map(|(path, _)| path).filter(|path| path.extension() == "py");
-    let sources = sources.map(PackagePath::as_str);
-    let similar = nearest(&format!("{path}.py"), sources)
+    let similar = files
+        .similar(&format!("{path}.py"), "py")
         .map(|path| format!("; did you mean `{}`?", path.trim_end_matches(".py").replace('/', ".")))
         .unwrap_or_default();
     let shown = excerpt(&path, 80);

@@ -207,6 +207,13 @@ fn permissions_are_requests_and_processes_are_sandboxed_by_default() {
         assert_eq!((spec.sandbox, spec.network), (sandbox, network), "{entry}");
     }
     assert_eq!(spec("entrypoint: 'm:f', permissions: {policy: elevated}").policy, Policy::Elevated);
+    let asking = format!(
+        "{HEAD}tools:\n- {{id: a, description: Does one thing well, entrypoint: 'm:f', permissions: {{sandbox: false}}}}\n- {{id: b, description: Does one thing well, entrypoint: 'm:f'}}\n"
+    );
+    let mut toolset = parse(&asking).unwrap().toolset;
+    assert_eq!(toolset.unsandboxed().map(|tool| tool.spec.name.as_str()).collect::<Vec<_>>(), ["a"]);
+    toolset.sandbox_processes();
+    assert_eq!(toolset.unsandboxed().count(), 0);
     let conflicting = format!(
         "{HEAD}tools:\n- {{id: a, description: Does one thing well, entrypoint: 'm:f', network: false, permissions: {{network: true}}}}\n"
     );
@@ -344,4 +351,21 @@ fn dependencies_of_tools_belong_to_the_toolset() {
     let hashed = format!("rich==13 --hash=sha256:{}\n", "0".repeat(64));
     assert!(problems(&manifest, &[(REQUIREMENTS, &hashed)]).contains("has no `--hash`"));
     assert!(problems(&manifest, &[(REQUIREMENTS, "-e .\n")]).starts_with("line 1: `requirements.txt`: "));
+}
+
+#[test]
+fn hostile_manifests_cost_little_time() {
+    let entry = "- {id: a, description: Does one thing well, entrypoint: 'tools.mssing:run', renderer: {type: html, artifact: x.html}}\n";
+    let manifest = format!("{HEAD}tools:\n{}", entry.repeat(1000));
+    let mut files = package(&manifest, &[]);
+    for number in 0..4900 {
+        for extension in ["py", "html"] {
+            let path = format!("{}/{number}.{extension}", "f".repeat(60));
+            files.put_text(&path, "x = 1\n").unwrap();
+        }
+    }
+    let start = std::time::Instant::now();
+    let problems = read(&files).unwrap_err();
+    assert_eq!(problems.len(), 51);
+    assert!(start.elapsed().as_secs() < 10, "{:?}", start.elapsed());
 }

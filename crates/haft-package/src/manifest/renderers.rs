@@ -1,11 +1,11 @@
 //! Reads the renderers of a tool: one in `renderer`, or several with priorities in `renderers`.
 
 use haft_core::problem::nearest;
+use haft_definition::check::MAX_ENTRIES;
 use haft_definition::dialect::{Fields, conflict, describe, item_path, join, unknown};
 use serde_json::{Map, Value, json};
 
 use crate::files::PackageFiles;
-use crate::path::PackagePath;
 
 /// The known renderers.
 pub const RENDERERS: [&str; 10] =
@@ -47,7 +47,12 @@ pub(super) fn read(fields: &mut Fields<'_>, files: Option<&PackageFiles>) -> Opt
         Some(item) => list.extend(reader.one(item, "renderer")),
     }
     let several = fields.has("renderers");
-    for (index, item) in fields.list("renderers").unwrap_or_default().into_iter().enumerate() {
+    let items = fields.list("renderers").unwrap_or_default();
+    if items.len() > MAX_ENTRIES {
+        let message = format!("has {} entries; the limit is {MAX_ENTRIES}", items.len());
+        fields.error("renderers", "too_large", message);
+    }
+    for (index, item) in items.into_iter().enumerate().take(MAX_ENTRIES) {
         list.extend(reader.one(item, &item_path("renderers", index)));
     }
     (several || !list.is_empty()).then_some(Value::Array(list))
@@ -123,9 +128,7 @@ impl Reader<'_> {
             && !files.has(artifact.strip_prefix("./").unwrap_or(artifact))
         {
             let shown = haft_core::problem::excerpt(artifact, 80);
-            let html = files.iter().map(|(path, _)| path).filter(|path| path.extension() == "html");
-            let html = html.map(PackagePath::as_str);
-            let similar = nearest(artifact, html).map(|near| format!("; did you mean `{near}`?"));
+            let similar = files.similar(artifact, "html").map(|near| format!("; did you mean `{near}`?"));
             let message = format!("`{shown}` is not in the package{}", similar.unwrap_or_default());
             report.error(join(path, "artifact"), "missing_file", message);
         }

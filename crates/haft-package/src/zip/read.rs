@@ -64,7 +64,7 @@ fn check_bytes(bytes: &[u8]) -> Result<(), Problem> {
         return invalid("archive_too_large", message);
     }
     if !bytes.starts_with(b"PK") {
-        let message = "not a ZIP archive; pack the folder with `haft toolset pack` or any ZIP program";
+        let message = "not a ZIP archive; pack the folder with any ZIP program";
         return invalid("not_a_zip", message.to_owned());
     }
     // The library allocates a few hundred bytes for each, before it knows what they are.

@@ -11,6 +11,11 @@ use crate::files::PackageFiles;
 /// The level of the compression.
 const LEVEL: i64 = 6;
 
+/// An archive could not be written.
+#[derive(Debug, thiserror::Error)]
+#[error("pack the archive: {0}")]
+pub struct PackError(#[source] ZipError);
+
 /// Writes an archive: files sorted by path, with a fixed time, mode and compression.
 ///
 /// ```
@@ -22,7 +27,11 @@ const LEVEL: i64 = 6;
 /// assert_eq!(archive, zip::write(&files).unwrap());
 /// assert_eq!(zip::read(&archive).unwrap(), files);
 /// ```
-pub fn write(files: &PackageFiles) -> Result<Vec<u8>, ZipError> {
+pub fn write(files: &PackageFiles) -> Result<Vec<u8>, PackError> {
+    pack(files).map_err(PackError)
+}
+
+fn pack(files: &PackageFiles) -> Result<Vec<u8>, ZipError> {
     let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
     for (path, file) in files.iter() {
         let mode = if file.executable { 0o755 } else { 0o644 };

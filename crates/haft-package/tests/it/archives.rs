@@ -99,6 +99,12 @@ fn names_that_collide_are_rejected() {
 }
 
 #[test]
+fn a_duplicate_is_named() {
+    let bytes = archive(&[Raw::file("a", "1"), Raw::file("tools/x.py", "1"), Raw::file("tools/x.py", "2")]);
+    assert_eq!(zip::read(&bytes).unwrap_err()[0].field, "tools/x.py");
+}
+
+#[test]
 fn two_readers_cannot_see_different_archives() {
     let good = Raw::file("toolset.yaml", "id: x");
     let other_name = Raw { local_name: Some(b"tools/evil".to_vec()), ..Raw::file("tools/good", "x") };
@@ -188,6 +194,12 @@ fn a_folder_around_the_package_is_removed() {
         Raw::file("repo-main/tools/a.py", "x"),
     ]);
     assert_eq!(names(&zip::read(&bytes).unwrap()), ["tools/a.py", "toolset.yaml"]);
+    // Archives from GitHub have the commit as their comment.
+    let mut commented = bytes;
+    let length = commented.len();
+    commented[length - 2] = 40;
+    commented.extend([b'a'; 40]);
+    assert_eq!(names(&zip::read(&commented).unwrap()), ["tools/a.py", "toolset.yaml"]);
 }
 
 #[test]
