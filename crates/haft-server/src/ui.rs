@@ -60,12 +60,11 @@ fn page() -> Response {
     }
     let nonce = STANDARD.encode(random);
     let text = String::from_utf8_lossy(&index.data).replace(NONCE, &nonce);
-    // Styles that the page adds at run time carry the nonce; scripts come from files only. Frames show rendered results,
-    // sandboxed, each with a policy of its own.
+    // Styles that the page adds at run time carry the nonce; scripts come from files only.
     let policy = format!(
         "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-{nonce}'; img-src 'self' data:; \
-         font-src 'self'; connect-src 'self'; frame-src 'self'; manifest-src 'self'; form-action 'self'; \
-         frame-ancestors 'none'; base-uri 'none'"
+         font-src 'self'; connect-src 'self'; manifest-src 'self'; form-action 'self'; frame-ancestors 'none'; \
+         base-uri 'none'"
     );
     let headers = [
         (header::CONTENT_SECURITY_POLICY, policy.as_str()),
