@@ -125,6 +125,7 @@ async fn pipeline(bytes: &[u8]) -> Result<Vec<Duration>> {
         stages: Vec::new(),
         max_running: 16,
         workspace: None,
+        workspaces: None,
     }));
     let tool = CallTarget::Named("add".parse().ok().context("a reference")?);
     let principal = Arc::new(Principal::anonymous(TenantId::default_tenant()).elevated(true));

@@ -154,9 +154,11 @@ pub(crate) struct AppendArgs {
 impl BuiltIn for AppendFile {
     type Args = AppendArgs;
 
+    const WORKS_WITH_FILES: bool = true;
+
     async fn call(&self, call: &CallContext, args: AppendArgs) -> Outcome {
         let options = AppendOptions { path: args.path, content: args.content, max_bytes: MAX_LOG_SIZE };
-        self.0.append(call.tenant(), options).await
+        self.0.append(call, options).await
     }
 }
 
@@ -178,8 +180,10 @@ fn workspace_root() -> String {
 impl BuiltIn for ListFiles {
     type Args = ListArgs;
 
+    const WORKS_WITH_FILES: bool = true;
+
     async fn call(&self, call: &CallContext, args: ListArgs) -> Outcome {
         let options = ListOptions { path: args.path, recursive: args.recursive, max_entries: MAX_ENTRIES };
-        self.0.list(call.tenant(), options).await
+        self.0.list(call, options).await
     }
 }

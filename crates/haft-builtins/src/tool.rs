@@ -17,6 +17,9 @@ pub trait BuiltIn: Send + Sync + 'static {
     /// The arguments, which match the schema of the definition.
     type Args: DeserializeOwned + Send;
 
+    /// Whether it reads or writes files in the workspace of the call.
+    const WORKS_WITH_FILES: bool = false;
+
     /// Runs the function.
     fn call(&self, call: &CallContext, args: Self::Args) -> impl Future<Output = Outcome> + Send;
 
@@ -44,6 +47,10 @@ impl<B: BuiltIn> Prepared for BuiltInFunction<B> {
                 .map_err(|error| invalid(excerpt(&error.to_string(), 300)))?;
             self.0.call(call, args).await
         })
+    }
+
+    fn works_with_files(&self) -> bool {
+        B::WORKS_WITH_FILES
     }
 
     fn with_config(&self, config: &Map<String, Value>) -> Result<Arc<dyn Prepared>, Problem> {

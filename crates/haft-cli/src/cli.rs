@@ -7,7 +7,7 @@ use haft_core::secret::Secret;
 
 use crate::commands::{
     approval, audit, bundle, call, completions, doctor, import, init, key, limits, login_link, mcp,
-    mcp_server, policy, reindex, secret, serve, tenant, token, tool, webhook,
+    mcp_server, policy, reindex, secret, serve, tenant, token, tool, toolset, webhook, workspace,
 };
 use crate::context::Context;
 use crate::error::CliError;
@@ -114,6 +114,14 @@ pub(crate) enum Command {
     #[command(subcommand)]
     #[command(after_help = examples!("haft bundle list", "haft bundle disable pets"))]
     Bundle(bundle::Command),
+    /// Manage toolsets: bundles that are installed as packages
+    #[command(subcommand)]
+    #[command(after_help = examples!("haft toolset new reports", "haft toolset install ./reports"))]
+    Toolset(toolset::Command),
+    /// Look at workspaces: the folders that calls work in
+    #[command(subcommand)]
+    #[command(after_help = examples!("haft workspace ls", "haft workspace cat report summary.md"))]
+    Workspace(workspace::Command),
     /// Manage tenants
     #[command(subcommand)]
     #[command(after_help = examples!("haft tenant create acme", "haft token create ci --tenant acme --role editor"))]
@@ -169,6 +177,8 @@ impl Command {
             Self::Secret(command) => secret::run(command, context).await,
             Self::Key(command) => key::run(command, context).await,
             Self::Bundle(command) => bundle::run(command, context).await,
+            Self::Toolset(command) => toolset::run(command, context).await,
+            Self::Workspace(command) => workspace::run(command, context).await,
             Self::Tenant(command) => tenant::run(command, context).await,
             Self::Token(command) => token::run(command, context).await,
             Self::Approval(command) => approval::run(command, context).await,

@@ -10,6 +10,8 @@ use crate::invocation::Invocation;
 use crate::name::TenantId;
 use crate::outcome::{CallError, ErrorCode, Outcome};
 use crate::problem::excerpt;
+use crate::spec::Renderer;
+use crate::workspace::WorkspaceUse;
 
 /// The state of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -138,6 +140,12 @@ pub struct CallRecord {
     /// The process of the tool, if it ran one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<ProcessRecord>,
+    /// What the call did in its workspace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace_use: Option<Box<WorkspaceUse>>,
+    /// How the result is shown, as the tool was defined when it ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub renderer: Option<Box<Renderer>>,
     /// The policy rule or the flag of the tool that decided about the call, and the approval that it needed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<Box<CallDecision>>,
@@ -188,9 +196,15 @@ pub struct StepTimes {
     /// Waiting for other calls of the tool.
     #[serde(default, skip_serializing_if = "is_zero_ms")]
     pub admit_ms: f64,
+    /// Waiting for the workspace and bringing its files here; installing what the tool needs, such as Python packages.
+    #[serde(default, skip_serializing_if = "is_zero_ms")]
+    pub prepare_ms: f64,
     /// Running the tool, with its retries.
     #[serde(default, skip_serializing_if = "is_zero_ms")]
     pub execute_ms: f64,
+    /// Storing the state of the workspace after the call.
+    #[serde(default, skip_serializing_if = "is_zero_ms")]
+    pub snapshot_ms: f64,
 }
 
 impl CallRecord {
@@ -203,6 +217,8 @@ impl CallRecord {
             error: None,
             content: Vec::new(),
             process: None,
+            workspace_use: None,
+            renderer: None,
             decision: None,
             started_at,
             finished_at: None,

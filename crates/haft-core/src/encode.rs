@@ -37,6 +37,11 @@ pub fn percent_encode_reserved_into(text: &str, out: &mut String) {
     out.extend(utf8_percent_encode(text, ENDING));
 }
 
+/// Decodes percent-encoding; what is not UTF-8 is replaced.
+pub fn percent_decode(text: &str) -> String {
+    percent_encoding::percent_decode_str(text).decode_utf8_lossy().into_owned()
+}
+
 /// Appends one character, escaped for XML content and attributes.
 pub fn xml_escape_into(c: char, out: &mut String) {
     match c {

@@ -1,7 +1,6 @@
 //! The traits of executors, which run tools: one executor per kind of implementation.
 
 use std::ops::Range;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -20,6 +19,7 @@ use crate::problem::Problem;
 use crate::runnable::Mode;
 use crate::secret::{CredentialSelector, RefreshTokens, Secret, SecretError, SecretSource, scrub_text};
 use crate::spec::ToolSpec;
+use crate::workspace::{WorkspaceFolder, WorkspaceName};
 
 /// Runs tools of one kind.
 pub trait Executor: Send + Sync {
@@ -58,6 +58,11 @@ pub trait Prepared: Send + Sync {
     /// on a file. Secrets are masked; `None` if it cannot be shown.
     fn preview(&self, _args: &Map<String, Value>) -> Option<String> {
         None
+    }
+
+    /// Returns whether it reads or writes files in the workspace, so that its calls have to take turns there.
+    fn works_with_files(&self) -> bool {
+        false
     }
 
     /// Returns how long after its deadline it may take to stop and return an outcome. By default it is dropped at the
@@ -109,8 +114,11 @@ pub struct CallContext {
     pub attempt: u32,
     /// The receiver of events, if any.
     pub events: Option<Arc<dyn EventSink>>,
-    /// The working folder of the call, if it has one.
-    pub workspace: Option<Arc<Path>>,
+    /// The workspace of the call, if it has one.
+    pub workspace: Option<Arc<WorkspaceFolder>>,
+    /// The name of the workspace that the call works in, and the calls that the tool makes with it. Only tools that work
+    /// with files have its folder.
+    pub workspace_name: Option<WorkspaceName>,
     /// The calls above this one.
     pub lineage: Lineage,
     /// The idempotency key, for tools that pass it on.
@@ -135,6 +143,7 @@ impl Clone for CallContext {
             attempt: self.attempt,
             events: self.events.clone(),
             workspace: self.workspace.clone(),
+            workspace_name: self.workspace_name.clone(),
             lineage: self.lineage,
             idempotency_key: self.idempotency_key.clone(),
             session: self.session.clone(),
@@ -160,6 +169,8 @@ pub struct CallArtifacts {
     pub process: Option<ProcessRecord>,
     /// Additional content such as images, as MCP content blocks.
     pub content: Vec<Value>,
+    /// How long it waited for the installation of what the tool needs.
+    pub preparation: Duration,
 }
 
 impl CallContext {
@@ -188,6 +199,7 @@ impl CallContext {
             attempt: 0,
             events: None,
             workspace: None,
+            workspace_name: None,
             lineage: Lineage::default(),
             idempotency_key: None,
             session: None,
@@ -277,11 +289,18 @@ impl CallContext {
         self.shared().artifacts().content = content;
     }
 
+    /// Adds time that the call waited for the installation of what the tool needs. It is reported as a step of its own.
+    pub fn report_preparation(&self, time: Duration) {
+        let preparation = &mut self.shared().artifacts().preparation;
+        *preparation = preparation.saturating_add(time);
+    }
+
     /// Takes what the call produced besides its value. The secrets stay, because work for the call may still run.
     pub fn take_artifacts(&self) -> Option<CallArtifacts> {
         let mut artifacts = self.shared.get()?.artifacts();
         let (process, content) = (artifacts.process.take(), std::mem::take(&mut artifacts.content));
-        Some(CallArtifacts { exposed: artifacts.exposed.clone(), process, content })
+        let preparation = std::mem::take(&mut artifacts.preparation);
+        Some(CallArtifacts { exposed: artifacts.exposed.clone(), process, content, preparation })
     }
 
     /// Sends an event.

@@ -71,6 +71,18 @@ id!(
     CallId
 );
 id!(
+    /// Identifies a chat.
+    ChatId
+);
+id!(
+    /// Identifies a message of a chat.
+    MessageId
+);
+id!(
+    /// Identifies one state of a workspace.
+    ManifestId
+);
+id!(
     /// Identifies an access token (never the token itself).
     TokenId
 );

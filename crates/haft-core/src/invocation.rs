@@ -15,6 +15,7 @@ use crate::principal::Principal;
 use crate::reference::ToolRef;
 use crate::runnable::Mode;
 use crate::token::Role;
+use crate::workspace::WorkspaceName;
 
 /// A request to run one tool, resolved and with its arguments checked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -57,6 +58,9 @@ pub struct Invocation {
     /// The message that the call belongs to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message_id: Option<String>,
+    /// The workspace that the call works in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<WorkspaceName>,
     /// The session that the call belongs to: the chat, or the connection of an MCP client.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<Arc<str>>,
@@ -146,6 +150,7 @@ struct StoredInvocation {
     request_id: Option<String>,
     chat_id: Option<String>,
     message_id: Option<String>,
+    workspace: Option<WorkspaceName>,
     session: Option<Arc<str>>,
     webhook: Option<WebhookId>,
     timeout_ms: Option<u64>,
@@ -175,6 +180,7 @@ impl From<StoredInvocation> for Invocation {
             request_id: stored.request_id,
             chat_id: stored.chat_id,
             message_id: stored.message_id,
+            workspace: stored.workspace,
             session: stored.session,
             webhook: stored.webhook,
             timeout_ms: stored.timeout_ms,

@@ -9,6 +9,7 @@ pub mod audit;
 pub mod bundle;
 pub mod call;
 pub mod catalog;
+pub mod chat;
 pub mod coerce;
 pub mod duration;
 pub mod encode;
@@ -33,6 +34,8 @@ pub mod principal;
 pub mod problem;
 pub mod redact;
 pub mod reference;
+pub mod render;
+pub mod requirement;
 pub mod runnable;
 pub mod schema;
 pub mod secret;
@@ -40,7 +43,9 @@ pub mod spec;
 pub mod tenant;
 pub mod token;
 pub mod tool;
+pub mod toolset;
 pub mod webhook;
+pub mod workspace;
 
 pub use jiff::Timestamp;
 

@@ -83,6 +83,8 @@ const VERSION: Rule = Rule {
     allowed: "letters, digits, `-`, `_` and `.`",
     reserved: false,
 };
+const WORKSPACE: Rule =
+    Rule { what: "workspace", extra: &['-', '_'], allowed: "letters, digits, `-` and `_`", reserved: false };
 const TENANT: Rule =
     Rule { what: "tenant", extra: &['-', '_'], allowed: "letters, digits, `-` and `_`", reserved: false };
 
@@ -186,6 +188,11 @@ name!(
 /// A version label: opaque and without an order.
     Version,
     VERSION
+);
+name!(
+    /// The name of a workspace that does not belong to a chat.
+    WorkspaceSlug,
+    WORKSPACE
 );
 name!(
 /// The id of a tenant.

@@ -20,6 +20,7 @@ pub use self::values::INVALID_SCHEMA_VALUE;
 use haft_core::duration;
 use haft_core::implementation::{AgentCall, Implementation, Mcp, Notation};
 use haft_core::problem::{Problem, excerpt};
+use haft_core::requirement::Requirements;
 use haft_core::schema::Schema;
 use haft_core::spec::{RateLimit, ToolSpec};
 use haft_template::{Scope, Template, is_variable};
@@ -34,6 +35,8 @@ pub const MAX_LABEL: usize = 128;
 pub const MAX_ENTRIES: usize = 32;
 /// The maximum number of requests of one `http` tool.
 pub const MAX_STEPS: usize = 20;
+/// The maximum number of invalid requirements that are reported.
+const MAX_REQUIREMENT_PROBLEMS: usize = 20;
 /// The maximum time limit of one call.
 pub const MAX_TIMEOUT: Duration = Duration::from_hours(1);
 /// The maximum size of a request or response, in bytes: it is held in memory and recorded.
@@ -276,6 +279,7 @@ fn implementation(spec: &ToolSpec, checked: &mut CheckReport) {
             if parts.is_none_or(|(module, function)| module.is_empty() || function.is_empty()) {
                 checked.error("implementation.entrypoint", "invalid_value", "expected `module:function`");
             }
+            dependencies(&python.dependencies, checked);
         }
         Implementation::Mcp(mcp) => self::mcp(mcp, checked),
         Implementation::Artifact(artifact) => named(&artifact.artifact_id, "artifact_id", checked),
@@ -296,6 +300,13 @@ fn implementation(spec: &ToolSpec, checked: &mut CheckReport) {
 fn named(text: &str, field: &str, checked: &mut CheckReport) {
     if text.trim().is_empty() {
         checked.error(format!("implementation.{field}"), "missing_field", "is empty");
+    }
+}
+
+/// Checks the requirement lines of a Python tool.
+fn dependencies(lines: &[String], checked: &mut CheckReport) {
+    if let Err(problems) = Requirements::parse_lines(lines, "implementation.dependencies") {
+        checked.errors.extend(problems.into_iter().take(MAX_REQUIREMENT_PROBLEMS));
     }
 }
 

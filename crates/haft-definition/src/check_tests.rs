@@ -145,6 +145,18 @@ fn missing_fields_of_every_kind_are_reported() {
         (json!({ "type": "file_read", "path": "" }), "implementation.path"),
         (json!({ "type": "file_write", "path": "p", "content": "", "mode": 99999 }), "implementation.mode"),
         (json!({ "type": "python", "entrypoint": "run" }), "implementation.entrypoint"),
+        (
+            json!({ "type": "python", "entrypoint": "a:b", "dependencies": ["rich", "-r x"] }),
+            "implementation.dependencies[1]",
+        ),
+        (
+            json!({ "type": "script", "runtime": "python", "body": "pass", "dependencies": ["./x"] }),
+            "implementation.dependencies[0]",
+        ),
+        (
+            json!({ "type": "script", "runtime": "bash", "body": "true", "dependencies": ["rich"] }),
+            "implementation.dependencies",
+        ),
         (json!({ "type": "mcp", "tool_name": "t" }), "implementation.server_url"),
         (json!({ "type": "mcp", "tool_name": "t", "server_url": "x" }), "implementation.server_url"),
         (json!({ "type": "artifact", "artifact_id": "" }), "implementation.artifact_id"),

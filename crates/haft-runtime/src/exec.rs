@@ -91,7 +91,7 @@ impl PreparedExec {
             Values { args, steps: &Map::new(), secrets: &secrets, version: self.spec.version.as_str() };
         let ExecInvocation { argv, env, stdin } = self.template.render(&values).map_err(CallError::from)?;
         let place = self.processes.place(&self.spec, call)?;
-        let mut environment = Environment::new(&self.processes.settings().path, &place);
+        let mut environment = Environment::new(&self.processes.settings().path, &place, call);
         let texts = env.iter().map(|(_, value)| value).chain(&stdin);
         let arguments = if self.template.is_argv() { argv.iter().map(String::len).sum() } else { 0 };
         check_size(&self.spec, texts.map(|text| text.expose().len()).sum::<usize>() + arguments)?;
@@ -117,6 +117,10 @@ impl PreparedExec {
 impl Prepared for PreparedExec {
     fn run<'a>(&'a self, call: &'a CallContext, args: &'a Map<String, Value>) -> BoxFuture<'a, Outcome> {
         Box::pin(self.call(call, args))
+    }
+
+    fn works_with_files(&self) -> bool {
+        true
     }
 
     fn secrets(&self) -> Vec<&str> {

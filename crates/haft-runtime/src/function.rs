@@ -161,6 +161,10 @@ impl Prepared for WithDefaults {
         }
         Box::pin(async move { self.function.run(call, &args).await })
     }
+
+    fn works_with_files(&self) -> bool {
+        self.function.works_with_files()
+    }
 }
 
 /// An async function without access to its call.

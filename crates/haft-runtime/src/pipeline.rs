@@ -1,8 +1,8 @@
 //! The steps of a call, the same for every surface.
 //!
 //! resolve → gate (state of the tool, allow-list) → validate arguments → authorise (policy rules, the tool's own flag)
-//! → idempotency → approval → admit (rate, concurrency) → execute (stages, retries, output validation; within deadline
-//! and cancellation) → record → answer.
+//! → idempotency → approval → admit (rate, concurrency) → prepare (the workspace) → execute (stages, retries, output
+//! validation; within deadline and cancellation) → snapshot (the workspace) → record → answer.
 //!
 //! A call that waits, for approval or in the queue, is a row: it holds no permit and no task. When it runs, on whatever
 //! node, it passes the same steps again.
@@ -16,9 +16,9 @@ mod record_guard;
 mod request;
 mod stops;
 mod waiting;
+mod workspace;
 
 use std::future::poll_fn;
-use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,6 +37,7 @@ use haft_core::policy::{Decision, Effect};
 use haft_core::runnable::Mode;
 use haft_core::secret::SecretSource;
 use haft_core::tenant::TenantLimits;
+use haft_core::workspace::{WorkspaceFolder, Workspaces};
 use haft_core::{BoxFuture, Clock};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -110,7 +111,8 @@ pub struct Pipeline {
     limit: Arc<ConcurrencyLimit>,
     limits: Arc<Limits>,
     tenant_limits: Option<TenantLimitSource>,
-    workspace: Option<Arc<Path>>,
+    workspace: Option<Arc<WorkspaceFolder>>,
+    workspaces: Option<Arc<dyn Workspaces>>,
     stopping: CancellationToken,
     tenant_stops: Arc<TenantStops>,
 }
@@ -141,8 +143,10 @@ pub struct PipelineParts {
     pub limits: LimitSettings,
     /// The source of tenant limits; `None` if tenants are unlimited.
     pub tenant_limits: Option<TenantLimitSource>,
-    /// The folder in which calls may work.
-    pub workspace: Option<Arc<Path>>,
+    /// The folder that all calls work in, in a program without workspaces.
+    pub workspace: Option<Arc<WorkspaceFolder>>,
+    /// The workspaces that calls can name.
+    pub workspaces: Option<Arc<dyn Workspaces>>,
 }
 
 /// Where calls wait for approval or for their turn.
@@ -193,6 +197,7 @@ impl Pipeline {
             limits: Arc::new(Limits::new(parts.limits)),
             tenant_limits: parts.tenant_limits,
             workspace: parts.workspace,
+            workspaces: parts.workspaces,
             tenant_stops: Arc::new(TenantStops::new(stopping.clone())),
             stopping,
         }
@@ -220,6 +225,7 @@ impl Pipeline {
             limits: Arc::clone(&self.limits),
             tenant_limits: self.tenant_limits.clone(),
             workspace: self.workspace.clone(),
+            workspaces: self.workspaces.clone(),
             stopping: self.stopping.clone(),
             tenant_stops: Arc::clone(&self.tenant_stops),
         }
@@ -376,6 +382,7 @@ impl Pipeline {
         entry.runnable(bundle_enabled, context.mode).map_err(|reason| entry.not_runnable(reason))?;
         check_allow_list(entry, context.principal())?;
         let plan = compiled(entry, context.mode, &self.registry)?;
+        self.check_workspace(invocation)?;
         depth::check(plan.spec.name.as_str(), context.lineage.depth.max(depth::current()))?;
         check_args(&plan, &mut invocation.args)?;
         // The digest of a call that waited is that of the arguments as requested.
@@ -433,7 +440,8 @@ impl Pipeline {
     }
 
     fn draft(self: &Arc<Self>, request: Request, entry: Arc<Entry>) -> CallDraft {
-        let Request { principal, args, mode, surface, events, labels, lineage, timeout, .. } = request;
+        let Request { principal, args, mode, surface, events, labels, lineage, timeout, workspace, .. } =
+            request;
         let labels = labels.map(|labels| *labels).unwrap_or_default();
         let args = Value::Object(args);
         let session = labels.session.or_else(|| labels.chat_id.as_deref().map(Arc::from));
@@ -453,6 +461,7 @@ impl Pipeline {
             request_id: labels.request_id,
             chat_id: labels.chat_id,
             message_id: labels.message_id,
+            workspace: labels.workspace,
             session,
             webhook: labels.webhook,
             timeout_ms: timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
@@ -460,6 +469,9 @@ impl Pipeline {
         };
         let mut draft = self.draft_of(invocation, entry);
         draft.context.events = events;
+        if workspace.is_some() {
+            draft.context.workspace = workspace;
+        }
         draft
     }
 
@@ -475,6 +487,7 @@ impl Pipeline {
         context.mode = invocation.mode;
         context.lineage = invocation.lineage;
         context.workspace.clone_from(&self.workspace);
+        context.workspace_name.clone_from(&invocation.workspace);
         context.idempotency_key = invocation.idempotency_key.as_deref().map(Arc::from);
         context.session.clone_from(&invocation.session);
         context.invoker = Some(Arc::clone(self) as _);
@@ -533,7 +546,16 @@ impl Pipeline {
         };
         match admit(&self.limit, &self.limits, &limited) {
             Ok((admission, rates)) => {
-                Ok((Call { plan, draft, cancel: None, attempt: 0, admission, artifacts: None }, rates))
+                let call = Call {
+                    plan,
+                    draft,
+                    cancel: None,
+                    attempt: 0,
+                    admission,
+                    artifacts: None,
+                    workspace_use: None,
+                };
+                Ok((call, rates))
             }
             Err(error) => Err(Box::new(RejectedCall { error, draft })),
         }
@@ -545,11 +567,21 @@ impl Pipeline {
     }
 
     /// Executes a call and records its outcome before the outcome is returned.
-    async fn run(&self, call: Call) -> Result<CompletedCall, CallError> {
+    async fn run(self: &Arc<Self>, call: Call) -> Result<CompletedCall, CallError> {
+        if self.workspace_entry(&call).is_some() {
+            return Box::pin(self.run_in_workspace(call)).await;
+        }
+        self.run_to_record(call).await
+    }
+
+    async fn run_to_record(&self, call: Call) -> Result<CompletedCall, CallError> {
         self.registry.count(call.entry(), call.started_at());
         let rate = call.admission.rate;
         let mut guard = RecordGuard::new(call, self.ledger.as_ref(), self.observer.as_ref());
         let outcome = match guard.call() {
+            Some(call) if self.workspace_entry(call).is_some() => {
+                Box::pin(self.execute_in_workspace(call)).await
+            }
             Some(call) => self.execute(call).await,
             None => Err(CallError::internal("the call has already ended")),
         };
@@ -639,9 +671,11 @@ impl Invoker for Pipeline {
             timeout: Some(parent.deadline.saturating_duration_since(clock::now())),
             events: parent.events.clone(),
             lineage: Lineage::below(parent),
+            workspace: parent.workspace.clone(),
             labels: Some(Box::new(Labels {
                 request_id,
                 session: parent.session.clone(),
+                workspace: parent.workspace_name.clone(),
                 ..Labels::default()
             })),
             ..Request::new(Arc::clone(parent.principal()), surface, args)

@@ -23,11 +23,13 @@ use haft_runtime::files::{Files, RootsError};
 use haft_runtime::function::{FunctionExecutor, Functions};
 use haft_runtime::limits::LimitSettings;
 use haft_runtime::pipeline::{Pipeline, PipelineParts, TenantLimitSource, WaitingCalls};
+use haft_runtime::python::PythonEnvironments;
 use haft_runtime::queue::QueueRunner;
 use haft_runtime::registry::Registry;
 use haft_runtime::stages::Stage;
 use haft_sandbox::{Sandbox, SandboxError};
 use haft_store::{ReindexReport, Store, StoreSettings};
+use haft_workspace::{Limits, WorkspaceError};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -41,10 +43,12 @@ use crate::mcp::{Mcp, StdioClient, UnknownBundle};
 use crate::mcp_approvals::McpApprovals;
 use crate::metrics::{Gauges, Metrics};
 use crate::policy::{LoadPolicyError, PolicyState};
+use crate::rendering::RenderKey;
 use crate::search::ToolSearch;
 use crate::secrets::Secrets;
 use crate::settings::Settings;
-use crate::{mcp_connections, router, serve, tenant_files};
+use crate::workspaces::WorkspaceHost;
+use crate::{mcp_connections, router, serve, tenant_files, toolsets};
 
 /// How often the usage counters are written.
 const USAGE_INTERVAL: Duration = Duration::from_secs(5);
@@ -82,6 +86,9 @@ pub enum StartError {
     /// The stored policy cannot be used.
     #[error("cannot load the policy")]
     Policy(#[from] LoadPolicyError),
+    /// The folder of the files of workspaces cannot be opened.
+    #[error("cannot open the workspaces")]
+    Workspaces(#[from] WorkspaceError),
     /// The store cannot be opened.
     #[error("cannot open the store")]
     Store(#[from] StoreError),
@@ -113,9 +120,12 @@ pub struct App {
     local_token: Secret,
     metrics: Arc<Metrics>,
     sandbox: Sandbox,
+    python_environments: PythonEnvironments,
     egress: Egress,
     mcp_clients: Arc<McpClients>,
     mcp: Mcp,
+    workspaces: Arc<WorkspaceHost>,
+    render_key: RenderKey,
     search: Arc<ToolSearch>,
     events: Arc<EventHub>,
     queue_stop: CancellationToken,
@@ -163,6 +173,8 @@ impl App {
             access: Arc::clone(&access),
         });
         let mcp_clients = resources.mcp_clients(&secrets, &store);
+        let workspaces = WorkspaceHost::open(&settings.home, Arc::clone(&store), Limits::default())?;
+        let render_key = RenderKey::new(store.signing_key("render").await?);
         let ledger: Arc<dyn Ledger> = Arc::clone(&store) as _;
         let pipeline = Pipeline::new(PipelineParts {
             registry: Arc::clone(&registry),
@@ -178,6 +190,7 @@ impl App {
             limits: limit_settings(&settings, &store),
             tenant_limits: Some(tenant_limits(&access)),
             workspace: None,
+            workspaces: Some(workspaces.for_calls()),
         });
         let pipeline = Arc::new(pipeline);
         let desk = Arc::new(McpApprovals(handle.clone()));
@@ -196,14 +209,20 @@ impl App {
             local_token,
             metrics,
             sandbox: resources.processes.sandbox().clone(),
+            python_environments: resources.python_environments,
             egress: resources.egress,
             mcp_clients,
             mcp,
+            workspaces,
+            render_key,
             queue_stop: CancellationToken::new(),
         });
         handle.set(&app);
         app.reload_access().await?;
         mcp_connections::declare_servers(&app).await?;
+        if let Err(error) = toolsets::unpack_missing(&app).await {
+            tracing::error!(error = error.message, "cannot unpack the packages of toolsets");
+        }
         Ok(app)
     }
 
@@ -296,6 +315,16 @@ impl App {
         &self.pipeline
     }
 
+    /// Returns the workspaces of this node.
+    pub(crate) fn workspaces(&self) -> &Arc<WorkspaceHost> {
+        &self.workspaces
+    }
+
+    /// Returns the key by which the addresses of rendered results are signed.
+    pub(crate) fn render_key(&self) -> &RenderKey {
+        &self.render_key
+    }
+
     /// Returns the guard of outgoing connections.
     pub(crate) fn egress(&self) -> &Egress {
         &self.egress
@@ -311,6 +340,11 @@ impl App {
 
     pub(crate) fn sandbox(&self) -> &Sandbox {
         &self.sandbox
+    }
+
+    /// Returns the installed packages of Python tools.
+    pub(crate) fn python_environments(&self) -> &PythonEnvironments {
+        &self.python_environments
     }
 
     pub(crate) fn access(&self) -> &Arc<Access> {

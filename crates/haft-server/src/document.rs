@@ -96,6 +96,13 @@ const SHARED_ERRORS: [SharedError; 11] = [
 /// The depth at which examples end.
 const MAX_EXAMPLE_DEPTH: usize = 16;
 
+/// Writes `{*path}`, by which the router matches a path with slashes, as OpenAPI does.
+pub(crate) fn name_wildcards(document: &mut Value) {
+    let Some(Value::Object(paths)) = document.get_mut("paths") else { return };
+    let named = std::mem::take(paths).into_iter().map(|(path, item)| (path.replace("{*", "{"), item));
+    *paths = named.collect();
+}
+
 /// Returns the complete document.
 pub(crate) fn complete(document: &utoipa::openapi::OpenApi) -> Value {
     // The document consists of strings, numbers and lists: it always serialises.

@@ -12,7 +12,7 @@ use haft_runtime::executors::Executors;
 use haft_runtime::files::{FileReadExecutor, FileWriteExecutor, Files, Root, RootsError, WORKSPACE};
 use haft_runtime::http::HttpExecutor;
 use haft_runtime::process::Processes;
-use haft_runtime::python::{PythonExecutor, PythonPool};
+use haft_runtime::python::{PythonEnvironments, PythonExecutor, PythonPool};
 use haft_runtime::script::ScriptExecutor;
 use haft_sandbox::{Sandbox, SandboxError};
 use haft_store::Store;
@@ -25,21 +25,31 @@ use crate::settings::Settings;
 /// The folder in the home folder with the workspaces of tenants.
 pub(crate) const TENANT_FILES: &str = "files";
 
+/// The folder in the home folder with the unpacked packages of toolsets.
+pub(crate) const PACKAGES: &str = "toolsets";
+
 /// The resources that tools run with.
 pub(crate) struct ExecutionResources {
     pub(crate) processes: Processes,
     pub(crate) files: Files,
     pub(crate) egress: Egress,
+    pub(crate) python_environments: PythonEnvironments,
     mcp: Arc<McpExecutor>,
 }
 
 impl ExecutionResources {
     /// Prepares the resources as configured.
     pub(crate) fn new(settings: &Settings) -> Result<Self, StartError> {
+        let processes = processes(settings)?;
         Ok(Self {
-            processes: processes(settings)?,
             files: files(settings)?,
             egress: egress(settings)?,
+            python_environments: PythonEnvironments::new(
+                processes.clone(),
+                &settings.home,
+                settings.python.clone(),
+            ),
+            processes,
             mcp: Arc::default(),
         })
     }
@@ -51,12 +61,16 @@ impl ExecutionResources {
         clock: &Arc<dyn Clock>,
         local_token: &Secret,
     ) -> Executors {
-        let interpreters = PythonPool::new(self.processes.clone());
+        let interpreters =
+            PythonPool::new(self.processes.clone()).with_environments(self.python_environments.clone());
         let bundles = settings.database_url.is_none().then(|| settings.home.clone());
+        let scripts = ScriptExecutor::new(self.processes.clone(), interpreters.clone());
         Executors::default()
             .with(Arc::new(HttpExecutor::new(self.egress.clone(), Arc::clone(clock))))
-            .with(Arc::new(ScriptExecutor::new(self.processes.clone(), interpreters.clone())))
-            .with(Arc::new(PythonExecutor::new(interpreters, bundles)))
+            .with(Arc::new(scripts.with_home(bundles.clone())))
+            .with(Arc::new(
+                PythonExecutor::new(interpreters, bundles).with_packages(settings.home.join(PACKAGES)),
+            ))
             .with(Arc::new(ExecExecutor::new(self.processes.clone())))
             .with(Arc::new(FileReadExecutor::new(self.files.clone())))
             .with(Arc::new(FileWriteExecutor::new(self.files.clone())))

@@ -49,7 +49,9 @@ mod metrics;
 mod params;
 mod permissions;
 mod policy;
+mod python_packages;
 mod query;
+mod rendering;
 mod reply;
 mod request_id;
 mod router;
@@ -59,11 +61,13 @@ mod secrets;
 mod serve;
 pub mod settings;
 mod tenant_files;
+mod toolsets;
 mod ui;
 mod view;
 mod viewer;
 mod warnings;
 mod webhooks;
+mod workspaces;
 
 pub use app::{App, Extensions, StartError};
 pub use haft_mcp::server::{

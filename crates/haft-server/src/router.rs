@@ -19,10 +19,10 @@ use crate::error::ApiError;
 use crate::query::QueryParameters;
 use crate::routes::{
     approval_grants, approvals, audit_log, bundle_publish, bundle_tools, bundles, call_histogram, calls,
-    credentials, definitions, deliveries, events, examples, health, import, import_items, import_registry,
-    installation, invoke, key, lifecycle, limits, login, mcp, mcp_logins, mcp_servers, policy,
-    policy_explain, revisions, search, sessions, stats, tenants, test, token_rates, tokens, tool, tools,
-    usage, validate, webhooks,
+    chat_workspace, chats, credentials, definitions, deliveries, events, examples, health, import,
+    import_items, import_registry, installation, invoke, key, lifecycle, limits, login, mcp, mcp_logins,
+    mcp_servers, policy, policy_explain, render, revisions, search, sessions, stats, tenants, test,
+    token_rates, tokens, tool, tools, toolsets, usage, validate, webhooks, workspaces,
 };
 use crate::{audit, docs, document, ui};
 
@@ -40,6 +40,7 @@ pub(crate) fn edge(app: &Arc<App>) -> Edge {
     let (api, document) = api(app);
     let mut document = document::complete(&document);
     let query_parameters = QueryParameters::new(&mut document);
+    document::name_wildcards(&mut document);
     let document: Arc<str> = document.to_string().into();
     let serve_document = get(move || {
         let document = Arc::clone(&document);
@@ -53,10 +54,10 @@ pub(crate) fn edge(app: &Arc<App>) -> Edge {
         .merge(tools)
         .merge(operation)
         .merge(mcp_routes().with_state(Arc::clone(app)))
+        .merge(render_routes().with_state(Arc::clone(app)))
+        .merge(ui_routes().with_state(Arc::clone(app)))
         .route("/", get(ui::home))
         .route("/ui", get(ui::home))
-        .route("/ui/", get(ui::index))
-        .route("/ui/{*path}", get(ui::file))
         .route("/docs", get(docs::page))
         .route("/docs/start.js", get(docs::script))
         .route("/docs/{file}", get(docs::file))
@@ -74,7 +75,9 @@ pub(crate) fn embeddable(app: &Arc<App>) -> Router {
 
 /// Returns the OpenAPI document of the API.
 pub(crate) fn document(app: &Arc<App>) -> Value {
-    document::complete(&api(app).1)
+    let mut document = document::complete(&api(app).1);
+    document::name_wildcards(&mut document);
+    document
 }
 
 fn api(app: &Arc<App>) -> (Router, utoipa::openapi::OpenApi) {
@@ -140,6 +143,7 @@ fn tool_routes(app: &Arc<App>) -> OpenApiRouter<Arc<App>> {
         .routes(routes!(bundles::list))
         .routes(routes!(bundles::get, bundles::put, bundles::patch, bundles::delete))
         .routes(routes!(bundle_publish::publish))
+        .routes(routes!(toolsets::export_any))
         .routes(routes!(bundle_tools::get, bundle_tools::put, bundle_tools::patch, bundle_tools::delete))
         .layer(middleware::from_fn_with_state(Arc::clone(app), audit::record))
         // The following routes change nothing, or write call records.
@@ -159,6 +163,7 @@ fn other_routes(app: &Arc<App>) -> OpenApiRouter<Arc<App>> {
         .routes(routes!(call_histogram::get))
         .routes(routes!(calls::get))
         .routes(routes!(calls::events))
+        .routes(routes!(render::address))
         .routes(routes!(calls::cancel))
         .routes(routes!(approvals::list))
         .routes(routes!(approvals::get))
@@ -166,6 +171,31 @@ fn other_routes(app: &Arc<App>) -> OpenApiRouter<Arc<App>> {
         .routes(routes!(approvals::deny))
         .routes(routes!(approval_grants::list))
         .routes(routes!(approval_grants::delete))
+        .routes(routes!(chats::list, chats::create))
+        .routes(routes!(chats::get, chats::patch, chats::delete))
+        .routes(routes!(chats::messages, chats::add_message))
+        .routes(routes!(chats::message_manifest))
+        .routes(routes!(chat_workspace::files))
+        .routes(routes!(chat_workspace::read, chat_workspace::write, chat_workspace::remove))
+        .routes(routes!(chat_workspace::manifests))
+        .routes(routes!(chat_workspace::diff))
+        .routes(routes!(chat_workspace::changes))
+        .routes(routes!(chat_workspace::restore))
+        .routes(routes!(toolsets::list, toolsets::import))
+        .routes(routes!(toolsets::get, toolsets::delete))
+        .routes(routes!(toolsets::enable))
+        .routes(routes!(toolsets::roll_back))
+        .routes(routes!(toolsets::update))
+        .routes(routes!(toolsets::export))
+        .routes(routes!(toolsets::file))
+        .routes(routes!(workspaces::list))
+        .routes(routes!(workspaces::delete))
+        .routes(routes!(workspaces::files))
+        .routes(routes!(workspaces::read, workspaces::write, workspaces::remove))
+        .routes(routes!(workspaces::manifests))
+        .routes(routes!(workspaces::diff))
+        .routes(routes!(workspaces::changes))
+        .routes(routes!(workspaces::restore))
         .routes(routes!(credentials::list))
         .routes(routes!(credentials::get, credentials::put, credentials::delete))
         .routes(routes!(key::rotate))
@@ -213,6 +243,18 @@ fn mcp_routes() -> Router<Arc<App>> {
         .route("/mcp/{*path}", any(mcp::handle))
         .route(mcp::METADATA, any(mcp::metadata))
         .route(&format!("{}/{{*path}}", mcp::METADATA), any(mcp::metadata))
+}
+
+/// The web interface.
+fn ui_routes() -> Router<Arc<App>> {
+    Router::new().route("/ui/", get(ui::index)).route("/ui/{*path}", get(ui::file))
+}
+
+/// The pages of rendered results; their addresses are signed. Not in the OpenAPI document.
+fn render_routes() -> Router<Arc<App>> {
+    Router::new()
+        .route("/render/{address}", get(render::page))
+        .route("/render/{address}/assets/{*path}", get(render::asset))
 }
 
 /// Routes at the root, beside the API.

@@ -23,7 +23,7 @@ use tokio_util::task::TaskTracker;
 use crate::app::App;
 use crate::edge::Edge;
 use crate::mcp::{StdioClient, UnknownBundle};
-use crate::{events, mcp_connections, permissions, router, webhooks};
+use crate::{events, mcp_connections, permissions, python_packages, router, toolsets, webhooks};
 
 /// The most concurrent connections; further ones wait in the accept queue of the operating system.
 const MAX_CONNECTIONS: usize = 10_000;
@@ -123,6 +123,26 @@ struct BackgroundTasks {
     webhooks: JoinHandle<()>,
 }
 
+/// How often stored files that no workspace has any more are removed.
+const COLLECT_INTERVAL: Duration = Duration::from_hours(6);
+
+/// Removes stored files that no workspace has any more, until dropped.
+async fn collect_files(app: &App) {
+    loop {
+        tokio::time::sleep(COLLECT_INTERVAL).await;
+        if let Err(error) = app.workspaces().collect().await {
+            tracing::warn!(error = error.message, "cannot remove the files of deleted workspaces");
+        }
+    }
+}
+
+/// Unpacks the packages that other nodes install, until dropped.
+async fn keep_toolsets_unpacked(app: &Arc<App>) {
+    if app.store().shares_workspaces() {
+        toolsets::keep_unpacked(app).await;
+    }
+}
+
 impl BackgroundTasks {
     fn start(app: &Arc<App>) -> Self {
         let watching = app.store().watch();
@@ -139,7 +159,10 @@ impl BackgroundTasks {
                 app.save_token_uses_periodically(),
                 app.policy().follow(app.store()),
                 mcp_connections::keep_connected(&app),
-                events::server_states(&app)
+                events::server_states(&app),
+                keep_toolsets_unpacked(&app),
+                collect_files(&app),
+                python_packages::collect_periodically(&app)
             );
         });
         Self { watching, maintenance, queue, webhooks }

@@ -8,8 +8,10 @@ pub use haft_builtins::VARIABLES as BUILT_IN_VARIABLES;
 use haft_core::mcp::McpServer;
 use haft_core::runnable::Mode;
 use haft_core::secret::Secret;
+use haft_package::signature::TrustedKey;
 pub use haft_runtime::egress::check_host;
 pub use haft_runtime::process::ProcessSettings;
+pub use haft_runtime::python::PythonSettings;
 pub use haft_sandbox::EngineName;
 pub use haft_store::{LedgerSync, Retention};
 pub use haft_wasm::WasmLimits;
@@ -46,6 +48,10 @@ pub struct Settings {
     pub egress: EgressSettings,
     /// The folders that file tools may use.
     pub files: FileSettings,
+    /// Toolsets.
+    pub toolsets: ToolsetSettings,
+    /// How results are shown.
+    pub render: RenderSettings,
     /// Values of `${NAME}` in addition to stored credentials.
     pub secrets: SecretSettings,
     /// The built-in tools.
@@ -66,6 +72,8 @@ pub struct Settings {
     pub retention: Retention,
     /// The sandbox of tool processes.
     pub sandbox: SandboxSettings,
+    /// The packages of Python tools.
+    pub python: PythonSettings,
     /// The limits of `wasm` tools.
     pub wasm: WasmLimits,
     /// How these settings were configured, for the web interface.
@@ -327,6 +335,8 @@ impl Settings {
             mcp: McpSettings::default(),
             egress: EgressSettings::default(),
             files: FileSettings::default(),
+            toolsets: ToolsetSettings::default(),
+            render: RenderSettings::default(),
             secrets: SecretSettings::default(),
             built_ins: BuiltInSettings::default(),
             ledger: LedgerSettings::default(),
@@ -337,10 +347,27 @@ impl Settings {
             webhooks: WebhookSettings::default(),
             retention: Retention::default(),
             sandbox: SandboxSettings::default(),
+            python: PythonSettings::default(),
             wasm: WasmLimits::default(),
             config: ConfigReport::default(),
         }
     }
+}
+
+/// Toolsets.
+#[derive(Debug, Clone, Default)]
+pub struct ToolsetSettings {
+    /// The keys whose signatures are trusted.
+    pub trusted_keys: Vec<TrustedKey>,
+    /// Whether only packages that a trusted key signed can be installed.
+    pub require_signed: bool,
+}
+
+/// How results are shown.
+#[derive(Debug, Clone, Default)]
+pub struct RenderSettings {
+    /// The hosts that the renderer `frame` may show.
+    pub frame_hosts: Vec<String>,
 }
 
 /// Deliveries to webhooks.

@@ -3,12 +3,16 @@
 //! It lives below `/ui`, because the tool routes are served at `/tools`, too. Every address that is no file gets the
 //! page, whose script reads the address.
 
-use axum::extract::Path;
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
 use axum::http::{StatusCode, header};
 use axum::response::{Html, IntoResponse as _, Redirect, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rust_embed::{EmbeddedFile, RustEmbed};
+
+use crate::app::App;
 
 /// What `npm run build` wrote; nothing in a build without it.
 #[derive(RustEmbed)]
@@ -27,16 +31,16 @@ pub(crate) async fn home() -> Redirect {
 }
 
 /// The page, at its own address.
-pub(crate) async fn index() -> Response {
-    page()
+pub(crate) async fn index(State(app): State<Arc<App>>) -> Response {
+    page(&app)
 }
 
 /// A file of the interface, or the page.
-pub(crate) async fn file(Path(path): Path<String>) -> Response {
+pub(crate) async fn file(State(app): State<Arc<App>>, Path(path): Path<String>) -> Response {
     match Files::get(&path) {
         Some(file) if path != "index.html" => asset(&path, file),
         None if path.starts_with("assets/") => StatusCode::NOT_FOUND.into_response(),
-        _ => page(),
+        _ => page(&app),
     }
 }
 
@@ -52,7 +56,7 @@ fn asset(path: &str, file: EmbeddedFile) -> Response {
     (headers, file.data).into_response()
 }
 
-fn page() -> Response {
+fn page(app: &App) -> Response {
     let mut random = [0; 16];
     let Some(index) = Files::get("index.html") else { return missing() };
     if getrandom::fill(&mut random).is_err() {
@@ -60,11 +64,14 @@ fn page() -> Response {
     }
     let nonce = STANDARD.encode(random);
     let text = String::from_utf8_lossy(&index.data).replace(NONCE, &nonce);
+    // Results are shown in frames: the pages of toolsets, which have an origin of their own, and configured hosts.
+    let frames = app.settings().render.frame_hosts.iter().filter(|host| is_source(host));
+    let frames: String = frames.map(|host| format!(" {host}")).collect();
     // Styles that the page adds at run time carry the nonce; scripts come from files only.
     let policy = format!(
         "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-{nonce}'; img-src 'self' data:; \
          font-src 'self'; connect-src 'self'; manifest-src 'self'; form-action 'self'; frame-ancestors 'none'; \
-         base-uri 'none'"
+         frame-src 'self'{frames}; base-uri 'none'"
     );
     let headers = [
         (header::CONTENT_SECURITY_POLICY, policy.as_str()),
@@ -73,6 +80,11 @@ fn page() -> Response {
         (header::REFERRER_POLICY, "same-origin"),
     ];
     (headers, Html(text)).into_response()
+}
+
+/// Returns whether a text is a host of a content security policy, and nothing more.
+fn is_source(host: &str) -> bool {
+    !host.is_empty() && host.chars().all(|c| c.is_ascii_alphanumeric() || "-.:/*[]".contains(c))
 }
 
 fn missing() -> Response {

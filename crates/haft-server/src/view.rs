@@ -11,17 +11,20 @@ use haft_core::lifecycle::{Deprecation, LegacyFields};
 use haft_core::name::TenantId;
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::redact;
+use haft_core::render::RenderPlan;
 use haft_core::runnable::Mode;
 use haft_core::schema::RawSchema;
 use haft_core::spec::{Execution, Origin, Policy, Renderer};
 use haft_core::token::Role;
 use haft_core::tool::{Revision, Source, Status, Tool, ToolType, Usage};
+use haft_core::workspace::WorkspaceUse;
 use haft_runtime::registry::{Entry, Snapshot};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use crate::rendering;
 use crate::viewer::Viewer;
 
 /// A tool, as the API shows it.
@@ -413,6 +416,13 @@ pub(crate) struct OutcomeView<'a> {
     #[serde(skip_serializing_if = "<[Value]>::is_empty")]
     #[schema(value_type = Vec<Object>, required = false)]
     content: &'a [Value],
+    /// What the call did in its workspace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<WorkspaceUse>)]
+    workspace_use: Option<&'a WorkspaceUse>,
+    /// How the result is shown, if the tool has a renderer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    render_plan: Option<RenderPlan>,
     call_id: Uuid,
     #[schema(example = 12.3)]
     duration_ms: f64,
@@ -462,6 +472,8 @@ impl<'a> OutcomeView<'a> {
             value,
             error: record.error.as_ref().map(CallErrorView::from),
             content: &record.content,
+            workspace_use: record.workspace_use.as_deref(),
+            render_plan: rendering::plan(record),
             call_id: record.id().0,
             duration_ms: record.duration_ms.unwrap_or_default(),
             warnings,
@@ -502,6 +514,17 @@ pub(crate) struct CallView<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<ProcessRecord>)]
     process: Option<&'a ProcessRecord>,
+    /// The workspace that the call works in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "report")]
+    workspace: Option<String>,
+    /// What the call did in its workspace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<WorkspaceUse>)]
+    workspace_use: Option<&'a WorkspaceUse>,
+    /// How the result is shown, if the tool has a renderer; not in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) render_plan: Option<RenderPlan>,
     /// The name of the token that called.
     #[schema(example = "local")]
     caller: &'a str,
@@ -563,6 +586,9 @@ impl<'a> From<&'a CallRecord> for CallView<'a> {
             error: record.error.as_ref().map(CallErrorView::from),
             content: &record.content,
             process: record.process.as_ref(),
+            workspace: invocation.workspace.as_ref().map(ToString::to_string),
+            workspace_use: record.workspace_use.as_deref(),
+            render_plan: None,
             caller: &invocation.principal.name,
             token_id: invocation.principal.token.map(|id| id.0),
             surface: &invocation.surface,

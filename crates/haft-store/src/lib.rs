@@ -8,6 +8,7 @@ mod approval_grants;
 mod approvals;
 mod audit;
 mod catalog;
+mod chats;
 mod engine;
 mod files;
 mod inspect;
@@ -21,6 +22,7 @@ mod reaper;
 mod rows;
 mod session;
 mod settings;
+mod signing_keys;
 mod store;
 mod tenants;
 mod time;
@@ -28,10 +30,13 @@ mod tokens;
 mod vault;
 mod watch;
 mod webhooks;
+mod workspaces;
 
 pub use approvals::{ApprovalDecision, ApprovalQuery};
 pub use catalog::mcp::PendingToolChange;
 pub use catalog::sync::ReindexReport;
+pub use catalog::toolsets::{InstallReport, ToolsetInstall};
+pub use chats::{ChatChange, NewChat, NewMessage};
 pub use ledger::callers::{COUNTED_CALLS, ToolCaller};
 pub use ledger::histogram::CallCounts;
 pub use limits::TenantUsage;
@@ -48,3 +53,4 @@ pub use watch::WatchTasks;
 pub use webhooks::{
     ClaimedDelivery, DeliveryLimits, DeliveryQuery, DeliveryResult, NewWebhook, WebhookChange,
 };
+pub use workspaces::{NewManifest, StoredManifest, WorkspaceInfo, WorkspaceLease};

@@ -197,7 +197,7 @@ impl Prepared for PreparedWasm {
             let input = guest::input(&program, args, self.limits.input)?;
             let shared = &self.loader.shared;
             let env = self.grants.environment(call, args).await?;
-            let folders = self.grants.folders(call.tenant())?;
+            let folders = self.grants.folders(call)?;
             let secrets = if env.is_empty() { Vec::new() } else { call.exposed() };
             let permit = acquire(&shared.permits, call.deadline).await?;
             let guest = Guest {
@@ -220,6 +220,10 @@ impl Prepared for PreparedWasm {
             }
             result.outcome
         })
+    }
+
+    fn works_with_files(&self) -> bool {
+        self.grants.uses_workspace()
     }
 }
 

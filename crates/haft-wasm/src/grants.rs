@@ -22,6 +22,9 @@ const MAX_VARIABLE_BYTES: usize = 128 * 1024;
 /// The code of the problem of a folder that does not exist.
 const UNKNOWN_ROOT: &str = "unknown_root";
 
+/// The name by which tools use the workspace of a call.
+const WORKSPACE: &str = "workspace";
+
 /// What is granted to the guests of one tool.
 #[derive(Default)]
 pub(crate) struct Grants {
@@ -81,11 +84,25 @@ impl Grants {
         self.network.is_some() || !self.files.is_empty()
     }
 
+    /// Returns whether the guests use the workspace of a call.
+    pub(crate) fn uses_workspace(&self) -> bool {
+        self.files.iter().any(|(name, _)| name == WORKSPACE)
+    }
+
     /// Returns the folders of a call.
-    pub(crate) fn folders(&self, tenant: &TenantId) -> Result<Vec<Folder>, CallError> {
-        let of_tenant = self.tenants.as_ref().map(|tenants| tenants.folders(tenant));
-        let known = of_tenant.as_ref().unwrap_or(&self.folders);
-        let folders = self.files.iter().map(|(name, access)| folder(name, *access, known));
+    pub(crate) fn folders(&self, call: &CallContext) -> Result<Vec<Folder>, CallError> {
+        let of_tenant = self.tenants.as_ref().map(|tenants| tenants.folders(call.tenant()));
+        let mut known = of_tenant.unwrap_or_else(|| self.folders.clone());
+        if let Some(workspace) = &call.workspace {
+            known.retain(|root| root.name != WORKSPACE);
+            known.push(WasmFolder {
+                name: WORKSPACE.to_owned(),
+                path: workspace.path.clone(),
+                read_only: workspace.read_only,
+                make: false,
+            });
+        }
+        let folders = self.files.iter().map(|(name, access)| folder(name, *access, &known));
         folders.collect::<Result<_, _>>().map_err(|problem| {
             CallError::new(ErrorCode::NotReady, problem.to_string()).for_model("this tool is unavailable")
         })

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use haft_core::secret::{Secret, SecretSource};
+use haft_core::workspace::WorkspaceFolder;
 use haft_runtime::clock::SystemClock;
 use haft_runtime::egress::{EgressRules, RulesError, check_host};
 use haft_runtime::files::{Files, Root, RootsError};
@@ -207,7 +208,12 @@ impl Builder {
         }
         check_hosts(&self.egress)?;
         let roots = roots(&self.sandboxes, &self.read_only)?;
-        let workspace = roots.first().map(|root| Arc::from(root.path.as_path()));
+        let workspace = roots.first().and_then(|root| {
+            // Names that are invalid are rejected with the roots.
+            let name = root.name.parse().ok()?;
+            let (path, read_only) = (root.path.clone(), root.read_only);
+            Some(Arc::new(WorkspaceFolder { name, path, read_only }))
+        });
         let files = if roots.is_empty() { None } else { Some(Files::new(roots)?) };
         let defs = std::mem::take(&mut self.tools);
         let resources = Resources::new(std::mem::take(&mut self.egress), files);
@@ -225,7 +231,7 @@ impl Builder {
     }
 
     /// Creates the set from validated settings.
-    pub(crate) fn assemble(self, resources: &Resources, workspace: Option<Arc<Path>>) -> Tools {
+    pub(crate) fn assemble(self, resources: &Resources, workspace: Option<Arc<WorkspaceFolder>>) -> Tools {
         let set = ToolSet::new(resources, self.max_value_bytes, self.elevated);
         let mut stages: Vec<Arc<dyn Stage>> = self.layers;
         stages.reverse();
@@ -243,6 +249,7 @@ impl Builder {
             limits: LimitSettings::default(),
             tenant_limits: None,
             workspace,
+            workspaces: None,
         });
         Tools::from_parts(Arc::new(set), Arc::new(pipeline))
     }

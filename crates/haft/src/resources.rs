@@ -16,7 +16,7 @@ use haft_runtime::files::{FileReadExecutor, FileWriteExecutor, Files};
 use haft_runtime::function::{FunctionExecutor, Functions};
 use haft_runtime::http::HttpExecutor;
 use haft_runtime::process::Processes;
-use haft_runtime::python::{PythonExecutor, PythonPool};
+use haft_runtime::python::{PythonEnvironments, PythonExecutor, PythonPool, PythonSettings};
 use haft_runtime::script::ScriptExecutor;
 use tempfile::TempDir;
 
@@ -70,7 +70,9 @@ impl Resources {
             .with(LazyExecutor::new(Kind::Script, self, |resources| {
                 let sandbox = resources.sandbox()?;
                 let (processes, interpreters) = (sandbox.processes.clone(), sandbox.interpreters.clone());
-                Ok(Arc::new(ScriptExecutor::new(processes, interpreters)))
+                // Definitions have absolute paths.
+                let home = Some(PathBuf::from("/"));
+                Ok(Arc::new(ScriptExecutor::new(processes, interpreters).with_home(home)))
             }))
             .with(LazyExecutor::new(Kind::Python, self, |resources| {
                 // Definitions have absolute paths, and their modules are next to them.
@@ -122,7 +124,9 @@ impl ProcessSandbox {
         };
         let folder = tempfile::Builder::new().prefix("haft-").tempdir().map_err(|error| failed(&error))?;
         let processes = Processes::with_folder(folder.path()).map_err(|error| failed(&error))?;
-        let interpreters = PythonPool::new(processes.clone());
+        let environments =
+            PythonEnvironments::new(processes.clone(), folder.path(), PythonSettings::default());
+        let interpreters = PythonPool::new(processes.clone()).with_environments(environments);
         Ok(Self { processes, interpreters, _folder: folder })
     }
 }

@@ -3701,6 +3701,8 @@ export interface components {
         };
         /** @description A function of a Python toolset. */
         PythonFunction: {
+            /** @description The Python packages that it needs, such as `rich>=13`. */
+            dependencies?: string[];
             /** @description `module:function`. */
             entrypoint: string;
         };
@@ -3986,6 +3988,8 @@ export interface components {
         Script: {
             /** @description The text. */
             body: string;
+            /** @description The Python packages that it needs, such as `rich>=13`. */
+            dependencies?: string[];
             /** @description How its standard output becomes the value. */
             output?: components["schemas"]["OutputFormat"];
             /** @description The language. */
@@ -4148,6 +4152,11 @@ export interface components {
              * @description Running the tool, with its retries.
              */
             execute_ms?: number;
+            /**
+             * Format: double
+             * @description Installing what the tool needs, such as Python packages; only the first call does.
+             */
+            prepare_ms?: number;
             /**
              * Format: double
              * @description Reserving the idempotency key.

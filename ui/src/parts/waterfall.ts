@@ -11,7 +11,7 @@ export interface WaterfallRow {
   width: number;
 }
 
-export const STEPS = ['check', 'reserve', 'wait', 'admit', 'execute'] as const;
+export const STEPS = ['check', 'reserve', 'wait', 'admit', 'prepare', 'execute'] as const;
 export type StepName = (typeof STEPS)[number];
 
 export function layoutSteps(steps: StepTimes, total: number, words: (name: StepName | 'rest') => { label: string; hint: string }): WaterfallRow[] {

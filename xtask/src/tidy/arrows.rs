@@ -56,6 +56,11 @@ const MEMBERS: &[Member] = &[
         &["haft-core", "haft-definition"],
     ),
     member("haft-search", "ranking tools for a query: BM25F and a static embedding; no I/O", &["haft-core"]),
+    member(
+        "haft-package",
+        "packages of tools: safe archives, toolset manifests, signatures, Agent Skills",
+        &["haft-core", "haft-definition"],
+    ),
     member("haft-workspace", "content-addressed snapshots of folders", &["haft-core"]),
     member("haft-agent", "model providers, the tool loop, chats, retrieval", &["haft-core", "haft-runtime"]),
     member(
@@ -73,6 +78,7 @@ const MEMBERS: &[Member] = &[
             "haft-mcp",
             "haft-store",
             "haft-search",
+            "haft-package",
             "haft-workspace",
             "haft-agent",
         ],
@@ -97,7 +103,7 @@ const MEMBERS: &[Member] = &[
     member(
         "haft-cli",
         "the binary `haft`: clap, config, terminal output",
-        &["haft", "haft-server", "haft-core", "haft-definition"],
+        &["haft", "haft-server", "haft-core", "haft-definition", "haft-package"],
     ),
     // Support crates: no crate of the product depends on these.
     member("haft-testkit", "what tests of several crates need", &["haft-core"]),

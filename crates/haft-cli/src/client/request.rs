@@ -26,6 +26,13 @@ pub(crate) enum Body {
     Empty,
     /// JSON.
     Json(Value),
+    /// Bytes with a media type.
+    Bytes {
+        /// The media type.
+        content_type: &'static str,
+        /// The bytes.
+        bytes: Vec<u8>,
+    },
     /// Text with a media type.
     Text {
         /// The media type.

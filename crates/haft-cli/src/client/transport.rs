@@ -74,6 +74,16 @@ impl Client {
         read_response(status, &body, || self.location())
     }
 
+    /// Sends a request and returns the bytes of its response.
+    pub(crate) async fn bytes(&self, request: Request) -> Result<Bytes, CliError> {
+        let (status, body) = self.exchange(request).await?;
+        if (200..300).contains(&status) {
+            return Ok(body);
+        }
+        // An error status is an error.
+        read_response(status, &body, || self.location()).map(|_| Bytes::new())
+    }
+
     /// Opens the stream of live events; `None` where there is no server to send any.
     pub(crate) async fn events(&self, topics: &str) -> Result<Option<EventStream>, CliError> {
         let Transport::Http { client, base } = &self.transport else { return Ok(None) };
@@ -147,6 +157,7 @@ impl Client {
             Body::Json(value) => {
                 builder.header(CONTENT_TYPE, "application/json").body(value.to_string().into_bytes())
             }
+            Body::Bytes { content_type, bytes } => builder.header(CONTENT_TYPE, content_type).body(bytes),
             Body::Text { content_type, text } => {
                 builder.header(CONTENT_TYPE, content_type).body(text.into_bytes())
             }

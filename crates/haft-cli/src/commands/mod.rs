@@ -22,4 +22,6 @@ pub(crate) mod serve;
 pub(crate) mod tenant;
 pub(crate) mod token;
 pub(crate) mod tool;
+pub(crate) mod toolset;
 pub(crate) mod webhook;
+pub(crate) mod workspace;

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use haft_core::mcp::McpServer;
 use haft_core::runnable::Mode;
 use haft_core::secret::{MASK, Secret};
+use haft_package::signature::{PublicKey, TrustedKey};
 use haft_server::settings::{EngineName, LedgerSync, SettingSource, Settings, check_host};
 use tracing_subscriber::EnvFilter;
 
@@ -72,7 +73,7 @@ impl Resolved {
 }
 
 /// Keys whose values contain credentials.
-const SECRET_KEYS: [&str; 1] = ["database_url"];
+const SECRET_KEYS: [&str; 2] = ["database_url", "python.index_url"];
 
 /// A configuration key.
 pub(crate) struct Key {
@@ -224,6 +225,24 @@ pub(crate) const KEYS: &[Key] = &[
         "[]",
         "Names of the folders in `files.sandboxes` that are read-only.",
         |to, value| value.list().map(|list| to.settings.files.read_only = list),
+    ),
+    key(
+        "toolsets.trusted_keys",
+        "[]",
+        "Public keys whose signatures of packages are trusted, e.g. `acme=KEY`, as `haft toolset key` prints them.",
+        set_trusted_keys,
+    ),
+    key(
+        "toolsets.require_signed",
+        "false",
+        "Whether only packages that a trusted key signed can be installed.",
+        |to, value| value.boolean().map(|on| to.settings.toolsets.require_signed = on),
+    ),
+    key(
+        "render.frame_hosts",
+        "[]",
+        "Hosts that results with the renderer `frame` may show, e.g. `localhost:3000`.",
+        |to, value| value.list().map(|list| to.settings.render.frame_hosts = list),
     ),
     key(
         "secrets.environment",
@@ -414,6 +433,36 @@ pub(crate) const KEYS: &[Key] = &[
         },
     ),
     key(
+        "python.index_url",
+        "\"\"",
+        "Package index of Python dependencies, e.g. `https://pypi.example.com/simple`; empty is PyPI.",
+        set_index_url,
+    ),
+    key(
+        "python.allow_builds",
+        "false",
+        "Whether Python packages without a wheel are built from source, which runs their code.",
+        |to, value| value.boolean().map(|on| to.settings.python.allow_builds = on),
+    ),
+    key(
+        "python.build_timeout",
+        "\"5m\"",
+        "Time limit of an installation of Python dependencies.",
+        |to, value| value.duration().map(|time| to.settings.python.build_timeout = time),
+    ),
+    key(
+        "python.max_bytes",
+        "2147483648",
+        "Maximum size of the Python dependencies of a tool, in bytes.",
+        |to, value| value.number(1 << 20..=1 << 40).map(|bytes| to.settings.python.max_bytes = bytes),
+    ),
+    key(
+        "python.keep_unused",
+        "\"14d\"",
+        "How long Python dependencies that no tool declares any more are kept after their last use.",
+        |to, value| value.long_duration().map(|time| to.settings.python.keep_unused = time),
+    ),
+    key(
         "wasm.at_once",
         "256",
         "Maximum number of concurrent calls of `wasm` tools; further calls wait.",
@@ -487,14 +536,25 @@ fn set_database(to: &mut Resolved, value: &Value) -> Result<(), InvalidValue> {
 
 fn set_public_url(to: &mut Resolved, value: &Value) -> Result<(), InvalidValue> {
     let text = value.text()?;
-    let is_url = |text: &str| {
-        let url = url::Url::parse(text).ok();
-        url.is_some_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
-    };
-    if !text.is_empty() && !is_url(text) {
+    if !text.is_empty() && !is_http_url(text) {
         return Err(InvalidValue("must be empty or a URL such as `https://tools.example.com`".to_owned()));
     }
     to.settings.mcp.public_url = (!text.is_empty()).then(|| text.to_owned());
+    Ok(())
+}
+
+fn is_http_url(text: &str) -> bool {
+    let url = url::Url::parse(text).ok();
+    url.is_some_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
+}
+
+fn set_index_url(to: &mut Resolved, value: &Value) -> Result<(), InvalidValue> {
+    let text = value.text()?;
+    if !text.is_empty() && (!is_http_url(text) || text.contains(char::is_whitespace)) {
+        let message = "must be empty or a URL such as `https://pypi.example.com/simple`";
+        return Err(InvalidValue(message.to_owned()));
+    }
+    to.settings.python.index_url = (!text.is_empty()).then(|| Secret::new(text.to_owned()));
     Ok(())
 }
 
@@ -511,6 +571,20 @@ fn set_sandboxes(to: &mut Resolved, value: &Value) -> Result<(), InvalidValue> {
     };
     let list = value.list().map_err(|_| invalid())?;
     to.settings.files.sandboxes = list.into_iter().map(one).collect::<Option<_>>().ok_or_else(invalid)?;
+    Ok(())
+}
+
+fn set_trusted_keys(to: &mut Resolved, value: &Value) -> Result<(), InvalidValue> {
+    let one = |text: String| {
+        let (name, key) = text.split_once('=').ok_or_else(|| {
+            InvalidValue("must be a list of names and keys, e.g. [\"acme=KEY\"]".to_owned())
+        })?;
+        let key = PublicKey::parse(key.trim())
+            .map_err(|error| InvalidValue(format!("has an invalid key: {error}")))?;
+        Ok(TrustedKey { name: name.trim().to_owned(), key })
+    };
+    to.settings.toolsets.trusted_keys =
+        value.list()?.into_iter().map(one).collect::<Result<_, InvalidValue>>()?;
     Ok(())
 }
 

@@ -142,6 +142,17 @@ impl Implementation {
         }
     }
 
+    /// Returns the Python packages that it needs, as requirement lines; `None` if it does not run Python.
+    pub fn dependencies(&self) -> Option<&[String]> {
+        match self {
+            Implementation::Script(script) if script.runtime == ScriptRuntime::Python => {
+                Some(&script.dependencies)
+            }
+            Implementation::Python(python) => Some(&python.dependencies),
+            _ => None,
+        }
+    }
+
     /// Returns the language of the body, if there is one.
     pub const fn runtime(&self) -> Option<&'static str> {
         match self {
@@ -183,12 +194,15 @@ pub struct Script {
     /// How its standard output becomes the value.
     #[serde(default, skip_serializing_if = "OutputFormat::is_default")]
     pub output: OutputFormat,
+    /// The Python packages that it needs, such as `rich>=13`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dependencies: Vec<String>,
 }
 
 impl Script {
-    /// Creates a script whose output is JSON where it is valid JSON.
+    /// Creates a script without dependencies, whose output is JSON where it is valid JSON.
     pub fn new(runtime: ScriptRuntime, body: impl Into<String>) -> Self {
-        Self { runtime, body: body.into(), output: OutputFormat::default() }
+        Self { runtime, body: body.into(), output: OutputFormat::default(), dependencies: Vec::new() }
     }
 }
 
@@ -422,6 +436,19 @@ pub struct FileWrite {
 pub struct Python {
     /// `module:function`.
     pub entrypoint: String,
+    /// The hash of the installed package that has the module; set by the installation of a toolset.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub package: Option<String>,
+    /// The Python packages that it needs, such as `rich>=13`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dependencies: Vec<String>,
+}
+
+impl Python {
+    /// Creates a reference to a function, without dependencies.
+    pub fn new(entrypoint: impl Into<String>) -> Self {
+        Self { entrypoint: entrypoint.into(), package: None, dependencies: Vec::new() }
+    }
 }
 
 /// A tool of an MCP server.

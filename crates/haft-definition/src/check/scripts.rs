@@ -1,6 +1,6 @@
 //! Checks commands and scripts.
 
-use super::{CheckReport, named, shell};
+use super::{CheckReport, dependencies, named, shell};
 use haft_core::implementation::{Exec, ExecProgram, Implementation, Script, ScriptRuntime};
 use haft_core::problem::excerpt;
 use haft_core::spec::ToolSpec;
@@ -128,6 +128,12 @@ pub(super) fn script(spec: &ToolSpec, script: &Script, checked: &mut CheckReport
     without_network(spec, checked);
     if script.runtime == ScriptRuntime::Bash {
         bash(spec, &script.body, checked);
+    }
+    if script.runtime == ScriptRuntime::Bash && !script.dependencies.is_empty() {
+        let message = "dependencies are Python packages, which bash cannot use; set `runtime: python`";
+        checked.error("implementation.dependencies", "conflicting_fields", message);
+    } else {
+        dependencies(&script.dependencies, checked);
     }
     for name in spec.declared_arguments().iter().filter(|name| reserved_variable(name)) {
         let reason = if is_variable(name) {

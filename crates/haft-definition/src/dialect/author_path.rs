@@ -43,7 +43,7 @@ const LOCATIONS: [(&str, &[&str]); 6] = [
 ];
 
 /// Keys with the same meaning.
-const ALIASES: [&[&str]; 10] = [
+const ALIASES: [&[&str]; 11] = [
     &["timeout_ms", "timeout", "timeout_s", "timeout_secs", "timeoutMs", "timeoutSecs"],
     &["backoff_ms", "backoff", "backoffMs"],
     &["rate_limit", "rateLimit", "max_calls_per_minute", "maxCallsPerMinute"],
@@ -54,6 +54,7 @@ const ALIASES: [&[&str]; 10] = [
     &["response", "responseEncoding", "response_encoding"],
     &["extract", "extractExpr", "extract_expr"],
     &["error_mode", "errorMode"],
+    &["dependencies", "requirements"],
 ];
 
 /// Returns the path that the author used for a field; `None` if the text does not have it or uses the canonical path.

@@ -5,6 +5,7 @@ use super::fields::{Fields, conflict};
 use super::implementation::{self, Reader};
 use super::reading::Defaults;
 use haft_core::implementation::{Implementation, Kind, Notation};
+use serde_json::Value;
 
 pub(super) fn read(mut fields: Fields<'_>, notation: Notation, defaults: &Defaults) -> Option<Finished> {
     let mut draft = Draft::default();
@@ -49,9 +50,13 @@ pub(super) fn implementation(fields: &mut Fields<'_>, draft: &mut Draft, notatio
         return;
     };
     let output = fields.text("output");
+    let dependencies = fields.alias(&implementation::DEPENDENCIES).and_then(|key| fields.value(key));
     let Some(mut block) = fields.nested(key) else { return };
     if let Some(output) = output {
         block.put("output", output);
+    }
+    if let Some(dependencies) = dependencies {
+        beside(fields, &mut block, dependencies);
     }
     let reader = Reader::with(notation);
     let (outer_key, kind) = match outer {
@@ -65,6 +70,17 @@ pub(super) fn implementation(fields: &mut Fields<'_>, draft: &mut Draft, notatio
         return drop(block.rest());
     }
     draft.take(reader.read(&mut block, kind));
+}
+
+/// Moves the dependencies that are written beside the block into it.
+pub(super) fn beside(fields: &Fields<'_>, block: &mut Fields<'_>, dependencies: Value) {
+    let own = block.alias(&implementation::DEPENDENCIES);
+    if let Some(own) = own.filter(|own| block.peek(own).is_some_and(|own| *own != dependencies)) {
+        fields.error("dependencies", "conflicting_fields", conflict(&block.path(own)));
+    }
+    if own.is_none() {
+        block.put("dependencies", dependencies);
+    }
 }
 
 /// The type of an implementation that is written beside its block.

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::yaml::{self, Bounds, MAX_DEPTH, Node, ParsedYaml, SourcePosition};
+use super::fields::join;
+use super::yaml::{self, Bounds, DEFINITION_BOUNDS, MAX_DEPTH, Node, ParsedYaml, SourcePosition};
 use super::{author_path, control, hints, json};
 use haft_core::catalog::FileForm;
 use haft_core::problem::Problem;
@@ -53,22 +54,28 @@ impl<'t> Document<'t> {
                 warnings: Vec::new(),
                 positions: Positions::Json(text),
             },
-            FileForm::Yaml => Self::yaml(text, 0, None)?,
+            FileForm::Yaml => Self::yaml(text, 0, None, DEFINITION_BOUNDS)?,
             FileForm::Skill => {
                 let parts = split_front_matter(text)?;
-                Self::yaml(&parts.front, parts.offset, Some(parts.body))?
+                Self::yaml(&parts.front, parts.offset, Some(parts.body), DEFINITION_BOUNDS)?
             }
         };
         check_depth(&document.value)?;
         Ok(document)
     }
 
-    fn yaml(text: &str, offset: u32, body: Option<String>) -> Result<Self, Problem> {
+    /// Parses a YAML text with other bounds than those of a definition.
+    pub(super) fn yaml(
+        text: &str,
+        offset: u32,
+        body: Option<String>,
+        bounds: Bounds,
+    ) -> Result<Self, Problem> {
         let in_file = |mut problem: Problem, shifts: &[i64]| {
             to_file_position(&mut problem, offset, shifts);
             problem
         };
-        let (loaded, shifts) = match yaml::parse(text) {
+        let (loaded, shifts) = match yaml::parse_within(text, bounds) {
             Ok(loaded) => (loaded, Vec::new()),
             Err(first) => {
                 let expanded = if control::may_have(text) {
@@ -79,7 +86,7 @@ impl<'t> Document<'t> {
                 let Some(expanded) = expanded else {
                     return Err(in_file(hints::explain(first, text), &[]));
                 };
-                let loaded = yaml::parse(&expanded.text)
+                let loaded = yaml::parse_within(&expanded.text, bounds)
                     .map_err(|problem| in_file(hints::explain(problem, &expanded.text), &expanded.shifts))?;
                 (loaded, expanded.shifts)
             }
@@ -88,6 +95,39 @@ impl<'t> Document<'t> {
         let value = tree.to_value().map_err(|problem| in_file(problem, &shifts))?;
         let warnings = warnings.into_iter().map(|problem| in_file(problem, &shifts)).collect();
         Ok(Self { value, body, warnings, positions: Positions::Yaml { tree, offset, shifts } })
+    }
+
+    /// Sets the source positions of problems of the definition at a path such as `tools[2]`, whose fields are relative to
+    /// that path.
+    pub(super) fn locate_part(&self, path: &str, problems: &mut [Problem]) {
+        let Positions::Yaml { tree, offset, shifts } = &self.positions else { return };
+        let part = tree.descendant(&dotted(path));
+        for problem in problems.iter_mut().filter(|problem| problem.line.is_none()) {
+            let Some(part) = part else { continue };
+            let mut field = dotted(&problem.field);
+            if let Some(author_path) = author_path::author_path(part, &field) {
+                problem.field.clone_from(&author_path);
+                field = dotted(&author_path);
+            }
+            let SourcePosition { line, column } = part.locate(&field).unwrap_or(part.position);
+            (problem.line, problem.column) = (Some(line), Some(column));
+            to_file_position(problem, *offset, shifts);
+        }
+        for problem in problems {
+            let is_whole = problem.field.is_empty();
+            problem.field = if is_whole { path.to_owned() } else { join(path, &problem.field) };
+        }
+    }
+
+    /// Sets the source positions of problems that name fields of the document, not of a definition.
+    pub(super) fn locate_plain(&self, problems: &mut [Problem]) {
+        let Positions::Yaml { tree, offset, shifts } = &self.positions else { return };
+        for problem in problems.iter_mut().filter(|problem| problem.line.is_none()) {
+            if let Some(SourcePosition { line, column }) = tree.locate(&dotted(&problem.field)) {
+                (problem.line, problem.column) = (Some(line), Some(column));
+                to_file_position(problem, *offset, shifts);
+            }
+        }
     }
 
     /// Sets the source positions of problems.
@@ -151,14 +191,16 @@ pub(super) fn check_depth(value: &Value) -> Result<(), Problem> {
     Err(Problem::new("", "too_deep", message))
 }
 
-struct Parts {
-    front: String,
-    offset: u32,
-    body: String,
+/// The parts of a text with front matter.
+pub(super) struct Parts {
+    pub(super) front: String,
+    /// The number of lines before the front matter.
+    pub(super) offset: u32,
+    pub(super) body: String,
 }
 
 /// Splits a `.skill` at its two lines `---`. The text after the second one is the body.
-fn split_front_matter(text: &str) -> Result<Parts, Problem> {
+pub(super) fn split_front_matter(text: &str) -> Result<Parts, Problem> {
     let blank = text.split_inclusive('\n').take_while(|line| line.trim().is_empty());
     let (lines, bytes) = blank.fold((0u32, 0), |(lines, bytes), line| (lines + 1, bytes + line.len()));
     let rest = text.get(bytes..).unwrap_or_default();

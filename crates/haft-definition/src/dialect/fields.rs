@@ -14,21 +14,24 @@ const MAX_PROBLEMS: usize = 50;
 
 /// Collects errors and warnings.
 #[derive(Debug, Default)]
-pub(super) struct Report {
+pub struct Report {
     errors: RefCell<Vec<Problem>>,
     warnings: RefCell<Vec<Problem>>,
 }
 
 impl Report {
-    pub(super) fn error(&self, field: impl Into<String>, code: &str, message: impl Into<String>) {
+    /// Adds an error.
+    pub fn error(&self, field: impl Into<String>, code: &str, message: impl Into<String>) {
         push(&self.errors, field.into(), code, message.into());
     }
 
-    pub(super) fn warn(&self, field: impl Into<String>, code: &str, message: impl Into<String>) {
+    /// Adds a warning.
+    pub fn warn(&self, field: impl Into<String>, code: &str, message: impl Into<String>) {
         push(&self.warnings, field.into(), code, message.into());
     }
 
-    pub(super) fn into_parts(self) -> (Vec<Problem>, Vec<Problem>) {
+    /// Returns the errors and the warnings.
+    pub fn into_parts(self) -> (Vec<Problem>, Vec<Problem>) {
         (self.errors.into_inner(), self.warnings.into_inner())
     }
 }
@@ -41,7 +44,7 @@ fn push(list: &RefCell<Vec<Problem>>, field: String, code: &str, message: String
 }
 
 /// The fields of one object. On drop, the fields that were not taken are reported as unknown.
-pub(super) struct Fields<'r> {
+pub struct Fields<'r> {
     path: String,
     map: Map<String, Value>,
     known: Vec<&'static str>,
@@ -51,28 +54,31 @@ pub(super) struct Fields<'r> {
 }
 
 impl<'r> Fields<'r> {
-    pub(super) fn new(path: impl Into<String>, map: Map<String, Value>, report: &'r Report) -> Self {
+    /// Reads an object; `path` is its dotted path in the document.
+    pub fn new(path: impl Into<String>, map: Map<String, Value>, report: &'r Report) -> Self {
         Self { path: path.into(), map, known: Vec::new(), camel: Vec::new(), report }
     }
 
-    pub(super) fn report(&self) -> &'r Report {
+    /// Returns the report that problems are added to.
+    pub fn report(&self) -> &'r Report {
         self.report
     }
 
     /// Returns the dotted path of a key, as the author wrote it.
-    pub(super) fn path(&self, key: &str) -> String {
+    pub fn path(&self, key: &str) -> String {
         match camel_case(key).filter(|_| self.camel.contains(&key)) {
             Some(camel) => join(&self.path, &camel),
             None => join(&self.path, key),
         }
     }
 
-    pub(super) fn has(&self, key: &str) -> bool {
+    /// Returns whether a key is present and not `null`.
+    pub fn has(&self, key: &str) -> bool {
         self.peek(key).is_some_and(|value| !value.is_null())
     }
 
     /// Returns a value without taking it.
-    pub(super) fn peek(&self, key: &str) -> Option<&Value> {
+    pub fn peek(&self, key: &str) -> Option<&Value> {
         self.map.get(key).or_else(|| self.map.get(&camel_case(key)?))
     }
 
@@ -93,19 +99,22 @@ impl<'r> Fields<'r> {
     }
 
     /// Returns the remaining keys, in order.
-    pub(super) fn keys(&self) -> Vec<String> {
+    pub fn keys(&self) -> Vec<String> {
         self.map.keys().cloned().collect()
     }
 
-    pub(super) fn error(&self, key: &str, code: &str, message: impl Into<String>) {
+    /// Reports an error of a key.
+    pub fn error(&self, key: &str, code: &str, message: impl Into<String>) {
         self.report.error(self.path(key), code, message);
     }
 
-    pub(super) fn warn(&self, key: &str, code: &str, message: impl Into<String>) {
+    /// Reports a warning about a key.
+    pub fn warn(&self, key: &str, code: &str, message: impl Into<String>) {
         self.report.warn(self.path(key), code, message);
     }
 
-    pub(super) fn missing(&self, key: &str, expected: &str) {
+    /// Reports a missing key.
+    pub fn missing(&self, key: &str, expected: &str) {
         self.error(key, "missing_field", format!("missing required field; expected {expected}"));
     }
 
@@ -114,24 +123,24 @@ impl<'r> Fields<'r> {
     }
 
     /// Adds keys that are suggested for misspelled ones.
-    pub(super) fn suggest(&mut self, keys: &[&'static str]) {
+    pub fn suggest(&mut self, keys: &[&'static str]) {
         self.known.extend(keys);
     }
 
     /// Takes a value, including `null`.
-    pub(super) fn raw(&mut self, key: &'static str) -> Option<Value> {
+    pub fn raw(&mut self, key: &'static str) -> Option<Value> {
         self.known.push(key);
         self.rename_camel_case(key);
         self.map.shift_remove(key)
     }
 
     /// Takes a value; `null` counts as missing.
-    pub(super) fn value(&mut self, key: &'static str) -> Option<Value> {
+    pub fn value(&mut self, key: &'static str) -> Option<Value> {
         self.raw(key).filter(|value| !value.is_null())
     }
 
     /// Returns which of several aliases of a field is present; reports an error if two of them disagree.
-    pub(super) fn alias(&mut self, keys: &[&'static str]) -> Option<&'static str> {
+    pub fn alias(&mut self, keys: &[&'static str]) -> Option<&'static str> {
         self.known.extend(keys);
         for key in keys {
             self.rename_camel_case(key);
@@ -151,7 +160,7 @@ impl<'r> Fields<'r> {
     }
 
     /// Ignores known fields.
-    pub(super) fn ignore(&mut self, keys: &[&'static str]) {
+    pub fn ignore(&mut self, keys: &[&'static str]) {
         for key in keys {
             self.map.shift_remove(*key);
             if let Some(camel) = camel_case(key) {
@@ -161,16 +170,17 @@ impl<'r> Fields<'r> {
     }
 
     /// Sets a value if the field is missing.
-    pub(super) fn put(&mut self, key: &str, text: String) {
-        self.map.entry(key).or_insert(Value::String(text));
+    pub fn put(&mut self, key: &str, value: impl Into<Value>) {
+        self.map.entry(key).or_insert(value.into());
     }
 
     /// Takes all remaining fields.
-    pub(super) fn rest(&mut self) -> Map<String, Value> {
+    pub fn rest(&mut self) -> Map<String, Value> {
         std::mem::take(&mut self.map)
     }
 
-    pub(super) fn text(&mut self, key: &'static str) -> Option<String> {
+    /// Takes a string.
+    pub fn text(&mut self, key: &'static str) -> Option<String> {
         match self.value(key)? {
             Value::String(text) => Some(text),
             other => {
@@ -181,7 +191,8 @@ impl<'r> Fields<'r> {
         }
     }
 
-    pub(super) fn required_text(&mut self, key: &'static str, expected: &str) -> Option<String> {
+    /// Takes a string that must be present.
+    pub fn required_text(&mut self, key: &'static str, expected: &str) -> Option<String> {
         if !self.has(key) {
             self.known.push(key);
             self.missing(key, expected);
@@ -192,7 +203,8 @@ impl<'r> Fields<'r> {
         self.text(key)
     }
 
-    pub(super) fn flag(&mut self, key: &'static str) -> Option<bool> {
+    /// Takes a boolean.
+    pub fn flag(&mut self, key: &'static str) -> Option<bool> {
         match self.value(key)? {
             Value::Bool(flag) => Some(flag),
             other => {
@@ -202,7 +214,8 @@ impl<'r> Fields<'r> {
         }
     }
 
-    pub(super) fn integer<T: TryFrom<i128>>(&mut self, key: &'static str, expected: &str) -> Option<T> {
+    /// Takes an integer.
+    pub fn integer<T: TryFrom<i128>>(&mut self, key: &'static str, expected: &str) -> Option<T> {
         let value = self.value(key)?;
         let number = as_integer(&value).and_then(|number| T::try_from(number).ok());
         if number.is_none() {
@@ -212,7 +225,8 @@ impl<'r> Fields<'r> {
         number
     }
 
-    pub(super) fn object(&mut self, key: &'static str) -> Option<Map<String, Value>> {
+    /// Takes a map.
+    pub fn object(&mut self, key: &'static str) -> Option<Map<String, Value>> {
         match self.value(key)? {
             Value::Object(map) => Some(map),
             other => {
@@ -222,7 +236,8 @@ impl<'r> Fields<'r> {
         }
     }
 
-    pub(super) fn list(&mut self, key: &'static str) -> Option<Vec<Value>> {
+    /// Takes a list.
+    pub fn list(&mut self, key: &'static str) -> Option<Vec<Value>> {
         match self.value(key)? {
             Value::Array(items) => Some(items),
             other => {
@@ -233,13 +248,13 @@ impl<'r> Fields<'r> {
     }
 
     /// Takes a nested object.
-    pub(super) fn nested(&mut self, key: &'static str) -> Option<Fields<'r>> {
+    pub fn nested(&mut self, key: &'static str) -> Option<Fields<'r>> {
         let map = self.object(key)?;
         Some(Fields::new(self.path(key), map, self.report))
     }
 
     /// Takes a list of objects.
-    pub(super) fn nested_list(&mut self, key: &'static str) -> Option<Vec<Fields<'r>>> {
+    pub fn nested_list(&mut self, key: &'static str) -> Option<Vec<Fields<'r>>> {
         let items = self.list(key)?;
         let mut all = Vec::with_capacity(items.len());
         for (index, item) in items.into_iter().enumerate() {
@@ -256,7 +271,8 @@ impl<'r> Fields<'r> {
         Some(all)
     }
 
-    pub(super) fn texts(&mut self, key: &'static str) -> Option<Vec<String>> {
+    /// Takes a list of strings.
+    pub fn texts(&mut self, key: &'static str) -> Option<Vec<String>> {
         let items = self.list(key)?;
         let path = self.path(key);
         let mut texts = Vec::with_capacity(items.len());
@@ -274,7 +290,7 @@ impl<'r> Fields<'r> {
     }
 
     /// Takes a list of strings; numbers and booleans are converted.
-    pub(super) fn scalar_texts(&mut self, key: &'static str) -> Option<Vec<String>> {
+    pub fn scalar_texts(&mut self, key: &'static str) -> Option<Vec<String>> {
         let items = self.list(key)?;
         let path = self.path(key);
         let mut texts = Vec::with_capacity(items.len());
@@ -297,7 +313,7 @@ impl<'r> Fields<'r> {
     }
 
     /// Takes a map of strings; numbers and booleans are converted to strings.
-    pub(super) fn text_map(&mut self, key: &'static str) -> Option<BTreeMap<String, String>> {
+    pub fn text_map(&mut self, key: &'static str) -> Option<BTreeMap<String, String>> {
         let map = self.object(key)?;
         let path = self.path(key);
         let mut texts = BTreeMap::new();
@@ -317,7 +333,7 @@ impl<'r> Fields<'r> {
     }
 
     /// Takes one of several values.
-    pub(super) fn choice<T: Copy>(&mut self, key: &'static str, choices: &[(&str, T)]) -> Option<T> {
+    pub fn choice<T: Copy>(&mut self, key: &'static str, choices: &[(&str, T)]) -> Option<T> {
         let text = self.text(key)?;
         let found = choices.iter().find(|(word, _)| *word == text).map(|(_, choice)| *choice);
         if found.is_none() {
@@ -328,7 +344,7 @@ impl<'r> Fields<'r> {
     }
 
     /// Takes a duration in milliseconds: a string such as `30s`, or a bare number in `unit`.
-    pub(super) fn duration(&mut self, key: &'static str, unit: Duration) -> Option<u64> {
+    pub fn duration(&mut self, key: &'static str, unit: Duration) -> Option<u64> {
         let value = self.value(key)?;
         let text = match &value {
             Value::String(text) => text.clone(),
@@ -382,7 +398,7 @@ impl Drop for Fields<'_> {
 }
 
 /// Fields without which a tool would do something else, or less safely: a misspelled one is an error.
-const BREAKING: [&str; 31] = [
+const BREAKING: [&str; 36] = [
     "input_schema",
     "parameters",
     "argSchema",
@@ -410,10 +426,15 @@ const BREAKING: [&str; 31] = [
     "env",
     "stdin",
     "entrypoint",
+    "dependencies",
     "server_url",
     "tool_name",
     "required",
     "enum",
+    "tools",
+    "mcp_servers",
+    "dependencies",
+    "permissions",
 ];
 
 /// Words for the arguments of a tool that no dialect uses.
@@ -449,22 +470,22 @@ fn camel_case(key: &str) -> Option<String> {
 }
 
 /// Returns the message for two fields that disagree.
-pub(super) fn conflict(other: &str) -> String {
+pub fn conflict(other: &str) -> String {
     format!("conflicts with `{other}`; remove one of them")
 }
 
 /// Joins a path and a key.
-pub(super) fn join(path: &str, key: &str) -> String {
+pub fn join(path: &str, key: &str) -> String {
     if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
 }
 
 /// Returns the path of a list item.
-pub(super) fn item_path(path: &str, index: usize) -> String {
+pub fn item_path(path: &str, index: usize) -> String {
     format!("{path}[{index}]")
 }
 
 /// Describes the type of a value without showing it, because it may be a secret.
-pub(super) fn describe(value: &Value) -> &'static str {
+pub fn describe(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "a boolean",
@@ -476,7 +497,7 @@ pub(super) fn describe(value: &Value) -> &'static str {
 }
 
 /// Returns the message for an unknown value, with the most similar known value or the list of known values.
-pub(super) fn unknown(what: &str, text: &str, known: &[&str]) -> String {
+pub fn unknown(what: &str, text: &str, known: &[&str]) -> String {
     let shown = excerpt(text, 40);
     if let Some(similar) = nearest(text, known.iter().copied()) {
         return format!("unknown {what} `{shown}`; did you mean `{similar}`?");

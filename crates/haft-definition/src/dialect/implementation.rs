@@ -67,9 +67,7 @@ impl Reader {
             Kind::Exec => exec(fields),
             Kind::FileRead => file_read(fields),
             Kind::FileWrite => file_write(fields),
-            Kind::Python => fields
-                .required_text("entrypoint", "`module:function`")
-                .map(|entrypoint| Implementation::Python(Python { entrypoint })),
+            Kind::Python => python(fields),
             Kind::Mcp => mcp(fields),
             Kind::Artifact => artifact(fields),
             Kind::AgentCall => Some(Implementation::AgentCall(AgentCall {
@@ -141,8 +139,28 @@ fn script(fields: &mut Fields<'_>) -> Option<Implementation> {
     }
     let runtime = fields.choice("runtime", &runtimes);
     let body = fields.required_text("body", "the text of the script");
-    let output = output_format(fields);
-    Some(Implementation::Script(Script { runtime: runtime?, body: body?, output }))
+    let (output, dependencies) = (output_format(fields), dependencies(fields));
+    Some(Implementation::Script(Script { runtime: runtime?, body: body?, output, dependencies }))
+}
+
+fn python(fields: &mut Fields<'_>) -> Option<Implementation> {
+    let entrypoint = fields.required_text("entrypoint", "`module:function`");
+    let dependencies = dependencies(fields);
+    Some(Implementation::Python(Python { entrypoint: entrypoint?, package: None, dependencies }))
+}
+
+/// The spellings of the Python packages that a tool needs.
+pub(super) const DEPENDENCIES: [&str; 2] = ["dependencies", "requirements"];
+
+/// Reads the Python packages that a tool needs: a list of requirements, or a text with one in each line.
+pub(super) fn dependencies(fields: &mut Fields<'_>) -> Vec<String> {
+    let Some(key) = fields.alias(&DEPENDENCIES) else { return Vec::new() };
+    if !fields.peek(key).is_some_and(Value::is_string) {
+        return fields.texts(key).unwrap_or_default();
+    }
+    let text = fields.text(key).unwrap_or_default();
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    lines.map(str::to_owned).collect()
 }
 
 /// Reads the settings of a module.

@@ -28,11 +28,16 @@ mod test_support;
 mod tool_json;
 mod write;
 mod yaml;
+mod yaml_document;
 
 pub use document::{MAX_TEXT, locate};
 pub(crate) use document::{locate_foreign, read_foreign};
+pub use fields::{Fields, Report, conflict, describe, item_path, join, unknown};
 pub use partial::{UNKNOWN_FIELD, read_without};
-pub use reading::{Defaults, Dialect, ParsedDefinition, detect, form_of_extension, read, read_value};
+pub use reading::{
+    Defaults, Dialect, ParsedDefinition, detect, form_of_extension, read, read_part, read_value,
+};
 pub use several::{DefinitionText, MAX_DEFINITIONS, split};
-pub use write::write;
+pub use write::{write, write_fields, write_yaml};
 pub(crate) use yaml::Bounds;
+pub use yaml_document::{DocumentLimits, YamlDocument};

@@ -106,6 +106,17 @@ pub fn read_value(value: Value, defaults: &Defaults) -> Result<ParsedDefinition,
     interpret(value, None, FileForm::Json, defaults)
 }
 
+/// Converts a part of a larger document, such as an entry of a toolset, as if it were a file of the given form. The form
+/// decides the default notation of templates.
+pub fn read_part(
+    value: Value,
+    form: FileForm,
+    defaults: &Defaults,
+) -> Result<ParsedDefinition, Vec<Problem>> {
+    check_depth(&value).map_err(|problem| vec![problem])?;
+    interpret(value, None, form, defaults)
+}
+
 pub(super) fn interpret(
     value: Value,
     body: Option<String>,

@@ -2,10 +2,11 @@
 
 use serde_json::{Map, Value, json};
 
+use super::canonical;
 use super::draft::{self, Draft, Finished};
 use super::execution;
 use super::fields::{Fields, conflict, unknown};
-use super::implementation::Reader;
+use super::implementation::{DEPENDENCIES, Reader};
 use super::reading::Defaults;
 use haft_core::implementation::{Kind, Notation};
 
@@ -134,6 +135,12 @@ fn top_level_settings(fields: &mut Fields<'_>, config: &mut Fields<'_>, kind: Op
             fields.error(key, "conflicting_fields", conflict(&config.path(setting)));
         }
         config.put(setting, text);
+    }
+    if matches!(kind, Some(Kind::Script | Kind::Python))
+        && let Some(key) = fields.alias(&DEPENDENCIES)
+        && let Some(dependencies) = fields.value(key)
+    {
+        canonical::beside(fields, config, dependencies);
     }
 }
 

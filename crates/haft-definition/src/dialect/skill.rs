@@ -68,7 +68,8 @@ fn script(fields: &mut Fields<'_>, text: Option<String>) -> Option<Implementatio
                 fields.missing("body", "the text of the script");
             }
             let output = implementation::output_format(fields);
-            body.map(|body| Implementation::Script(Script { runtime, body, output }))
+            let dependencies = implementation::dependencies(fields);
+            body.map(|body| Implementation::Script(Script { runtime, body, output, dependencies }))
         }
         Runtime::Wasm => wasm(fields, body.as_deref().unwrap_or_default()),
     }

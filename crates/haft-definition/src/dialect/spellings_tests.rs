@@ -200,3 +200,35 @@ fn the_output_of_a_process_may_be_kept_as_text() {
     }
     insta::assert_snapshot!(problems(json!({"name": "t", "runtime": "bash", "body": "ls", "output": "txt"})), @"`output`: unknown value `txt`; did you mean `text`?");
 }
+
+#[test]
+fn dependencies_are_a_list_or_a_text_in_every_form() {
+    let expected = json!(["requests", "rich>=13"]);
+    for dependencies in [expected.clone(), json!("# what it needs\nrequests\n\n  rich>=13\n")] {
+        for key in ["dependencies", "requirements"] {
+            let script = json!({"type": "script", "runtime": "python", "body": "pass"});
+            let function = json!({"type": "python", "entrypoint": "a:b"});
+            let own = |block: &Value| with(block, &json!({key: dependencies}));
+            for value in [
+                json!({"name": "t", "runtime": "python", "body": "pass", key: dependencies}),
+                json!({"name": "t", "implementation": own(&script)}),
+                json!({"name": "t", "implementation": script, key: dependencies}),
+                json!({"name": "t", "implementation": own(&script), key: dependencies}),
+                json!({"name": "t", "implementation": own(&function)}),
+                json!({"name": "t", "implementation": function, key: dependencies}),
+                json!({"name": "t", "impl": function, key: dependencies}),
+                json!({"slug": "t", "implementation_type": "python", "implementation_config": own(&function)}),
+                json!({"slug": "t", "implementation_type": "python", "implementation_config": function, key: dependencies}),
+                json!({"slug": "t", "implementation_type": "script", "runtime": "python", "body": "pass", key: dependencies}),
+            ] {
+                let reading = body(value.clone());
+                let found = reading.spec.implementation.dependencies().map(|lines| json!(lines));
+                assert_eq!((found, &*reading.warnings), (Some(expected.clone()), &[][..]), "{value}");
+            }
+        }
+    }
+    insta::assert_snapshot!(problems(json!({"name": "t", "runtime": "python", "body": "pass", "dependencies": [1]})), @"`dependencies[0]`: expected a string, found a number");
+    insta::assert_snapshot!(problems(json!({"name": "t", "runtime": "python", "body": "pass", "dependancies": ["rich"]})), @"`dependancies`: unknown field; did you mean `dependencies`?");
+    let both = json!({"name": "t", "implementation": {"type": "python", "entrypoint": "a:b", "dependencies": ["a"]}, "dependencies": ["b"]});
+    insta::assert_snapshot!(problems(both), @"`dependencies`: conflicts with `implementation.dependencies`; remove one of them");
+}

@@ -20,6 +20,16 @@ pub fn write(spec: &ToolSpec, form: FileForm, enabled: Option<bool>) -> String {
     }
 }
 
+/// Returns the fields of a YAML definition, for a document that contains several.
+pub fn write_fields(spec: &ToolSpec, enabled: Option<bool>) -> Map<String, Value> {
+    yaml(spec, enabled).map
+}
+
+/// Writes a map as a YAML document in block style; parsing it returns exactly the same values.
+pub fn write_yaml(map: &Map<String, Value>) -> String {
+    emit::document(map)
+}
+
 fn json(spec: &ToolSpec, enabled: Option<bool>) -> String {
     let mut value = value_of(spec);
     if let (Value::Object(map), Some(enabled)) = (&mut value, enabled) {
@@ -45,6 +55,9 @@ fn skill(spec: &ToolSpec, enabled: Option<bool>) -> String {
     keys.put("runtime", json!(script.runtime.as_str()));
     if script.output != OutputFormat::default() {
         keys.put("output", json!(script.output.as_str()));
+    }
+    if !script.dependencies.is_empty() {
+        keys.put("dependencies", json!(script.dependencies));
     }
     keys.put("parameters", spec.input_schema.value());
     keys.put("output_schema", written_schema(spec.output_schema.value()));

@@ -149,6 +149,19 @@ impl Node {
         Err(problem)
     }
 
+    /// Returns the node at a dotted path.
+    pub(super) fn descendant(&self, path: &str) -> Option<&Node> {
+        let (step, rest) = path.split_once('.').unwrap_or((path, ""));
+        let node = match &self.content {
+            Content::Map(entries) => {
+                entries.iter().find(|(key, _)| key.text == step).map(|(_, node)| node)?
+            }
+            Content::List(items) => items.get(step.parse::<usize>().ok()?)?,
+            Content::Null | Content::Bool(_) | Content::Number(..) | Content::Text(_) => return None,
+        };
+        if rest.is_empty() { Some(node) } else { node.descendant(rest) }
+    }
+
     /// Returns the position of a dotted path, or of its nearest ancestor.
     pub(super) fn locate(&self, path: &str) -> Option<SourcePosition> {
         if path.is_empty() {
@@ -191,7 +204,7 @@ pub(crate) struct Bounds {
 }
 
 /// The bounds of a tool definition.
-const DEFINITION_BOUNDS: Bounds = Bounds { nodes: 100_000, bytes: 4 * 1024 * 1024 };
+pub(super) const DEFINITION_BOUNDS: Bounds = Bounds { nodes: 100_000, bytes: 4 * 1024 * 1024 };
 /// The maximum nesting while parsing: control lines and the parts around a schema add some levels.
 const MAX_STACK: usize = MAX_DEPTH + 32;
 

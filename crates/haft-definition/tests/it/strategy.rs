@@ -258,6 +258,10 @@ fn output() -> BoxedStrategy<OutputFormat> {
     prop::sample::select(OutputFormat::ALL.map(|(_, format)| format).to_vec()).boxed()
 }
 
+fn lines() -> BoxedStrategy<Vec<String>> {
+    prop::collection::vec(text(), 0..3).boxed()
+}
+
 fn hints() -> impl Strategy<Value = ToolHints> {
     (of(any::<bool>()), of(any::<bool>()), of(any::<bool>()))
         .prop_map(|(destructive, idempotent, open_world)| ToolHints { destructive, idempotent, open_world })
@@ -272,11 +276,9 @@ fn implementation() -> BoxedStrategy<Implementation> {
             config: config.into_iter().map(|(key, value)| (key, value.into())).collect(),
         })),
         4 => http(),
-        4 => (runtime, text(), output()).prop_map(|(runtime, body, output)| Implementation::Script(Script {
-            runtime,
-            body,
-            output,
-        })),
+        4 => (runtime, text(), output(), lines()).prop_map(|(runtime, body, output, dependencies)| {
+            Implementation::Script(Script { runtime, body, output, dependencies })
+        }),
         1 => (of(text()), of(text()), of(text()), texts(), accesses()).prop_map(
             |(file, base64, function, env, files)| {
                 Implementation::Wasm(Wasm { file, base64, function, env, files })
@@ -296,7 +298,9 @@ fn implementation() -> BoxedStrategy<Implementation> {
                 root
             })
         ),
-        1 => text().prop_map(|entrypoint| Implementation::Python(Python { entrypoint })),
+        1 => (text(), lines()).prop_map(|(entrypoint, dependencies)| {
+            Implementation::Python(Python { entrypoint, package: None, dependencies })
+        }),
         1 => (of(text()), of(text()), text(), texts(), hints()).prop_map(
             |(server, server_url, tool_name, headers, hints)| {
                 Implementation::Mcp(Mcp { server, server_url, tool_name, headers, hints })

@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::Write as _;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
-use haft_core::name::TenantId;
-use haft_core::outcome::{CallError, ErrorCode, Outcome};
+use haft_core::executor::CallContext;
+use haft_core::outcome::Outcome;
 use rustix::fs::{AtFlags, Mode, OFlags, fstat, openat, statat};
 use rustix::io::Errno;
 use serde_json::{Value, json};
@@ -28,10 +28,9 @@ pub struct AppendOptions {
 }
 
 impl Files {
-    /// Appends a text to a file of the first root of a tenant. A missing file is created, with its folders.
-    pub async fn append(&self, tenant: &TenantId, options: AppendOptions) -> Outcome {
-        let root = self.find(tenant, None);
-        let root = root.map_err(|problem| CallError::new(ErrorCode::NotReady, problem.to_string()))?;
+    /// Appends a text to a file of the workspace, or of the first root of the tenant. A missing file is created, with its folders.
+    pub async fn append(&self, call: &CallContext, options: AppendOptions) -> Outcome {
+        let root = self.of_call(call, None)?;
         run_blocking(&self.permits, move || options.run(&root)).await
     }
 }

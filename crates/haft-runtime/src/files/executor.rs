@@ -6,7 +6,7 @@ use std::sync::Arc;
 use haft_core::BoxFuture;
 use haft_core::executor::{CallContext, Executor, Prepared};
 use haft_core::implementation::{Implementation, Kind, Notation};
-use haft_core::outcome::{CallError, ErrorCode, Outcome};
+use haft_core::outcome::{CallError, Outcome};
 use haft_core::problem::Problem;
 use haft_core::secret::Secret;
 use haft_core::spec::ToolSpec;
@@ -212,11 +212,14 @@ impl Prepared for PreparedFile {
     fn run<'a>(&'a self, call: &'a CallContext, args: &'a Map<String, Value>) -> BoxFuture<'a, Outcome> {
         Box::pin(async move {
             let texts = self.texts(call, args).await?;
-            let root = self.files.find(call.tenant(), self.root.as_deref());
-            let root = root.map_err(|problem| CallError::new(ErrorCode::NotReady, problem.to_string()))?;
+            let root = self.files.of_call(call, self.root.as_deref())?;
             let operation = self.operation.in_root(root);
             run_blocking(&self.files.permits, move || operation.run(&texts)).await
         })
+    }
+
+    fn works_with_files(&self) -> bool {
+        true
     }
 
     fn preview(&self, args: &Map<String, Value>) -> Option<String> {

@@ -3,8 +3,8 @@
 use std::os::fd::{AsFd, OwnedFd};
 
 use haft_core::Timestamp;
-use haft_core::name::TenantId;
-use haft_core::outcome::{CallError, ErrorCode, Outcome};
+use haft_core::executor::CallContext;
+use haft_core::outcome::Outcome;
 use rustix::fs::{AtFlags, Dir, FileType, OFlags, Stat, statat};
 use serde_json::{Value, json};
 
@@ -32,10 +32,9 @@ pub struct ListOptions {
 }
 
 impl Files {
-    /// Lists a folder of the first root of a tenant, sorted by name.
-    pub async fn list(&self, tenant: &TenantId, options: ListOptions) -> Outcome {
-        let root = self.find(tenant, None);
-        let root = root.map_err(|problem| CallError::new(ErrorCode::NotReady, problem.to_string()))?;
+    /// Lists a folder of the workspace, or of the first root of the tenant, sorted by name.
+    pub async fn list(&self, call: &CallContext, options: ListOptions) -> Outcome {
+        let root = self.of_call(call, None)?;
         run_blocking(&self.permits, move || options.run(&root)).await
     }
 }

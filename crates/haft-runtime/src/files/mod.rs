@@ -11,6 +11,7 @@
 
 mod append;
 mod beneath;
+pub mod direct;
 mod error;
 mod executor;
 mod list;

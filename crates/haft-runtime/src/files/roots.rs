@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use haft_core::executor::CallContext;
 use haft_core::name::TenantId;
+use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::problem::{Problem, excerpt};
 use rustix::fs::{CWD, Mode, OFlags, mkdir, openat};
 use rustix::io::Errno;
@@ -135,9 +137,21 @@ impl Files {
     }
 
     /// Returns the root of a tenant with this name, or its default one.
-    pub(super) fn find(&self, tenant: &TenantId, name: Option<&str>) -> Result<Root, Problem> {
+    fn find(&self, tenant: &TenantId, name: Option<&str>) -> Result<Root, Problem> {
         let roots = self.roots(tenant);
         select(&roots, name).cloned().ok_or_else(|| unknown(name, &roots))
+    }
+
+    /// Returns the root of a call: its workspace, unless the tool names another root.
+    pub(super) fn of_call(&self, call: &CallContext, name: Option<&str>) -> Result<Root, CallError> {
+        if let Some(workspace) = &call.workspace
+            && name.is_none_or(|name| name == WORKSPACE)
+        {
+            let root = Root::new(WORKSPACE, workspace.path.clone());
+            return Ok(Root { read_only: workspace.read_only, ..root });
+        }
+        let found = self.find(call.tenant(), name);
+        found.map_err(|problem| CallError::new(ErrorCode::NotReady, problem.to_string()))
     }
 
     /// Checks that some tenant has a root that fits: a definition is prepared before it is known who calls it.

@@ -85,7 +85,7 @@ impl FileWrite {
 
 /// Writes a temporary file and renames it over the target: readers see the old or the new file, and no link is
 /// followed.
-fn replace(folder: BorrowedFd<'_>, name: &str, bytes: &[u8], mode: Mode) -> Result<(), Errno> {
+pub(super) fn replace(folder: BorrowedFd<'_>, name: &str, bytes: &[u8], mode: Mode) -> Result<(), Errno> {
     let temporary = format!("{TEMPORARY_PREFIX}{}{TEMPORARY_SUFFIX}", Uuid::now_v7().simple());
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = openat(folder, &temporary, flags, Mode::from_raw_mode(0o600))?;

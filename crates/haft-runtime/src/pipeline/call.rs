@@ -10,6 +10,8 @@ use haft_core::id::CallId;
 use haft_core::invocation::Invocation;
 use haft_core::name::TenantId;
 use haft_core::outcome::{CallError, Outcome};
+use haft_core::render;
+use haft_core::workspace::WorkspaceUse;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -31,6 +33,8 @@ pub struct Call {
     pub(super) admission: Admission,
     /// What the tool produced besides its value.
     pub(crate) artifacts: Option<Box<CallArtifacts>>,
+    /// What it did in its workspace.
+    pub(super) workspace_use: Option<Box<WorkspaceUse>>,
 }
 
 /// A request together with the tool it resolved to.
@@ -129,9 +133,19 @@ impl Call {
 
     /// Ends the call; returns its final record.
     pub(super) fn finish(self, outcome: Outcome) -> (CallRecord, Admission) {
-        let Call { mut draft, artifacts, admission, .. } = self;
-        draft.steps.execute_ms = draft.step();
+        let Call { mut draft, artifacts, admission, workspace_use, plan, .. } = self;
+        // A call in a workspace has executed before the snapshot.
+        if workspace_use.is_none() {
+            draft.steps.execute_ms = draft.step();
+        }
+        if let Some(artifacts) = &artifacts {
+            let installing = milliseconds(artifacts.preparation).min(draft.steps.execute_ms);
+            draft.steps.prepare_ms += installing;
+            draft.steps.execute_ms -= installing;
+        }
         let mut record = draft.finished_record(outcome);
+        record.workspace_use = workspace_use;
+        record.renderer = render::select(&plan.spec.renderers).cloned().map(Box::new);
         if let Some(artifacts) = artifacts {
             (record.content, record.process) = (artifacts.content, artifacts.process);
         }

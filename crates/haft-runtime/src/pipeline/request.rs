@@ -9,6 +9,7 @@ use haft_core::invocation::Lineage;
 pub use haft_core::principal::Principal;
 use haft_core::reference::ToolRef;
 use haft_core::runnable::Mode;
+use haft_core::workspace::{WorkspaceFolder, WorkspaceName};
 use serde_json::{Map, Value};
 
 use crate::registry::ResolvedTool;
@@ -45,6 +46,8 @@ pub struct Request {
     pub events: Option<Arc<dyn EventSink>>,
     /// The call that makes this one.
     pub lineage: Lineage,
+    /// The workspace of the call that makes this one, which this call shares.
+    pub workspace: Option<Arc<WorkspaceFolder>>,
     /// Whether a person tries the tool, who thereby confirms the call. Policy rules still hold.
     pub is_trial: bool,
     /// Labels for the record of the call.
@@ -62,6 +65,7 @@ impl Request {
             timeout: None,
             events: None,
             lineage: Lineage::default(),
+            workspace: None,
             is_trial: false,
             labels: None,
         }
@@ -79,6 +83,8 @@ pub struct Labels {
     pub chat_id: Option<String>,
     /// The message the call belongs to.
     pub message_id: Option<String>,
+    /// The workspace the call works in.
+    pub workspace: Option<WorkspaceName>,
     /// The connection of a client, or another session; default: the chat.
     pub session: Option<Arc<str>>,
     /// The webhook that the end of the call is delivered to.

@@ -53,7 +53,10 @@ impl Pipeline {
     }
 
     /// Runs a call whose key is reserved. If it is not admitted, the key is free again.
-    pub(super) async fn run_reserved(&self, mut checked: CheckedCall) -> Result<CompletedCall, CallError> {
+    pub(super) async fn run_reserved(
+        self: &Arc<Self>,
+        mut checked: CheckedCall,
+    ) -> Result<CompletedCall, CallError> {
         let listed = checked.listed.take();
         let mut call = match self.try_admit(checked).await {
             Ok(call) => call,

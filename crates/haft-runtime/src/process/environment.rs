@@ -8,7 +8,7 @@ use haft_core::executor::CallContext;
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::schema;
 use haft_core::spec::ToolSpec;
-use haft_sandbox::{File, SandboxLayout};
+use haft_sandbox::{Bind, File, SandboxLayout};
 use haft_template::{SecretName, reserved_variable};
 use serde_json::{Map, Value};
 
@@ -17,6 +17,20 @@ const MAX_VARIABLE_BYTES: usize = 131_072;
 
 /// The file with all arguments, whatever their size.
 const ARGS_FILE: &str = "args.json";
+
+/// The mount point of the workspace in an isolated sandbox.
+const WORKSPACE: &str = "/workspace";
+
+/// Returns how a process of the call gets its workspace, if it has one.
+pub(crate) fn workspace_bind(call: &CallContext) -> Option<Bind> {
+    call.workspace.as_deref().map(|workspace| {
+        if workspace.read_only {
+            Bind::read_only(&workspace.path, WORKSPACE)
+        } else {
+            Bind::writable(&workspace.path, WORKSPACE)
+        }
+    })
+}
 
 /// The variables of one process.
 pub(crate) struct Environment {
@@ -29,13 +43,16 @@ pub(crate) struct Environment {
 
 impl Environment {
     /// Creates the environment that every process gets.
-    pub(crate) fn new(path: &str, place: &SandboxLayout) -> Self {
+    pub(crate) fn new(path: &str, place: &SandboxLayout, call: &CallContext) -> Self {
         let mut environment =
             Self { variables: Vec::with_capacity(12), args: String::new(), large: Vec::new() };
         environment.set("PATH", path);
         environment.set("HOME", place.work());
         environment.set("TMPDIR", place.work());
         environment.set("LANG", "C.UTF-8");
+        if let Some(bind) = workspace_bind(call) {
+            environment.set("HAFT_WORKSPACE", place.seen_at(&bind));
+        }
         environment
     }
 

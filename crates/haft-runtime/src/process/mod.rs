@@ -7,7 +7,7 @@ mod runner;
 mod slots;
 mod syntax;
 
-pub(crate) use environment::{Environment, check_size, declared, required, texts};
+pub(crate) use environment::{Environment, check_size, declared, required, texts, workspace_bind};
 pub(crate) use lines::OutputLines;
 pub(crate) use outcome::{ProcessEnd, ValueSource, network_hint, outcome};
 pub(crate) use runner::{Job, STOP_GRACE, level, sandbox_error};

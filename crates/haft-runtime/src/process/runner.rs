@@ -15,7 +15,7 @@ use haft_sandbox::{
 };
 
 use super::slots::ProcessSlots;
-use super::{Account, OutputLines, ProcessEnd, ProcessSlot, ValueSource, outcome};
+use super::{Account, OutputLines, ProcessEnd, ProcessSlot, ValueSource, outcome, workspace_bind};
 
 /// How long a process may take to end after the deadline of its call, so that its output can still be recorded.
 pub(crate) const STOP_GRACE: Duration = Duration::from_secs(3);
@@ -115,7 +115,11 @@ impl Processes {
     pub(crate) async fn run_with_input(&self, call: &CallContext, job: Job<'_>, input: Input) -> Outcome {
         let _slot = self.slot(Account::of(call)).await;
         let files = job.place.files().to_string_lossy().into_owned();
+        let bind = workspace_bind(call);
+        let directory = bind.as_ref().map(|bind| job.place.seen_at(bind).to_owned());
         let mut command = Command::new(job.place, job.command_line);
+        command.binds.extend(bind);
+        command.directory = directory;
         command.env = job.env;
         command.input = input;
         command.files = job.files;

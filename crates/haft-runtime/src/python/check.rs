@@ -1,8 +1,10 @@
 //! Checks the syntax of python scripts without running them.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use haft_core::problem::{MISSING_IMPORT, Problem, excerpt};
+use haft_core::spec::ToolSpec;
 use haft_sandbox::{ExitReason, Level};
 use serde_json::Value;
 use tokio::time::Instant;
@@ -19,7 +21,17 @@ const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl PythonPool {
     /// Compiles a script without running it. If python cannot be run, the problem says that it was not checked.
-    pub(crate) async fn examine(&self, body: &str) -> Vec<Problem> {
+    pub(crate) async fn examine(&self, spec: &ToolSpec, body: &str) -> Vec<Problem> {
+        let has_dependencies = spec.implementation.dependencies().is_some_and(|lines| !lines.is_empty());
+        let packages = if has_dependencies { self.installed_packages(spec).await } else { None };
+        let are_known = !has_dependencies || packages.is_some();
+        let mut problems = self.examine_with(body, packages).await;
+        // Which modules the packages have is known when they are installed.
+        problems.retain(|problem| are_known || problem.code != MISSING_IMPORT);
+        problems
+    }
+
+    async fn examine_with(&self, body: &str, packages: Option<PathBuf>) -> Vec<Problem> {
         let settings = self.processes().settings();
         let recipe = Recipe {
             name: "check".to_owned(),
@@ -29,6 +41,8 @@ impl PythonPool {
             limits: settings.limits.clone(),
             path: settings.path.clone(),
             image: None,
+            workspace: None,
+            packages,
         };
         let place = match self.processes().sandbox().place(recipe.level, None) {
             Ok(place) => place,
@@ -69,8 +83,7 @@ fn parse(ending: ExitReason, result: &[u8]) -> Vec<Problem> {
 
 fn missing_import(module: &str) -> Problem {
     let module = excerpt(module, 60);
-    let message =
-        format!("the module `{module}` cannot be imported: it is not installed for the tools' python");
+    let message = format!("the module `{module}` cannot be imported; add its package to `dependencies`");
     Problem::new(BODY_FIELD, MISSING_IMPORT, message)
 }
 
@@ -100,7 +113,7 @@ mod tests {
         check(r#"{"problem": null, "missing": []}"#, None);
         check(
             r#"{"problem": null, "missing": ["requests"]}"#,
-            Some("the module `requests` cannot be imported: it is not installed for the tools' python"),
+            Some("the module `requests` cannot be imported; add its package to `dependencies`"),
         );
         check(
             r#"{"problem": {"message": "invalid syntax", "line": 2, "column": 5}}"#,

@@ -12,14 +12,15 @@ use haft_core::problem::Problem;
 use haft_core::spec::ToolSpec;
 use serde_json::{Map, Value};
 
+use super::environment::Dependencies;
 use super::interpreters::{Job, PythonPool};
 use super::recipe::Source;
 use super::request::{Operation, Request};
 use super::server::PythonResult;
 use super::toolset::{Entrypoint, Toolset};
 use crate::process::{
-    Account, Environment, ProcessEnd, STOP_GRACE, ValueSource, check_size, declared, level, network_hint,
-    outcome, texts,
+    Account, Environment, ProcessEnd, ValueSource, check_size, declared, level, network_hint, outcome, texts,
+    workspace_bind,
 };
 
 /// Runs `module:function(workspace, **kwargs)` of a toolset.
@@ -27,12 +28,21 @@ pub struct PythonExecutor {
     interpreters: PythonPool,
     /// The folder that contains the folders of bundles.
     home: Option<PathBuf>,
+    /// The folder that contains the unpacked packages of toolsets.
+    packages: Option<PathBuf>,
 }
 
 impl PythonExecutor {
     /// Creates the executor; the folders of bundles are relative to `home`.
     pub fn new(interpreters: PythonPool, home: Option<PathBuf>) -> Self {
-        Self { interpreters, home }
+        Self { interpreters, home, packages: None }
+    }
+
+    /// Runs functions of installed packages, which are unpacked in folders of this one.
+    #[must_use]
+    pub fn with_packages(mut self, packages: PathBuf) -> Self {
+        self.packages = Some(packages);
+        self
     }
 }
 
@@ -46,11 +56,18 @@ impl Executor for PythonExecutor {
             return Err(vec![Problem::new("implementation.type", "wrong_type", "expected `python`")]);
         };
         let entry = Entrypoint::parse(&python.entrypoint).map_err(|problem| vec![problem])?;
-        let Some(folder) = self.home.as_ref().zip(folder).map(|(home, folder)| home.join(folder)) else {
+        let package =
+            python.package.as_deref().filter(|hash| hash.bytes().all(|byte| byte.is_ascii_alphanumeric()));
+        let folder = match (package, folder) {
+            (Some(package), _) => self.packages.as_ref().map(|packages| packages.join(package)),
+            (None, folder) => self.home.as_ref().zip(folder).map(|(home, folder)| home.join(folder)),
+        };
+        let Some(folder) = folder else {
             let message = "python functions need the folder of a bundle, but this definition has none";
             return Err(vec![Problem::new("implementation.entrypoint", "no_folder", message)]);
         };
         entry.check_in(&folder).map_err(|problem| vec![problem])?;
+        let dependencies = Dependencies::new(spec, Some(folder.clone()))?;
         let mut recipe = self.interpreters.recipe(spec, Source::Check);
         // All functions of a module share one interpreter.
         "toolset".clone_into(&mut recipe.name);
@@ -58,6 +75,7 @@ impl Executor for PythonExecutor {
             spec: Arc::clone(spec),
             toolset: Toolset::new(folder, &entry.module, recipe),
             entry,
+            dependencies,
             interpreters: self.interpreters.clone(),
         }))
     }
@@ -68,18 +86,21 @@ struct PythonFunction {
     spec: Arc<ToolSpec>,
     entry: Entrypoint,
     toolset: Toolset,
+    dependencies: Dependencies,
     interpreters: PythonPool,
 }
 
 impl PythonFunction {
     async fn call(&self, call: &CallContext, args: &Map<String, Value>) -> Outcome {
+        let packages = self.interpreters.packages(call, &self.spec, &self.dependencies).await?;
+        let call = packages.extended.as_ref().unwrap_or(call);
         let toolset = self.toolset.current().await.map_err(|error| {
             CallError::new(ErrorCode::NotReady, format!("failed to read the toolset's folder: {error}"))
                 .for_model("this tool is unavailable")
         })?;
         let processes = self.interpreters.processes();
         let place = processes.place(&self.spec, call)?;
-        let environment = Environment::new(&processes.settings().path, &place);
+        let environment = Environment::new(&processes.settings().path, &place, call);
         let mut kwargs = args.clone();
         for (name, value) in declared(&self.spec, args) {
             kwargs.entry(name).or_insert(value);
@@ -89,7 +110,11 @@ impl PythonFunction {
         let request = Request { operation, env: texts(environment.variables), large: Vec::new() };
         let shown = place.files().to_string_lossy().into_owned();
         let (tenant, files) = (Some(call.tenant().clone()), Vec::new());
-        let other = toolset.recipe.at_level(level(&self.spec, call.tenant()));
+        let other = toolset.recipe.adapted(
+            level(&self.spec, call.tenant()),
+            packages.folder.as_deref(),
+            workspace_bind(call),
+        );
         let (recipe, digest) =
             other.as_ref().map_or((&*toolset.recipe, toolset.digest), |(recipe, digest)| (recipe, *digest));
         let job = Job { tenant, account: Account::of(call), recipe, digest, place, request, files };
@@ -134,7 +159,11 @@ impl Prepared for PythonFunction {
         Box::pin(self.call(call, args))
     }
 
+    fn works_with_files(&self) -> bool {
+        true
+    }
+
     fn grace(&self) -> Duration {
-        STOP_GRACE
+        self.interpreters.grace(&self.dependencies)
     }
 }

@@ -1,6 +1,8 @@
 //! Runs python calls: in a warm interpreter if the sandbox has its own processes, otherwise in a new one.
 
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use haft_core::executor::{CallContext, CallEvent};
@@ -12,17 +14,19 @@ use haft_sandbox::{
 };
 use tokio::time::Instant;
 
+use super::environment::{CallPackages, Dependencies, PythonEnvironments};
 use super::pool::{Permits, Pool, PoolSettings};
 use super::recipe::{Digest, Key, Mode, Recipe, Source};
 use super::request::{Operation, Request};
 use super::server::{AfterCall, CallLimits, PythonCall, PythonResult, ServerError};
-use crate::process::{Account, OutputLines, Processes, sandbox_error};
+use crate::process::{Account, OutputLines, Processes, STOP_GRACE, sandbox_error};
 
 /// Python interpreters inside the sandbox. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct PythonPool {
     processes: Processes,
     pool: Arc<Pool>,
+    environments: Option<PythonEnvironments>,
 }
 
 /// One job for an interpreter.
@@ -40,14 +44,55 @@ pub(super) struct Job<'a> {
 }
 
 impl PythonPool {
-    /// Creates the pool; interpreters are started on demand.
+    /// Creates the pool; interpreters are started on demand. Tools with dependencies need
+    /// [`PythonPool::with_environments`].
     pub fn new(processes: Processes) -> Self {
         Self::with(processes, PoolSettings::default())
     }
 
     pub(super) fn with(processes: Processes, settings: PoolSettings) -> Self {
         let pool = Pool::new(processes.sandbox().clone(), settings);
-        Self { processes, pool }
+        Self { processes, pool, environments: None }
+    }
+
+    /// Installs the packages that tools declare into these environments.
+    #[must_use]
+    pub fn with_environments(mut self, environments: PythonEnvironments) -> Self {
+        self.environments = Some(environments);
+        self
+    }
+
+    /// Returns the packages that a call needs; the first call waits until they are installed.
+    pub(super) async fn packages(
+        &self,
+        call: &CallContext,
+        spec: &ToolSpec,
+        dependencies: &Dependencies,
+    ) -> Result<CallPackages, CallError> {
+        let needs = dependencies.current().await?;
+        if needs.requirements.is_empty() {
+            return Ok(CallPackages { folder: None, extended: None });
+        }
+        let Some(environments) = &self.environments else {
+            let message = "Python dependencies are not supported here: there is no folder for environments";
+            return Err(CallError::new(ErrorCode::NotReady, message));
+        };
+        environments.packages(call, spec, needs).await
+    }
+
+    /// Returns the packages that a definition declares, if they are installed.
+    pub(super) async fn installed_packages(&self, spec: &ToolSpec) -> Option<PathBuf> {
+        self.environments.as_ref()?.installed(spec).await
+    }
+
+    /// Returns how long after its deadline a call may take: the time of an installation is not part of its timeout.
+    pub(super) fn grace(&self, dependencies: &Dependencies) -> Duration {
+        match &self.environments {
+            Some(environments) if !dependencies.is_known_empty() => {
+                STOP_GRACE.saturating_add(environments.settings().build_timeout)
+            }
+            _ => STOP_GRACE,
+        }
     }
 
     pub(super) fn processes(&self) -> &Processes {
@@ -64,6 +109,8 @@ impl PythonPool {
             limits: self.processes.settings().limits.clone(),
             path: self.processes.settings().path.clone(),
             image: spec.image.clone(),
+            workspace: None,
+            packages: None,
         }
     }
 

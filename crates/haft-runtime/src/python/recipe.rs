@@ -1,7 +1,7 @@
 //! The recipe of a warm interpreter: what it serves, and its settings.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -14,6 +14,8 @@ use sha2::{Digest as _, Sha256};
 const SERVER: &str = include_str!("server.py");
 /// The mount point of the toolset in an isolated sandbox.
 const TOOLSET: &str = "/toolset";
+/// The mount point of the packages in an isolated sandbox.
+const PACKAGES: &str = "/packages";
 /// The CPU time limit of a server in total; each call has its own limit.
 const SERVER_CPU: Duration = Duration::from_hours(1);
 
@@ -53,15 +55,25 @@ pub(super) struct Recipe {
     pub(super) path: String,
     /// The container image of a cold interpreter.
     pub(super) image: Option<String>,
+    /// The folder with the packages that the tool declares.
+    pub(super) packages: Option<PathBuf>,
+    /// The workspace in which calls run, instead of a private folder.
+    pub(super) workspace: Option<Bind>,
 }
 
 impl Recipe {
-    /// Returns the recipe at another level of isolation, with its digest, unless it has that level already.
-    pub(super) fn at_level(&self, level: Level) -> Option<(Self, Digest)> {
-        if self.level == level {
+    /// Returns the recipe for one call, with its digest, unless it is the same: at another level of isolation, with other
+    /// packages, or in a workspace.
+    pub(super) fn adapted(
+        &self,
+        level: Level,
+        packages: Option<&Path>,
+        workspace: Option<Bind>,
+    ) -> Option<(Self, Digest)> {
+        if self.level == level && self.packages.as_deref() == packages && self.workspace == workspace {
             return None;
         }
-        let recipe = Self { level, ..self.clone() };
+        let recipe = Self { level, packages: packages.map(Path::to_owned), workspace, ..self.clone() };
         let digest = recipe.digest();
         Some((recipe, digest))
     }
@@ -105,7 +117,8 @@ impl Recipe {
             Source::Toolset { folder, .. } => Some(Bind::read_only(folder, TOOLSET)),
             Source::Script { .. } | Source::Check => None,
         };
-        let recipe = self.json(&place, toolset.as_ref());
+        let packages = self.packages.as_ref().map(|folder| Bind::read_only(folder, PACKAGES));
+        let recipe = self.json(&place, toolset.as_ref(), packages.as_ref());
         let (server, recipe_file) = (place.files().join("server.py"), place.files().join("recipe.json"));
         let word = if mode == Mode::Serve { "serve" } else { "once" };
         // Isolated from the environment and user packages; no bytecode files; UTF-8.
@@ -115,7 +128,7 @@ impl Recipe {
         command.network = self.network;
         command.image.clone_from(&self.image);
         command.limits = self.limits.clone();
-        command.binds.extend(toolset);
+        command.binds.extend(toolset.into_iter().chain(packages).chain(self.workspace.clone()));
         command.files = vec![
             File { name: "server.py", content: Bytes::from_static(SERVER.as_bytes()) },
             File { name: "recipe.json", content: Bytes::from(recipe.to_string()) },
@@ -131,7 +144,7 @@ impl Recipe {
         command
     }
 
-    fn json(&self, place: &SandboxLayout, toolset: Option<&Bind>) -> Value {
+    fn json(&self, place: &SandboxLayout, toolset: Option<&Bind>, packages: Option<&Bind>) -> Value {
         let (body, plain) = match &self.source {
             Source::Script { body, plain } => (Some(body), *plain),
             Source::Toolset { .. } | Source::Check => (None, false),
@@ -142,11 +155,13 @@ impl Recipe {
         if self.level == Level::Isolated {
             folders.push("/tmp");
         }
-        let toolset = toolset.map(|bind| place.seen_at(bind).to_string_lossy());
+        let seen_at = |bind| place.seen_at(bind).to_string_lossy();
+        let (toolset, packages) = (toolset.map(seen_at), packages.map(seen_at));
+        let directory = self.workspace.as_ref().map(seen_at);
         let module = if let Source::Toolset { module, .. } = &self.source { Some(module) } else { None };
         json!({
-            "name": self.name, "body": body, "plain": plain,
-            "work": work, "folders": folders, "toolset": toolset, "module": module,
+            "name": self.name, "body": body, "plain": plain, "work": work, "directory": directory,
+            "folders": folders, "toolset": toolset, "module": module, "packages": packages,
         })
     }
 }
@@ -159,7 +174,17 @@ mod tests {
         let path = "/usr/bin".to_owned();
         let limits = Limits::default();
         let (name, level) = ("t".to_owned(), Level::Isolated);
-        Recipe { name, source, level, network: false, limits, path, image: None }
+        Recipe {
+            name,
+            source,
+            level,
+            network: false,
+            limits,
+            path,
+            image: None,
+            packages: None,
+            workspace: None,
+        }
     }
 
     #[test]
@@ -178,14 +203,18 @@ mod tests {
             Recipe { name: "u".to_owned(), ..base.clone() },
             Recipe { level: Level::Host, ..base.clone() },
             Recipe { network: true, ..base.clone() },
+            Recipe { workspace: Some(Bind::writable("/a", "/workspace")), ..base.clone() },
+            Recipe { workspace: Some(Bind::read_only("/a", "/workspace")), ..base.clone() },
             Recipe { limits: Limits { memory: 1, ..Limits::default() }, ..base.clone() },
+            Recipe { packages: Some("/a".into()), ..base.clone() },
+            Recipe { packages: Some("/b".into()), ..base.clone() },
         ];
         let tenants = ["one", "two"].map(|name| Some(TenantId::new(name).unwrap()));
         let mut keys = std::collections::HashSet::new();
         for tenant in tenants.iter().chain([&None]) {
             keys.extend(recipes.iter().map(|recipe| Key::new(tenant.clone(), recipe.digest())));
         }
-        assert_eq!(keys.len(), 30);
+        assert_eq!(keys.len(), 42);
         assert_eq!(base.digest(), base.clone().digest());
     }
 }

@@ -15,12 +15,13 @@ use haft_core::spec::ToolSpec;
 use haft_template::{PythonTemplate, Scope, SecretName, Values, script_secrets};
 use serde_json::{Map, Value};
 
+use super::environment::Dependencies;
 use super::interpreters::{Job, PythonPool};
 use super::recipe::{Digest, Recipe, Source};
 use super::request::{Operation, Request};
 use crate::preview;
 use crate::process::{
-    Account, Environment, ProcessEnd, STOP_GRACE, ValueSource, level, outcome, required, texts,
+    Account, Environment, ProcessEnd, ValueSource, level, outcome, required, texts, workspace_bind,
 };
 
 /// The file with the arguments in a warm interpreter, in a private folder in memory.
@@ -33,6 +34,7 @@ pub(crate) struct PythonScript {
     secrets: Vec<SecretName>,
     recipe: Recipe,
     digest: Digest,
+    dependencies: Dependencies,
     interpreters: PythonPool,
 }
 
@@ -41,6 +43,7 @@ impl PythonScript {
     pub(crate) fn prepare(
         spec: &Arc<ToolSpec>,
         body: &str,
+        dependencies: Dependencies,
         interpreters: &PythonPool,
     ) -> Result<Self, Vec<Problem>> {
         let scope = Scope::from_schema(&spec.input_schema.value());
@@ -55,14 +58,17 @@ impl PythonScript {
             digest: recipe.digest(),
             template,
             recipe,
+            dependencies,
             interpreters: interpreters.clone(),
         })
     }
 
     async fn call(&self, call: &CallContext, args: &Map<String, Value>) -> Outcome {
+        let packages = self.interpreters.packages(call, &self.spec, &self.dependencies).await?;
+        let call = packages.extended.as_ref().unwrap_or(call);
         let processes = self.interpreters.processes();
         let place = processes.place(&self.spec, call)?;
-        let mut environment = Environment::new(&processes.settings().path, &place);
+        let mut environment = Environment::new(&processes.settings().path, &place, call);
         let file = environment.add_arguments(&self.spec, args, &place, true)?;
         let missing = environment.add_secrets(call, &self.secrets).await?;
         let body = self.body(call, args).await?;
@@ -78,7 +84,11 @@ impl PythonScript {
         let request = Request { operation, env: texts(variables), large };
         let shown = place.files().to_string_lossy().into_owned();
         let tenant = Some(call.tenant().clone());
-        let other = self.recipe.at_level(level(&self.spec, call.tenant()));
+        let other = self.recipe.adapted(
+            level(&self.spec, call.tenant()),
+            packages.folder.as_deref(),
+            workspace_bind(call),
+        );
         let (recipe, digest) =
             other.as_ref().map_or((&self.recipe, self.digest), |(recipe, digest)| (recipe, *digest));
         let job = Job { tenant, account: Account::of(call), recipe, digest, place, request, files };
@@ -117,6 +127,10 @@ impl Prepared for PythonScript {
         Box::pin(self.call(call, args))
     }
 
+    fn works_with_files(&self) -> bool {
+        true
+    }
+
     fn secrets(&self) -> Vec<&str> {
         required(&self.secrets).chain(self.template.secrets()).collect()
     }
@@ -130,6 +144,6 @@ impl Prepared for PythonScript {
     }
 
     fn grace(&self) -> Duration {
-        STOP_GRACE
+        self.interpreters.grace(&self.dependencies)
     }
 }

@@ -79,15 +79,19 @@ class Tool:
             recipe = json.load(file)
         self.filename = "<%s>" % recipe["name"]
         self.work = recipe["work"]
+        # Where calls run: the workspace, which is kept, or the private folder.
+        self.directory = recipe["directory"] or self.work
         self.folders = recipe["folders"]
         self.code = None
         self.sound = True
+        if recipe["packages"] is not None:
+            add_packages(recipe["packages"])
         if recipe["toolset"] is not None:
             sys.path.insert(0, recipe["toolset"])
         if recipe["module"] is not None:
             self.import_module(recipe["module"])
         if recipe["body"] is not None:
-            import_ahead(recipe["body"])
+            import_ahead(recipe["body"], recipe["packages"])
             if recipe["plain"]:
                 self.code = self.compile(recipe["body"])
 
@@ -110,8 +114,28 @@ class Tool:
             return error
 
 
-def import_ahead(body):
-    """Imports the usual modules, and those of the standard library that the body names."""
+def add_packages(folder):
+    """Adds the packages of the tool before those of the system, which may be other versions of the same."""
+    import site
+
+    before = list(sys.path)
+    site.addsitedir(folder)  # This also reads `.pth` files.
+    added = [path for path in sys.path if path not in before]
+    is_site = lambda path: os.path.basename(path) in ("site-packages", "dist-packages")
+    system = [path for path in before if is_site(path)]
+    sys.path[:] = [path for path in before if not is_site(path)] + added + system
+
+
+def module_names(folder):
+    """Returns the names of the modules in a folder."""
+    try:
+        return {name.split(".")[0] for name in os.listdir(folder) if name.split(".")[0].isidentifier()}
+    except OSError:
+        return set()
+
+
+def import_ahead(body, packages):
+    """Imports the usual modules, and those of the standard library and of the packages that the body names."""
     names = set(USUAL)
     try:
         nodes = list(ast.walk(ast.parse(body)))
@@ -124,11 +148,13 @@ def import_ahead(body):
             names.add(node.module)
             names.update("%s.%s" % (node.module, alias.name) for alias in node.names)
     known = getattr(sys, "stdlib_module_names", {name.split(".")[0] for name in USUAL}) - NOT_AHEAD
+    if packages is not None:
+        known = known | module_names(packages)
     for name in sorted(names):
         if name.split(".")[0] in known:
             try:
                 importlib.import_module(name)
-            except Exception:
+            except BaseException:
                 pass  # `from module import function` names no module; and the script may expect the error.
 
 
@@ -137,7 +163,7 @@ def import_ahead(body):
 
 def make_ready(tool):
     """Makes the preparations that need no call."""
-    os.chdir(tool.work)
+    os.chdir(tool.directory)
     os.environ.clear()
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(line_buffering=True)
@@ -184,7 +210,7 @@ def function(tool, call, result):
         target = getattr(target, name)
     from pathlib import Path
 
-    value = target(Path(tool.work), **call["kwargs"])
+    value = target(Path(tool.directory), **call["kwargs"])
     if hasattr(value, "__await__"):
         import asyncio
 

@@ -59,7 +59,7 @@ impl Snapshot {
     }
 
     /// Returns the tools of all tenants, in no particular order.
-    pub(super) fn entries(&self) -> impl Iterator<Item = &Arc<Entry>> {
+    pub(crate) fn entries(&self) -> impl Iterator<Item = &Arc<Entry>> {
         self.tools.values()
     }
 

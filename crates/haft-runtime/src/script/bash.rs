@@ -57,7 +57,7 @@ impl BashScript {
     async fn call(&self, call: &CallContext, args: &Map<String, Value>) -> Outcome {
         self.check_syntax(call).await?;
         let place = self.processes.place(&self.spec, call)?;
-        let mut environment = Environment::new(&self.processes.settings().path, &place);
+        let mut environment = Environment::new(&self.processes.settings().path, &place, call);
         let all = environment.add_arguments(&self.spec, args, &place, self.reads_file)?;
         if self.reads_all && !self.reads_file {
             environment.require_args_variable()?;
@@ -97,6 +97,10 @@ impl Prepared for BashScript {
             .get()
             .filter(|problems| !problems.is_empty())
             .map(|problems| problem::join(problems))
+    }
+
+    fn works_with_files(&self) -> bool {
+        true
     }
 
     fn secrets(&self) -> Vec<&str> {

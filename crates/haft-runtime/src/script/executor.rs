@@ -1,5 +1,6 @@
 //! The `script` executor: bash and python scripts.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use haft_core::BoxFuture;
@@ -10,18 +11,27 @@ use haft_core::spec::ToolSpec;
 
 use super::bash::{self, BashScript};
 use crate::process::Processes;
-use crate::python::{PythonPool, PythonScript};
+use crate::python::{Dependencies, PythonPool, PythonScript};
 
 /// Runs scripts.
 pub struct ScriptExecutor {
     processes: Processes,
     interpreters: PythonPool,
+    /// The folder that contains the folders of bundles.
+    home: Option<PathBuf>,
 }
 
 impl ScriptExecutor {
     /// Creates the executor.
     pub fn new(processes: Processes, interpreters: PythonPool) -> Self {
-        Self { processes, interpreters }
+        Self { processes, interpreters, home: None }
+    }
+
+    /// Reads `requirements.txt` and `wheels` in the folders of bundles, which are relative to `home`.
+    #[must_use]
+    pub fn with_home(mut self, home: Option<PathBuf>) -> Self {
+        self.home = home;
+        self
     }
 }
 
@@ -37,18 +47,14 @@ impl Executor for ScriptExecutor {
                     self.processes.examine_bash(&bash::bash_source(body, None)).await
                 }
                 Implementation::Script(Script { runtime: ScriptRuntime::Python, body, .. }) => {
-                    self.interpreters.examine(body).await
+                    self.interpreters.examine(spec, body).await
                 }
                 _ => Vec::new(),
             }
         })
     }
 
-    fn prepare(
-        &self,
-        spec: &Arc<ToolSpec>,
-        _folder: Option<&str>,
-    ) -> Result<Arc<dyn Prepared>, Vec<Problem>> {
+    fn prepare(&self, spec: &Arc<ToolSpec>, folder: Option<&str>) -> Result<Arc<dyn Prepared>, Vec<Problem>> {
         let wrong = |code, message| vec![Problem::new("implementation.type", code, message)];
         let Implementation::Script(script) = &spec.implementation else {
             return Err(wrong("wrong_type", "expected `script`"));
@@ -56,7 +62,9 @@ impl Executor for ScriptExecutor {
         match script.runtime {
             ScriptRuntime::Bash => Ok(Arc::new(BashScript::prepare(spec, &script.body, &self.processes))),
             ScriptRuntime::Python => {
-                Ok(Arc::new(PythonScript::prepare(spec, &script.body, &self.interpreters)?))
+                let folder = self.home.as_ref().zip(folder).map(|(home, folder)| home.join(folder));
+                let dependencies = Dependencies::new(spec, folder)?;
+                Ok(Arc::new(PythonScript::prepare(spec, &script.body, dependencies, &self.interpreters)?))
             }
         }
     }

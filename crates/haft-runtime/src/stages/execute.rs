@@ -42,8 +42,10 @@ pub(crate) async fn execute(call: &mut Call) -> Outcome {
     drop(end_guard);
     if let Some(mut artifacts) = context.take_artifacts() {
         redact(plan, &mut artifacts, &mut outcome);
-        let earlier = call.artifacts.take().map(|earlier| earlier.exposed);
-        artifacts.exposed.extend(earlier.into_iter().flatten());
+        if let Some(earlier) = call.artifacts.take() {
+            artifacts.exposed.extend(earlier.exposed);
+            artifacts.preparation = artifacts.preparation.saturating_add(earlier.preparation);
+        }
         call.artifacts = Some(Box::new(artifacts));
     }
     if let Err(error) = &mut outcome
@@ -100,7 +102,7 @@ async fn retry_run(
 
 /// Redacts the secrets that the call has seen, and limits the size of its content.
 fn redact(plan: &CompiledTool, artifacts: &mut CallArtifacts, outcome: &mut Outcome) {
-    let CallArtifacts { exposed, process, content } = artifacts;
+    let CallArtifacts { exposed, process, content, .. } = artifacts;
     redact_outcome(outcome, exposed);
     if !content.is_empty() {
         for block in &mut *content {

@@ -16,18 +16,31 @@ const FETCH_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Fetches a document; returns its text and its final URL, which relative server URLs are resolved against.
 pub(crate) async fn fetch_document(app: &App, url: &str) -> Result<(String, String), ApiError> {
+    let limit = app.settings().import.max_document_bytes;
+    let exceeded = format!("the document exceeds the limit of {limit} bytes (`import.max_document_bytes`)");
+    let (bytes, final_url) = fetch_bytes(app, url, limit, &exceeded).await?;
+    let text =
+        String::from_utf8(bytes).map_err(|_| ApiError::bad_request("the document is not valid UTF-8"))?;
+    Ok((text, final_url))
+}
+
+/// Fetches a file of limited size; returns it and its final URL. `exceeded` is the message if it is larger.
+pub(crate) async fn fetch_bytes(
+    app: &App,
+    url: &str,
+    limit: usize,
+    exceeded: &str,
+) -> Result<(Vec<u8>, String), ApiError> {
     let shown = excerpt(url, 200);
     let url =
         Url::parse(url).map_err(|error| ApiError::bad_request(format!("invalid URL `{shown}`: {error}")))?;
-    let fetching = fetch(app, url);
-    tokio::time::timeout(FETCH_TIMEOUT, fetching)
+    tokio::time::timeout(FETCH_TIMEOUT, fetch(app, url, limit, exceeded))
         .await
         .map_err(|_| ApiError::bad_request(format!("timeout: `{shown}` was not fetched within 60 s")))?
         .map_err(|error| ApiError { message: format!("cannot fetch `{shown}`: {}", error.message), ..error })
 }
 
-async fn fetch(app: &App, url: Url) -> Result<(String, String), ApiError> {
-    let limit = app.settings().import.max_document_bytes;
+async fn fetch(app: &App, url: Url, limit: usize, exceeded: &str) -> Result<(Vec<u8>, String), ApiError> {
     let accept = HeaderValue::from_static("application/json, application/yaml;q=0.9, */*;q=0.5");
     let headers = HeaderMap::from_iter([(header::ACCEPT, accept)]);
     let request =
@@ -42,15 +55,11 @@ async fn fetch(app: &App, url: Url) -> Result<(String, String), ApiError> {
     let broken = |_| ApiError::bad_request("the connection was closed early");
     while let Some(chunk) = response.chunk().await.map_err(broken)? {
         if bytes.len() + chunk.len() > limit {
-            let message =
-                format!("the document exceeds the limit of {limit} bytes (`import.max_document_bytes`)");
-            return Err(ApiError::new(ErrorCode::TooLarge, message));
+            return Err(ApiError::new(ErrorCode::TooLarge, exceeded));
         }
         bytes.extend_from_slice(&chunk);
     }
-    let text =
-        String::from_utf8(bytes).map_err(|_| ApiError::bad_request("the document is not valid UTF-8"))?;
-    Ok((text, url))
+    Ok((bytes, url))
 }
 
 fn describe(error: SendError) -> String {

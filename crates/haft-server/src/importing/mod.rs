@@ -7,6 +7,6 @@ pub(crate) mod registry;
 mod request;
 
 pub(crate) use apply::{ImportReport, ImportRun};
-pub(crate) use fetch::fetch_document;
+pub(crate) use fetch::{fetch_bytes, fetch_document};
 pub(crate) use items::{ImportItem, ItemAction, ItemImport, ItemImportReport};
 pub(crate) use request::{DocumentSource, ImportBody, parse};

@@ -25,6 +25,7 @@ use crate::error::{ApiError, ErrorBody};
 use crate::events::sees_calls_of_others;
 use crate::identity::Identity;
 use crate::params::{PageParams, Params};
+use crate::rendering;
 use crate::reply::{Success, success};
 use crate::view::CallView;
 use crate::{audit, call_events};
@@ -184,7 +185,7 @@ fn shorten(error: &mut CallError) -> bool {
     omitted
 }
 
-async fn find(app: &App, identity: &Identity, id: &str) -> Result<CallRecord, ApiError> {
+pub(super) async fn find(app: &App, identity: &Identity, id: &str) -> Result<CallRecord, ApiError> {
     let missing = || ApiError::not_found("call", id);
     let parsed: CallId = id.parse().map_err(|_| missing())?;
     let record = app.ledger().call(&identity.tenant, parsed).await?.ok_or_else(missing)?;
@@ -209,7 +210,9 @@ pub(crate) async fn get(
     if record.status.is_final() && record.invocation.principal.id() == identity.id() {
         approvals::collect(&app, &record).await;
     }
-    Ok(success(CallView::from(&record)).into_response())
+    let mut view = CallView::from(&record);
+    view.render_plan = rendering::plan(&record);
+    Ok(success(view).into_response())
 }
 
 /// A call whose cancellation was requested.

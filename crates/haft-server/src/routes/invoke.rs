@@ -10,14 +10,16 @@ use axum::response::{IntoResponse, Response};
 use haft_core::Timestamp;
 use haft_core::call::CallStatus;
 use haft_core::exact_json::{self, InexactJson};
-use haft_core::id::WebhookId;
+use haft_core::id::{ChatId, WebhookId};
 use haft_core::name::NameError;
 use haft_core::outcome::{CallError, ErrorCode};
+use haft_core::problem::excerpt;
 use haft_core::reference::ToolRef;
 use haft_core::runnable::Mode;
 use haft_core::token::Role;
 use haft_core::tool::{Status, Tool};
 use haft_core::webhook::{ToolPatterns, WebhookEvent, WebhookScope, WebhookTarget};
+use haft_core::workspace::WorkspaceName;
 use haft_runtime::pipeline::{CallTarget, CompletedCall, Labels, Request};
 use haft_runtime::registry::{Audience, Naming};
 use serde::{Deserialize, Serialize};
@@ -25,7 +27,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{approvals, webhooks};
+use super::{approvals, chats, webhooks, workspaces};
 use crate::app::App;
 use crate::body::{self, Body};
 use crate::error::{self, ApiError, ErrorBody};
@@ -48,6 +50,9 @@ pub(crate) struct InvokeBody {
     /// The message that the call belongs to.
     #[schema(max_length = 255)]
     message_id: Option<String>,
+    /// The workspace that the call works in; created on first use. Default: that of the chat, if `chat_id` is one.
+    #[schema(max_length = 64, example = "report")]
+    workspace: Option<String>,
     /// A timeout in milliseconds, instead of the tool's.
     #[schema(example = 30000)]
     timeout_ms: Option<u64>,
@@ -210,6 +215,7 @@ pub(crate) async fn run(
         return Err(ApiError::bad_request(message).of_call());
     }
     let mode = mode(app, identity, &params)?;
+    let workspace = workspace(app, identity, &call).await.map_err(ApiError::of_call)?;
     let webhook = match call.webhook {
         Some(webhook) => Some(create_webhook(app, identity, webhook).await.map_err(ApiError::of_call)?),
         None => None,
@@ -222,6 +228,7 @@ pub(crate) async fn run(
             request_id: crate::request_id::current(),
             chat_id: call.chat_id,
             message_id: call.message_id,
+            workspace,
             session: None,
             webhook: webhook.as_ref().map(|webhook| WebhookId(webhook.id)),
         })),
@@ -239,6 +246,29 @@ pub(crate) async fn run(
         result => result?,
     };
     Ok(outcome(app, &completed))
+}
+
+/// Returns the workspace of a call: the one that it names, or that of its chat.
+async fn workspace(
+    app: &App,
+    identity: &Identity,
+    call: &InvokeBody,
+) -> Result<Option<WorkspaceName>, ApiError> {
+    if let Some(name) = &call.workspace {
+        return workspaces::parse_name(name).map(Some).map_err(|_| {
+            let name = excerpt(name, 64);
+            ApiError::bad_request(format!(
+                "invalid `workspace`: `{name}`; use 1 to 64 letters, digits, `-` and `_`"
+            ))
+        });
+    }
+    // Other ids of chats are labels: the chat is somewhere else.
+    let Some(id) = call.chat_id.as_ref().filter(|id| id.parse::<ChatId>().is_ok()) else { return Ok(None) };
+    match chats::visible(app, identity, id).await {
+        Ok(chat) => Ok(Some(WorkspaceName::Chat(chat.id))),
+        Err(error) if error.code == ErrorCode::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// Stores the webhook of a call before the call: it must not end without it.

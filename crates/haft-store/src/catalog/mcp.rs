@@ -316,7 +316,7 @@ impl Session<'_> {
         Ok(done.rows_affected() > 0)
     }
 
-    async fn tools_in(&mut self, bundle: BundleId) -> Result<Vec<Tool>, sqlx::Error> {
+    pub(super) async fn tools_in(&mut self, bundle: BundleId) -> Result<Vec<Tool>, sqlx::Error> {
         let sql = AssertSqlSafe(format!("{} WHERE t.bundle_id = $1", rows::TOOL));
         let rows = sqlx::query(sql).bind(bundle.to_string()).fetch_all(&mut *self.tx).await?;
         rows.iter().map(rows::tool).collect()

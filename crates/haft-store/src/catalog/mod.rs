@@ -14,4 +14,5 @@ mod sync_apply;
 mod sync_bundles;
 mod tool_files;
 mod tools;
+pub(crate) mod toolsets;
 mod transitions;

@@ -153,7 +153,7 @@ impl Inner {
         Ok(requeue)
     }
 
-    async fn is_dead(&self, node: &str) -> Result<bool, StoreError> {
+    pub(crate) async fn is_dead(&self, node: &str) -> Result<bool, StoreError> {
         let Some(files) = &self.files else {
             return self.has_lost_lease(node).await.map_err(failed_to(RECOVER));
         };

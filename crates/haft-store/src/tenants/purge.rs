@@ -28,7 +28,13 @@ const AFTER_EVERY_CALL: &str = "g";
 
 /// Deletes the rows of a tenant, in an order that keeps references valid. A table with the column `tenant` that is not
 /// named here, in [`DELETED_LATER`] or in [`KEPT`] fails a test.
-const STATEMENTS: [&str; 17] = [
+const STATEMENTS: [&str; 23] = [
+    "DELETE FROM toolset_packages WHERE tenant = $1",
+    "DELETE FROM toolsets WHERE tenant = $1",
+    "DELETE FROM messages WHERE tenant = $1",
+    "DELETE FROM chats WHERE tenant = $1",
+    "DELETE FROM workspace_manifests WHERE tenant = $1",
+    "DELETE FROM workspaces WHERE tenant = $1",
     "DELETE FROM tool_examples WHERE tenant = $1",
     "DELETE FROM mcp_pins WHERE tool_id IN (SELECT id FROM tools WHERE tenant = $1)",
     "DELETE FROM revisions WHERE tool_id IN (SELECT id FROM tools WHERE tenant = $1)",

@@ -64,6 +64,7 @@ pub(crate) fn invocation(id: CallId) -> Invocation {
         request_id: None,
         chat_id: None,
         message_id: None,
+        workspace: None,
         session: None,
         webhook: None,
         timeout_ms: None,

@@ -72,7 +72,7 @@ async fn a_function_sees_the_workspace() {
     let tools = Tools::builder()
         .sandbox(folder.path())
         .tool(ToolDef::with_context("where", |context: Context, _: Value| async move {
-            context.workspace.map(|path| path.to_string_lossy().into_owned())
+            context.workspace.map(|workspace| workspace.path.to_string_lossy().into_owned())
         }))
         .build()
         .unwrap();

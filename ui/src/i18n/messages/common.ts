@@ -229,6 +229,8 @@ export const common = {
   'step.wait.hint': ['In the queue, or for an approval', 'In der Warteschlange, oder auf eine Freigabe'],
   'step.admit': ['Admit', 'Zulassen'],
   'step.admit.hint': ['Rate limits and concurrency', 'Ratenlimits und Parallelität'],
+  'step.prepare': ['Install', 'Installieren'],
+  'step.prepare.hint': ['Installing Python packages, on the first call', 'Python-Pakete installieren, beim ersten Aufruf'],
   'step.execute': ['Execute', 'Ausführen'],
   'step.execute.hint': ['The tool itself', 'Das Tool selbst'],
   'step.rest': ['Other', 'Sonstiges'],

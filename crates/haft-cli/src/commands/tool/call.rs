@@ -26,6 +26,9 @@ pub(crate) struct Arguments {
     /// Idempotency key: a call with the same key runs only once
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
+    /// Workspace that the call works in; created on first use
+    #[arg(long, value_name = "NAME")]
+    workspace: Option<String>,
 }
 
 /// Runs the command.
@@ -52,9 +55,12 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), C
 }
 
 fn request(arguments: &Arguments, args: &Value) -> Request {
-    let mut request =
-        Request::post(format!("/api/tools/{}/invoke", segment(&arguments.tool)), json!({"args": args}))
-            .query_some("mode", arguments.mode.map(Mode::as_str));
+    let mut body = json!({"args": args});
+    if let Some(workspace) = &arguments.workspace {
+        body["workspace"] = json!(workspace);
+    }
+    let mut request = Request::post(format!("/api/tools/{}/invoke", segment(&arguments.tool)), body)
+        .query_some("mode", arguments.mode.map(Mode::as_str));
     if arguments.background {
         request = request.query("async", "true");
     }

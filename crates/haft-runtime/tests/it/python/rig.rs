@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// The one secret that is stored.
-struct Secrets;
+pub(super) struct Secrets;
 
 impl SecretSource for Secrets {
     fn secret<'a>(
@@ -89,7 +89,7 @@ impl Rig {
 
     /// Makes a function of the toolset.
     pub(super) fn function(&self, entrypoint: &str) -> Tool {
-        let implementation = Implementation::Python(Python { entrypoint: entrypoint.to_owned() });
+        let implementation = Implementation::Python(Python::new(entrypoint));
         let mut spec = spec("function", implementation, &[]);
         spec.sandbox = true;
         let prepared = self.functions.prepare(&Arc::new(spec), Some("skills/set"));
@@ -97,7 +97,7 @@ impl Rig {
     }
 
     pub(super) fn refused(&self, entrypoint: &str, folder: Option<&str>) -> String {
-        let implementation = Implementation::Python(Python { entrypoint: entrypoint.to_owned() });
+        let implementation = Implementation::Python(Python::new(entrypoint));
         let spec = Arc::new(spec("function", implementation, &[]));
         let Err(problems) = self.functions.prepare(&spec, folder) else { panic!("it was taken") };
         problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")

@@ -210,7 +210,7 @@ async fn a_syntax_error_is_reported_with_its_position() {
             ("x = '\\d'", ""),
             (
                 "import json, no_such_module.part",
-                "the module `no_such_module` cannot be imported: it is not installed for the tools' python",
+                "the module `no_such_module` cannot be imported; add its package to `dependencies`",
             ),
             ("try:\n    import no_such_module\nexcept ImportError:\n    pass", ""),
         ] {

@@ -92,6 +92,7 @@ impl Rig {
             limits: LimitSettings::default(),
             tenant_limits: None,
             workspace: None,
+            workspaces: None,
         }));
         let seen = Arc::default();
         Self { pipeline, seen, registry, observed, bundle, tools: Mutex::default() }
@@ -172,11 +173,20 @@ impl Rig {
     }
 
     pub(super) async fn call_as(&self, caller: &str, tool: &str, args: Value) -> Outcome {
+        self.record_as(caller, tool, args).await?.outcome().unwrap()
+    }
+
+    /// Returns the record of a call without arguments.
+    pub(super) async fn record(&self, tool: &str) -> Arc<CallRecord> {
+        self.record_as("tester", tool, json!({})).await.unwrap()
+    }
+
+    async fn record_as(&self, caller: &str, tool: &str, args: Value) -> Result<Arc<CallRecord>, CallError> {
         let principal = Principal::new(self.bundle.tenant.clone(), caller, Role::Caller).elevated(true);
         let args = serde_json::from_value(args).unwrap();
         let request = Request { mode: Mode::Debug, ..Request::new(Arc::new(principal), "test", args) };
-        let answer = self.pipeline.call(CallTarget::Named(tool.parse().unwrap()), request).await?;
-        answer.record.outcome().unwrap()
+        let target = CallTarget::Named(tool.parse().unwrap());
+        Ok(self.pipeline.call(target, request).await?.record)
     }
 
     /// Returns the code that a call ends with, or `ok`.

@@ -3,9 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use haft_core::outcome::ErrorCode;
+use haft_core::BoxFuture;
+use haft_core::executor::{CallContext, Executor, Prepared};
+use haft_core::implementation::Kind;
+use haft_core::outcome::{CallError, ErrorCode, Outcome};
+use haft_core::problem::Problem;
+use haft_core::spec::ToolSpec;
+use haft_runtime::executors::Executors;
 use haft_runtime::stages::{Retry, Stage, Timeout};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::rig::{Rig, secs};
 
@@ -96,4 +102,40 @@ async fn no_retry_waits_beyond_the_deadline() {
     let error = rig.call("fails", json!({})).await.unwrap_err();
     assert_eq!((error.code, error.retryable), (ErrorCode::ExecutionFailed, false), "the error as it was");
     assert!(rig.runs() <= 2);
+}
+
+/// A tool that takes a while to install.
+struct Installed;
+
+impl Executor for Installed {
+    fn kind(&self) -> Kind {
+        Kind::Function
+    }
+
+    fn prepare(&self, _: &Arc<ToolSpec>, _: Option<&str>) -> Result<Arc<dyn Prepared>, Vec<Problem>> {
+        Ok(Arc::new(Installed))
+    }
+}
+
+impl Prepared for Installed {
+    fn run<'a>(&'a self, call: &'a CallContext, _: &'a Map<String, Value>) -> BoxFuture<'a, Outcome> {
+        Box::pin(async move {
+            tokio::time::sleep(Duration::from_millis(60)).await;
+            call.report_preparation(Duration::from_millis(50));
+            let error = CallError::new(ErrorCode::Network, "unreachable");
+            if call.attempt == 0 { Err(error) } else { Ok(json!(call.attempt)) }
+        })
+    }
+}
+
+#[tokio::test]
+async fn the_time_of_an_installation_is_a_step_of_its_own() {
+    let retry = Arc::new(Retry::new(1).backoff(Duration::from_millis(1)));
+    let rig = Rig::with_executors(vec![retry], Executors::default().with(Arc::new(Installed)));
+    rig.tool("tool", json!({"is_pure": true}));
+    let record = rig.record("tool").await;
+    assert_eq!(record.value, Some(json!(1)));
+    let steps = record.steps;
+    assert!((steps.prepare_ms - 100.0).abs() < 0.01, "{steps:?}");
+    assert!(steps.execute_ms >= 10.0 && steps.execute_ms < record.duration_ms.unwrap() - 90.0, "{steps:?}");
 }

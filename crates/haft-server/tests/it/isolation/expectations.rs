@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::first_tenant::{
-    BROKEN_TOOL, BUNDLE, CHAT, CONFIRMED_TOOL, CREDENTIAL, EXAMPLE, FirstTenant, HTTP_TOOL, MCP_SERVER,
-    OTHER_TENANT, TAG, TOKEN, TOOL,
+    BROKEN_TOOL, BUNDLE, CHAT, CONFIRMED_TOOL, CREDENTIAL, EXAMPLE, FILE, FirstTenant, HTTP_TOOL, MCP_SERVER,
+    OTHER_TENANT, TAG, TOKEN, TOOL, TOOLSET, WORKSPACE,
 };
 use crate::harness::function_tool;
 
@@ -62,6 +62,7 @@ pub(super) const EXPECTATIONS: &[(&str, &str, Expected)] = &[
     ("patch", "/tools/bundles/{id}", NotFound),
     ("delete", "/tools/bundles/{id}", NotFound),
     ("post", "/tools/bundles/{id}/publish", NotFound),
+    ("get", "/tools/bundles/{id}/export", NotFound),
     ("get", TOOL_PATH, NotFound),
     // In the own bundle of the same slug; the tool may exist there already. By the id of the other bundle: 404.
     ("put", TOOL_PATH, Own(&[201, 404, 409])),
@@ -74,12 +75,50 @@ pub(super) const EXPECTATIONS: &[(&str, &str, Expected)] = &[
     ("get", "/calls/{id}", NotFound),
     ("get", "/calls/{id}/events", NotFound),
     ("post", "/calls/{id}/cancel", NotFound),
+    ("get", "/calls/{id}/render", NotFound),
     ("get", "/approvals", Empty("approvals")),
     ("get", "/approvals/{id}", NotFound),
     ("post", "/approvals/{id}/approve", NotFound),
     ("post", "/approvals/{id}/deny", NotFound),
     ("get", "/approval-grants", Empty("grants")),
     ("delete", "/approval-grants/{id}", NotFound),
+    ("get", "/chats", Empty("chats")),
+    ("post", "/chats", Own(&[201])),
+    ("get", "/chats/{id}", NotFound),
+    ("patch", "/chats/{id}", NotFound),
+    ("delete", "/chats/{id}", NotFound),
+    ("get", "/chats/{id}/messages", NotFound),
+    ("post", "/chats/{id}/messages", NotFound),
+    ("get", "/chats/{id}/messages/{message_id}/manifest", NotFound),
+    ("get", "/chats/{id}/workspace/files", NotFound),
+    ("get", "/chats/{id}/workspace/files/{path}", NotFound),
+    ("put", "/chats/{id}/workspace/files/{path}", NotFound),
+    ("delete", "/chats/{id}/workspace/files/{path}", NotFound),
+    ("get", "/chats/{id}/workspace/manifests", NotFound),
+    ("get", "/chats/{id}/workspace/diff", NotFound),
+    ("get", "/chats/{id}/workspace/changes", NotFound),
+    ("post", "/chats/{id}/workspace/restore", NotFound),
+    ("get", "/toolsets", Empty("toolsets")),
+    // A package of its own; ids are per tenant.
+    ("post", "/toolsets", Own(&[400])),
+    ("get", "/toolsets/{id}", NotFound),
+    ("delete", "/toolsets/{id}", NotFound),
+    ("post", "/toolsets/{id}/enable", NotFound),
+    ("post", "/toolsets/{id}/rollback", NotFound),
+    ("post", "/toolsets/{id}/update", NotFound),
+    ("get", "/toolsets/{id}/export", NotFound),
+    ("get", "/toolsets/{id}/files/{path}", NotFound),
+    ("get", "/workspaces", Empty("workspaces")),
+    ("delete", "/workspaces/{name}", NotFound),
+    ("get", "/workspaces/{name}/files", NotFound),
+    ("get", "/workspaces/{name}/files/{path}", NotFound),
+    // Names are per tenant, so this creates an own workspace.
+    ("put", "/workspaces/{name}/files/{path}", Own(&[200])),
+    ("delete", "/workspaces/{name}/files/{path}", NotFound),
+    ("get", "/workspaces/{name}/manifests", NotFound),
+    ("get", "/workspaces/{name}/diff", NotFound),
+    ("get", "/workspaces/{name}/changes", NotFound),
+    ("post", "/workspaces/{name}/restore", NotFound),
     ("get", "/credentials", Empty("credentials")),
     ("get", "/credentials/{name}", NotFound),
     ("put", "/credentials/{name}", Own(&[200])),
@@ -180,6 +219,11 @@ pub(super) fn path_values(first: &FirstTenant, path: &str, parameter: &str) -> V
         ("tokens", "id") => texts(&[&first.token]),
         ("tenants", "id") => texts(&["default", OTHER_TENANT]),
         ("credentials", "name") => texts(&[CREDENTIAL]),
+        ("chats", "id") => texts(&[&first.chat]),
+        ("messages", "message_id") => texts(&[&first.message]),
+        ("workspaces", "name") => texts(&[WORKSPACE]),
+        ("toolsets", "id") => texts(&[TOOLSET]),
+        ("files", "path") => texts(&[FILE]),
         ("webhooks", "id") => texts(&[&first.webhook]),
         ("deliveries", "delivery_id") => texts(&[&first.delivery]),
         ("mcp-servers", "id") => texts(&[MCP_SERVER]),
@@ -191,7 +235,8 @@ pub(super) fn path_values(first: &FirstTenant, path: &str, parameter: &str) -> V
 }
 
 /// Query parameters that name nothing of a tenant.
-const PLAIN_PARAMETERS: [&str; 44] = [
+const PLAIN_PARAMETERS: [&str; 45] = [
+    "allow_unsandboxed",
     "async",
     "base_url",
     "buckets",
@@ -249,6 +294,9 @@ pub(super) fn query_values(first: &FirstTenant, path: &str, parameter: &str) -> 
         "caller" | "actor" => texts(&[TOKEN, &first.token, "local"]),
         "chat_id" => texts(&[CHAT]),
         "parent_id" => first.calls.clone(),
+        "manifest" => texts(&[&first.manifest]),
+        "from" | "to" if path.ends_with("/diff") && !path.starts_with("/tools") => texts(&[&first.manifest]),
+        "path" => texts(&[FILE]),
         "surface" => texts(&["rest", "test"]),
         "select" => texts(&[TOOL]),
         "action" => texts(&["tool.create", "policy.put"]),
@@ -284,6 +332,11 @@ pub(super) fn body(first: &FirstTenant, method: &str, path: &str) -> Value {
         ("put", "/credentials/{name}") => json!({"value": "changed"}),
         ("patch", "/tokens/{id}") => json!({"rate_limit": null}),
         ("post", "/tokens") => json!({"name": TOKEN, "role": "admin"}),
+        ("patch", "/chats/{id}") => json!({"title": "changed"}),
+        ("post", "/chats/{id}/messages") => json!({"content": "changed"}),
+        ("post", "/chats/{id}/workspace/restore" | "/workspaces/{name}/restore") => {
+            json!({"manifest_id": first.manifest})
+        }
         ("put", "/policy") => json!({"rules": []}),
         ("post", "/policy/explain") => json!({"tool": first.tool}),
         ("post", "/mcp-servers") => json!({"id": MCP_SERVER, "url": "http://127.0.0.1:9/", "enabled": false}),

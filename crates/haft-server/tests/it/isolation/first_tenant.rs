@@ -19,6 +19,9 @@ pub(super) const MCP_SERVER: &str = "coral-server";
 pub(super) const TOKEN: &str = "onyx-token";
 pub(super) const CHAT: &str = "lapis-chat";
 pub(super) const EXAMPLE: &str = "marble-example";
+pub(super) const WORKSPACE: &str = "slate-workspace";
+pub(super) const FILE: &str = "granite-file";
+pub(super) const TOOLSET: &str = "gabbro-toolset";
 /// A third tenant, whose id is a secret, too.
 pub(super) const OTHER_TENANT: &str = "zircon-tenant";
 /// The key of a call of the global tool `hello`.
@@ -27,7 +30,7 @@ pub(super) const KEY: &str = "same-key-in-both-tenants";
 pub(super) const ARGUMENT: &str = "ruby-argument";
 
 /// Names by which the things of the tenant are requested.
-pub(super) const NAMES: [&str; 13] = [
+pub(super) const NAMES: [&str; 16] = [
     TOOL,
     HTTP_TOOL,
     GATED_TOOL,
@@ -40,11 +43,14 @@ pub(super) const NAMES: [&str; 13] = [
     TOKEN,
     CHAT,
     EXAMPLE,
+    WORKSPACE,
+    FILE,
+    TOOLSET,
     OTHER_TENANT,
 ];
 
 /// Words inside the things of the tenant.
-const CONTENTS: [&str; 15] = [
+const CONTENTS: [&str; 18] = [
     "sapphire-title",
     "opal-first-description",
     "opal-second-description",
@@ -59,6 +65,9 @@ const CONTENTS: [&str; 15] = [
     "cobalt-tenant-name",
     "malachite-note",
     "basalt-hook",
+    "shale-content",
+    "schist-title",
+    "gneiss-message",
     ARGUMENT,
 ];
 
@@ -73,6 +82,10 @@ pub(super) struct FirstTenant {
     pub(super) webhook: String,
     /// A delivery to the webhook.
     pub(super) delivery: String,
+    /// A chat, one of its messages, and a state of the workspace.
+    pub(super) chat: String,
+    pub(super) message: String,
+    pub(super) manifest: String,
     /// A call that runs until the test opens the gate.
     pub(super) running: String,
     /// Calls that succeeded, failed, run, and wait for approval.
@@ -91,6 +104,7 @@ impl FirstTenant {
         let (tool, bundle) = create_tools(server).await;
         let (token, value) = create_settings(server).await;
         let (webhook, delivery) = create_webhook(server).await;
+        let (chat, message, manifest) = create_chat(server).await;
         let grant = remember_approval(server, &value).await;
         let (calls, approval) = make_calls(server, &value).await;
         let form = server.bare(Method::POST, "/login").header("sec-fetch-site", "same-origin");
@@ -104,6 +118,9 @@ impl FirstTenant {
             grant,
             webhook,
             delivery,
+            chat,
+            message,
+            manifest,
             running: calls[2].clone(),
             calls,
             cookie,
@@ -134,6 +151,14 @@ impl FirstTenant {
             "/api/calls?page_size=100".to_owned(),
             "/api/approvals".to_owned(),
             "/api/approval-grants".to_owned(),
+            "/api/chats".to_owned(),
+            format!("/api/chats/{}/messages", self.chat),
+            format!("/api/chats/{}/workspace/files", self.chat),
+            "/api/toolsets".to_owned(),
+            format!("/api/toolsets/{TOOLSET}"),
+            "/api/workspaces".to_owned(),
+            format!("/api/workspaces/{WORKSPACE}/files"),
+            format!("/api/workspaces/{WORKSPACE}/manifests"),
             "/api/credentials".to_owned(),
             "/api/tokens".to_owned(),
             "/api/policy".to_owned(),
@@ -263,6 +288,29 @@ async fn make_calls(server: &Server, token: &str) -> (Vec<String>, String) {
     let (_, approvals) = server.get("/api/approvals").await;
     let approval = approvals["data"]["approvals"][0]["id"].as_str().unwrap().to_owned();
     (calls, approval)
+}
+
+/// Creates a chat with a message and a file, and a workspace with a file. Returns the chat, the message, and the state
+/// of the workspace.
+async fn create_chat(server: &Server) -> (String, String, String) {
+    let chat = server.post("/api/chats", json!({"title": "schist-title"})).await.1;
+    let chat = chat["data"]["id"].as_str().unwrap().to_owned();
+    let path = format!("/api/chats/{chat}/messages");
+    let message = server.post(&path, json!({"content": "gneiss-message"})).await.1;
+    let message = message["data"]["id"].as_str().unwrap().to_owned();
+    let files = haft_package::skeleton::skeleton(TOOLSET).unwrap();
+    let archive = haft_package::zip::write(&files).unwrap();
+    let request = server.request(Method::POST, "/api/toolsets").header("content-type", "application/zip");
+    let (status, answer) = send(request.body(archive)).await;
+    assert_eq!(status, 201, "{answer}");
+    let mut manifest = String::new();
+    for base in [format!("/api/chats/{chat}/workspace"), format!("/api/workspaces/{WORKSPACE}")] {
+        let path = format!("{base}/files/{FILE}");
+        let (status, written) = send(server.request(Method::PUT, &path).body("shale-content")).await;
+        assert_eq!(status, 200, "{written}");
+        written["data"]["post_manifest"].as_str().unwrap().clone_into(&mut manifest);
+    }
+    (chat, message, manifest)
 }
 
 /// Creates a webhook and a delivery to it; returns their ids.

@@ -1,0 +1,255 @@
+//! `haft workspace`: the folders that calls work in, and their states.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use http::Method;
+use serde_json::{Value, json};
+
+use crate::client::{Body, Request, segment};
+use crate::context::Context;
+use crate::error::CliError;
+use crate::view;
+
+/// Look at workspaces: the folders that calls work in, whose every state is kept
+///
+/// A workspace is named as in `haft tool call --workspace NAME`, or `chat:ID` for that of a chat.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// List workspaces, or the files of one
+    #[command(after_help = examples!("haft workspace ls", "haft workspace ls report"))]
+    Ls {
+        /// Name of the workspace [default: list all workspaces]
+        name: Option<String>,
+        #[command(flatten)]
+        state: State,
+    },
+    /// Print a file
+    #[command(after_help = examples!("haft workspace cat report summary.md"))]
+    Cat {
+        /// Name of the workspace
+        name: String,
+        /// Path of the file
+        path: String,
+        #[command(flatten)]
+        state: State,
+    },
+    /// Write a file
+    #[command(after_help = examples!("haft workspace put report data.csv ./data.csv"))]
+    Put {
+        /// Name of the workspace, which is created if necessary
+        name: String,
+        /// Path of the file in the workspace
+        path: String,
+        /// The file to read
+        file: PathBuf,
+    },
+    /// List the states of a workspace, newest first
+    #[command(after_help = examples!("haft workspace log report"))]
+    Log {
+        /// Name of the workspace
+        name: String,
+    },
+    /// List the files that differ between two states
+    #[command(after_help = examples!("haft workspace diff report", "haft workspace diff report FROM TO"))]
+    Diff {
+        /// Name of the workspace
+        name: String,
+        /// The state before [default: the one before the active one]
+        from: Option<String>,
+        /// The state after [default: the active one]
+        to: Option<String>,
+    },
+    /// Restore an earlier state; that is a new state with the same files
+    #[command(after_help = examples!("haft workspace restore report STATE"))]
+    Restore {
+        /// Name of the workspace
+        name: String,
+        /// Id of the state
+        state: String,
+    },
+    /// Copy the files of a workspace to a folder
+    #[command(after_help = examples!("haft workspace export report ./report"))]
+    Export {
+        /// Name of the workspace
+        name: String,
+        /// The folder to write, which must not exist
+        folder: PathBuf,
+        #[command(flatten)]
+        state: State,
+    },
+    /// Delete a workspace with all its states
+    #[command(after_help = examples!("haft workspace rm report"))]
+    Rm {
+        /// Name of the workspace
+        name: String,
+    },
+}
+
+/// Which state.
+#[derive(Debug, Args)]
+pub(crate) struct State {
+    /// Id of a state [default: the active one]
+    #[arg(long = "state", value_name = "STATE")]
+    id: Option<String>,
+}
+
+/// Runs the command.
+pub(crate) async fn run(command: Command, context: &Context) -> Result<(), CliError> {
+    match command {
+        Command::Ls { name: None, .. } => list(context).await,
+        Command::Ls { name: Some(name), state } => files(&name, &state, context).await,
+        Command::Cat { name, path, state } => cat(&name, &path, &state, context).await,
+        Command::Put { name, path, file } => put(&name, &path, &file, context).await,
+        Command::Log { name } => log(&name, context).await,
+        Command::Diff { name, from, to } => diff(&name, from.as_deref(), to.as_deref(), context).await,
+        Command::Restore { name, state } => restore(&name, &state, context).await,
+        Command::Export { name, folder, state } => export(&name, &folder, &state, context).await,
+        Command::Rm { name } => remove(&name, context).await,
+    }
+}
+
+/// Returns the path of a workspace, or of that of a chat.
+fn base(name: &str) -> String {
+    match name.strip_prefix("chat:") {
+        Some(id) => format!("/api/chats/{}/workspace", segment(id)),
+        None => format!("/api/workspaces/{}", segment(name)),
+    }
+}
+
+fn file_path(name: &str, path: &str) -> String {
+    let segments: Vec<String> = path.split('/').map(segment).collect();
+    format!("{}/files/{}", base(name), segments.join("/"))
+}
+
+fn listing(name: &str, state: &State) -> Request {
+    Request::get(format!("{}/files", base(name))).query_some("manifest", state.id.as_deref())
+}
+
+async fn list(context: &Context) -> Result<(), CliError> {
+    let data = context.request(Request::get("/api/workspaces?page_size=500")).await?;
+    context.output.data(&data, |output| {
+        let rows = view::list(&data, "workspaces").iter().map(|workspace| {
+            let text = |key| view::text(workspace, key);
+            vec![text("name"), text("files"), text("bytes"), view::time(workspace, "modified_at")]
+        });
+        output.table(&["NAME", "FILES", "BYTES", "CHANGED"], rows.collect())
+    })
+}
+
+async fn files(name: &str, state: &State, context: &Context) -> Result<(), CliError> {
+    let data = context.request(listing(name, state)).await?;
+    context.output.data(&data, |output| {
+        let rows = view::list(&data, "files").iter().map(|file| {
+            let text = |key| view::text(file, key);
+            vec![text("kind"), text("size"), text("path"), text("target")]
+        });
+        output.table(&["KIND", "SIZE", "PATH", "TARGET"], rows.collect())
+    })
+}
+
+async fn cat(name: &str, path: &str, state: &State, context: &Context) -> Result<(), CliError> {
+    let client = context.client().await?;
+    let request = Request::get(file_path(name, path)).query_some("manifest", state.id.as_deref());
+    let bytes = client.bytes(request).await;
+    client.close().await;
+    let mut output = std::io::stdout().lock();
+    output.write_all(&bytes?).and_then(|()| output.flush()).map_err(CliError::io("write to stdout"))
+}
+
+async fn put(name: &str, path: &str, file: &Path, context: &Context) -> Result<(), CliError> {
+    let bytes = std::fs::read(file).map_err(CliError::io(format!("read `{}`", file.display())))?;
+    let body = Body::Bytes { content_type: "application/octet-stream", bytes };
+    let data = context.request(Request::new(Method::PUT, file_path(name, path)).with_body(body)).await?;
+    context.output.data(&data, |output| {
+        output.note(&format!("wrote `{path}` to workspace `{name}`"));
+        Ok(())
+    })
+}
+
+async fn log(name: &str, context: &Context) -> Result<(), CliError> {
+    let data = context.request(Request::get(format!("{}/manifests?page_size=100", base(name)))).await?;
+    context.output.data(&data, |output| {
+        let rows = view::list(&data, "manifests").iter().map(|state| {
+            let text = |key| view::text(state, key);
+            vec![
+                text("id"),
+                view::time(state, "created_at"),
+                text("source"),
+                text("created_by"),
+                text("files"),
+            ]
+        });
+        output.table(&["STATE", "CREATED", "BY", "WHO", "FILES"], rows.collect())
+    })
+}
+
+async fn diff(name: &str, from: Option<&str>, to: Option<&str>, context: &Context) -> Result<(), CliError> {
+    let request = match from {
+        Some(from) => Request::get(format!("{}/diff", base(name))).query("from", from).query_some("to", to),
+        None => Request::get(format!("{}/changes", base(name))),
+    };
+    let data = context.request(request).await?;
+    context.output.data(&data, |output| {
+        for change in view::list(&data, "changes") {
+            let sign = match view::text(change, "change").as_str() {
+                "added" => "+",
+                "removed" => "-",
+                _ => "~",
+            };
+            output.line(&format!("{sign} {}", view::text(change, "path")))?;
+        }
+        Ok(())
+    })
+}
+
+async fn restore(name: &str, state: &str, context: &Context) -> Result<(), CliError> {
+    let request = Request::post(format!("{}/restore", base(name)), json!({"manifest_id": state}));
+    let data = context.request(request).await?;
+    context.output.data(&data, |output| {
+        output.note(&format!("restored workspace `{name}`; {} files changed", view::text(&data, "changed")));
+        Ok(())
+    })
+}
+
+async fn export(name: &str, folder: &Path, state: &State, context: &Context) -> Result<(), CliError> {
+    let failed = |path: &Path| CliError::io(format!("write `{}`", path.display()));
+    std::fs::create_dir(folder).map_err(failed(folder))?;
+    let client = context.client().await?;
+    let listed = client.data(listing(name, state)).await?;
+    let mut count = 0;
+    for file in view::list(&listed, "files") {
+        let path = view::text(file, "path");
+        // A name of the workspace never leads out of the folder.
+        if path.split('/').any(|part| part.is_empty() || part == "..") {
+            continue;
+        }
+        let target = folder.join(&path);
+        match view::text(file, "kind").as_str() {
+            "folder" => std::fs::create_dir_all(&target).map_err(failed(&target))?,
+            "file" => {
+                let request =
+                    Request::get(file_path(name, &path)).query_some("manifest", state.id.as_deref());
+                let bytes = client.bytes(request).await?;
+                std::fs::write(&target, bytes).map_err(failed(&target))?;
+                count += 1;
+            }
+            _ => context.output.warn(&format!("`{path}` is a link and was left out")),
+        }
+    }
+    client.close().await;
+    let data = json!({"folder": folder.display().to_string(), "files": count});
+    context.output.data(&data, |output| {
+        output.note(&format!("wrote {count} files to `{}`", folder.display()));
+        Ok(())
+    })
+}
+
+async fn remove(name: &str, context: &Context) -> Result<(), CliError> {
+    let data: Value = context.request(Request::delete(format!("/api/workspaces/{}", segment(name)))).await?;
+    context.output.data(&data, |output| {
+        output.note(&format!("deleted workspace `{name}`"));
+        Ok(())
+    })
+}

@@ -1,0 +1,251 @@
+//! Render plans: what a page needs to show the result of a call.
+//!
+//! A renderer's settings refer to the call: `$args`, `$args.path`, `$return`, `$return.rows[0].name`, `$chat_id`,
+//! `$workspace`, `$toolset`. A setting that is exactly one reference keeps its JSON type; inside a text the value is
+//! inserted; `$$` is a dollar sign.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::spec::Renderer;
+
+/// The renderers, each with the settings of which it needs one.
+pub const RENDERERS: [(&str, &[&str]); 10] = [
+    ("code", &["file", "content"]),
+    ("document", &["file", "content"]),
+    ("html", &["artifact"]),
+    ("frame", &["url"]),
+    ("table", &["data", "file"]),
+    ("chart", &["data", "file"]),
+    ("image", &["file", "data", "url"]),
+    ("diff", &["before", "after", "content", "file"]),
+    ("terminal", &["content", "file"]),
+    ("json", &["data", "file"]),
+];
+
+/// Settings whose references must have a value: without it there is nothing to show.
+const REQUIRED: [&str; 3] = ["file", "url", "artifact"];
+/// The deepest nesting of settings.
+const MAX_DEPTH: usize = 32;
+
+/// How the result of a call is shown.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct RenderPlan {
+    /// The renderer.
+    #[cfg_attr(feature = "openapi", schema(example = "code"))]
+    pub renderer: String,
+    /// Its settings, with values in place of references.
+    pub config: Map<String, Value>,
+    /// Why the result cannot be shown this way: the call failed, or a reference has no value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// What the references in the settings of a renderer refer to.
+#[derive(Debug, Clone, Copy)]
+pub struct RenderContext<'a> {
+    /// The arguments of the call.
+    pub args: &'a Value,
+    /// The value that it returned; `None` if it failed.
+    pub value: Option<&'a Value>,
+    /// Why it failed.
+    pub error: Option<&'a str>,
+    /// The chat.
+    pub chat_id: Option<&'a str>,
+    /// The path of the API below which the files of the workspace are.
+    pub workspace: Option<&'a str>,
+    /// The path of the API below which the files of the toolset are.
+    pub toolset: Option<&'a str>,
+}
+
+/// Returns the renderer that wins: the one with the highest priority, the first among equal ones.
+pub fn select(renderers: &[Renderer]) -> Option<&Renderer> {
+    renderers.iter().rev().max_by_key(|renderer| renderer.priority)
+}
+
+impl RenderPlan {
+    /// Fills in the settings of a renderer.
+    pub fn new(renderer: &Renderer, context: RenderContext<'_>) -> Self {
+        let mut missing = Vec::new();
+        let mut config = Map::new();
+        for (name, setting) in &renderer.config {
+            let mut unresolved = Vec::new();
+            config.insert(name.clone(), fill(setting, context, MAX_DEPTH, &mut unresolved));
+            if REQUIRED.contains(&name.as_str()) {
+                missing.extend(unresolved.into_iter().map(|reference| format!("`{reference}` in `{name}`")));
+            }
+        }
+        let error = match (context.error, missing.is_empty()) {
+            (Some(error), _) => Some(error.to_owned()),
+            (None, false) => Some(format!("the call has no value for {}", missing.join(", "))),
+            (None, true) => None,
+        };
+        Self { renderer: renderer.renderer.clone(), config, error }
+    }
+}
+
+fn fill(setting: &Value, context: RenderContext<'_>, depth: usize, missing: &mut Vec<String>) -> Value {
+    match setting {
+        Value::String(text) => fill_text(text, context, missing),
+        Value::Array(items) if depth > 0 => {
+            items.iter().map(|item| fill(item, context, depth - 1, missing)).collect()
+        }
+        Value::Object(fields) if depth > 0 => {
+            let filled =
+                fields.iter().map(|(name, value)| (name.clone(), fill(value, context, depth - 1, missing)));
+            Value::Object(filled.collect())
+        }
+        other => other.clone(),
+    }
+}
+
+fn fill_text(text: &str, context: RenderContext<'_>, missing: &mut Vec<String>) -> Value {
+    let mut filled = String::new();
+    let mut rest = text;
+    while let Some(start) = rest.find('$') {
+        let (before, from) = rest.split_at(start);
+        filled.push_str(before);
+        if let Some(after) = from.strip_prefix("$$") {
+            filled.push('$');
+            rest = after;
+            continue;
+        }
+        let Some((reference, after)) = Reference::parse(from) else {
+            filled.push('$');
+            rest = from.get(1..).unwrap_or_default();
+            continue;
+        };
+        let value = reference.resolve(context);
+        if value.is_none() {
+            missing.push(reference.text.to_owned());
+        }
+        if reference.text.len() == text.len() {
+            return value.unwrap_or(Value::Null);
+        }
+        match value {
+            Some(Value::String(value)) => filled.push_str(&value),
+            Some(Value::Null) | None => {}
+            Some(other) => filled.push_str(&other.to_string()),
+        }
+        rest = after;
+    }
+    filled.push_str(rest);
+    Value::String(filled)
+}
+
+/// `$name` with a path.
+struct Reference<'a> {
+    /// As it is written.
+    text: &'a str,
+    name: &'a str,
+    path: Vec<&'a str>,
+}
+
+impl<'a> Reference<'a> {
+    /// Parses the reference at the start of a text; returns it with what follows.
+    fn parse(text: &'a str) -> Option<(Self, &'a str)> {
+        let after_sign = text.strip_prefix('$')?;
+        let names = ["args", "return", "chat_id", "workspace", "toolset"];
+        let name = names.into_iter().find(|name| {
+            after_sign.strip_prefix(name).is_some_and(|rest| !rest.starts_with(is_name_character))
+        })?;
+        let mut rest = after_sign.get(name.len()..)?;
+        let mut path = Vec::new();
+        if matches!(name, "args" | "return") {
+            while let Some((step, after)) = parse_step(rest) {
+                path.push(step);
+                rest = after;
+            }
+        }
+        let text = text.get(..text.len() - rest.len())?;
+        Some((Self { text, name, path }, rest))
+    }
+
+    fn resolve(&self, context: RenderContext<'_>) -> Option<Value> {
+        let text = |text: Option<&str>| text.map(|text| Value::String(text.to_owned()));
+        match self.name {
+            "args" => self.walk(Some(context.args)),
+            "return" => self.walk(context.value),
+            "chat_id" => text(context.chat_id),
+            "workspace" => text(context.workspace),
+            _ => text(context.toolset),
+        }
+    }
+
+    fn walk(&self, start: Option<&Value>) -> Option<Value> {
+        let found = self.path.iter().try_fold(start?, |value, step| match value {
+            Value::Array(items) => items.get(step.parse::<usize>().ok()?),
+            other => other.get(step),
+        });
+        found.cloned()
+    }
+}
+
+/// Parses `.name`, `.0` or `[0]`. A dot that ends a sentence is none.
+fn parse_step(text: &str) -> Option<(&str, &str)> {
+    if let Some(inside) = text.strip_prefix('[') {
+        let (step, after) = inside.split_once(']')?;
+        let is_number = !step.is_empty() && step.bytes().all(|byte| byte.is_ascii_digit());
+        return is_number.then_some((step, after));
+    }
+    let name = text.strip_prefix('.')?;
+    let end = name.find(|character| !is_name_character(character)).unwrap_or(name.len());
+    (end > 0).then(|| name.split_at(end))
+}
+
+fn is_name_character(character: char) -> bool {
+    character.is_alphanumeric() || matches!(character, '_' | '-')
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn plan(config: Value, args: &Value, value: Option<&Value>) -> RenderPlan {
+        let Value::Object(config) = config else { panic!("expected an object") };
+        let renderer = Renderer { renderer: "code".to_owned(), priority: 0, config };
+        let error = if value.is_none() { Some("it failed") } else { None };
+        let (chat_id, workspace, toolset) = (Some("c1"), Some("/api/workspaces/w/files"), None);
+        RenderPlan::new(&renderer, RenderContext { args, value, error, chat_id, workspace, toolset })
+    }
+
+    #[test]
+    fn references_keep_their_type_and_are_inserted_into_texts() {
+        let (args, value) =
+            (json!({"path": "a.py", "n": 3}), json!({"rows": [{"x": 1}], "port": 8080, "no": null}));
+        let config = json!({
+            "file": "$args.path", "data": "$return", "first": "$return.rows[0].x", "also": "$return.rows.0",
+            "url": "http://localhost:$return.port/$chat_id.html", "price": "$$5 and $5", "deep": {"list": ["$args.n"]},
+            "none": "$return.gone", "null": "$return.no", "end": "see $args.path.", "all": "$argsx", "at": "$workspace/x",
+        });
+        let plan = plan(config, &args, Some(&value));
+        assert_eq!(plan.error, None);
+        let expected = json!({
+            "file": "a.py", "data": value, "first": 1, "also": {"x": 1},
+            "url": "http://localhost:8080/c1.html", "price": "$5 and $5", "deep": {"list": [3]},
+            "none": null, "null": null, "end": "see a.py.", "all": "$argsx", "at": "/api/workspaces/w/files/x",
+        });
+        assert_eq!(Value::Object(plan.config), expected);
+    }
+
+    #[test]
+    fn what_is_shown_must_exist() {
+        let args = json!({});
+        let missing = plan(json!({"file": "$args.path", "other": "$toolset"}), &args, Some(&json!({})));
+        assert_eq!(missing.error.as_deref(), Some("the call has no value for `$args.path` in `file`"));
+        let failed = plan(json!({"file": "$args.path"}), &args, None);
+        assert_eq!(failed.error.as_deref(), Some("it failed"));
+    }
+
+    #[test]
+    fn the_highest_priority_wins_and_the_first_among_equal_ones() {
+        let renderer =
+            |name: &str, priority| Renderer { renderer: name.to_owned(), priority, config: Map::new() };
+        let renderers = [renderer("a", 0), renderer("b", 5), renderer("c", 5), renderer("d", 1)];
+        assert_eq!(select(&renderers).map(|renderer| renderer.renderer.as_str()), Some("b"));
+        assert_eq!(select(&[]), None);
+    }
+}

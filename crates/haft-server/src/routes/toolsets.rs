@@ -1,0 +1,389 @@
+//! `/toolsets`: packages of tools.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use axum::extract::{Path, Request, State};
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use haft_core::name::BundleSlug;
+use haft_core::token::Role;
+use haft_core::toolset::{InstalledToolset, PackageSource};
+use haft_package::inspect::{self, Inspection};
+use haft_package::package::Package;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::bundles;
+use crate::app::App;
+use crate::audit;
+use crate::body::Body;
+use crate::error::{ApiError, ErrorBody};
+use crate::identity::Identity;
+use crate::params::{PageParams, Params};
+use crate::reply::{self, Message, Success, created, success};
+use crate::toolsets::{
+    InstallOptions, InstalledReport, MAX_PACKAGE_BYTES, Origin, export_bundle, export_toolset, fetch_package,
+    install, open_folder, open_zip, package_of, read_file, rollback, uninstall,
+};
+
+/// A toolset with its state.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Toolset)]
+pub(crate) struct ToolsetView {
+    #[serde(flatten)]
+    toolset: InstalledToolset,
+    /// Whether its bundle is enabled.
+    enabled: bool,
+    /// The number of tools.
+    tools: usize,
+}
+
+/// The toolsets of the tenant.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ToolsetList {
+    toolsets: Vec<ToolsetView>,
+    total: usize,
+    #[schema(required)]
+    next_page_token: Option<String>,
+}
+
+/// A toolset with its content.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ToolsetDetail {
+    #[serde(flatten)]
+    view: ToolsetView,
+    /// What the package contains.
+    content: Inspection,
+}
+
+/// Where a package comes from. A ZIP file can also be the body itself (`application/zip`).
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default, expecting = "an object")]
+pub(crate) struct ImportToolset {
+    /// The URL of a ZIP file.
+    #[schema(example = "https://example.com/app-builder.zip")]
+    url: Option<String>,
+    /// A folder of the machine that haft runs on; platform admins only.
+    #[schema(example = "/srv/toolsets/app-builder")]
+    path: Option<String>,
+}
+
+/// Whether a toolset is enabled.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, expecting = "an object")]
+pub(crate) struct EnableToolset {
+    #[serde(default = "yes")]
+    enabled: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// What an import would install, or has installed.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+pub(crate) enum ImportResult {
+    /// With `dry_run`: what would be installed.
+    Preview(Box<ToolsetPreview>),
+    /// What was installed.
+    Installed(Box<InstalledReport>),
+}
+
+/// What would be installed.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ToolsetPreview {
+    package: Inspection,
+    /// The toolset with this id that it would update.
+    #[schema(required)]
+    replaces: Option<InstalledToolset>,
+}
+
+fn view(app: &App, identity: &Identity, toolset: InstalledToolset) -> ToolsetView {
+    let snapshot = app.registry().snapshot();
+    let tools = snapshot.tools(&identity.tenant);
+    let own = tools.filter(|entry| entry.tool.tenant == identity.tenant && entry.tool.bundle == toolset.id);
+    let tools = own.count();
+    let bundle = snapshot.bundles(&identity.tenant).find(|bundle| bundle.slug == toolset.id);
+    let enabled = bundle.is_some_and(|bundle| bundle.enabled);
+    ToolsetView { toolset, enabled, tools }
+}
+
+async fn find(app: &App, identity: &Identity, id: &str) -> Result<InstalledToolset, ApiError> {
+    let missing = || ApiError::not_found("toolset", id);
+    let slug: BundleSlug = id.parse().map_err(|_| missing())?;
+    app.store().toolset(&identity.tenant, &slug).await?.ok_or_else(missing)
+}
+
+/// List the installed toolsets by id.
+#[utoipa::path(
+    get, path = "/toolsets", tag = "toolsets", params(PageParams),
+    responses((status = 200, body = Success<ToolsetList>))
+)]
+pub(crate) async fn list(
+    State(app): State<Arc<App>>,
+    identity: Identity,
+    params: Params,
+) -> Result<Response, ApiError> {
+    let page = params.page("toolsets")?;
+    let found = app.store().toolsets(&identity.tenant).await?;
+    let total = found.len();
+    let (found, next_page_token) = page.select(found, |toolset| toolset.id.to_string());
+    let toolsets = found.into_iter().map(|toolset| view(&app, &identity, toolset)).collect();
+    Ok(success(ToolsetList { toolsets, total, next_page_token }).into_response())
+}
+
+/// Install a package, or update the toolset with its id: a ZIP file as the body (`application/zip`), a URL, or a folder.
+#[utoipa::path(
+    post, path = "/toolsets", tag = "toolsets",
+    params(
+        ("dry_run" = Option<bool>, Query, description = "Report what would be installed, and install nothing"),
+        ("allow_unsandboxed" = Option<bool>, Query, description = "Let tools that ask for it run without isolation"),
+    ),
+    request_body(content(
+        (ImportToolset = "application/json"),
+        (Vec<u8> = "application/zip"),
+    )),
+    responses(
+        (status = 200, body = Success<ImportResult>, description = "What would be installed"),
+        (status = 201, body = Success<ImportResult>, description = "What was installed"),
+        (status = 400, body = ErrorBody), (status = 409, body = ErrorBody), (status = 413, body = ErrorBody),
+    )
+)]
+pub(crate) async fn import(
+    State(app): State<Arc<App>>,
+    identity: Identity,
+    params: Params,
+    request: Request,
+) -> Result<Response, ApiError> {
+    identity.require(Role::Editor)?;
+    let (is_preview, allow_unsandboxed) = (params.flag("dry_run")?, params.flag("allow_unsandboxed")?);
+    let body = Body::read(request, MAX_PACKAGE_BYTES, "the package").await?;
+    let (package, origin) = open(&app, &identity, body).await?;
+    let id = package.toolset.id.clone();
+    if is_preview {
+        let replaces = app.store().toolset(&identity.tenant, &id).await?;
+        let package = inspect::inspect(&package, &app.settings().toolsets.trusted_keys);
+        let preview = ImportResult::Preview(Box::new(ToolsetPreview { package, replaces }));
+        return Ok(success(preview).into_response());
+    }
+    if allow_unsandboxed {
+        identity.require(Role::Admin)?;
+    }
+    audit::note(&identity, "toolset.install", id.as_str());
+    let report = install(&app, &identity, package, origin, InstallOptions { allow_unsandboxed }).await?;
+    Ok(created(ImportResult::Installed(Box::new(report))))
+}
+
+async fn open(app: &App, identity: &Identity, body: Body) -> Result<(Package, Origin), ApiError> {
+    let is_zip = body.media_type.ends_with("zip") || body.bytes.starts_with(b"PK\x03\x04");
+    if is_zip || body.media_type == "application/octet-stream" {
+        let origin = Origin { kind: PackageSource::Zip, reference: None };
+        return Ok((open_zip(body.bytes.to_vec()).await?, origin));
+    }
+    match body.json::<ImportToolset>()? {
+        ImportToolset { url: Some(url), path: None } => {
+            let package = fetch_package(app, &url).await?;
+            Ok((package, Origin { kind: PackageSource::Url, reference: Some(url) }))
+        }
+        ImportToolset { url: None, path: Some(path) } => {
+            // Whoever reads folders of the machine sees what the server's user sees.
+            identity.require_platform()?;
+            let package = open_folder(PathBuf::from(&path)).await?;
+            Ok((package, Origin { kind: PackageSource::Local, reference: Some(path) }))
+        }
+        _ => Err(ApiError::bad_request(
+            "expected a ZIP file (`Content-Type: application/zip`), or one of `url` and `path`",
+        )),
+    }
+}
+
+/// Get a toolset and what its package contains.
+#[utoipa::path(
+    get, path = "/toolsets/{id}", tag = "toolsets", params(("id" = String, Path, example = "app-builder")),
+    responses((status = 200, body = Success<ToolsetDetail>), (status = 404, body = ErrorBody))
+)]
+pub(crate) async fn get(
+    State(app): State<Arc<App>>,
+    identity: Identity,
+    Path(id): Path<String>,
+) -> Result<Response, ApiError> {
+    let toolset = find(&app, &identity, &id).await?;
+    let package = package_of(&app, &identity, &toolset.package).await?;
+    let content = inspect::inspect(&package, &app.settings().toolsets.trusted_keys);
+    Ok(success(ToolsetDetail { view: view(&app, &identity, toolset), content }).into_response())
+}
+
+/// Uninstall a toolset with its tools, and the MCP servers that came with it and that no other toolset has.
+#[utoipa::path(
+    delete, path = "/toolsets/{id}", tag = "toolsets", params(("id" = String, Path, example = "app-builder")),
+    responses((status = 200, body = Success<Message>), (status = 404, body = ErrorBody))
+)]
+pub(crate) async fn delete(
+    State(app): State<Arc<App>>,
+    identity: Identity,
+    Path(id): Path<String>,
+) -> Result<Response, ApiError> {
+    let toolset = find(&app, &identity, &id).await?;
+    identity.require(if toolset.mcp_servers.is_empty() { Role::Editor } else { Role::Admin })?;
+    audit::note(&identity, "toolset.uninstall", &id);
+    uninstall(&app, &identity, &toolset.id).await?;
+    Ok(reply::message(format!("Toolset '{id}' uninstalled")))
+}
+
+/// Enable or disable a toolset.
+#[utoipa::path(
+    post, path = "/toolsets/{id}/enable", tag = "toolsets", params(("id" = String, Path, example = "app-builder")),
+    request_body = EnableToolset,
+    responses((status = 200, body = Success<ToolsetView>), (status = 404, body = ErrorBody))
+)]
+pub(crate) async fn enable(
+    State(app): State<Arc<App>>,
+    identity: Identity,
+    Path(id): Path<String>,
+    body: Body,
+) -> Result<Response, ApiError> {
+    identity.require(Role::Editor)?;
+    let toolset = find(&app, &identity, &id).await?;
+    let EnableToolset { enabled } = body.json()?;
+    let snapshot = app.registry().snapshot();
+    let bundle =
+        snapshot.bundles(&identity.tenant).find(|bundle| bundle.slug == toolset.id).map(|bundle| bundle.id);
+    drop(snapshot);
+    let bundle = bundle.ok_or_else(|| ApiError::not_found("toolset", &id))?;
+    app.store().enable_bundle(bundle, enabled).await?;
+    audit::note(&identity, "toolset.enable", &id);
+    Ok(success(view(&app, &identity, toolset)).into_response())
+}
+
+/// Install the version that a toolset had before.
+#[utoipa::path(
+    post, path = "/toolsets/{id}/rollback", tag = "toolsets", params(("id" = String, Path, example = "app-builder")),
+    responses(
+        (status = 200, body = Success<InstalledReport>), (status = 404, body = ErrorBody),
+        (status = 409, body = ErrorBody),
+    )
+)]
+pub(crate) async fn roll_back(
+    State(app): State<Arc<App>>,
+    identity: Identity,
+    Path(id): Path<String>,
+) -> Result<Response, ApiError> {
+    identity.require(Role::Editor)?;
+    let toolset = find(&app, &identity, &id).await?;
+    audit::note(&identity, "toolset.rollback", &id);
+    Ok(success(rollback(&app, &identity, toolset).await?).into_response())
+}
+
+/// Read the URL or folder of a toolset again, and install what is there.
+#[utoipa::path(
+    post, path = "/toolsets/{id}/update", tag = "toolsets", params(("id" = String, Path, example = "app-builder")),
+    responses(
+        (status = 200, body = Success<InstalledReport>), (status = 404, body = ErrorBody),
+        (status = 409, body = ErrorBody),
+    )
+)]
+pub(crate) async fn update(
+    State(app): State<Arc<App>>,
+    identity: Identity,
+    Path(id): Path<String>,
+) -> Result<Response, ApiError> {
+    identity.require(Role::Editor)?;
+    let toolset = find(&app, &identity, &id).await?;
+    let package = match (toolset.source_type, &toolset.source_ref) {
+        (PackageSource::Url, Some(url)) => fetch_package(&app, url).await?,
+        (PackageSource::Local, Some(path)) => {
+            identity.require_platform()?;
+            open_folder(PathBuf::from(path)).await?
+        }
+        _ => {
+            let message = format!(
+                "toolset `{id}` was uploaded: there is no URL or folder to read again; upload the new version"
+            );
+            return Err(ApiError::new(haft_core::outcome::ErrorCode::Conflict, message));
+        }
+    };
+    if package.toolset.id != toolset.id {
+        let message = format!("the package there is `{}`, not `{id}`", package.toolset.id);
+        return Err(ApiError::new(haft_core::outcome::ErrorCode::Conflict, message));
+    }
+    audit::note(&identity, "toolset.update", &id);
+    let origin = Origin { kind: toolset.source_type, reference: toolset.source_ref };
+    let report = install(&app, &identity, package, origin, InstallOptions::default()).await?;
+    Ok(success(report).into_response())
+}
+
+/// Export a toolset as a ZIP file, with its tools as they are now. Secrets become `${VAR}`.
+#[utoipa::path(
+    get, path = "/toolsets/{id}/export", tag = "toolsets", params(("id" = String, Path, example = "app-builder")),
+    responses(
+        (status = 200, body = Vec<u8>, content_type = "application/zip", description = "The package"),
+        (status = 404, body = ErrorBody),
+    )
+)]
+pub(crate) async fn export(
+    State(app): State<Arc<App>>,
+    identity: Identity,
+    Path(id): Path<String>,
+) -> Result<Response, ApiError> {
+    let toolset = find(&app, &identity, &id).await?;
+    let archive = export_toolset(&app, &identity, &toolset).await?;
+    Ok(zip_response(&format!("{id}-{}.zip", toolset.version), archive))
+}
+
+/// Export any bundle as a ZIP file that can be installed as a toolset elsewhere. Secrets become `${VAR}`.
+#[utoipa::path(
+    get, path = "/tools/bundles/{id}/export", tag = "bundles", params(("id" = String, Path, example = "user-created")),
+    responses(
+        (status = 200, body = Vec<u8>, content_type = "application/zip", description = "The package"),
+        (status = 404, body = ErrorBody),
+    )
+)]
+pub(crate) async fn export_any(
+    State(app): State<Arc<App>>,
+    identity: Identity,
+    Path(id): Path<String>,
+) -> Result<Response, ApiError> {
+    let bundle = bundles::find(&app, &identity, &id)?;
+    let name = format!("{}.zip", bundle.slug);
+    let archive = match app.store().toolset(&identity.tenant, &bundle.slug).await? {
+        Some(toolset) => export_toolset(&app, &identity, &toolset).await?,
+        None => export_bundle(&app, &identity, &bundle).await?,
+    };
+    Ok(zip_response(&name, archive))
+}
+
+/// Read a file of a toolset.
+#[utoipa::path(
+    get, path = "/toolsets/{id}/files/{*path}", tag = "toolsets",
+    params(("id" = String, Path, example = "app-builder"), ("path" = String, Path, example = "tools/files.py")),
+    responses(
+        (status = 200, body = Vec<u8>, content_type = "application/octet-stream", description = "The file"),
+        (status = 404, body = ErrorBody),
+    )
+)]
+pub(crate) async fn file(
+    State(app): State<Arc<App>>,
+    identity: Identity,
+    Path((id, path)): Path<(String, String)>,
+) -> Result<Response, ApiError> {
+    let toolset = find(&app, &identity, &id).await?;
+    let bytes = read_file(&app, &toolset.package, &path).await;
+    let bytes = bytes.ok_or_else(|| ApiError::not_found("file", &path))?;
+    Ok(super::workspaces::shown_file(&path, bytes))
+}
+
+fn zip_response(name: &str, archive: Vec<u8>) -> Response {
+    let mut response = archive.into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/zip"));
+    // Names of bundles may have letters of any script.
+    let encoded: String = url::form_urlencoded::byte_serialize(name.as_bytes()).collect();
+    let disposition =
+        format!("attachment; filename=\"package.zip\"; filename*=UTF-8''{}", encoded.replace('+', "%20"));
+    if let Ok(value) = HeaderValue::from_str(&disposition) {
+        headers.insert(header::CONTENT_DISPOSITION, value);
+    }
+    response
+}

@@ -1,0 +1,11 @@
+//! Toolsets: packages that are installed, updated, rolled back, exported and removed as a whole.
+
+mod export;
+mod install;
+mod source;
+mod unpacked;
+
+pub(crate) use export::{export_bundle, export_toolset};
+pub(crate) use install::{InstallOptions, InstalledReport, install, package_of, rollback, uninstall};
+pub(crate) use source::{MAX_PACKAGE_BYTES, Origin, fetch_package, open_folder, open_zip};
+pub(crate) use unpacked::{keep_unpacked, read_file, unpack_missing};

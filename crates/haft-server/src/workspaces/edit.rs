@@ -1,0 +1,96 @@
+//! Changes of a workspace by a person.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use haft_core::id::{ManifestId, MessageId};
+use haft_core::name::TenantId;
+use haft_core::outcome::{CallError, ErrorCode};
+use haft_core::workspace::{ManifestSource, WorkspaceName, WorkspaceUse};
+use haft_runtime::files::direct;
+
+use super::host::{Exclusive, NewState, WorkspaceHost, blocking, parse_root, unavailable};
+
+/// A change of one file.
+#[derive(Debug, Clone)]
+pub(crate) enum FileEdit {
+    /// Writes a file, with the folders above it.
+    Write {
+        /// The path in the workspace.
+        path: String,
+        /// The new content.
+        bytes: Bytes,
+    },
+    /// Deletes a file, or a folder that is empty.
+    Delete {
+        /// The path in the workspace.
+        path: String,
+    },
+}
+
+/// Who makes a new state, and why.
+pub(crate) struct StateChange {
+    pub(crate) source: ManifestSource,
+    pub(crate) source_ref: Option<String>,
+    /// The name of the token.
+    pub(crate) by: String,
+    /// The message of the chat whose state it becomes.
+    pub(crate) message: Option<MessageId>,
+}
+
+impl WorkspaceHost {
+    /// Changes files, and stores the new state. If one change fails, none is kept.
+    pub(crate) async fn edit(
+        self: &Arc<Self>,
+        tenant: &TenantId,
+        name: &WorkspaceName,
+        edits: Vec<FileEdit>,
+        change: StateChange,
+    ) -> Result<WorkspaceUse, CallError> {
+        let exclusive = self.exclusive(tenant, name).await?;
+        let workspace = Arc::clone(&exclusive.workspace);
+        blocking(move || workspace.begin_change()).await?;
+        let folder = exclusive.workspace.folder().to_owned();
+        let edited = tokio::task::spawn_blocking(move || {
+            edits.iter().try_for_each(|edit| match edit {
+                FileEdit::Write { path, bytes } => direct::write(&folder, path, bytes).map(drop),
+                FileEdit::Delete { path } => direct::remove(&folder, path),
+            })
+        });
+        let edited = edited.await.unwrap_or_else(|error| Err(CallError::internal(error.to_string())));
+        if let Err(error) = edited {
+            // Who enters next finds the state before.
+            exclusive.release().await;
+            return Err(error);
+        }
+        exclusive.store(new_state(change, false)).await
+    }
+
+    /// Brings a workspace to an earlier state; that is a new state with the same files.
+    pub(crate) async fn restore(
+        self: &Arc<Self>,
+        tenant: &TenantId,
+        name: &WorkspaceName,
+        state: ManifestId,
+        change: StateChange,
+    ) -> Result<WorkspaceUse, CallError> {
+        let Some(wanted) = self.store.manifest(tenant, name, state).await.map_err(unavailable)? else {
+            let message = format!("workspace `{name}` has no state `{state}`");
+            return Err(CallError::new(ErrorCode::NotFound, message));
+        };
+        let exclusive = self.exclusive(tenant, name).await?;
+        let manifest = parse_root(&wanted.root)?;
+        let is_active = exclusive.before.as_ref().is_some_and(|before| before.info.id == state);
+        let workspace = Arc::clone(&exclusive.workspace);
+        if let Err(error) = blocking(move || workspace.materialise(&manifest)).await {
+            Exclusive::release(exclusive).await;
+            return Err(error);
+        }
+        exclusive.store(new_state(change, !is_active)).await
+    }
+}
+
+fn new_state(change: StateChange, is_needed: bool) -> NewState {
+    let StateChange { source, source_ref, by, message } = change;
+    NewState { source, source_ref, created_by: by, message, is_needed }
+}

@@ -1,0 +1,59 @@
+//! Who may change a workspace: one at a time, on this node and among the nodes that share a database.
+
+use std::collections::HashMap;
+use std::fs::{File, TryLockError};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use haft_core::name::TenantId;
+use haft_core::workspace::WorkspaceName;
+use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
+
+/// How often a lock that another process holds is tried again.
+pub(super) const RETRY: Duration = Duration::from_millis(50);
+/// Above this number of workspaces, those that nobody uses are forgotten.
+const FORGET_ABOVE: usize = 256;
+
+type Turn = Arc<AsyncMutex<()>>;
+
+/// The turns of the workspaces of this node. A turn exists while somebody has it or waits for it.
+#[derive(Default)]
+pub(super) struct Turns(Mutex<HashMap<(TenantId, WorkspaceName), Weak<AsyncMutex<()>>>>);
+
+impl Turns {
+    /// Waits for the turn.
+    pub(super) async fn take(&self, tenant: &TenantId, name: &WorkspaceName) -> OwnedMutexGuard<()> {
+        self.of(tenant, name).lock_owned().await
+    }
+
+    /// Takes the turn if nobody has it.
+    pub(super) fn try_take(&self, tenant: &TenantId, name: &WorkspaceName) -> Option<OwnedMutexGuard<()>> {
+        self.of(tenant, name).try_lock_owned().ok()
+    }
+
+    fn of(&self, tenant: &TenantId, name: &WorkspaceName) -> Turn {
+        let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if turns.len() > FORGET_ABOVE {
+            turns.retain(|_, turn| turn.strong_count() > 0);
+        }
+        let known = turns.entry((tenant.clone(), name.clone())).or_default();
+        known.upgrade().unwrap_or_else(|| {
+            let turn = Turn::default();
+            *known = Arc::downgrade(&turn);
+            turn
+        })
+    }
+}
+
+/// Locks the workspace among the processes of this machine; the lock ends with the file. `None` if another process has
+/// it.
+pub(super) fn try_lock(root: &Path) -> std::io::Result<Option<File>> {
+    std::fs::create_dir_all(root)?;
+    let file = File::options().create(true).truncate(false).write(true).open(root.join("lock"))?;
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}

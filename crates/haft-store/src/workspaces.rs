@@ -1,0 +1,363 @@
+//! Workspaces and their states. The files are elsewhere: a manifest names the place of its root folder.
+
+use haft_core::Timestamp;
+use haft_core::catalog::StoreError;
+use haft_core::id::{ManifestId, MessageId};
+use haft_core::name::TenantId;
+use haft_core::workspace::{ManifestInfo, ManifestSource, WorkspaceName};
+use sqlx::any::AnyRow;
+use sqlx::{AssertSqlSafe, Row as _};
+use uuid::Uuid;
+
+use crate::engine::{Kind, failed_to};
+use crate::rows;
+use crate::store::{Inner, Store};
+use crate::time;
+
+const READ: &str = "read the workspace";
+const CHANGE: &str = "change the workspace";
+const LEASE: &str = "wait for the workspace";
+
+const MANIFEST: &str = "SELECT id, parent_id, root, files, bytes, source, source_ref, created_by, created_at \
+                        FROM workspace_manifests";
+
+/// A stored state, with the place of its files.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredManifest {
+    /// What is shown of it.
+    pub info: ManifestInfo,
+    /// Where its root folder is stored; opaque here.
+    pub root: String,
+}
+
+/// A workspace in a list.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WorkspaceInfo {
+    /// Its name.
+    pub name: WorkspaceName,
+    /// Its active state.
+    pub active: Option<ManifestId>,
+    /// The number of files in that state.
+    pub files: u64,
+    /// The size of all files together.
+    pub bytes: u64,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// When its active state last changed.
+    pub modified_at: Timestamp,
+}
+
+/// A new state of a workspace.
+#[derive(Debug, Clone)]
+pub struct NewManifest {
+    /// Where its root folder is stored.
+    pub root: String,
+    /// The number of files.
+    pub files: u64,
+    /// The size of all files together.
+    pub bytes: u64,
+    /// What led to it.
+    pub source: ManifestSource,
+    /// The call, message or manifest that it comes from.
+    pub source_ref: Option<String>,
+    /// Who made it.
+    pub created_by: String,
+    /// The message of a chat whose state it is.
+    pub message: Option<MessageId>,
+}
+
+/// The right to change a workspace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WorkspaceLease(Uuid);
+
+impl Store {
+    /// Returns whether other nodes may use the same workspaces, so that the right to change one is in the database.
+    pub fn shares_workspaces(&self) -> bool {
+        self.inner.engine.kind == Kind::Postgres
+    }
+
+    /// Creates a workspace unless it exists.
+    pub async fn create_workspace(&self, tenant: &TenantId, name: &WorkspaceName) -> Result<(), StoreError> {
+        let now = self.inner.now().as_microsecond();
+        let sql = "INSERT INTO workspaces (tenant, name, created_at, modified_at) VALUES ($1, $2, $3, $3) \
+                   ON CONFLICT (tenant, name) DO NOTHING";
+        let query = sqlx::query(sql).bind(tenant.as_str()).bind(name.to_string()).bind(now);
+        query.execute(&self.inner.engine.pool).await.map_err(failed_to(CHANGE))?;
+        Ok(())
+    }
+
+    /// Returns the active state of a workspace: `None` if the workspace does not exist, `Some(None)` if it is new.
+    pub async fn active_manifest(
+        &self,
+        tenant: &TenantId,
+        name: &WorkspaceName,
+    ) -> Result<Option<Option<StoredManifest>>, StoreError> {
+        let sql = "SELECT active_manifest FROM workspaces WHERE tenant = $1 AND name = $2";
+        let query = sqlx::query(sql).bind(tenant.as_str()).bind(name.to_string());
+        let found = query.fetch_optional(&self.inner.engine.pool).await.map_err(failed_to(READ))?;
+        let Some(row) = found else { return Ok(None) };
+        let active: Option<String> = row.try_get(0).map_err(failed_to(READ))?;
+        match active.and_then(|id| id.parse().ok()) {
+            None => Ok(Some(None)),
+            Some(id) => self.manifest(tenant, name, id).await.map(Some),
+        }
+    }
+
+    /// Returns a state of a workspace.
+    pub async fn manifest(
+        &self,
+        tenant: &TenantId,
+        name: &WorkspaceName,
+        id: ManifestId,
+    ) -> Result<Option<StoredManifest>, StoreError> {
+        let sql = AssertSqlSafe(format!("{MANIFEST} WHERE tenant = $1 AND workspace = $2 AND id = $3"));
+        let query = sqlx::query(sql).bind(tenant.as_str()).bind(name.to_string()).bind(id.to_string());
+        let found = query.fetch_optional(&self.inner.engine.pool).await.map_err(failed_to(READ))?;
+        found.as_ref().map(manifest).transpose().map_err(failed_to(READ))
+    }
+
+    /// Lists the states of a workspace, newest first.
+    pub async fn manifests(
+        &self,
+        tenant: &TenantId,
+        name: &WorkspaceName,
+        before: Option<ManifestId>,
+        limit: u32,
+    ) -> Result<Vec<StoredManifest>, StoreError> {
+        let sql = AssertSqlSafe(format!(
+            "{MANIFEST} WHERE tenant = $1 AND workspace = $2 AND id < $3 ORDER BY id DESC LIMIT $4"
+        ));
+        let found = sqlx::query(sql)
+            .bind(tenant.as_str())
+            .bind(name.to_string())
+            .bind(before.map_or_else(|| "g".to_owned(), |id| id.to_string()))
+            .bind(i64::from(limit))
+            .fetch_all(&self.inner.engine.pool)
+            .await
+            .map_err(failed_to(READ))?;
+        found.iter().map(manifest).collect::<Result<_, _>>().map_err(failed_to(READ))
+    }
+
+    /// Lists the workspaces of a tenant by name, without those of chats.
+    pub async fn workspaces(
+        &self,
+        tenant: &TenantId,
+        after: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<WorkspaceInfo>, StoreError> {
+        let sql = "SELECT w.name AS name, w.active_manifest AS active_manifest, w.created_at AS created_at, \
+                   w.modified_at AS modified_at, COALESCE(m.files, 0) AS files, COALESCE(m.bytes, 0) AS bytes \
+                   FROM workspaces w LEFT JOIN workspace_manifests m ON m.id = w.active_manifest \
+                   WHERE w.tenant = $1 AND w.name > $2 AND w.name NOT LIKE 'chat:%' ORDER BY w.name LIMIT $3";
+        let found = sqlx::query(sql)
+            .bind(tenant.as_str())
+            .bind(after.unwrap_or_default())
+            .bind(i64::from(limit))
+            .fetch_all(&self.inner.engine.pool)
+            .await
+            .map_err(failed_to(READ))?;
+        found.iter().map(workspace).collect::<Result<_, _>>().map_err(failed_to(READ))
+    }
+
+    /// Returns the places of all states of all workspaces, for the collection of what nothing refers to.
+    pub async fn manifest_roots(&self) -> Result<Vec<String>, StoreError> {
+        let query = sqlx::query("SELECT root FROM workspace_manifests");
+        let found = query.fetch_all(&self.inner.engine.pool).await.map_err(failed_to(READ))?;
+        found.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>().map_err(failed_to(READ))
+    }
+
+    /// Stores a new state and makes it the active one. Returns `None` if the lease was lost meanwhile: then nothing is
+    /// stored.
+    pub async fn add_manifest(
+        &self,
+        tenant: &TenantId,
+        name: &WorkspaceName,
+        lease: Option<WorkspaceLease>,
+        new: NewManifest,
+    ) -> Result<Option<ManifestInfo>, StoreError> {
+        let (tenant, name) = (tenant.clone(), name.clone());
+        self.run(move |inner| async move {
+            inner.add_manifest(&tenant, &name, lease, new).await.map_err(failed_to(CHANGE))
+        })
+        .await
+    }
+
+    /// Takes the right to change a workspace, unless a living node has it.
+    pub async fn lease_workspace(
+        &self,
+        tenant: &TenantId,
+        name: &WorkspaceName,
+    ) -> Result<Option<WorkspaceLease>, StoreError> {
+        let inner = &self.inner;
+        let sql = "SELECT lease_node FROM workspaces WHERE tenant = $1 AND name = $2";
+        let found = sqlx::query(sql).bind(tenant.as_str()).bind(name.to_string());
+        let found = found.fetch_optional(&inner.engine.pool).await.map_err(failed_to(LEASE))?;
+        let Some(row) = found else { return Err(StoreError::not_found("workspace", name)) };
+        let holder: Option<String> = row.try_get(0).map_err(failed_to(LEASE))?;
+        if let Some(node) = &holder
+            && *node != inner.node
+            && !inner.is_dead(node).await?
+        {
+            return Ok(None);
+        }
+        // Within a node, calls take turns before they get here: its own lease is left from a call that was abandoned.
+        let lease = time::new_id(&*inner.clock);
+        let sql = "UPDATE workspaces SET lease_node = $1, lease_id = $2 WHERE tenant = $3 AND name = $4 \
+                   AND COALESCE(lease_node, '') = $5";
+        let taken = sqlx::query(sql)
+            .bind(&inner.node)
+            .bind(lease.to_string())
+            .bind(tenant.as_str())
+            .bind(name.to_string())
+            .bind(holder.unwrap_or_default())
+            .execute(&inner.engine.pool)
+            .await
+            .map_err(failed_to(LEASE))?;
+        Ok((taken.rows_affected() > 0).then_some(WorkspaceLease(lease)))
+    }
+
+    /// Gives up the right to change a workspace.
+    pub async fn release_workspace(
+        &self,
+        tenant: &TenantId,
+        name: &WorkspaceName,
+        lease: WorkspaceLease,
+    ) -> Result<(), StoreError> {
+        let sql = "UPDATE workspaces SET lease_node = NULL, lease_id = NULL \
+                   WHERE tenant = $1 AND name = $2 AND lease_id = $3";
+        let query = sqlx::query(sql).bind(tenant.as_str()).bind(name.to_string()).bind(lease.0.to_string());
+        query.execute(&self.inner.engine.pool).await.map_err(failed_to(LEASE))?;
+        Ok(())
+    }
+
+    /// Deletes a workspace and its states; returns whether there was one.
+    pub async fn delete_workspace(
+        &self,
+        tenant: &TenantId,
+        name: &WorkspaceName,
+    ) -> Result<bool, StoreError> {
+        let (tenant, name) = (tenant.clone(), name.clone());
+        self.run(move |inner| async move {
+            inner.delete_workspace(&tenant, &name).await.map_err(failed_to("delete the workspace"))
+        })
+        .await
+    }
+}
+
+impl Inner {
+    async fn add_manifest(
+        &self,
+        tenant: &TenantId,
+        name: &WorkspaceName,
+        lease: Option<WorkspaceLease>,
+        new: NewManifest,
+    ) -> Result<Option<ManifestInfo>, sqlx::Error> {
+        let (id, now) = (ManifestId(time::new_id(&*self.clock)), self.now());
+        let mut tx = self.engine.begin().await?;
+        let sql = "SELECT active_manifest, COALESCE(lease_id, '') AS lease_id FROM workspaces \
+                   WHERE tenant = $1 AND name = $2";
+        let found = sqlx::query(sql).bind(tenant.as_str()).bind(name.to_string());
+        let Some(row) = found.fetch_optional(&mut *tx).await? else { return Ok(None) };
+        let holder: String = row.try_get("lease_id")?;
+        if lease.is_some_and(|lease| lease.0.to_string() != holder) {
+            return Ok(None);
+        }
+        let parent: Option<String> = row.try_get("active_manifest")?;
+        let sql = "UPDATE workspaces SET active_manifest = $1, modified_at = $2 WHERE tenant = $3 AND name = $4 \
+                   AND COALESCE(lease_id, '') = $5";
+        let updated = sqlx::query(sql)
+            .bind(id.to_string())
+            .bind(now.as_microsecond())
+            .bind(tenant.as_str())
+            .bind(name.to_string())
+            .bind(holder)
+            .execute(&mut *tx)
+            .await?;
+        if updated.rows_affected() == 0 {
+            return Ok(None);
+        }
+        let sql = "INSERT INTO workspace_manifests (id, tenant, workspace, parent_id, root, files, bytes, source, \
+                   source_ref, created_by, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
+        sqlx::query(sql)
+            .bind(id.to_string())
+            .bind(tenant.as_str())
+            .bind(name.to_string())
+            .bind(parent.as_deref())
+            .bind(&new.root)
+            .bind(i64::try_from(new.files).unwrap_or(i64::MAX))
+            .bind(i64::try_from(new.bytes).unwrap_or(i64::MAX))
+            .bind(new.source.as_str())
+            .bind(new.source_ref.as_deref())
+            .bind(&new.created_by)
+            .bind(now.as_microsecond())
+            .execute(&mut *tx)
+            .await?;
+        if let (Some(message), WorkspaceName::Chat(chat)) = (new.message, name) {
+            let sql = "UPDATE messages SET manifest_id = $1 WHERE tenant = $2 AND chat_id = $3 AND id = $4";
+            let query = sqlx::query(sql).bind(id.to_string()).bind(tenant.as_str());
+            query.bind(chat.to_string()).bind(message.to_string()).execute(&mut *tx).await?;
+        }
+        tx.commit().await?;
+        Ok(Some(ManifestInfo {
+            id,
+            parent_id: parent.and_then(|id| id.parse().ok()),
+            files: new.files,
+            bytes: new.bytes,
+            source: new.source,
+            source_ref: new.source_ref,
+            created_by: new.created_by,
+            created_at: now,
+        }))
+    }
+
+    async fn delete_workspace(&self, tenant: &TenantId, name: &WorkspaceName) -> Result<bool, sqlx::Error> {
+        let mut tx = self.engine.begin().await?;
+        let mut deleted = 0;
+        for sql in [
+            "DELETE FROM workspace_manifests WHERE tenant = $1 AND workspace = $2",
+            "DELETE FROM workspaces WHERE tenant = $1 AND name = $2",
+        ] {
+            let query = sqlx::query(sql).bind(tenant.as_str()).bind(name.to_string());
+            deleted = query.execute(&mut *tx).await?.rows_affected();
+        }
+        crate::audit::store_current_record(&mut tx, &name.to_string()).await?;
+        tx.commit().await?;
+        Ok(deleted > 0)
+    }
+}
+
+fn count(row: &AnyRow, column: &'static str) -> Result<u64, sqlx::Error> {
+    Ok(u64::try_from(row.try_get::<i64, _>(column)?).unwrap_or_default())
+}
+
+fn workspace(row: &AnyRow) -> Result<WorkspaceInfo, sqlx::Error> {
+    let active: Option<String> = row.try_get("active_manifest")?;
+    Ok(WorkspaceInfo {
+        name: rows::parse_column(row, "name")?,
+        active: active.and_then(|id| id.parse().ok()),
+        files: count(row, "files")?,
+        bytes: count(row, "bytes")?,
+        created_at: rows::timestamp(row, "created_at")?,
+        modified_at: rows::timestamp(row, "modified_at")?,
+    })
+}
+
+fn manifest(row: &AnyRow) -> Result<StoredManifest, sqlx::Error> {
+    let parent: Option<String> = row.try_get("parent_id")?;
+    let source: String = row.try_get("source")?;
+    let source = ManifestSource::parse(&source)
+        .ok_or_else(|| sqlx::Error::Decode(format!("unknown source `{source}`").into()))?;
+    Ok(StoredManifest {
+        info: ManifestInfo {
+            id: rows::parse_column(row, "id")?,
+            parent_id: parent.and_then(|id| id.parse().ok()),
+            files: count(row, "files")?,
+            bytes: count(row, "bytes")?,
+            source,
+            source_ref: row.try_get("source_ref")?,
+            created_by: row.try_get("created_by")?,
+            created_at: rows::timestamp(row, "created_at")?,
+        },
+        root: row.try_get("root")?,
+    })
+}

@@ -1,0 +1,4 @@
+//! Workspaces in real folders.
+
+mod model;
+mod states;
