@@ -83,6 +83,14 @@ export function settled(page, { quietMs = 200, limitMs = 10_000 } = {}) {
   }), { quiet: quietMs, limit: limitMs });
 }
 
+/** Goes to an address as a link does, without loading the document again. */
+export async function visit(page, path) {
+  await page.evaluate((address) => window.history.pushState({}, '', address), `/ui${path}`);
+  await page.waitForFunction((address) => decodeURIComponent(document.querySelector('main')?.dataset.location ?? '') === address, decodeURIComponent(path));
+  await page.locator('main :is(h1, h2):visible').first().waitFor();
+  await settled(page);
+}
+
 /** Opens an address of the interface and waits for its heading. */
 export async function go(page, path) {
   await page.goto(`/ui${path}`);

@@ -1,7 +1,7 @@
 // What a walk gets: a fresh haft server, the built page in front of it, and a browser.
 import { readFileSync } from 'node:fs';
 import { demo } from '../demo.mjs';
-import { go, settled } from './browser.mjs';
+import { go, visit } from './browser.mjs';
 import { Haft } from './haft.mjs';
 import { serve } from '../serve.mjs';
 
@@ -44,8 +44,8 @@ export class World {
     return go(page, path);
   }
 
-  settled(page) {
-    return settled(page);
+  visit(page, path) {
+    return visit(page, path);
   }
 
   /** Fills the installation with the demo, once. */

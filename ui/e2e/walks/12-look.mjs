@@ -14,7 +14,7 @@ export const tests = {
     await page.getByRole('link', { name: 'Aufrufe', exact: true }).waitFor();
     assert.equal(await page.evaluate(() => document.documentElement.lang), 'de');
     for (const path of PATHS) {
-      await world.go(page, path);
+      await world.visit(page, path);
       const text = await page.locator('nav, main h1, main h2, main h3, main button, main label').allInnerTexts();
       const left = text.join('\n').split('\n').filter((line) => /^(Create|Save|Delete|Cancel|Approve|Deny|Run|Add|Search|Settings|Calls|Approvals|Policy|Health)\b|\b(the|and|with|your)\b/.test(line));
       assert.deepEqual(left, [], path);
@@ -43,8 +43,7 @@ export const tests = {
     await world.demo();
     const page = await example().attach(await world.open('/', { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true }));
     for (const path of PATHS) {
-      await world.go(page, path);
-      await world.settled(page);
+      await world.visit(page, path);
       const over = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
       assert.ok(over <= 0, `${path} is ${over} pixels too wide`);
     }

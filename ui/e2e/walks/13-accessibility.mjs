@@ -12,7 +12,7 @@ const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/
 
 async function violations(page, rules) {
   // The policy of the page allows no inline script; the debugger protocol is not bound by it.
-  await page.evaluate(axeSource);
+  if (!(await page.evaluate(() => 'axe' in window))) await page.evaluate(axeSource);
   const result = await page.evaluate((only) => window.axe.run(document, { resultTypes: ['violations'], preload: false, ...(only ? { runOnly: only } : {}) }), rules);
   return result.violations.filter((each) => ['serious', 'critical'].includes(each.impact))
     .map((each) => `${each.id}: ${each.nodes.slice(0, 3).map((node) => `${node.target.join(' ')} ${node.html.slice(0, 120)} ${(node.any[0] ?? node.all[0] ?? node.none[0])?.message?.slice(0, 160) ?? ''}`).join(' | ')}`);
@@ -28,8 +28,7 @@ async function check(world, colorScheme, rules) {
   const approval = (await world.haft.api('GET', '/approvals')).approvals[0].id;
   paths.push(`/calls?open=${call}`, `/approvals?open=${approval}`);
   for (const path of paths) {
-    await world.go(page, path);
-    await world.settled(page);
+    await world.visit(page, path);
     note(path, await violations(page, rules));
   }
   await page.keyboard.press('Control+k');

@@ -142,10 +142,13 @@ export const tests = {
   },
 
   async 'the same on the page of the call'(world) {
-    const { page } = await rendered(world, 'show-again', { renderer: 'table', config: { rows: rows.slice(0, 3) } });
+    const { page } = await rendered(world, 'show-again', { renderer: 'table', config: { rows: rows.slice(0, 3) } }, { context: { workspace: 'demo', changed_files: [{ path: 'data/sales.csv', change: 'modified' }, { path: 'old.txt', change: 'removed' }] } });
     await page.getByRole('link', { name: 'Open the call' }).click();
     await page.getByRole('complementary').getByRole('table').getByText('Berlin').waitFor();
     await page.getByRole('tab', { name: 'Raw' }).click();
     await page.getByRole('tabpanel', { name: 'Raw' }).waitFor();
+    await page.getByText('Changed files: 2').waitFor();
+    await page.getByRole('link', { name: 'data/sales.csv' }).click();
+    await page.waitForURL(/\/workspaces\/demo\?file=/);
   },
 };

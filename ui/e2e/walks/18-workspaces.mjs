@@ -61,6 +61,23 @@ export const tests = {
     assert.match(demo.current.files.get('src/app/main.py').toString(), /^# mine/);
   },
 
+  async 'a new file is created and opened'(world) {
+    const { page, demo } = await open(world, '/workspaces/demo');
+    await item(page, /README/).waitFor();
+    await page.getByRole('main').getByRole('button', { name: 'More actions' }).click();
+    await page.getByRole('menuitem', { name: 'New file' }).click();
+    const dialog = page.getByRole('dialog');
+    const create = dialog.getByRole('button', { name: 'Create file' });
+    for (const path of ['../outside', 'README.md', 'folder/']) {
+      await dialog.getByRole('textbox', { name: 'Path' }).fill(path);
+      assert.equal(await create.isDisabled(), true, path);
+    }
+    await dialog.getByRole('textbox', { name: 'Path' }).fill('notes/today.md');
+    await create.click();
+    await page.getByRole('heading', { name: 'notes/today.md' }).waitFor();
+    assert.equal(demo.current.files.get('notes/today.md').length, 0);
+  },
+
   async 'an unsaved edit survives a reload'(world) {
     const { page } = await open(world, '/workspaces/demo?file=src%2Fapp%2Fmain.py');
     const editor = page.getByRole('textbox', { name: 'src/app/main.py' });

@@ -5,7 +5,7 @@ import {
   IconPlugConnectedX, IconSearch, IconSun, IconUser,
 } from '@tabler/icons-react';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
-import { Link, Outlet, useLocation, useNavigate } from '@tanstack/react-router';
+import { Link, Outlet, useLocation, useNavigate, useRouterState } from '@tanstack/react-router';
 import { Suspense, useEffect, useRef, useState } from 'react';
 import { account } from '@/api/actions';
 import { connection, useConnection } from '@/api/connection';
@@ -207,6 +207,8 @@ function Frame() {
   const t = useT();
   const session = useSession();
   const path = useLocation({ select: (location) => location.pathname });
+  // The address of the page that is shown, which is not yet the one that is being loaded.
+  const shown = useRouterState({ select: (state) => state.resolvedLocation?.href });
   const queries = useQueryClient();
   const [calling, setCalling] = useState<string>();
   const [palette, setPalette] = useState(false);
@@ -234,7 +236,7 @@ function Frame() {
         </Tooltip>
       </nav>
       <Header session={session} onSearch={() => setPalette(true)} onHelp={() => setHelp(true)} />
-      <main className={classes.main} id="main" tabIndex={-1}>
+      <main className={classes.main} id="main" tabIndex={-1} data-location={shown}>
         <Boundary key={path} title={t('error.crash')}><Outlet /></Boundary>
       </main>
       <BottomBar pages={pages} path={path} count={count} />

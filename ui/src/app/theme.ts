@@ -40,6 +40,11 @@ export const theme = createTheme({
 /** The colours of charts; neighbours differ in brightness, too. */
 const series = (shade: string) => Object.fromEntries(['indigo', 'orange', 'teal', 'grape', 'yellow', 'red', 'cyan', 'gray'].map((name, index) => [`--haft-series-${index}`, `var(--mantine-color-${name}-${shade})`]));
 
+/** Notices are tinted in the colours of the states; the tints of the library are a solid brown in the dark theme. */
+const NOTICES = Object.fromEntries([['yellow', 'warn'], ['red', 'bad'], ['green', 'good']].flatMap(([color, state]) => [
+  [`--mantine-color-${color}-light-color`, `var(--haft-${state})`], [`--mantine-color-${color}-light`, `color-mix(in srgb, var(--haft-${state}) 10%, transparent)`],
+]));
+
 /** Text colours with AA contrast in both themes; the defaults are too light. */
 export const cssVariables: CSSVariablesResolver = () => ({
   variables: {},
@@ -62,6 +67,7 @@ export const cssVariables: CSSVariablesResolver = () => ({
     '--haft-removed': '#fdecec',
     '--haft-mark': '#fff0b8',
     ...series('7'),
+    ...NOTICES,
   },
   dark: {
     '--mantine-color-dimmed': '#a3abb8',
@@ -82,5 +88,6 @@ export const cssVariables: CSSVariablesResolver = () => ({
     '--haft-removed': '#3d1d21',
     '--haft-mark': '#5c4a10',
     ...series('5'),
+    ...NOTICES,
   },
 });

@@ -17,7 +17,9 @@ const darkColors = HighlightStyle.define([
   { tag: [tags.propertyName, tags.attributeName, tags.definition(tags.variableName)], color: '#78b4f5' },
   { tag: [tags.string, tags.special(tags.string)], color: '#8fd19e' },
   { tag: [tags.number, tags.bool, tags.null, tags.atom], color: '#f2b45c' },
-  { tag: [tags.keyword, tags.operator], color: '#d0a2f7' },
+  { tag: [tags.keyword, tags.operator, tags.tagName, tags.meta], color: '#d0a2f7' },
+  { tag: [tags.typeName, tags.className, tags.heading, tags.function(tags.variableName)], color: '#78b4f5' },
+  { tag: tags.inserted, color: '#8fd19e' }, { tag: [tags.deleted, tags.invalid], color: '#ff8787' }, { tag: [tags.link, tags.url], color: '#8fd19e', textDecoration: 'underline' },
   { tag: tags.comment, color: '#9aa1ad', fontStyle: 'italic' },
 ]);
 

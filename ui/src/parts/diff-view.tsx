@@ -14,9 +14,9 @@ export function DiffRows({ rows, beforeLabel, afterLabel }: { rows: Folded[]; be
   return (
     // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- the box scrolls
     <div className={classes.diff} tabIndex={0} role="region" aria-label={`${beforeLabel} / ${afterLabel}`}>
-      <div className={`${classes.diffRow} ${classes.diffHead}`}><div>{beforeLabel}</div><div>{afterLabel}</div></div>
+      <div className={`${classes.diffRow} ${classes.diffHead}`} data-same={beforeLabel === afterLabel}><div>{beforeLabel}</div><div>{afterLabel}</div></div>
       {rows.slice(0, MAX_ROWS).map((row, index) => ('fold' in row ? <div key={index} className={classes.diffFold}>⋯ {t('diff.unchanged', { n: row.fold })}</div> : (
-        <div key={index} className={classes.diffRow}>
+        <div key={index} className={classes.diffRow} data-same={!row.changed}>
           <div className={row.changed && row.left !== null ? classes.removed : undefined}>{row.left !== null && visibleText(row.left)}</div>
           <div className={row.changed && row.right !== null ? classes.added : undefined}>{row.right !== null && visibleText(row.right)}</div>
         </div>

@@ -8,8 +8,10 @@ import { keys } from '@/api/keys';
 import { callListQuery, callQuery } from '@/api/queries';
 import { useMay } from '@/api/session';
 import type { Call, JsonObject } from '@/api/types';
+import { rendering } from '@/api/unreleased';
 import { useT } from '@/i18n';
 import { CopyButton, ErrorPanel, Facts, Mono, SectionTitle } from '@/parts/basics';
+import { ChangeMark } from '@/parts/change-mark';
 import { notify, useAction } from '@/parts/feedback';
 import { oneLine, visibleText } from '@/parts/format';
 import { JsonView } from '@/parts/json-view';
@@ -20,6 +22,7 @@ import { StatusBadge } from '@/parts/status';
 import { Duration, Time } from '@/parts/time';
 
 const CHILDREN = 20;
+const MAX_FILES = 100;
 
 function Actions({ call }: { call: Call }) {
   const t = useT();
@@ -61,6 +64,23 @@ function Children({ call }: { call: Call }) {
   );
 }
 
+/** What the call changed in its workspace. */
+function ChangedFiles({ call }: { call: Call }) {
+  const t = useT();
+  const { workspace, changed_files: files } = rendering(call);
+  if (!workspace || !files || files.length === 0) return null;
+  const address = `/workspaces/${encodeURIComponent(workspace)}`;
+  return (
+    <>
+      <SectionTitle right={<PageLink to={address} search={{ tab: 'timeline' }}>{t('workspaces.timeline')}</PageLink>}>{t('workspaces.changedFiles', { n: files.length })}</SectionTitle>
+      <Stack gap={4}>{files.slice(0, MAX_FILES).map((file) => (
+        <Group key={file.path} gap="sm" wrap="nowrap"><ChangeMark change={file.change} />{file.change === 'removed' ? <Mono>{visibleText(file.path)}</Mono> : <PageLink to={address} search={{ file: file.path }}><Mono>{visibleText(file.path)}</Mono></PageLink>}</Group>
+      ))}</Stack>
+      {files.length > MAX_FILES && <Text size="xs" c="dimmed">{t('json.moreItems', { n: files.length - MAX_FILES })}</Text>}
+    </>
+  );
+}
+
 function Body({ call }: { call: Call }) {
   const t = useT();
   return (
@@ -70,6 +90,7 @@ function Body({ call }: { call: Call }) {
       {call.args === null ? <Text c="dimmed">{t('result.removed')}</Text> : <JsonView value={call.args} maxHeight={260} />}
       <SectionTitle>{t('calls.outcome')}</SectionTitle>
       <ResultView call={call} isRunning={call.status === 'running'} />
+      <ChangedFiles call={call} />
       <Children call={call} />
       <SectionTitle>{t('tools.about')}</SectionTitle>
       <Facts rows={[

@@ -5,9 +5,9 @@ import { useVirtualizer } from '@tanstack/react-virtual';
 import { useEffect, useMemo, useRef, useState } from 'react';
 import type { ChangedFile, FileEntry } from '@/api/unreleased';
 import { useT } from '@/i18n';
+import { ChangeMark } from '@/parts/change-mark';
 import { bytes, visibleText } from '@/parts/format';
 import { initiallyOpen, moveInTree, parents, treeRows, type TreeRow } from './tree';
-import { ChangeMark } from './change-mark';
 import classes from './workspaces.module.css';
 
 const ROW = 28;

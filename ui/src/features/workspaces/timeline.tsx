@@ -8,6 +8,7 @@ import { useMay } from '@/api/session';
 import { useT, type MessageKey } from '@/i18n';
 import { messages } from '@/i18n/messages';
 import { EmptyState, ErrorPanel } from '@/parts/basics';
+import { ChangeMark } from '@/parts/change-mark';
 import { DiffView } from '@/parts/diff-view';
 import { notify, useAction, useAsk } from '@/parts/feedback';
 import { bytes, visibleText } from '@/parts/format';
@@ -15,7 +16,6 @@ import { CallLink } from '@/parts/links';
 import { Loading } from '@/parts/page';
 import { decodeText } from '@/parts/render/plan';
 import { Time } from '@/parts/time';
-import { ChangeMark } from './change-mark';
 import classes from './workspaces.module.css';
 
 const MAX_CHANGES = 300;

@@ -1,6 +1,6 @@
 /** The browser of one workspace: tree, file, timeline. */
-import { Button, FileButton, Menu, Stack, Tabs, Text } from '@mantine/core';
-import { IconDownload, IconFolderPlus, IconHistory, IconUpload } from '@tabler/icons-react';
+import { Button, FileButton, Group, Menu, Modal, Stack, Tabs, Text, TextInput } from '@mantine/core';
+import { IconDownload, IconFilePlus, IconFolderPlus, IconHistory, IconUpload } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { useParams } from '@tanstack/react-router';
 import { useState, type DragEvent } from 'react';
@@ -13,6 +13,7 @@ import { FilterInput } from '@/parts/filters';
 import { visibleText } from '@/parts/format';
 import { CallLink } from '@/parts/links';
 import { Loading, Page } from '@/parts/page';
+import { safePath } from '@/parts/render/plan';
 import { Time } from '@/parts/time';
 import { useUrlState } from '@/parts/url-state';
 import { FilePane } from './file-pane';
@@ -42,6 +43,24 @@ function useUpload(workspace: string, list: WorkspaceFiles | undefined) {
     send.mutate(uploads, { onSettled: () => setDone(undefined) });
   };
   return { start, progress: done, isPending: send.isPending };
+}
+
+function NewFile({ workspace, list, folder, onDone }: { workspace: string; list: WorkspaceFiles | undefined; folder: string; onDone: (path?: string) => void }) {
+  const t = useT();
+  const [text, setText] = useState(folder === '' ? '' : `${folder}/`);
+  const path = safePath(text.trim());
+  const exists = list?.files.some((file) => file.path === path) === true;
+  const create = useAction((target: string) => workspaces.put(workspace, target, ''), { invalidates: [workspaceKeys.all], done: (_, target) => onDone(target) });
+  return (
+    <Modal opened onClose={() => onDone()} title={t('workspaces.newFile')}>
+      <form onSubmit={(event) => { event.preventDefault(); if (path && !exists) create.mutate(path); }}>
+        <Stack>
+          <TextInput label={t('workspaces.newPath')} description={t('workspaces.newPathHelp')} value={text} onChange={(event) => setText(event.currentTarget.value)} error={exists ? t('workspaces.exists') : text.trim() !== '' && path === undefined ? t('workspaces.badPath') : undefined} data-autofocus />
+          <Group justify="flex-end"><Button variant="default" onClick={() => onDone()}>{t('common.cancel')}</Button><Button type="submit" disabled={!path || exists || text.trim().endsWith('/')} loading={create.isPending}>{t('workspaces.create')}</Button></Group>
+        </Stack>
+      </form>
+    </Modal>
+  );
 }
 
 /** What the last call changed: the first thing to see where no file is chosen. */
@@ -82,6 +101,7 @@ export function WorkspacePage() {
   const isTimeline = url['tab'] === 'timeline';
   const mayWrite = useMay('caller') && !manifest;
   const [over, setOver] = useState(false);
+  const [isCreating, setCreating] = useState(false);
   const query = useQuery(filesQuery(name, manifest));
   const list = query.data;
   const current = useQuery(filesQuery(name)).data?.manifest_id;
@@ -97,7 +117,7 @@ export function WorkspacePage() {
     </FileButton>
   );
   return (
-    <Page title={title} count={list?.total} primary={upload} menu={<><Menu.Item leftSection={<IconHistory size={15} />} onClick={() => setUrl({ tab: 'timeline' })}>{t('workspaces.timeline')}</Menu.Item><Menu.Item leftSection={<IconDownload size={15} />} component="a" href={archiveUrl(name, manifest)} download={`${name}.zip`}>{t('workspaces.zip')}</Menu.Item></>}>
+    <Page title={title} count={list?.total} primary={upload} menu={<>{mayWrite && <Menu.Item leftSection={<IconFilePlus size={15} />} onClick={() => setCreating(true)}>{t('workspaces.newFile')}</Menu.Item>}<Menu.Item leftSection={<IconHistory size={15} />} onClick={() => setUrl({ tab: 'timeline' })}>{t('workspaces.timeline')}</Menu.Item><Menu.Item leftSection={<IconDownload size={15} />} component="a" href={archiveUrl(name, manifest)} download={`${name}.zip`}>{t('workspaces.zip')}</Menu.Item></>}>
       {manifest && <PastBanner workspace={name} manifest={manifest} current={current} onLeave={() => setUrl({ manifest: undefined })} />}
       <div className={classes.bench} data-view={path || isTimeline ? 'pane' : 'tree'} onDragOver={(event) => { event.preventDefault(); if (mayWrite) setOver(true); }} onDragLeave={(event) => { if (!event.currentTarget.contains(event.relatedTarget as Node | null)) setOver(false); }} onDrop={drop}>
         <div className={classes.side}>
@@ -114,6 +134,7 @@ export function WorkspacePage() {
             <Tabs.Panel value="timeline"><Timeline workspace={name} current={current} opened={url['state']} onOpen={(state) => setUrl({ state })} onLook={(id) => setUrl({ manifest: id, tab: undefined })} onRestored={() => setUrl({ manifest: undefined })} /></Tabs.Panel>
           </Tabs>
         </div>
+        {isCreating && <NewFile workspace={name} list={list} folder={folder} onDone={(created) => { setCreating(false); if (created) setUrl({ file: created, tab: undefined }, { push: true }); }} />}
         {over && <div className={classes.drop}>{t('workspaces.drop', { folder: folder || '/' })}</div>}
         {uploads.progress && <div className={classes.drop} role="status">{t('workspaces.uploading', { n: uploads.progress.count + 1, total: uploads.progress.total })}</div>}
       </div>

@@ -15,10 +15,10 @@ const MAX_CELL = 300;
 const SAMPLE = 100;
 const FEW_ROWS = 8;
 
-/** A width that fits most cells of a column. */
-function columnWidth(column: TableColumn, rows: TableData['rows']): string {
+/** A width in characters that fits most cells of a column. */
+export function columnWidth(column: TableColumn, rows: TableData['rows']): number {
   const longest = Math.max(column.label.length + 3, ...rows.slice(0, SAMPLE).map((row) => cellText(row[column.key]).length));
-  return `minmax(${Math.max(6, Math.min(longest + 2, 48))}ch, 1fr)`;
+  return Math.max(6, Math.min(longest + 3, 48));
 }
 
 /** The first click sorts upwards, the second downwards, the third not at all. */
@@ -35,7 +35,11 @@ export function TableView({ data, name, maxHeight = 420 }: { data: TableData; na
   const [sorting, setSorting] = useState<Sorting>();
   const rows = useMemo(() => sortRows(filterRows(data.rows, query), sorting), [data.rows, query, sorting]);
   const numeric = useMemo(() => new Set(columns.filter((column) => isNumeric(data.rows, column.key)).map((column) => column.key)), [columns, data.rows]);
-  const template = useMemo(() => columns.map((column) => columnWidth(column, data.rows)).join(' '), [columns, data.rows]);
+  // Columns share the place that is left by their width; where there is too little, the table scrolls.
+  const layout = useMemo(() => {
+    const widths = columns.map((column) => columnWidth(column, data.rows));
+    return { gridTemplateColumns: widths.map((width) => `minmax(${width}ch, ${width}fr)`).join(' '), minWidth: `${widths.reduce((sum, width) => sum + width, 0)}ch`, height: ROW };
+  }, [columns, data.rows]);
   const scroll = useRef<HTMLDivElement>(null);
   const virtual = useVirtualizer({ count: rows.length, getScrollElement: () => scroll.current, estimateSize: () => ROW, overscan: 12, scrollPaddingStart: ROW });
   const align = (key: string) => (numeric.has(key) ? 'end' : undefined);
@@ -51,7 +55,7 @@ export function TableView({ data, name, maxHeight = 420 }: { data: TableData; na
         // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- the box scrolls
         tabIndex={0}>
         <div role="rowgroup" className={classes.gridHead}>
-          <div role="row" className={classes.gridRow} style={{ gridTemplateColumns: template, height: ROW }}>
+          <div role="row" className={classes.gridRow} style={layout}>
             {columns.map((column) => {
               const isSorted = sorting?.key === column.key;
               return (
@@ -68,7 +72,7 @@ export function TableView({ data, name, maxHeight = 420 }: { data: TableData; na
           {virtual.getVirtualItems().map((item) => {
             const row = rows[item.index];
             return row && (
-              <div key={item.index} role="row" aria-rowindex={item.index + 2} className={classes.gridRow} style={{ gridTemplateColumns: template, height: ROW, position: 'absolute', insetInline: 0, transform: `translateY(${item.start}px)` }}>
+              <div key={item.index} role="row" aria-rowindex={item.index + 2} className={classes.gridRow} style={{ ...layout, position: 'absolute', left: 0, transform: `translateY(${item.start}px)` }}>
                 {columns.map((column) => <div key={column.key} role="cell" className={classes.cell} data-align={align(column.key)} title={cellText(row[column.key]).length > 30 ? visibleText(cellText(row[column.key]).slice(0, 1000)) : undefined}>{visibleText(cellText(row[column.key]).slice(0, MAX_CELL))}</div>)}
               </div>
             );

@@ -1,6 +1,6 @@
 import type { FileChange } from '@/api/unreleased';
 import { useT } from '@/i18n';
-import classes from './workspaces.module.css';
+import classes from './parts.module.css';
 
 const LETTERS: Record<FileChange, string> = { added: 'A', modified: 'M', removed: 'D' };
 
