@@ -47,6 +47,7 @@ export function imageSource(config: Record<string, unknown>): string | undefined
   if (typeof content !== 'string') return undefined;
   if (/^\/api\/(?:workspaces|chats|toolsets)\//.test(content)) return content.split('/').includes('..') ? undefined : content;
   const whole = /^data:([\w/+.-]+);base64,(.*)$/s.exec(content);
+  if (!whole && content === config['url']) return undefined;
   const [type, data] = whole ? [whole[1] ?? '', whole[2] ?? ''] : [String(config['mime_type'] ?? config['mimeType'] ?? 'image/png'), content];
   return IMAGE_TYPE.test(type) && BASE64.test(data) ? `data:${type};base64,${data.replaceAll(/\s/g, '')}` : undefined;
 }
