@@ -142,7 +142,7 @@ export const tests = {
   },
 
   async 'the same on the page of the call'(world) {
-    const { page } = await rendered(world, 'show-again', { renderer: 'table', config: { rows: rows.slice(0, 3) } }, { context: { workspace: 'demo', changed_files: [{ path: 'data/sales.csv', change: 'modified' }, { path: 'old.txt', change: 'removed' }] } });
+    const { page } = await rendered(world, 'show-again', { renderer: 'table', config: { rows: rows.slice(0, 3) } }, { context: { workspace: 'demo', workspace_use: { name: 'demo', changes: [{ path: 'data/sales.csv', change: 'modified' }, { path: 'old.txt', change: 'removed' }], changed: 2 } } });
     await page.getByRole('link', { name: 'Open the call' }).click();
     await page.getByRole('complementary').getByRole('table').getByText('Berlin').waitFor();
     await page.getByRole('tab', { name: 'Raw' }).click();

@@ -1,5 +1,6 @@
 // The workspace browser, against the routes of the contract.
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { example } from '../lib/unreleased.mjs';
 
 async function open(world, path, options) {
@@ -144,6 +145,8 @@ export const tests = {
     await page.getByRole('main').getByRole('button', { name: 'More actions' }).click();
     const [archive] = await Promise.all([page.waitForEvent('download'), page.getByRole('menuitem', { name: 'Download as ZIP' }).click()]);
     assert.equal(archive.suggestedFilename(), 'demo.zip');
+    const list = spawnSync('python3', ['-c', 'import sys, zipfile; z = zipfile.ZipFile(sys.argv[1]); assert z.testzip() is None; print(len(z.namelist()), z.read("data/raw.bin"))', await archive.path()], { encoding: 'utf8' });
+    assert.equal(list.stdout.trim(), String.raw`7 b'\x00\x01\x02\x03'`, list.stderr);
   },
 
   async 'a viewer reads and changes nothing'(world) {

@@ -1,6 +1,6 @@
 // The toolset manager, against the routes of the contract.
 import assert from 'node:assert/strict';
-import { content, example, preview, tool } from '../lib/unreleased.mjs';
+import { content, example, tool } from '../lib/unreleased.mjs';
 
 async function open(world, path, options) {
   const fake = example();
@@ -22,6 +22,7 @@ export const tests = {
     const dialog = page.getByRole('dialog');
     for (const text of ['Weather Kit', 'Starts a program as an MCP server', "maps: npx -y '@example/maps server'", 'Signed by an unknown key', 'requests==2.32.4', 'asks for network access', 'climate_chart']) await dialog.getByText(text).first().waitFor();
     assert.equal(fake.toolsets.length, 2);
+    await dialog.getByRole('checkbox', { name: 'Let these tools run without the sandbox' }).waitFor();
     await dialog.getByRole('button', { name: 'Install toolset' }).click();
     await page.getByText('Installed Weather Kit').waitFor();
     assert.equal(fake.toolsets.length, 3);
@@ -36,7 +37,7 @@ export const tests = {
     await dialog.getByText('`tools.none:run` does not exist').waitFor();
     assert.equal(await dialog.getByRole('button', { name: 'Install toolset' }).count(), 0);
     // A wrong signature blocks as well.
-    fake.packages.set('forged', preview(content('forged', 'Forged', { tools: [tool('x', '')], signature: { state: 'invalid' } })));
+    fake.packages.set('forged', content('forged', 'Forged', { tools: [tool('x', '')], signature: { status: 'invalid', reason: 'the files were changed' } }));
     await dialog.getByRole('button', { name: 'Back' }).click();
     await dialog.locator('input[type=file]').setInputFiles(zip('forged'));
     await dialog.getByText('The signature is wrong').waitFor();
@@ -46,7 +47,7 @@ export const tests = {
 
   async 'an update by an address keeps what was there'(world) {
     const { page, fake } = await open(world, '/toolsets?new=1');
-    fake.packages.set('https://tools.example.com/next.zip', preview(content('app-builder', 'App Builder', { version: '2.0.0', tools: [tool('write_file', 'Write')] }), { action: 'update', installed_version: '1.1.0', removed_tools: ['run_command'] }));
+    fake.packages.set('https://tools.example.com/next.zip', content('app-builder', 'App Builder', { version: '2.0.0', tools: [tool('write_file', 'Write'), tool('read_file', 'Read')] }));
     const dialog = page.getByRole('dialog');
     await dialog.getByRole('textbox', { name: 'Or an address' }).fill('https://tools.example.com/next.zip');
     await dialog.getByRole('button', { name: 'Preview' }).click();
@@ -70,7 +71,7 @@ export const tests = {
     await drawer.getByRole('button', { name: 'Check for an update' }).click();
     await page.getByText('App Builder now has version 1.2.0').waitFor();
     await drawer.getByRole('button', { name: 'Roll back' }).click();
-    await page.getByRole('dialog').getByText('Roll back App Builder to version 1.1.0?').waitFor();
+    await page.getByRole('dialog').getByText('Roll back App Builder to the former version?').waitFor();
     await page.getByRole('dialog').getByRole('button', { name: 'Roll back' }).click();
     await page.getByText('App Builder now has version 1.1.0').waitFor();
     const [file] = await Promise.all([page.waitForEvent('download'), drawer.getByRole('link', { name: 'Export ZIP' }).click()]);
@@ -89,10 +90,15 @@ export const tests = {
     const dialog = page.getByRole('dialog');
     await dialog.getByRole('textbox', { name: 'Show results as' }).or(dialog.getByRole('combobox', { name: 'Show results as' })).first().click();
     await page.getByRole('option', { name: 'Table' }).click();
-    assert.equal(await dialog.getByRole('textbox', { name: /^Priority/ }).inputValue(), '100');
+    assert.equal(await dialog.getByRole('textbox', { name: /^Priority/ }).inputValue(), '10');
     await dialog.getByRole('button', { name: 'Save', exact: true }).click();
     await page.getByText('Saved', { exact: true }).waitFor();
-    assert.deepEqual(fake.renderers, [{ tool: 'read_file', renderers: [{ renderer: 'table', priority: 100, config: { rows: '$return' } }] }]);
+    // The rest of the definition is kept.
+    assert.equal(fake.stored.length, 1);
+    const [{ ref, definition }] = fake.stored;
+    assert.equal(ref, 'app-builder:read_file@1.0.0');
+    assert.equal(definition.implementation.entrypoint, 'tools.x:run');
+    assert.deepEqual(definition.renderers, [{ renderer: 'table', priority: 10, config: { data: '$return' } }, { renderer: 'code', priority: 0, config: { content: '$return' } }]);
   },
 
   async 'a server that does not start is shown, and a viewer changes nothing'(world) {

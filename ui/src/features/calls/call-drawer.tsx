@@ -22,7 +22,6 @@ import { StatusBadge } from '@/parts/status';
 import { Duration, Time } from '@/parts/time';
 
 const CHILDREN = 20;
-const MAX_FILES = 100;
 
 function Actions({ call }: { call: Call }) {
   const t = useT();
@@ -67,16 +66,18 @@ function Children({ call }: { call: Call }) {
 /** What the call changed in its workspace. */
 function ChangedFiles({ call }: { call: Call }) {
   const t = useT();
-  const { workspace, changed_files: files } = rendering(call);
-  if (!workspace || !files || files.length === 0) return null;
-  const address = `/workspaces/${encodeURIComponent(workspace)}`;
+  const use = rendering(call).workspace_use;
+  if (!use || (use.changes.length === 0 && !use.error)) return null;
+  const files = use.changes;
+  const address = `/workspaces/${encodeURIComponent(use.name)}`;
   return (
     <>
-      <SectionTitle right={<PageLink to={address} search={{ tab: 'timeline' }}>{t('workspaces.timeline')}</PageLink>}>{t('workspaces.changedFiles', { n: files.length })}</SectionTitle>
-      <Stack gap={4}>{files.slice(0, MAX_FILES).map((file) => (
+      <SectionTitle right={<PageLink to={address} search={{ tab: 'timeline' }}>{t('workspaces.timeline')}</PageLink>}>{t('workspaces.changedFiles', { n: use.changed })}</SectionTitle>
+      {use.error && <Text c="var(--haft-bad)">{visibleText(use.error)}</Text>}
+      <Stack gap={4}>{files.map((file) => (
         <Group key={file.path} gap="sm" wrap="nowrap"><ChangeMark change={file.change} />{file.change === 'removed' ? <Mono>{visibleText(file.path)}</Mono> : <PageLink to={address} search={{ file: file.path }}><Mono>{visibleText(file.path)}</Mono></PageLink>}</Group>
       ))}</Stack>
-      {files.length > MAX_FILES && <Text size="xs" c="dimmed">{t('json.moreItems', { n: files.length - MAX_FILES })}</Text>}
+      {use.changed > files.length && <Text size="xs" c="dimmed">{t('json.moreItems', { n: use.changed - files.length })}</Text>}
     </>
   );
 }

@@ -1,18 +1,20 @@
 /** A package before it is installed: what is in it, what it would run, whether it can be trusted. */
-import { Alert, Button, FileButton, Group, Modal, Stack, Table, Text, TextInput } from '@mantine/core';
+import { Alert, Button, Checkbox, FileButton, Group, Modal, Stack, Table, Text, TextInput } from '@mantine/core';
 import { IconAlertTriangle, IconLink, IconUpload } from '@tabler/icons-react';
-import { useMutation } from '@tanstack/react-query';
+import { useMutation, useQuery } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
 import { keys } from '@/api/keys';
-import { packageProblems, toolsetKeys, toolsets, type ToolsetPreview, type ToolsetSource } from '@/api/unreleased';
+import { bundleToolsQuery, type ToolRow } from '@/api/queries';
+import { useMay } from '@/api/session';
+import { packageProblems, toolsetKeys, toolsets, type PackageContent, type ToolsetPreview, type ToolsetSource } from '@/api/unreleased';
 import type { Problem } from '@/api/types';
 import { useT } from '@/i18n';
-import { Chip, ErrorPanel, Facts, Mono, SectionTitle } from '@/parts/basics';
+import { Chip, ErrorPanel, Facts, Mono, PermissionNote, SectionTitle } from '@/parts/basics';
 import { notify, useAction } from '@/parts/feedback';
 import { bytes, visibleText } from '@/parts/format';
 import { Loading } from '@/parts/page';
 import { StatusBadge } from '@/parts/status';
-import { activeRenderer, permissions } from './permissions';
+import { permissions } from './permissions';
 import { RendererChip, SignatureBadge } from './toolset-parts';
 
 function Problems({ title, problems, tone }: { title: string; problems: Problem[]; tone: 'red' | 'yellow' }) {
@@ -24,9 +26,13 @@ function Problems({ title, problems, tone }: { title: string; problems: Problem[
   );
 }
 
-function Preview({ preview }: { preview: ToolsetPreview }) {
+/** Tools that an update takes away. */
+const missing = (installed: readonly ToolRow[], content: PackageContent) => installed.map((tool) => tool.name).filter((name) => !content.tools.some((tool) => tool.id === name));
+
+function Preview({ preview: { package: preview, replaces } }: { preview: ToolsetPreview }) {
   const t = useT();
   const asked = permissions(preview);
+  const installed = useQuery({ ...bundleToolsQuery(preview.id), enabled: replaces !== null }).data?.tools ?? [];
   return (
     <Stack gap="sm">
       <div>
@@ -35,11 +41,10 @@ function Preview({ preview }: { preview: ToolsetPreview }) {
       </div>
       <Facts rows={[
         ['ID', <Mono key="id">{visibleText(preview.id)}</Mono>],
-        [t('toolsets.action'), preview.action === 'update' ? t('toolsets.actionUpdate', { from: preview.installed_version ?? '', to: preview.version }) : t('toolsets.actionInstall')],
+        [t('toolsets.action'), replaces ? t('toolsets.actionUpdate', { from: replaces.version, to: preview.version }) : t('toolsets.actionInstall')],
         [t('toolsets.signature'), <SignatureBadge key="s" signature={preview.signature} />],
-        [t('workspaces.files'), `${t('workspaces.fileCount', { n: preview.files })} · ${bytes(preview.bytes)}`],
+        [t('workspaces.files'), `${t('workspaces.fileCount', { n: preview.files.length })} · ${bytes(preview.total_bytes)}`],
       ]} />
-      <Problems title={t('toolsets.errors', { n: preview.errors.length })} problems={preview.errors} tone="red" />
       <Problems title={t('toolsets.warnings', { n: preview.warnings.length })} problems={preview.warnings} tone="yellow" />
       <div>
         <SectionTitle>{t('toolsets.permissions')}</SectionTitle>
@@ -57,12 +62,12 @@ function Preview({ preview }: { preview: ToolsetPreview }) {
         <Table verticalSpacing={5} layout="fixed">
           <Table.Tbody>
             {preview.tools.map((tool) => (
-              <Table.Tr key={tool.name}>
-                <Table.Td style={{ overflowWrap: 'anywhere' }}><Mono>{visibleText(tool.name)}</Mono><Text size="xs" c="dimmed" lineClamp={2}>{visibleText(tool.description)}</Text></Table.Td>
-                <Table.Td w={130} ta="right"><Group gap={4} justify="flex-end">{tool.requires_confirmation && <StatusBadge status="approve" iconOnly label={t('tools.confirmation')} />}<RendererChip renderer={activeRenderer(tool.renderers)} /></Group></Table.Td>
+              <Table.Tr key={tool.id}>
+                <Table.Td style={{ overflowWrap: 'anywhere' }}><Mono>{visibleText(tool.id)}</Mono><Text size="xs" c="dimmed" lineClamp={2}>{visibleText(tool.description)}</Text></Table.Td>
+                <Table.Td w={130} ta="right"><Group gap={4} justify="flex-end">{tool.requires_confirmation && <StatusBadge status="approve" iconOnly label={t('tools.confirmation')} />}<RendererChip renderer={tool.renderers[0]} /></Group></Table.Td>
               </Table.Tr>
             ))}
-            {preview.removed_tools.map((name) => <Table.Tr key={name}><Table.Td><Text td="line-through" c="dimmed"><Mono>{visibleText(name)}</Mono></Text></Table.Td><Table.Td ta="right"><Chip>{t('workspaces.change.removed')}</Chip></Table.Td></Table.Tr>)}
+            {missing(installed, preview).map((name) => <Table.Tr key={name}><Table.Td><Text td="line-through" c="dimmed"><Mono>{visibleText(name)}</Mono></Text></Table.Td><Table.Td ta="right"><Chip>{t('workspaces.change.removed')}</Chip></Table.Td></Table.Tr>)}
           </Table.Tbody>
         </Table>
       </div>
@@ -76,7 +81,9 @@ export function ImportDialog({ file, onClose }: { file: File | undefined; onClos
   const [source, setSource] = useState<ToolsetSource | undefined>(file && { file });
   const [url, setUrl] = useState('');
   const inspect = useMutation({ mutationFn: toolsets.inspect });
-  const install = useAction((from: ToolsetSource) => toolsets.install(from), {
+  const mayAdmin = useMay('admin');
+  const [isOpen, setOpen] = useState(false);
+  const install = useAction((from: ToolsetSource) => toolsets.install(from, isOpen), {
     invalidates: [toolsetKeys.all, keys.tools, keys.bundles, keys.servers], failed: () => undefined,
     done: (toolset) => { notify(t('toolsets.installed', { name: toolset.name })); onClose(toolset.id); },
   });
@@ -90,7 +97,11 @@ export function ImportDialog({ file, onClose }: { file: File | undefined; onClos
   const preview = inspect.data;
   const error = inspect.error ?? install.error;
   const problems = packageProblems(error);
-  const isBlocked = !preview || preview.errors.length > 0 || preview.signature.state === 'invalid';
+  const content = preview?.package;
+  const isBlocked = !content || content.signature.status === 'invalid';
+  const wantsOut = content?.tools.some((tool) => !tool.permissions.sandbox) === true;
+  // A server may be any program, so only admins install packages that have one.
+  const needsAdmin = !mayAdmin && (content?.mcp_servers.length ?? 0) > 0;
   return (
     <Modal opened onClose={() => onClose()} size="xl" title={<Text fw={600} size="md">{t('toolsets.import')}</Text>}>
       <Stack>
@@ -106,7 +117,9 @@ export function ImportDialog({ file, onClose }: { file: File | undefined; onClos
         {inspect.isPending && <Loading rows={5} />}
         {error && (problems.length > 0 ? <Problems title={t('toolsets.errors', { n: problems.length })} problems={problems} tone="red" /> : <ErrorPanel error={error} />)}
         {preview && <Preview preview={preview} />}
-        {source && <Group justify="flex-end"><Button variant="default" onClick={() => { setSource(undefined); reset(); install.reset(); }}>{t('common.back')}</Button>{preview && <Button disabled={isBlocked} loading={install.isPending} onClick={() => install.mutate(source)}>{preview.action === 'update' ? t('toolsets.updateTo', { version: preview.version }) : t('toolsets.install')}</Button>}</Group>}
+        {wantsOut && mayAdmin && <Checkbox label={t('toolsets.allowUnsandboxed')} description={t('toolsets.allowUnsandboxedHelp')} checked={isOpen} onChange={(event) => setOpen(event.currentTarget.checked)} />}
+        {needsAdmin && <PermissionNote needs="admin" />}
+        {source && <Group justify="flex-end"><Button variant="default" onClick={() => { setSource(undefined); reset(); install.reset(); }}>{t('common.back')}</Button>{preview && <Button disabled={isBlocked || needsAdmin} loading={install.isPending} onClick={() => install.mutate(source)}>{preview.replaces ? t('toolsets.updateTo', { version: preview.package.version }) : t('toolsets.install')}</Button>}</Group>}
       </Stack>
     </Modal>
   );

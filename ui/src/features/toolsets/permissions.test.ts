@@ -1,22 +1,22 @@
 import { describe, expect, it } from 'vitest';
-import type { ToolsetTool } from '@/api/unreleased';
-import { activeRenderer, commandLine, overridePriority, permissions } from './permissions';
+import type { PackageServer, PackageTool } from '@/api/unreleased';
+import { activeRenderer, permissions, winningPriority } from './permissions';
 
-const tool = (change: Partial<ToolsetTool>): ToolsetTool => ({ name: 'a', description: '', enabled: true, requires_confirmation: false, sandbox: true, network: false, renderers: [], ...change });
+const tool = (id: string, wishes: Partial<PackageTool['permissions']> = {}): PackageTool => ({ id, name: id, description: '', enabled: true, requires_confirmation: false, renderers: [], permissions: { sandbox: true, network: false, ...wishes } });
+const server = (change: Partial<PackageServer> & { id: string }): PackageServer => ({ variables: [], network: false, sandbox: true, enabled: true, ...change });
 
 describe('permissions', () => {
   it('lists what a package would run and reach', () => {
-    const content = { tools: [tool({}), tool({ name: 'b', sandbox: false, network: true })], mcp_servers: [{ id: 'm', command: 'npx', args: ['-y', 'a b'] }, { id: 'r', url: 'https://x.example/mcp' }], dependencies: ['requests==2.32'] };
+    const content = { tools: [tool('a'), tool('b', { sandbox: false, network: true })], mcp_servers: [server({ id: 'm', command: 'npx -y maps' }), server({ id: 'r', url: 'https://x.example/mcp' })], dependencies: ['requests==2.32'] };
     expect(permissions(content)).toEqual([
-      { kind: 'command', subject: "m: npx -y 'a b'" }, { kind: 'url', subject: 'r: https://x.example/mcp' },
+      { kind: 'command', subject: 'm: npx -y maps' }, { kind: 'url', subject: 'r: https://x.example/mcp' },
       { kind: 'no_sandbox', subject: 'b' }, { kind: 'network', subject: 'b' }, { kind: 'dependencies', subject: 'requests==2.32' },
     ]);
-    expect(permissions({ tools: [tool({})], mcp_servers: [], dependencies: [] })).toEqual([]);
+    expect(permissions({ tools: [tool('a')], mcp_servers: [], dependencies: [] })).toEqual([]);
   });
-  it('quotes a command so that it can be read and pasted', () => expect(commandLine({ command: 'sh', args: ['-c', "echo 'x' && rm -rf y"] })).toBe(String.raw`sh -c 'echo '\''x'\'' && rm -rf y'`));
 });
 
 describe('renderers', () => {
-  it('the highest priority wins', () => expect(activeRenderer([{ priority: 0, renderer: 'json' }, { priority: 5, renderer: 'code' }])?.renderer).toBe('code'));
-  it('an override wins over those of the package', () => expect(overridePriority([{ priority: 7 }, { priority: 900, override: true }])).toBe(107));
+  it('the highest priority wins, the first among equal ones', () => expect(activeRenderer([{ priority: 0, renderer: 'json' }, { priority: 5, renderer: 'code' }, { priority: 5, renderer: 'table' }])?.renderer).toBe('code'));
+  it('a new one wins over all others', () => expect([winningPriority([]), winningPriority([{ priority: 7 }, { priority: 3 }])]).toEqual([10, 17]));
 });

@@ -5,17 +5,18 @@ import { Chip } from '@/parts/basics';
 import { visibleText } from '@/parts/format';
 import { StatusBadge } from '@/parts/status';
 
-const STATUS: Record<Signature['state'], string> = { valid: 'ok', unsigned: 'disabled', unknown_key: 'warning', invalid: 'error' };
+const STATUS: Record<Signature['status'], string> = { trusted: 'ok', unsigned: 'disabled', unknown_key: 'warning', invalid: 'error' };
 
 export function SignatureBadge({ signature }: { signature: Signature }) {
   const t = useT();
-  return <span title={signature.key ?? undefined}><StatusBadge status={STATUS[signature.state]} label={t(`toolsets.signature.${signature.state}`)} /></span>;
+  const note = signature.reason ?? signature.key_name;
+  return <span title={signature.public_key}><StatusBadge status={STATUS[signature.status]} label={`${t(`toolsets.signature.${signature.status}`)}${note ? ` (${visibleText(note)})` : ''}`} /></span>;
 }
 
 /** How results are shown. */
-export function RendererChip({ renderer }: { renderer: { renderer: string; override?: boolean } | undefined }) {
+export function RendererChip({ renderer }: { renderer: string | undefined }) {
   const t = useT();
-  if (!renderer) return null;
-  const known = RENDERERS.find((name) => name === renderer.renderer);
-  return <Chip>{known ? t(`render.kind.${known}`) : visibleText(renderer.renderer)}{renderer.override && ' *'}</Chip>;
+  if (renderer === undefined) return null;
+  const known = RENDERERS.find((name) => name === renderer);
+  return <Chip>{known ? t(`render.kind.${known}`) : visibleText(renderer)}</Chip>;
 }

@@ -3,6 +3,7 @@ import { IconPackage, IconUpload } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { useState, type DragEvent } from 'react';
 import { keys } from '@/api/keys';
+import { serversQuery } from '@/api/queries';
 import { useMay } from '@/api/session';
 import { toolsetKeys, toolsets as actions, toolsetsQuery, type Toolset } from '@/api/unreleased';
 import { useT } from '@/i18n';
@@ -25,7 +26,8 @@ function Card({ toolset, isOpen, onOpen }: { toolset: Toolset; isOpen: boolean; 
     invalidates: [toolsetKeys.all, keys.tools, keys.bundles],
     done: (_, enabled) => notify(t(enabled ? 'bundles.enabled' : 'bundles.disabled', { name: toolset.name }), { label: t('common.undo'), run: () => enable.mutate(!enabled) }),
   });
-  const failing = toolset.mcp_servers.filter((server) => server.phase === 'error').length;
+  const servers = useQuery(serversQuery).data ?? [];
+  const failing = servers.filter((server) => toolset.mcp_servers.includes(server.id) && server.state.phase === 'error').length;
   return (
     <article className={classes.card} data-open={isOpen} data-disabled={!toolset.enabled}>
       <Group justify="space-between" wrap="nowrap" align="flex-start">
@@ -35,10 +37,10 @@ function Card({ toolset, isOpen, onOpen }: { toolset: Toolset; isOpen: boolean; 
       <Text size="xs" c="dimmed"><Mono>{visibleText(toolset.id)}</Mono> · {toolset.version}</Text>
       <Text c="dimmed" lineClamp={2} mt="xs" mb="sm" style={{ flex: 1 }}>{visibleText(toolset.description)}</Text>
       <Group gap="md">
-        <Text size="xs">{t('toolsets.toolCount', { n: toolset.tools.length })}</Text>
+        <Text size="xs">{t('toolsets.toolCount', { n: toolset.tools })}</Text>
         {toolset.mcp_servers.length > 0 && <Text size="xs">{t('toolsets.serverCount', { n: toolset.mcp_servers.length })}</Text>}
         {failing > 0 && <StatusBadge status="error" label={t('toolsets.failing', { n: failing })} />}
-        {toolset.warnings.length > 0 && <StatusBadge status="warning" label={String(toolset.warnings.length)} />}
+        {toolset.signed_by && <StatusBadge status="ok" label={t('toolsets.signedBy', { name: visibleText(toolset.signed_by) })} />}
       </Group>
     </article>
   );
@@ -52,7 +54,7 @@ export function ToolsetsPage() {
   const [dropped, setDropped] = useState<File>();
   const [over, setOver] = useState(false);
   const q = (url['q'] ?? '').toLowerCase();
-  const rows = (all ?? []).filter((toolset) => `${toolset.id} ${toolset.name} ${toolset.description} ${toolset.tools.map((tool) => tool.name).join(' ')}`.toLowerCase().includes(q));
+  const rows = (all ?? []).filter((toolset) => `${toolset.id} ${toolset.name} ${toolset.description}`.toLowerCase().includes(q));
   const open = all?.find((toolset) => toolset.id === url['open']);
   const isImporting = url['new'] !== undefined;
   const drop = (event: DragEvent) => {

@@ -1,5 +1,5 @@
 /** One file: shown as what it is, edited where it is text, downloaded, deleted. */
-import { ActionIcon, Button, Group, Image, Text, Tooltip } from '@mantine/core';
+import { ActionIcon, Button, Group, Text, Tooltip } from '@mantine/core';
 import { IconArrowLeft, IconDownload, IconTrash } from '@tabler/icons-react';
 import { useQueryClient } from '@tanstack/react-query';
 import { fileQuery, fileUrl, workspaceKeys, workspaces, type FileEntry } from '@/api/unreleased';
@@ -9,17 +9,19 @@ import { CopyButton, EmptyState } from '@/parts/basics';
 import { notify, useAction } from '@/parts/feedback';
 import { bytes, visibleText } from '@/parts/format';
 import { FileEditor } from '@/parts/render/file-editor';
+import { FileImage } from '@/parts/render/file-image';
+import { imageType } from '@/parts/render/plan';
 import classes from './workspaces.module.css';
 
-const IMAGE = /\.(?:png|jpe?g|gif|webp|avif|svg|ico)$/i;
 const DOCUMENT = /\.(?:md|markdown)$/i;
 const MAX_SHOWN = 20 * 1024 * 1024;
 
 function Content({ workspace, file, manifest }: { workspace: string; file: FileEntry; manifest: string | undefined }) {
   const t = useT();
-  if (file.target) return <Text c="dimmed">{t('workspaces.link', { target: visibleText(file.target) })}</Text>;
-  if (IMAGE.test(file.path)) return <Image src={fileUrl(workspace, file.path, manifest)} alt={file.path} fit="contain" mah="70dvh" />;
-  if (file.size > MAX_SHOWN) return <Text c="dimmed">{t('workspaces.tooLarge', { size: bytes(file.size) })}</Text>;
+  const size = file.size ?? 0;
+  if (file.kind === 'link') return <Text c="dimmed">{t('workspaces.link', { target: visibleText(file.target ?? '') })}</Text>;
+  if (size > MAX_SHOWN) return <Text c="dimmed">{t('workspaces.tooLarge', { size: bytes(size) })}</Text>;
+  if (imageType(file.path)) return <FileImage workspace={workspace} path={file.path} manifest={manifest} alt={file.path} maxHeight="70dvh" />;
   return <FileEditor key={`${file.path} ${manifest ?? ''}`} workspace={workspace} path={file.path} manifest={manifest} isDocument={DOCUMENT.test(file.path)} isEditable maxHeight="calc(100dvh - 15rem)" />;
 }
 
@@ -50,7 +52,7 @@ export function FilePane({ workspace, path, file, manifest, onClose }: PaneProps
       <div className={classes.fileHead}>
         {back}
         <h2 className={classes.fileName} style={{ margin: 0, fontSize: 'var(--mantine-font-size-md)' }}>{visibleText(path)} <CopyButton text={path} /></h2>
-        <Text size="xs" c="dimmed" visibleFrom="sm">{file.target ? '' : bytes(file.size)}{file.executable && ` · ${t('workspaces.executable')}`}</Text>
+        <Text size="xs" c="dimmed" visibleFrom="sm">{file.kind === 'link' ? '' : bytes(file.size ?? 0)}{file.executable && ` · ${t('workspaces.executable')}`}</Text>
         <Group gap={4} wrap="nowrap">
           <Tooltip label={t('files.download')}><ActionIcon component="a" href={fileUrl(workspace, path, manifest)} download={path.split('/').at(-1)} aria-label={t('files.download')}><IconDownload size={16} /></ActionIcon></Tooltip>
           {mayWrite && <Tooltip label={t('common.delete')}><ActionIcon aria-label={t('common.delete')} loading={remove.isPending} onClick={() => remove.mutate(undefined)}><IconTrash size={16} /></ActionIcon></Tooltip>}

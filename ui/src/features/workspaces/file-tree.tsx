@@ -14,7 +14,7 @@ const ROW = 28;
 
 function RowIcon({ row }: { row: TreeRow }) {
   if (row.isFolder) return row.isOpen ? <IconFolderOpen size={15} aria-hidden /> : <IconFolder size={15} aria-hidden />;
-  return row.file?.target ? <IconLink size={15} aria-hidden /> : <IconFile size={15} aria-hidden />;
+  return row.file?.kind === 'link' ? <IconLink size={15} aria-hidden /> : <IconFile size={15} aria-hidden />;
 }
 
 interface TreeProps {
@@ -78,7 +78,7 @@ export function FileTree({ files, changes, filter, selected, onSelect }: TreePro
               <span className={classes.treeName}>{visibleText(row.name)}</span>
               {row.change && !row.isFolder && <ChangeMark change={row.change} />}
               {row.change && row.isFolder && !row.isOpen && <span className={classes.dot} role="img" aria-label={t('workspaces.changedInside')} title={t('workspaces.changedInside')} />}
-              <Text size="xs" c="dimmed" className={classes.treeSize}>{row.isFolder ? row.count.toLocaleString() : row.file?.target ? '' : bytes(row.file?.size ?? 0)}</Text>
+              <Text size="xs" c="dimmed" className={classes.treeSize}>{row.isFolder ? row.count.toLocaleString() : row.file?.kind === 'link' ? '' : bytes(row.file?.size ?? 0)}</Text>
             </div>
           );
         })}

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { FileEntry } from '@/api/unreleased';
 import { initiallyOpen, moveInTree, parents, treeRows, uploadPath } from './tree';
 
-const file = (path: string): FileEntry => ({ path, size: 1, hash: 'x' });
+const file = (path: string, kind: FileEntry['kind'] = 'file'): FileEntry => ({ path, kind, size: 1, executable: false });
 const files = [file('z.txt'), file('src/b.py'), file('src/a10.py'), file('src/a2.py'), file('src/deep/c.py'), file('README.md')];
 const paths = (open: string[], filter = '') => treeRows(files, new Set(open), [], filter).map((row) => row.path);
 
@@ -10,6 +10,10 @@ describe('tree', () => {
   it('shows folders first, and numbers by value', () => {
     expect(paths([])).toEqual(['src', 'README.md', 'z.txt']);
     expect(paths(['src'])).toEqual(['src', 'src/deep', 'src/a2.py', 'src/a10.py', 'src/b.py', 'README.md', 'z.txt']);
+  });
+  it('shows folders without files', () => {
+    const rows = treeRows([file('empty', 'folder'), file('src', 'folder'), file('src/a.py')], new Set());
+    expect(rows.map((row) => [row.path, row.isFolder, row.count])).toEqual([['empty', true, 0], ['src', true, 1]]);
   });
   it('opens folders for a filter', () => expect(paths([], 'c.py')).toEqual(['src', 'src/deep', 'src/deep/c.py']));
   it('marks what the last call changed, up to the root', () => {

@@ -27,15 +27,15 @@ const lastPart = (path: string) => path.slice(path.lastIndexOf('/') + 1);
 function build(files: readonly FileEntry[]): Folder {
   const root = emptyFolder();
   for (const file of files) {
+    const isFolder = file.kind === 'folder';
     let folder = root;
-    folder.count += 1;
-    for (const part of file.path.split('/').slice(0, -1)) {
+    for (const part of isFolder ? file.path.split('/') : file.path.split('/').slice(0, -1)) {
       const next = folder.folders.get(part) ?? emptyFolder();
       folder.folders.set(part, next);
       folder = next;
-      folder.count += 1;
+      if (!isFolder) folder.count += 1;
     }
-    folder.files.push(file);
+    if (!isFolder) folder.files.push(file);
   }
   return root;
 }

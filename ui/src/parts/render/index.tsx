@@ -1,7 +1,7 @@
 /** The result of a call as its render plan says: one component per renderer. */
 import { Alert, Group, Image, Stack, Text } from '@mantine/core';
 import { useMemo, useState, type ReactNode } from 'react';
-import { fileUrl, rendering, type CallRendering, type RenderPlan } from '@/api/unreleased';
+import { rendering, type CallRendering, type RenderPlan } from '@/api/unreleased';
 import type { Call } from '@/api/types';
 import { useT } from '@/i18n';
 import { terminalLines } from '../ansi';
@@ -19,6 +19,7 @@ import { ChartView } from './chart';
 import { toChart } from './chart-data';
 import { HostFrame, HtmlFrame } from './embed';
 import { FileEditor } from './file-editor';
+import { FileImage } from './file-image';
 import { detectLanguage } from './language';
 import { imageSource, readPlan, type ReadyPlan } from './plan';
 import { isPatch, parsePatch } from './patch';
@@ -47,7 +48,7 @@ function WithText({ plan, context, children, field = 'content' }: RendererProps 
 
 /** A bound file is edited as it is now; what the call left is shown otherwise. */
 function BoundFile({ plan, context, isDocument = false }: RendererProps & { isDocument?: boolean }) {
-  const manifest = plan.isEditable ? undefined : context.post_manifest;
+  const manifest = plan.isEditable ? undefined : context.workspace_use?.post_manifest;
   return <FileEditor workspace={context.workspace ?? ''} path={plan.file ?? ''} manifest={manifest} language={text(plan.config['language'])} isDocument={isDocument} isEditable={plan.isEditable} />;
 }
 
@@ -61,6 +62,9 @@ function DocumentRenderer(props: RendererProps) {
   if (props.plan.file && props.context.workspace) return <BoundFile {...props} isDocument />;
   return <WithText {...props}>{(value) => <div className={classes.document}><Markdown text={value} /></div>}</WithText>;
 }
+
+/** Where a plan has its values. */
+const FIELDS = ['data', 'rows', 'value', 'content'];
 
 function parseRows(value: string): unknown {
   try {
@@ -78,9 +82,9 @@ function Rows({ rows, ...props }: RendererProps & { rows: unknown }) {
 
 function TableRenderer(props: RendererProps) {
   const { config, file } = props.plan;
-  const rows = config['rows'] ?? config['data'];
-  if (file === undefined && rows !== undefined && typeof rows !== 'string') return <Rows {...props} rows={rows} />;
-  return <WithText {...props} field={config['rows'] === undefined ? 'content' : 'rows'}>{(value) => <Rows {...props} rows={parseRows(value)} />}</WithText>;
+  const field = FIELDS.find((each) => config[each] !== undefined) ?? 'content';
+  if (file === undefined && typeof config[field] !== 'string') return <Rows {...props} rows={config[field]} />;
+  return <WithText {...props} field={field}>{(value) => <Rows {...props} rows={parseRows(value)} />}</WithText>;
 }
 
 function Chart({ config, title }: { config: Record<string, unknown>; title: string }) {
@@ -103,9 +107,11 @@ function ChartRenderer(props: RendererProps) {
 function ImageRenderer({ plan, context, ...props }: RendererProps) {
   const t = useT();
   const [isBroken, setBroken] = useState(false);
-  const source = plan.file && context.workspace ? fileUrl(context.workspace, plan.file, context.post_manifest) : imageSource(plan.config);
+  const alt = text(plan.config['alt']) ?? name({ plan, context, ...props });
+  if (plan.file && context.workspace) return <FileImage workspace={context.workspace} path={plan.file} manifest={context.workspace_use?.post_manifest} alt={alt} maxHeight={560} />;
+  const source = imageSource(plan.config);
   if (!source || isBroken) return <Text c="dimmed">{t('render.noImage')}</Text>;
-  return <Image src={source} alt={text(plan.config['alt']) ?? name({ plan, context, ...props })} fit="contain" mah={560} onError={() => setBroken(true)} />;
+  return <Image src={source} alt={alt} fit="contain" mah={560} onError={() => setBroken(true)} />;
 }
 
 function Patch({ value }: { value: string }) {
@@ -146,9 +152,9 @@ function ParsedJson({ value }: { value: string }) {
 
 function JsonRenderer(props: RendererProps) {
   const { config, file } = props.plan;
-  const value = config['value'] ?? config['data'] ?? config['content'];
-  if (file === undefined && typeof value === 'object') return <JsonView value={value} maxHeight={520} />;
-  return <WithText {...props}>{(content) => <ParsedJson value={content} />}</WithText>;
+  const field = FIELDS.find((each) => config[each] !== undefined) ?? 'content';
+  if (file === undefined && typeof config[field] !== 'string') return <JsonView value={config[field]} maxHeight={520} />;
+  return <WithText {...props} field={field}>{(content) => <ParsedJson value={content} />}</WithText>;
 }
 
 function Renderer(props: RendererProps) {

@@ -36,11 +36,18 @@ export function safeFrameUrl(value: unknown): string | undefined {
 const IMAGE_TYPE = /^image\/(?:png|jpeg|gif|webp|avif|svg\+xml)$/;
 const BASE64 = /^[A-Za-z0-9+/\s]*={0,2}\s*$/;
 
-/** The address of an image: a `data:` address of a known type, or base64 with its type. */
+const IMAGE_TYPES: Record<string, string> = { png: 'image/png', jpg: 'image/jpeg', jpeg: 'image/jpeg', gif: 'image/gif', webp: 'image/webp', avif: 'image/avif', svg: 'image/svg+xml' };
+
+/** The type of an image by the name of its file. */
+export const imageType = (path: string): string | undefined => IMAGE_TYPES[path.split('.').at(-1)?.toLowerCase() ?? ''];
+
+/** The address of an image: a file of a workspace or a toolset, a `data:` address of a known type, or base64 with its type. */
 export function imageSource(config: Record<string, unknown>): string | undefined {
-  const content = config['content'] ?? config['data'] ?? config['src'];
+  const content = config['data'] ?? config['url'] ?? config['content'] ?? config['src'];
   if (typeof content !== 'string') return undefined;
+  if (/^\/api\/(?:workspaces|chats|toolsets)\//.test(content)) return content.split('/').includes('..') ? undefined : content;
   const whole = /^data:([\w/+.-]+);base64,(.*)$/s.exec(content);
+  if (!whole && content === config['url']) return undefined;
   const [type, data] = whole ? [whole[1] ?? '', whole[2] ?? ''] : [String(config['mime_type'] ?? config['mimeType'] ?? 'image/png'), content];
   return IMAGE_TYPE.test(type) && BASE64.test(data) ? `data:${type};base64,${data.replaceAll(/\s/g, '')}` : undefined;
 }

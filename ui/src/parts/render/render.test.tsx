@@ -29,6 +29,9 @@ describe('plan', () => {
     expect(imageSource({ src: 'data:image/webp;base64,aGk=' })).toBe('data:image/webp;base64,aGk=');
     expect(imageSource({ src: 'data:text/html;base64,aGk=' })).toBeUndefined();
     expect(imageSource({ src: 'https://example.com/pixel.png' })).toBeUndefined();
+    expect(imageSource({ url: '/api/workspaces/demo/files/a.png' })).toBe('/api/workspaces/demo/files/a.png');
+    expect(imageSource({ url: '/api/workspaces/demo/../../tokens' })).toBeUndefined();
+    expect(imageSource({ url: '/logout' })).toBeUndefined();
     expect(imageSource({ content: '"onload="x', mime_type: 'image/png' })).toBeUndefined();
   });
   it('tells text from other bytes', () => {
@@ -42,7 +45,7 @@ describe('plan', () => {
 describe('addresses of files', () => {
   it('of a workspace and of a chat', () => {
     expect(fileUrl('demo', 'a b/ü#1.txt')).toBe('/api/workspaces/demo/files/a%20b/%C3%BC%231.txt');
-    expect(fileUrl('chat~42', 'x', 'm1')).toBe('/api/chats/42/workspace/files/x?manifest=m1');
+    expect(fileUrl('chat:42', 'x', 'm1')).toBe('/api/chats/42/workspace/files/x?manifest=m1');
     expect(workspacePath('a/b')).toBe('/api/workspaces/a%2Fb');
   });
 });

@@ -17,7 +17,7 @@ const asText = (value: unknown) => (value === undefined || value === null ? unde
 export function useText(plan: ReadyPlan, context: CallRendering, key = 'content'): Source {
   const { file } = plan;
   const isFile = file !== undefined && Boolean(context.workspace);
-  const query = useQuery({ ...fileQuery(context.workspace ?? '', file ?? '', context.post_manifest), enabled: isFile });
+  const query = useQuery({ ...fileQuery(context.workspace ?? '', file ?? '', context.workspace_use?.post_manifest), enabled: isFile });
   const text = useMemo(() => (isFile ? query.data && decodeText(query.data.bytes) : asText(plan.config[key])), [isFile, query.data, plan.config, key]);
   return { text, isLoading: isFile && query.isPending, error: isFile ? query.error : null, refetch: () => void query.refetch() };
 }
