@@ -568,7 +568,7 @@ impl Pipeline {
 
     /// Executes a call and records its outcome before the outcome is returned.
     async fn run(self: &Arc<Self>, call: Call) -> Result<CompletedCall, CallError> {
-        if self.workspace_entry(&call).is_some() {
+        if call.workspace_entry().is_some() {
             return Box::pin(self.run_in_workspace(call)).await;
         }
         self.run_to_record(call).await
@@ -579,9 +579,7 @@ impl Pipeline {
         let rate = call.admission.rate;
         let mut guard = RecordGuard::new(call, self.ledger.as_ref(), self.observer.as_ref());
         let outcome = match guard.call() {
-            Some(call) if self.workspace_entry(call).is_some() => {
-                Box::pin(self.execute_in_workspace(call)).await
-            }
+            Some(call) if call.workspace_entry().is_some() => Box::pin(self.execute_in_workspace(call)).await,
             Some(call) => self.execute(call).await,
             None => Err(CallError::internal("the call has already ended")),
         };

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use haft_builtins::PlatformSettings;
 use haft_core::catalog::{ChangeSink, StoreError};
 use haft_core::id::TokenId;
 use haft_core::ledger::Ledger;
@@ -145,12 +144,7 @@ impl App {
         let resources = ExecutionResources::new(&settings)?;
         let Extensions { functions, built_ins, stages, mcp: extension } = extensions;
         let Installed { specs, handle } = if settings.built_ins.enabled {
-            let platform = PlatformSettings::new(settings.built_ins.platform.clone());
-            let (egress, files) = (resources.egress.clone(), Some(resources.files.clone()));
-            let emails_per_minute = settings.built_ins.emails_per_minute;
-            let clock = Arc::clone(&clock);
-            let parts = haft_builtins::BuiltInParts { egress, files, clock, platform, emails_per_minute };
-            install(&parts, &functions, built_ins)?
+            install(&resources.built_in_parts(&settings, &clock), &functions, built_ins)?
         } else {
             Installed { specs: built_ins, handle: AppHandle::default() }
         };
@@ -220,12 +214,7 @@ impl App {
         handle.set(&app);
         app.reload_access().await?;
         mcp_connections::declare_servers(&app).await?;
-        if let Err(error) = toolsets::unpack_missing(&app).await {
-            tracing::error!(error = error.message, "cannot unpack the packages of toolsets");
-        }
-        if let Err(error) = toolsets::remove_unused(&app).await {
-            tracing::warn!(error = error.message, "cannot remove unused packages");
-        }
+        toolsets::start(&app).await;
         Ok(app)
     }
 

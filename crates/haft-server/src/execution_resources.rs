@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use haft_builtins::{BuiltInParts, PlatformSettings};
 use haft_core::Clock;
 use haft_core::name::TenantId;
 use haft_core::secret::{Secret, SecretSource};
@@ -76,6 +77,17 @@ impl ExecutionResources {
             .with(Arc::new(FileWriteExecutor::new(self.files.clone())))
             .with(Arc::new(wasm(settings, local_token, &self.files, self.egress.clone())))
             .with(Arc::clone(&self.mcp) as _)
+    }
+
+    /// Returns what the built-in tools run with.
+    pub(crate) fn built_in_parts(&self, settings: &Settings, clock: &Arc<dyn Clock>) -> BuiltInParts {
+        BuiltInParts {
+            egress: self.egress.clone(),
+            files: Some(self.files.clone()),
+            clock: Arc::clone(clock),
+            platform: PlatformSettings::new(settings.built_ins.platform.clone()),
+            emails_per_minute: settings.built_ins.emails_per_minute,
+        }
     }
 
     /// Creates the clients of the stored MCP servers and connects the MCP executor to them.

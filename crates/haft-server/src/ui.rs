@@ -66,12 +66,12 @@ fn page(app: &App) -> Response {
     let text = String::from_utf8_lossy(&index.data).replace(NONCE, &nonce);
     // Results are shown in frames: the pages of toolsets, which have an origin of their own, and configured hosts.
     let frames = app.settings().render.frame_hosts.iter().filter(|host| is_source(host));
-    let frames: String = frames.map(|host| format!(" {host}")).collect();
+    let frames = frames.map(String::as_str).collect::<Vec<_>>().join(" ");
     // Styles that the page adds at run time carry the nonce; scripts come from files only.
     let policy = format!(
         "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-{nonce}'; img-src 'self' data:; \
          font-src 'self'; connect-src 'self'; manifest-src 'self'; form-action 'self'; frame-ancestors 'none'; \
-         frame-src 'self'{frames}; base-uri 'none'"
+         frame-src 'self' {frames}; base-uri 'none'"
     );
     let headers = [
         (header::CONTENT_SECURITY_POLICY, policy.as_str()),

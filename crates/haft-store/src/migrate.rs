@@ -7,7 +7,7 @@ use crate::engine::{self, Engine, failed_to};
 use crate::ledger;
 
 /// All scripts, in order. A released script is never edited; a change needs a new script.
-const SCRIPTS: [&str; 19] = [
+const SCRIPTS: [&str; 21] = [
     include_str!("../migrations/0001_first.sql"),
     include_str!("../migrations/0002_refresh_tokens.sql"),
     include_str!("../migrations/0003_audit.sql"),
@@ -27,6 +27,8 @@ const SCRIPTS: [&str; 19] = [
     include_str!("../migrations/0018_credentials.sql"),
     CALL_SURFACES,
     include_str!("../migrations/0020_causes_of_grants.sql"),
+    include_str!("../migrations/0021_workspaces.sql"),
+    include_str!("../migrations/0022_toolsets.sql"),
 ];
 
 /// The scripts after which columns of recorded calls are filled from their records.

@@ -22,8 +22,8 @@ pub(crate) const BLOCK: usize = 128 * 1024;
 /// The last bytes of a pack.
 pub(crate) const MAGIC: [u8; 8] = *b"haftpak1";
 /// The bytes of an index entry, and those after the index.
-pub(crate) const INDEX_ENTRY: u64 = 12;
-pub(crate) const FOOTER: u64 = 16;
+pub(crate) const INDEX_ENTRY_BYTES: usize = 12;
+pub(crate) const FOOTER_BYTES: usize = 16;
 
 const COMPRESSED: u32 = 1 << 31;
 /// Compression that costs less than reading the files.
@@ -39,9 +39,9 @@ pub(crate) struct Block {
 }
 
 impl Block {
-    pub(crate) fn to_bytes(self) -> [u8; INDEX_ENTRY as usize] {
+    pub(crate) fn to_bytes(self) -> [u8; INDEX_ENTRY_BYTES] {
         let flag = if self.is_compressed { COMPRESSED } else { 0 };
-        let mut bytes = [0; INDEX_ENTRY as usize];
+        let mut bytes = [0; INDEX_ENTRY_BYTES];
         let (position, length) = bytes.split_at_mut(8);
         position.copy_from_slice(&self.position.to_le_bytes());
         length.copy_from_slice(&(self.length | flag).to_le_bytes());

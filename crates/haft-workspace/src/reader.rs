@@ -5,7 +5,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 
 use crate::node::FolderNode;
-use crate::pack::{BLOCK, Block, FOOTER, INDEX_ENTRY, MAGIC};
+use crate::pack::{BLOCK, Block, FOOTER_BYTES, INDEX_ENTRY_BYTES, MAGIC};
 use crate::{Content, Hash, PackId, Packs, Place, WorkspaceError, WorkspaceResult};
 
 /// Reads contents and verifies them. Keeps packs open, and the last block of each.
@@ -133,17 +133,18 @@ pub(crate) fn read_block(id: PackId, file: &File, block: &Block) -> WorkspaceRes
 pub(crate) fn read_index(id: PackId, file: &File) -> WorkspaceResult<Vec<Block>> {
     let damaged = || WorkspaceError::damaged(id, "its index cannot be read");
     let length = file.metadata().map_err(|_| damaged())?.len();
-    let mut footer = [0; FOOTER as usize];
-    let footer_at = length.checked_sub(FOOTER).ok_or_else(damaged)?;
+    let mut footer = [0; FOOTER_BYTES];
+    let footer_at = length.checked_sub(FOOTER_BYTES as u64).ok_or_else(damaged)?;
     file.read_exact_at(&mut footer, footer_at).map_err(|_| damaged())?;
     let (count, magic) = footer.split_at(8);
     let count = count.try_into().map(u64::from_le_bytes).map_err(|_| damaged())?;
-    let size = count.checked_mul(INDEX_ENTRY).filter(|size| *size <= footer_at).ok_or_else(damaged)?;
+    let size =
+        count.checked_mul(INDEX_ENTRY_BYTES as u64).filter(|size| *size <= footer_at).ok_or_else(damaged)?;
     if magic != MAGIC {
         return Err(damaged());
     }
     let mut index = vec![0; usize::try_from(size).map_err(|_| damaged())?];
     file.read_exact_at(&mut index, footer_at - size).map_err(|_| damaged())?;
-    let blocks = index.chunks_exact(INDEX_ENTRY as usize).map(Block::from_bytes);
+    let blocks = index.chunks_exact(INDEX_ENTRY_BYTES).map(Block::from_bytes);
     blocks.collect::<Option<_>>().ok_or_else(damaged)
 }

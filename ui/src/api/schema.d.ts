@@ -214,6 +214,202 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/calls/{id}/render": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the address of the page that shows the result of a call, if its renderer is `html`. It needs no token and is
+         *     valid for ten minutes.
+         */
+        get: operations["get_calls_id_render"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/chats": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List chats, newest first. Callers see their own; admins those of the tenant. */
+        get: operations["get_chats"];
+        put?: never;
+        /** Create a chat. */
+        post: operations["post_chats"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/chats/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a chat. */
+        get: operations["get_chats_id"];
+        put?: never;
+        post?: never;
+        /** Delete a chat with its messages and its workspace. */
+        delete: operations["delete_chats_id"];
+        options?: never;
+        head?: never;
+        /** Rename a chat, or show another branch; the workspace is then brought to its state in that branch. */
+        patch: operations["patch_chats_id"];
+        trace?: never;
+    };
+    "/chats/{id}/messages": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the messages of a chat, all branches, in the order in which they were written. */
+        get: operations["get_chats_id_messages"];
+        put?: never;
+        /** Write a message; it becomes the last one of the branch that is shown. */
+        post: operations["post_chats_id_messages"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/chats/{id}/messages/{message_id}/manifest": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get the state of the workspace at a message: its own, or that of the nearest message before it. */
+        get: operations["get_chats_id_messages_message_id_manifest"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/chats/{id}/workspace/changes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List what the latest change of the files of a chat changed. */
+        get: operations["get_chats_id_workspace_changes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/chats/{id}/workspace/diff": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the files of a chat that differ between two states. */
+        get: operations["get_chats_id_workspace_diff"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/chats/{id}/workspace/files": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the files of a chat. */
+        get: operations["get_chats_id_workspace_files"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/chats/{id}/workspace/files/{path}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read a file of a chat, or a part of it (`Range: bytes=0-1023`). */
+        get: operations["get_chats_id_workspace_files_path"];
+        /** Write a file of a chat. The body is the content. */
+        put: operations["put_chats_id_workspace_files_path"];
+        post?: never;
+        /** Delete a file of a chat, or a folder that is empty. */
+        delete: operations["delete_chats_id_workspace_files_path"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/chats/{id}/workspace/manifests": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the states of the files of a chat, newest first. */
+        get: operations["get_chats_id_workspace_manifests"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/chats/{id}/workspace/restore": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Restore an earlier state of the files of a chat; that is a new state with the same files. */
+        post: operations["post_chats_id_workspace_restore"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/credentials": {
         parameters: {
             query?: never;
@@ -932,6 +1128,23 @@ export interface paths {
         patch: operations["patch_tools_bundles_id"];
         trace?: never;
     };
+    "/tools/bundles/{id}/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Export any bundle as a ZIP file that can be installed as a toolset elsewhere. Secrets become `${VAR}`. */
+        get: operations["get_tools_bundles_id_export"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/tools/bundles/{id}/publish": {
         parameters: {
             query?: never;
@@ -1296,6 +1509,127 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/toolsets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the installed toolsets by id. */
+        get: operations["get_toolsets"];
+        put?: never;
+        /** Install a package, or update the toolset with its id: a ZIP file as the body (`application/zip`), a URL, or a folder. */
+        post: operations["post_toolsets"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/toolsets/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a toolset and what its package contains. */
+        get: operations["get_toolsets_id"];
+        put?: never;
+        post?: never;
+        /** Uninstall a toolset with its tools, and the MCP servers that came with it and that no other toolset has. */
+        delete: operations["delete_toolsets_id"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/toolsets/{id}/enable": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Enable or disable a toolset. */
+        post: operations["post_toolsets_id_enable"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/toolsets/{id}/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Export a toolset as a ZIP file, with its tools as they are now. Secrets become `${VAR}`. */
+        get: operations["get_toolsets_id_export"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/toolsets/{id}/files/{path}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read a file of a toolset. */
+        get: operations["get_toolsets_id_files_path"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/toolsets/{id}/rollback": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Install the version that a toolset had before. */
+        post: operations["post_toolsets_id_rollback"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/toolsets/{id}/update": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Read the URL or folder of a toolset again, and install what is there. */
+        post: operations["post_toolsets_id_update"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/webhooks": {
         parameters: {
             query?: never;
@@ -1378,6 +1712,144 @@ export interface paths {
         put?: never;
         /** Deliver a test event now, once, and return the result. */
         post: operations["post_webhooks_id_test"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/workspaces": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the workspaces of the tenant by name, without those of chats. */
+        get: operations["get_workspaces"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/workspaces/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Delete a workspace with all its states. */
+        delete: operations["delete_workspaces_name"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/workspaces/{name}/changes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List what the latest change of a workspace changed. */
+        get: operations["get_workspaces_name_changes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/workspaces/{name}/diff": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the files that differ between two states. */
+        get: operations["get_workspaces_name_diff"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/workspaces/{name}/files": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the files of a workspace. */
+        get: operations["get_workspaces_name_files"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/workspaces/{name}/files/{path}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read a file of a workspace, or a part of it (`Range: bytes=0-1023`). */
+        get: operations["get_workspaces_name_files_path"];
+        /** Write a file of a workspace, which is created if necessary. The body is the content. */
+        put: operations["put_workspaces_name_files_path"];
+        post?: never;
+        /** Delete a file of a workspace, or a folder that is empty. */
+        delete: operations["delete_workspaces_name_files_path"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/workspaces/{name}/manifests": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the states of a workspace, newest first. */
+        get: operations["get_workspaces_name_manifests"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/workspaces/{name}/restore": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Restore an earlier state of a workspace; that is a new state with the same files. */
+        post: operations["post_workspaces_name_restore"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1829,6 +2301,8 @@ export interface components {
             parent_id?: string;
             /** @description The process of the tool, if it ran one. */
             process?: components["schemas"]["ProcessRecord"];
+            /** @description How the result is shown, if the tool has a renderer; not in lists. */
+            render_plan?: components["schemas"]["RenderPlan"];
             request_id?: string;
             /**
              * Format: int32
@@ -1869,6 +2343,13 @@ export interface components {
             tool_id: string;
             /** @description The value, if the call succeeded. */
             value?: unknown;
+            /**
+             * @description The workspace that the call works in.
+             * @example report
+             */
+            workspace?: string;
+            /** @description What the call did in its workspace. */
+            workspace_use?: components["schemas"]["WorkspaceUse"];
         };
         /** @description The audit record of one call: everything about it but its arguments, its value and its messages. */
         CallAudit: {
@@ -2056,6 +2537,58 @@ export interface components {
             call_id: string;
             /** @example cancellation requested */
             message: string;
+        };
+        /** @description The files that differ between two states. */
+        ChangeList: {
+            changes: components["schemas"]["FileChange"][];
+            total: number;
+        };
+        /** @description A conversation. */
+        Chat: {
+            /**
+             * Format: uuid
+             * @description The last message of the branch that is shown.
+             */
+            active_leaf: string | null;
+            /** @description The slug of the agent that answers, if any. */
+            agent: string | null;
+            /**
+             * Format: date-time
+             * @description When it was created.
+             */
+            created_at: string;
+            /**
+             * Format: uuid
+             * @description Its id.
+             */
+            id: string;
+            /**
+             * Format: date-time
+             * @description When it last changed.
+             */
+            modified_at: string;
+            /** @description The name of that principal. */
+            owner_name: string;
+            /**
+             * @description The title.
+             * @example Quarterly report
+             */
+            title: string;
+        };
+        /** @description A page of chats. */
+        ChatList: {
+            chats: components["schemas"]["Chat"][];
+            next_page_token: string | null;
+        };
+        /** @description What to change in a chat. */
+        ChatPatch: {
+            /**
+             * Format: uuid
+             * @description The last message of the branch to show. The workspace is brought to its state at that message.
+             */
+            active_leaf?: string | null;
+            /** @description The new title. */
+            title?: string | null;
         };
         /**
          * @description The result of a check.
@@ -2421,6 +2954,10 @@ export interface components {
             /** @description The value; `***` for a secret. */
             value: unknown;
         };
+        /** @description Whether a toolset is enabled. */
+        EnableToolset: {
+            enabled?: boolean;
+        };
         /** @description The body of a `PATCH`. */
         EnabledBody: {
             /** @description Whether the tool or bundle can run. */
@@ -2637,11 +3174,38 @@ export interface components {
          * @enum {string}
          */
         FileAccess: "read" | "write";
+        /** @description A file that differs between two states. */
+        FileChange: {
+            /** @description What happened to it. */
+            change: components["schemas"]["FileChangeKind"];
+            /**
+             * @description The path in the workspace.
+             * @example report/summary.md
+             */
+            path: string;
+        };
+        /**
+         * @description How a file differs.
+         * @enum {string}
+         */
+        FileChangeKind: "added" | "modified" | "removed";
         /**
          * @description The encoding of file content.
          * @enum {string}
          */
         FileEncoding: "utf-8" | "base64" | "binary";
+        /**
+         * @description What a file of a package is for.
+         * @enum {string}
+         */
+        FileKind: "python" | "artifact" | "asset" | "config";
+        /** @description The files of a state. */
+        FileListing: {
+            /** @description The files, folders and links, ordered by path. */
+            files: components["schemas"]["ListedFile"][];
+            manifest: components["schemas"]["ManifestInfo"] | null;
+            total: number;
+        };
         /** @description Reads a file inside a file root. */
         FileRead: {
             /** @description The encoding of the result. */
@@ -2966,6 +3530,21 @@ export interface components {
             /** @description Warnings about the document. */
             warnings: components["schemas"]["Problem"][];
         };
+        /** @description What an import would install, or has installed. */
+        ImportResult: components["schemas"]["ToolsetPreview"] | components["schemas"]["InstalledReport"];
+        /** @description Where a package comes from. A ZIP file can also be the body itself (`application/zip`). */
+        ImportToolset: {
+            /**
+             * @description A folder of the machine that haft runs on; platform admins only.
+             * @example /srv/toolsets/app-builder
+             */
+            path?: string | null;
+            /**
+             * @description The URL of a ZIP file.
+             * @example https://example.com/app-builder.zip
+             */
+            url?: string | null;
+        };
         /** @description One operation and its tool. */
         ImportedTool: {
             /** @description What was done, or would be done in a dry run. */
@@ -2985,6 +3564,64 @@ export interface components {
             reason?: string;
             /** @description Warnings about the tool. */
             warnings?: components["schemas"]["Problem"][];
+        };
+        /** @description What an installation did. */
+        InstalledReport: {
+            /** @description The names of new tools. */
+            added: string[];
+            /** @description The names of changed tools. */
+            changed: string[];
+            /** @description The names of tools that the package does not have any more. */
+            removed: string[];
+            toolset: components["schemas"]["InstalledToolset"];
+            /** @description What to know about the package. */
+            warnings: string[];
+        };
+        /** @description An installed toolset. */
+        InstalledToolset: {
+            /** @description The Python packages that it needs. */
+            dependencies: string[];
+            /** @description What it is for. */
+            description: string;
+            /**
+             * @description The name of its bundle.
+             * @example app-builder
+             */
+            id: string;
+            /**
+             * Format: date-time
+             * @description When it was installed or updated.
+             */
+            installed_at: string;
+            /** @description Who installed it: the name of a token. */
+            installed_by: string;
+            /**
+             * @description The version of the form of `toolset.yaml`.
+             * @example 1
+             */
+            manifest_version: string;
+            /** @description The MCP servers that were installed with it. */
+            mcp_servers: string[];
+            /**
+             * @description The name to show.
+             * @example App Builder
+             */
+            name: string;
+            /** @description The hash of the content of the package. */
+            package: string;
+            /** @description The hash of the package before, to which it can be rolled back. */
+            previous: string | null;
+            /** @description The name of the trusted key that signed it. */
+            signed_by: string | null;
+            /** @description The URL or folder that it came from; an update reads it again. */
+            source_ref: string | null;
+            /** @description How it came here. */
+            source_type: components["schemas"]["PackageSource"];
+            /**
+             * @description The version: X.Y.Z.
+             * @example 1.0.0
+             */
+            version: string;
         };
         /** @description The body of a call. Without `Debug`: it may have a secret. */
         InvokeBody: {
@@ -3006,6 +3643,11 @@ export interface components {
              */
             timeout_ms?: number | null;
             webhook?: components["schemas"]["CallWebhook"] | null;
+            /**
+             * @description The workspace that the call works in; created on first use. Default: that of the chat, if `chat_id` is one.
+             * @example report
+             */
+            workspace?: string | null;
         };
         /**
          * @description What is done with an item.
@@ -3109,6 +3751,28 @@ export interface components {
              */
             value: number;
         };
+        /** @description A file, folder or link of a workspace. */
+        ListedFile: {
+            /** @description Whether a file can be executed. */
+            executable: boolean;
+            /** @description The hash of a file's content. */
+            hash?: string;
+            kind: components["schemas"]["ListedKind"];
+            /** @example report/summary.md */
+            path: string;
+            /**
+             * Format: int64
+             * @description The size of a file in bytes.
+             */
+            size: number | null;
+            /** @description Where a link points. */
+            target?: string;
+        };
+        /**
+         * @description What an entry of a workspace is.
+         * @enum {string}
+         */
+        ListedKind: "file" | "folder" | "link";
         /** @description The data of an event. */
         LiveEventData: components["schemas"]["NoData"] | components["schemas"]["ToolEvent"] | components["schemas"]["BundleEvent"] | components["schemas"]["CallEvent"] | components["schemas"]["ApprovalEvent"] | components["schemas"]["ServerEvent"];
         /**
@@ -3145,6 +3809,50 @@ export interface components {
              */
             url: string;
         };
+        /** @description A stored state of a workspace. */
+        ManifestInfo: {
+            /**
+             * Format: int64
+             * @description The size of all files together.
+             */
+            bytes: number;
+            /**
+             * Format: date-time
+             * @description When.
+             */
+            created_at: string;
+            /** @description Who made it: the name of a token. */
+            created_by: string;
+            /**
+             * Format: int64
+             * @description The number of files.
+             */
+            files: number;
+            /**
+             * Format: uuid
+             * @description Its id.
+             */
+            id: string;
+            /**
+             * Format: uuid
+             * @description The state before.
+             */
+            parent_id: string | null;
+            /** @description What led to it. */
+            source: components["schemas"]["ManifestSource"];
+            /** @description The call, message or manifest that it comes from. */
+            source_ref: string | null;
+        };
+        /** @description A page of states. */
+        ManifestList: {
+            manifests: components["schemas"]["ManifestInfo"][];
+            next_page_token: string | null;
+        };
+        /**
+         * @description What led to a state of a workspace.
+         * @enum {string}
+         */
+        ManifestSource: "tool_run" | "edit" | "user_upload" | "restore" | "branch";
         /** @description The changed tools of an MCP server. */
         McpChangeList: {
             changes: components["schemas"]["McpToolChange"][];
@@ -3327,9 +4035,49 @@ export interface components {
             /** @example Token deleted */
             message: string;
         };
+        /** @description A page of messages, in the order in which they were written. */
+        MessageList: {
+            messages: components["schemas"]["Message"][];
+            next_page_token: string | null;
+        };
+        /** @description The state of the workspace at a message. */
+        MessageManifest: {
+            manifest: components["schemas"]["ManifestInfo"] | null;
+        };
+        /**
+         * @description Who wrote a message.
+         * @enum {string}
+         */
+        MessageRole: "user" | "assistant" | "tool" | "system";
         /** @description A definition in the format of a model API. */
         ModelDefinition: {
             [key: string]: unknown;
+        };
+        /** @description A chat to create. */
+        NewChatBody: {
+            /**
+             * @description The slug of the agent that answers.
+             * @example assistant
+             */
+            agent?: string | null;
+            /**
+             * @description The title.
+             * @example Quarterly report
+             */
+            title?: string | null;
+        };
+        /** @description A message to write. */
+        NewMessageBody: {
+            /** @description What it says: a text, or an array of content blocks. */
+            content: unknown;
+            /**
+             * Format: uuid
+             * @description The message before it. Another message with the same one makes a branch. Default: the last one of the branch that
+             *     is shown.
+             */
+            parent_id?: string | null;
+            /** @description Who writes it. */
+            role?: components["schemas"]["MessageRole"];
         };
         /** @description The OAuth client of a server; without a `client_id`, haft registers dynamically. */
         NewOAuth: {
@@ -3528,16 +4276,115 @@ export interface components {
              * @example true
              */
             ok: boolean;
+            /** @description How the result is shown, if the tool has a renderer. */
+            render_plan?: components["schemas"]["RenderPlan"];
             /** @description The value of the tool. */
             value?: unknown;
             /** @description What the caller should know, such as that the tool is deprecated and what replaces it. */
             warnings?: string[];
+            /** @description What the call did in its workspace. */
+            workspace_use?: components["schemas"]["WorkspaceUse"];
         };
         /**
          * @description How the standard output of a process becomes the value of a call.
          * @enum {string}
          */
         OutputFormat: "auto" | "text" | "json";
+        /** @description A file in a summary. */
+        PackageFile: {
+            /** @description Whether it can be executed as a program. */
+            executable: boolean;
+            /** @description What it is for. */
+            kind: components["schemas"]["FileKind"];
+            /** @description The path in the package. */
+            path: string;
+            /** @description The SHA-256 of its content. */
+            sha256: string;
+            /**
+             * Format: int64
+             * @description The size in bytes.
+             */
+            size: number;
+        };
+        /** @description A summary of a package. */
+        PackageInspection: {
+            /** @description The Python packages that are installed. */
+            dependencies: string[];
+            /** @description What it is for. */
+            description: string;
+            /** @description The files. */
+            files: components["schemas"]["PackageFile"][];
+            /** @description Whether the package has wheels for them, so that no network is needed. */
+            has_wheels: boolean;
+            /** @description The hash of its content, which does not depend on how it was packed. */
+            hash: string;
+            /** @description The id. */
+            id: string;
+            /** @description Whether it is an Agent Skill. */
+            is_skill: boolean;
+            /** @description The MCP servers that are added. */
+            mcp_servers: components["schemas"]["PackageServer"][];
+            /** @description The display name. */
+            name: string;
+            /** @description The signature. */
+            signature: components["schemas"]["SignatureState"];
+            /** @description The tools. */
+            tools: components["schemas"]["PackageTool"][];
+            /**
+             * Format: int64
+             * @description The size of all files, in bytes.
+             */
+            total_bytes: number;
+            /** @description The version. */
+            version: string;
+            /** @description Warnings. */
+            warnings: components["schemas"]["Problem"][];
+        };
+        /** @description An MCP server in a summary. Literal secrets are masked. */
+        PackageServer: {
+            /** @description The program and its arguments, if it is a program. */
+            command?: string;
+            /** @description Whether haft connects to it after the installation. */
+            enabled: boolean;
+            /** @description The id. */
+            id: string;
+            /** @description Whether its process may use the network. */
+            network: boolean;
+            /** @description Whether its process is isolated from the host's files. */
+            sandbox: boolean;
+            /** @description The URL, if it is a remote server. */
+            url?: string;
+            /** @description The environment variables or headers that it gets, by name. */
+            variables: string[];
+        };
+        /**
+         * @description How a package came here.
+         * @enum {string}
+         */
+        PackageSource: "zip" | "local" | "url";
+        /** @description A tool in a summary. */
+        PackageTool: {
+            /** @description The category; empty if there is none. */
+            category: string;
+            /** @description What it does. */
+            description: string;
+            /** @description Whether it is enabled after the installation. */
+            enabled: boolean;
+            /** @description The id. */
+            id: string;
+            /** @description The kind of its implementation. */
+            implementation_type: string;
+            /** @description The display name. */
+            name: string;
+            /** @description What it asks for. */
+            permissions: components["schemas"]["RequestedPermissions"];
+            /** @description Its renderers. */
+            renderers: string[];
+            /** @description Whether each call needs approval. */
+            requires_confirmation: boolean;
+            /** @description What it runs: the entrypoint, the command, or the URL. */
+            runs?: string;
+        };
         /**
          * @description How a list or map is serialized in a query or form.
          * @enum {string}
@@ -3705,6 +4552,8 @@ export interface components {
             dependencies?: string[];
             /** @description `module:function`. */
             entrypoint: string;
+            /** @description The hash of the installed package that has the module; set by the installation of a toolset. */
+            package?: string | null;
         };
         /** @description A query to a retrieval pipeline. */
         RagRetrieval: {
@@ -3822,6 +4671,30 @@ export interface components {
          * @enum {string}
          */
         RememberScope: "session" | "token" | "tool";
+        /** @description How the result of a call is shown. */
+        RenderPlan: {
+            /** @description Its settings, with values in place of references. */
+            config: {
+                [key: string]: unknown;
+            };
+            /** @description Why the result cannot be shown this way: the call failed, or a reference has no value. */
+            error?: string;
+            /**
+             * @description The renderer.
+             * @example code
+             */
+            renderer: string;
+        };
+        /** @description Where the result of a call is shown. */
+        RenderedResult: {
+            /** Format: date-time */
+            expires_at: string;
+            /**
+             * @description The path of the page, for a frame with `sandbox="allow-scripts"`.
+             * @example /render/eyJ0Ijoi…
+             */
+            url: string;
+        };
         /** @description A renderer of results. */
         Renderer: {
             /** @description The settings of the renderer. */
@@ -3836,11 +4709,28 @@ export interface components {
             /** @description The kind of renderer, such as `code`. */
             renderer: string;
         };
+        /** @description The permissions that a tool asks for. */
+        RequestedPermissions: {
+            /** @description Whether its processes may use the network. */
+            network: boolean;
+            /** @description The call policy. */
+            policy: components["schemas"]["Policy"];
+            /** @description Whether its processes are isolated from the host's files. */
+            sandbox: boolean;
+        };
         /**
          * @description How a response is read.
          * @enum {string}
          */
         ResponseEncoding: "json" | "text";
+        /** @description The state to restore. */
+        RestoreBody: {
+            /**
+             * Format: uuid
+             * @description An earlier state of the workspace.
+             */
+            manifest_id: string;
+        };
         /** @description The retry settings. */
         Retry: {
             /**
@@ -4083,6 +4973,28 @@ export interface components {
          * @enum {string}
          */
         SettingSource: "default" | "file" | "environment" | "flag";
+        /** @description What the signature of a package says. */
+        SignatureState: {
+            /** @enum {string} */
+            status: "unsigned";
+        } | {
+            /** @description The name of the key in the configuration. */
+            key_name: string;
+            /** @description The public key. */
+            public_key: string;
+            /** @enum {string} */
+            status: "trusted";
+        } | {
+            /** @description The public key. */
+            public_key: string;
+            /** @enum {string} */
+            status: "unknown_key";
+        } | {
+            /** @description What is wrong. */
+            reason: string;
+            /** @enum {string} */
+            status: "invalid";
+        };
         /**
          * @description The form of a source text.
          * @enum {string}
@@ -4154,7 +5066,7 @@ export interface components {
             execute_ms?: number;
             /**
              * Format: double
-             * @description Installing what the tool needs, such as Python packages; only the first call does.
+             * @description Waiting for the workspace and bringing its files here; installing what the tool needs, such as Python packages.
              */
             prepare_ms?: number;
             /**
@@ -4162,6 +5074,11 @@ export interface components {
              * @description Reserving the idempotency key.
              */
             reserve_ms?: number;
+            /**
+             * Format: double
+             * @description Storing the state of the workspace after the call.
+             */
+            snapshot_ms?: number;
             /**
              * Format: double
              * @description Waiting in the queue or for an approval.
@@ -4411,6 +5328,8 @@ export interface components {
                 parent_id?: string;
                 /** @description The process of the tool, if it ran one. */
                 process?: components["schemas"]["ProcessRecord"];
+                /** @description How the result is shown, if the tool has a renderer; not in lists. */
+                render_plan?: components["schemas"]["RenderPlan"];
                 request_id?: string;
                 /**
                  * Format: int32
@@ -4451,6 +5370,13 @@ export interface components {
                 tool_id: string;
                 /** @description The value, if the call succeeded. */
                 value?: unknown;
+                /**
+                 * @description The workspace that the call works in.
+                 * @example report
+                 */
+                workspace?: string;
+                /** @description What the call did in its workspace. */
+                workspace_use?: components["schemas"]["WorkspaceUse"];
             };
             status: components["schemas"]["SuccessStatus"];
         };
@@ -4495,6 +5421,60 @@ export interface components {
                 call_id: string;
                 /** @example cancellation requested */
                 message: string;
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_ChangeList: {
+            /** @description The files that differ between two states. */
+            data: {
+                changes: components["schemas"]["FileChange"][];
+                total: number;
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_Chat: {
+            /** @description A conversation. */
+            data: {
+                /**
+                 * Format: uuid
+                 * @description The last message of the branch that is shown.
+                 */
+                active_leaf: string | null;
+                /** @description The slug of the agent that answers, if any. */
+                agent: string | null;
+                /**
+                 * Format: date-time
+                 * @description When it was created.
+                 */
+                created_at: string;
+                /**
+                 * Format: uuid
+                 * @description Its id.
+                 */
+                id: string;
+                /**
+                 * Format: date-time
+                 * @description When it last changed.
+                 */
+                modified_at: string;
+                /** @description The name of that principal. */
+                owner_name: string;
+                /**
+                 * @description The title.
+                 * @example Quarterly report
+                 */
+                title: string;
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_ChatList: {
+            /** @description A page of chats. */
+            data: {
+                chats: components["schemas"]["Chat"][];
+                next_page_token: string | null;
             };
             status: components["schemas"]["SuccessStatus"];
         };
@@ -4687,6 +5667,17 @@ export interface components {
             status: components["schemas"]["SuccessStatus"];
         };
         /** @description `{"status":"success","data":…}`. */
+        Success_FileListing: {
+            /** @description The files of a state. */
+            data: {
+                /** @description The files, folders and links, ordered by path. */
+                files: components["schemas"]["ListedFile"][];
+                manifest: components["schemas"]["ManifestInfo"] | null;
+                total: number;
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
         Success_GrantList: {
             /** @description A page of remembered approvals. */
             data: {
@@ -4729,6 +5720,28 @@ export interface components {
                 version: string;
                 /** @description Warnings about the document. */
                 warnings: components["schemas"]["Problem"][];
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_ImportResult: {
+            /** @description What an import would install, or has installed. */
+            data: components["schemas"]["ToolsetPreview"] | components["schemas"]["InstalledReport"];
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_InstalledReport: {
+            /** @description What an installation did. */
+            data: {
+                /** @description The names of new tools. */
+                added: string[];
+                /** @description The names of changed tools. */
+                changed: string[];
+                /** @description The names of tools that the package does not have any more. */
+                removed: string[];
+                toolset: components["schemas"]["InstalledToolset"];
+                /** @description What to know about the package. */
+                warnings: string[];
             };
             status: components["schemas"]["SuccessStatus"];
         };
@@ -4804,6 +5817,15 @@ export interface components {
             status: components["schemas"]["SuccessStatus"];
         };
         /** @description `{"status":"success","data":…}`. */
+        Success_ManifestList: {
+            /** @description A page of states. */
+            data: {
+                manifests: components["schemas"]["ManifestInfo"][];
+                next_page_token: string | null;
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
         Success_McpChangeList: {
             /** @description The changed tools of an MCP server. */
             data: {
@@ -4838,6 +5860,23 @@ export interface components {
             data: {
                 /** @example Token deleted */
                 message: string;
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_MessageList: {
+            /** @description A page of messages, in the order in which they were written. */
+            data: {
+                messages: components["schemas"]["Message"][];
+                next_page_token: string | null;
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_MessageManifest: {
+            /** @description The state of the workspace at a message. */
+            data: {
+                manifest: components["schemas"]["ManifestInfo"] | null;
             };
             status: components["schemas"]["SuccessStatus"];
         };
@@ -4880,6 +5919,20 @@ export interface components {
                  *     ]
                  */
                 rejected: string[];
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_RenderedResult: {
+            /** @description Where the result of a call is shown. */
+            data: {
+                /** Format: date-time */
+                expires_at: string;
+                /**
+                 * @description The path of the page, for a frame with `sandbox="allow-scripts"`.
+                 * @example /render/eyJ0Ijoi…
+                 */
+                url: string;
             };
             status: components["schemas"]["SuccessStatus"];
         };
@@ -5327,6 +6380,36 @@ export interface components {
             status: components["schemas"]["SuccessStatus"];
         };
         /** @description `{"status":"success","data":…}`. */
+        Success_Toolset: {
+            /** @description A toolset with its state. */
+            data: components["schemas"]["InstalledToolset"] & {
+                /** @description Whether its bundle is enabled. */
+                enabled: boolean;
+                /** @description The number of tools. */
+                tools: number;
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_ToolsetDetail: {
+            /** @description A toolset with its content. */
+            data: components["schemas"]["Toolset"] & {
+                /** @description What the package contains. */
+                content: components["schemas"]["PackageInspection"];
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_ToolsetList: {
+            /** @description The toolsets of the tenant. */
+            data: {
+                next_page_token: string | null;
+                toolsets: components["schemas"]["Toolset"][];
+                total: number;
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
         Success_ValidationReport: {
             /** @description The result of a validation. */
             data: {
@@ -5382,6 +6465,46 @@ export interface components {
                  * @example whsec_…
                  */
                 secret?: string;
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_WorkspaceList: {
+            /** @description A page of workspaces. */
+            data: {
+                next_page_token: string | null;
+                workspaces: components["schemas"]["Workspace"][];
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_WorkspaceUse: {
+            /** @description What a call did in its workspace, for its record. */
+            data: {
+                /**
+                 * Format: int64
+                 * @description How many files it changed in all.
+                 */
+                changed: number;
+                /** @description The files that the call changed; at most [`MAX_CHANGES`]. */
+                changes: components["schemas"]["FileChange"][];
+                /** @description Why the state after the call could not be stored. */
+                error?: string;
+                /**
+                 * @description The name of the workspace.
+                 * @example report
+                 */
+                name: string;
+                /**
+                 * Format: uuid
+                 * @description The state after the call; the one before if nothing changed.
+                 */
+                post_manifest?: string;
+                /**
+                 * Format: uuid
+                 * @description The state before the call; none before the first one.
+                 */
+                pre_manifest?: string;
             };
             status: components["schemas"]["SuccessStatus"];
         };
@@ -5923,6 +7046,29 @@ export interface components {
              */
             text: string;
         };
+        /** @description A toolset with its state. */
+        Toolset: components["schemas"]["InstalledToolset"] & {
+            /** @description Whether its bundle is enabled. */
+            enabled: boolean;
+            /** @description The number of tools. */
+            tools: number;
+        };
+        /** @description A toolset with its content. */
+        ToolsetDetail: components["schemas"]["Toolset"] & {
+            /** @description What the package contains. */
+            content: components["schemas"]["PackageInspection"];
+        };
+        /** @description The toolsets of the tenant. */
+        ToolsetList: {
+            next_page_token: string | null;
+            toolsets: components["schemas"]["Toolset"][];
+            total: number;
+        };
+        /** @description What would be installed. */
+        ToolsetPreview: {
+            package: components["schemas"]["PackageInspection"];
+            replaces: components["schemas"]["InstalledToolset"] | null;
+        };
         /** @description The usage of a tool. */
         Usage: {
             /**
@@ -6076,6 +7222,62 @@ export interface components {
              * @example whsec_…
              */
             secret?: string;
+        };
+        /** @description A workspace. */
+        Workspace: {
+            /**
+             * Format: int64
+             * @description The size of all files together.
+             */
+            bytes: number;
+            /** Format: date-time */
+            created_at: string;
+            /**
+             * Format: int64
+             * @description The number of files.
+             */
+            files: number;
+            /**
+             * Format: uuid
+             * @description The active state; `null` before the first one.
+             */
+            manifest_id: string | null;
+            /** Format: date-time */
+            modified_at: string;
+            /** @example report */
+            name: string;
+        };
+        /** @description A page of workspaces. */
+        WorkspaceList: {
+            next_page_token: string | null;
+            workspaces: components["schemas"]["Workspace"][];
+        };
+        /** @description What a call did in its workspace, for its record. */
+        WorkspaceUse: {
+            /**
+             * Format: int64
+             * @description How many files it changed in all.
+             */
+            changed: number;
+            /** @description The files that the call changed; at most [`MAX_CHANGES`]. */
+            changes: components["schemas"]["FileChange"][];
+            /** @description Why the state after the call could not be stored. */
+            error?: string;
+            /**
+             * @description The name of the workspace.
+             * @example report
+             */
+            name: string;
+            /**
+             * Format: uuid
+             * @description The state after the call; the one before if nothing changed.
+             */
+            post_manifest?: string;
+            /**
+             * Format: uuid
+             * @description The state before the call; none before the first one.
+             */
+            pre_manifest?: string;
         };
     };
     responses: {
@@ -6810,7 +8012,8 @@ export interface operations {
                      *             "surface": "rest",
                      *             "tenant": "default",
                      *             "tool": "user-created:greet@1.0.0",
-                     *             "tool_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101"
+                     *             "tool_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "workspace": "report"
                      *           }
                      *         ],
                      *         "next_page_token": "text",
@@ -6948,7 +8151,8 @@ export interface operations {
                      *         "surface": "rest",
                      *         "tenant": "default",
                      *         "tool": "user-created:greet@1.0.0",
-                     *         "tool_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101"
+                     *         "tool_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "workspace": "report"
                      *       },
                      *       "status": "success"
                      *     }
@@ -7038,6 +8242,844 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_calls_id_render: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "expires_at": "2026-01-31T12:00:00Z",
+                     *         "url": "/render/eyJ0Ijoi…"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_RenderedResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_chats: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The maximum number of items; larger values than 500 (100 for calls, 5000 for summaries of tools) are lowered.
+                 * @example 50
+                 */
+                page_size?: number;
+                /** @description The same as `page_size`. */
+                recommended_page_size?: number;
+                /** @description The same as `page_size`. */
+                limit?: number;
+                /** @description The `next_page_token` of the previous page. */
+                page_token?: string;
+                /** @description How many items to skip. */
+                skip?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "chats": [
+                     *           {
+                     *             "active_leaf": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "agent": "text",
+                     *             "created_at": "2026-01-31T12:00:00Z",
+                     *             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "modified_at": "2026-01-31T12:00:00Z",
+                     *             "owner_name": "text",
+                     *             "title": "Quarterly report"
+                     *           }
+                     *         ],
+                     *         "next_page_token": "text"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_ChatList"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    post_chats: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                /**
+                 * @example {
+                 *       "agent": "assistant",
+                 *       "title": "Quarterly report"
+                 *     }
+                 */
+                "application/json": components["schemas"]["NewChatBody"];
+            };
+        };
+        responses: {
+            /** @description The object was created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "active_leaf": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "agent": "text",
+                     *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "owner_name": "text",
+                     *         "title": "Quarterly report"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_Chat"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            413: components["responses"]["PayloadTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_chats_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "active_leaf": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "agent": "text",
+                     *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "owner_name": "text",
+                     *         "title": "Quarterly report"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_Chat"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    delete_chats_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "message": "Token deleted"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_Message"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    patch_chats_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /** @example {} */
+                "application/json": components["schemas"]["ChatPatch"];
+            };
+        };
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "active_leaf": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "agent": "text",
+                     *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "owner_name": "text",
+                     *         "title": "Quarterly report"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_Chat"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["PayloadTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_chats_id_messages: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The maximum number of items; larger values than 500 (100 for calls, 5000 for summaries of tools) are lowered.
+                 * @example 50
+                 */
+                page_size?: number;
+                /** @description The same as `page_size`. */
+                recommended_page_size?: number;
+                /** @description The same as `page_size`. */
+                limit?: number;
+                /** @description The `next_page_token` of the previous page. */
+                page_token?: string;
+                /** @description How many items to skip. */
+                skip?: number;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "messages": [
+                     *           {
+                     *             "message": "Token deleted"
+                     *           }
+                     *         ],
+                     *         "next_page_token": "text"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_MessageList"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    post_chats_id_messages: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "content": null
+                 *     }
+                 */
+                "application/json": components["schemas"]["NewMessageBody"];
+            };
+        };
+        responses: {
+            /** @description The object was created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "message": "Token deleted"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_Message"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["PayloadTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_chats_id_messages_message_id_manifest: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+                message_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "manifest": {
+                     *           "bytes": 1,
+                     *           "created_at": "2026-01-31T12:00:00Z",
+                     *           "created_by": "text",
+                     *           "files": 1,
+                     *           "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "parent_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "source": "tool_run",
+                     *           "source_ref": "text"
+                     *         }
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_MessageManifest"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_chats_id_workspace_changes: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "changes": [
+                     *           {
+                     *             "change": "added",
+                     *             "path": "report/summary.md"
+                     *           }
+                     *         ],
+                     *         "total": 1
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_ChangeList"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_chats_id_workspace_diff: {
+        parameters: {
+            query: {
+                /** @description The state before */
+                from: string;
+                /** @description The state after; default: the active one */
+                to?: string;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "changes": [
+                     *           {
+                     *             "change": "added",
+                     *             "path": "report/summary.md"
+                     *           }
+                     *         ],
+                     *         "total": 1
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_ChangeList"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_chats_id_workspace_files: {
+        parameters: {
+            query?: {
+                /** @description A state; default: the active one */
+                manifest?: string;
+                /** @description Only what is below this folder */
+                path?: string;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "files": [
+                     *           {
+                     *             "executable": true,
+                     *             "kind": "file",
+                     *             "path": "report/summary.md",
+                     *             "size": 1
+                     *           }
+                     *         ],
+                     *         "manifest": {
+                     *           "bytes": 1,
+                     *           "created_at": "2026-01-31T12:00:00Z",
+                     *           "created_by": "text",
+                     *           "files": 1,
+                     *           "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "parent_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "source": "tool_run",
+                     *           "source_ref": "text"
+                     *         },
+                     *         "total": 1
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_FileListing"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_chats_id_workspace_files_path: {
+        parameters: {
+            query?: {
+                /** @description A state; default: the active one */
+                manifest?: string;
+            };
+            header?: {
+                /** @description `bytes=0-1023` */
+                Range?: string;
+            };
+            path: {
+                id: string;
+                /** @example summary.md */
+                path: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The file */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example [
+                     *       1
+                     *     ]
+                     */
+                    "application/octet-stream": number[];
+                };
+            };
+            /** @description The part of the file */
+            206: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example [
+                     *       1
+                     *     ]
+                     */
+                    "application/octet-stream": number[];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["PayloadTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    put_chats_id_workspace_files_path: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+                /** @example summary.md */
+                path: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example [
+                 *       1
+                 *     ]
+                 */
+                "application/octet-stream": number[];
+            };
+        };
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "changed": 1,
+                     *         "changes": [
+                     *           {
+                     *             "change": "added",
+                     *             "path": "report/summary.md"
+                     *           }
+                     *         ],
+                     *         "name": "report"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_WorkspaceUse"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["PayloadTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    delete_chats_id_workspace_files_path: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+                /** @example summary.md */
+                path: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "changed": 1,
+                     *         "changes": [
+                     *           {
+                     *             "change": "added",
+                     *             "path": "report/summary.md"
+                     *           }
+                     *         ],
+                     *         "name": "report"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_WorkspaceUse"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_chats_id_workspace_manifests: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The maximum number of items; larger values than 500 (100 for calls, 5000 for summaries of tools) are lowered.
+                 * @example 50
+                 */
+                page_size?: number;
+                /** @description The same as `page_size`. */
+                recommended_page_size?: number;
+                /** @description The same as `page_size`. */
+                limit?: number;
+                /** @description The `next_page_token` of the previous page. */
+                page_token?: string;
+                /** @description How many items to skip. */
+                skip?: number;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "manifests": [
+                     *           {
+                     *             "bytes": 1,
+                     *             "created_at": "2026-01-31T12:00:00Z",
+                     *             "created_by": "text",
+                     *             "files": 1,
+                     *             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "parent_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "source": "tool_run",
+                     *             "source_ref": "text"
+                     *           }
+                     *         ],
+                     *         "next_page_token": "text"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_ManifestList"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    post_chats_id_workspace_restore: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "manifest_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101"
+                 *     }
+                 */
+                "application/json": components["schemas"]["RestoreBody"];
+            };
+        };
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "changed": 1,
+                     *         "changes": [
+                     *           {
+                     *             "change": "added",
+                     *             "path": "report/summary.md"
+                     *           }
+                     *         ],
+                     *         "name": "report"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_WorkspaceUse"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["PayloadTooLarge"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
         };
@@ -10413,6 +12455,40 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    get_tools_bundles_id_export: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example user-created */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The package */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example [
+                     *       1
+                     *     ]
+                     */
+                    "application/zip": number[];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     post_tools_bundles_id_publish: {
         parameters: {
             query?: {
@@ -11001,7 +13077,8 @@ export interface operations {
                 /**
                  * @example {
                  *       "chat_id": "chat-1",
-                 *       "timeout_ms": 30000
+                 *       "timeout_ms": 30000,
+                 *       "workspace": "report"
                  *     }
                  */
                 "application/json": components["schemas"]["InvokeBody"];
@@ -12192,7 +14269,8 @@ export interface operations {
                 /**
                  * @example {
                  *       "chat_id": "chat-1",
-                 *       "timeout_ms": 30000
+                 *       "timeout_ms": 30000,
+                 *       "workspace": "report"
                  *     }
                  */
                 "application/json": components["schemas"]["InvokeBody"];
@@ -12888,6 +14966,738 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    get_toolsets: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The maximum number of items; larger values than 500 (100 for calls, 5000 for summaries of tools) are lowered.
+                 * @example 50
+                 */
+                page_size?: number;
+                /** @description The same as `page_size`. */
+                recommended_page_size?: number;
+                /** @description The same as `page_size`. */
+                limit?: number;
+                /** @description The `next_page_token` of the previous page. */
+                page_token?: string;
+                /** @description How many items to skip. */
+                skip?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "next_page_token": "text",
+                     *         "toolsets": [
+                     *           {
+                     *             "dependencies": [
+                     *               "text"
+                     *             ],
+                     *             "description": "text",
+                     *             "id": "app-builder",
+                     *             "installed_at": "2026-01-31T12:00:00Z",
+                     *             "installed_by": "text",
+                     *             "manifest_version": "1",
+                     *             "mcp_servers": [
+                     *               "text"
+                     *             ],
+                     *             "name": "App Builder",
+                     *             "package": "text",
+                     *             "previous": "text",
+                     *             "signed_by": "text",
+                     *             "source_ref": "text",
+                     *             "source_type": "zip",
+                     *             "version": "1.0.0",
+                     *             "enabled": true,
+                     *             "tools": 1
+                     *           }
+                     *         ],
+                     *         "total": 1
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_ToolsetList"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    post_toolsets: {
+        parameters: {
+            query?: {
+                /** @description Report what would be installed, and install nothing */
+                dry_run?: boolean;
+                /** @description Let tools that ask for it run without isolation */
+                allow_unsandboxed?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "path": "/srv/toolsets/app-builder",
+                 *       "url": "https://example.com/app-builder.zip"
+                 *     }
+                 */
+                "application/json": components["schemas"]["ImportToolset"];
+                /**
+                 * @example [
+                 *       1
+                 *     ]
+                 */
+                "application/zip": number[];
+            };
+        };
+        responses: {
+            /** @description What would be installed */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "package": {
+                     *           "dependencies": [
+                     *             "text"
+                     *           ],
+                     *           "description": "text",
+                     *           "files": [
+                     *             {
+                     *               "executable": true,
+                     *               "kind": "python",
+                     *               "path": "text",
+                     *               "sha256": "text",
+                     *               "size": 1
+                     *             }
+                     *           ],
+                     *           "has_wheels": true,
+                     *           "hash": "text",
+                     *           "id": "text",
+                     *           "is_skill": true,
+                     *           "mcp_servers": [
+                     *             {
+                     *               "enabled": true,
+                     *               "id": "text",
+                     *               "network": true,
+                     *               "sandbox": true,
+                     *               "variables": [
+                     *                 "text"
+                     *               ]
+                     *             }
+                     *           ],
+                     *           "name": "text",
+                     *           "signature": {
+                     *             "status": "unsigned"
+                     *           },
+                     *           "tools": [
+                     *             {
+                     *               "category": "text",
+                     *               "description": "text",
+                     *               "enabled": true,
+                     *               "id": "text",
+                     *               "implementation_type": "text",
+                     *               "name": "text",
+                     *               "permissions": {
+                     *                 "network": true,
+                     *                 "policy": "allow",
+                     *                 "sandbox": true
+                     *               },
+                     *               "renderers": [
+                     *                 "text"
+                     *               ],
+                     *               "requires_confirmation": true
+                     *             }
+                     *           ],
+                     *           "total_bytes": 1,
+                     *           "version": "text",
+                     *           "warnings": [
+                     *             {
+                     *               "code": "missing_field",
+                     *               "field": "implementation.url",
+                     *               "message": "missing `url`"
+                     *             }
+                     *           ]
+                     *         },
+                     *         "replaces": {
+                     *           "dependencies": [
+                     *             "text"
+                     *           ],
+                     *           "description": "text",
+                     *           "id": "app-builder",
+                     *           "installed_at": "2026-01-31T12:00:00Z",
+                     *           "installed_by": "text",
+                     *           "manifest_version": "1",
+                     *           "mcp_servers": [
+                     *             "text"
+                     *           ],
+                     *           "name": "App Builder",
+                     *           "package": "text",
+                     *           "previous": "text",
+                     *           "signed_by": "text",
+                     *           "source_ref": "text",
+                     *           "source_type": "zip",
+                     *           "version": "1.0.0"
+                     *         }
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_ImportResult"];
+                };
+            };
+            /** @description What was installed */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "package": {
+                     *           "dependencies": [
+                     *             "text"
+                     *           ],
+                     *           "description": "text",
+                     *           "files": [
+                     *             {
+                     *               "executable": true,
+                     *               "kind": "python",
+                     *               "path": "text",
+                     *               "sha256": "text",
+                     *               "size": 1
+                     *             }
+                     *           ],
+                     *           "has_wheels": true,
+                     *           "hash": "text",
+                     *           "id": "text",
+                     *           "is_skill": true,
+                     *           "mcp_servers": [
+                     *             {
+                     *               "enabled": true,
+                     *               "id": "text",
+                     *               "network": true,
+                     *               "sandbox": true,
+                     *               "variables": [
+                     *                 "text"
+                     *               ]
+                     *             }
+                     *           ],
+                     *           "name": "text",
+                     *           "signature": {
+                     *             "status": "unsigned"
+                     *           },
+                     *           "tools": [
+                     *             {
+                     *               "category": "text",
+                     *               "description": "text",
+                     *               "enabled": true,
+                     *               "id": "text",
+                     *               "implementation_type": "text",
+                     *               "name": "text",
+                     *               "permissions": {
+                     *                 "network": true,
+                     *                 "policy": "allow",
+                     *                 "sandbox": true
+                     *               },
+                     *               "renderers": [
+                     *                 "text"
+                     *               ],
+                     *               "requires_confirmation": true
+                     *             }
+                     *           ],
+                     *           "total_bytes": 1,
+                     *           "version": "text",
+                     *           "warnings": [
+                     *             {
+                     *               "code": "missing_field",
+                     *               "field": "implementation.url",
+                     *               "message": "missing `url`"
+                     *             }
+                     *           ]
+                     *         },
+                     *         "replaces": {
+                     *           "dependencies": [
+                     *             "text"
+                     *           ],
+                     *           "description": "text",
+                     *           "id": "app-builder",
+                     *           "installed_at": "2026-01-31T12:00:00Z",
+                     *           "installed_by": "text",
+                     *           "manifest_version": "1",
+                     *           "mcp_servers": [
+                     *             "text"
+                     *           ],
+                     *           "name": "App Builder",
+                     *           "package": "text",
+                     *           "previous": "text",
+                     *           "signed_by": "text",
+                     *           "source_ref": "text",
+                     *           "source_type": "zip",
+                     *           "version": "1.0.0"
+                     *         }
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_ImportResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_toolsets_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example app-builder */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "dependencies": [
+                     *           "text"
+                     *         ],
+                     *         "description": "text",
+                     *         "id": "app-builder",
+                     *         "installed_at": "2026-01-31T12:00:00Z",
+                     *         "installed_by": "text",
+                     *         "manifest_version": "1",
+                     *         "mcp_servers": [
+                     *           "text"
+                     *         ],
+                     *         "name": "App Builder",
+                     *         "package": "text",
+                     *         "previous": "text",
+                     *         "signed_by": "text",
+                     *         "source_ref": "text",
+                     *         "source_type": "zip",
+                     *         "version": "1.0.0",
+                     *         "enabled": true,
+                     *         "tools": 1,
+                     *         "content": {
+                     *           "dependencies": [
+                     *             "text"
+                     *           ],
+                     *           "description": "text",
+                     *           "files": [
+                     *             {
+                     *               "executable": true,
+                     *               "kind": "python",
+                     *               "path": "text",
+                     *               "sha256": "text",
+                     *               "size": 1
+                     *             }
+                     *           ],
+                     *           "has_wheels": true,
+                     *           "hash": "text",
+                     *           "id": "text",
+                     *           "is_skill": true,
+                     *           "mcp_servers": [
+                     *             {
+                     *               "enabled": true,
+                     *               "id": "text",
+                     *               "network": true,
+                     *               "sandbox": true,
+                     *               "variables": [
+                     *                 "text"
+                     *               ]
+                     *             }
+                     *           ],
+                     *           "name": "text",
+                     *           "signature": {
+                     *             "status": "unsigned"
+                     *           },
+                     *           "tools": [
+                     *             {
+                     *               "category": "text",
+                     *               "description": "text",
+                     *               "enabled": true,
+                     *               "id": "text",
+                     *               "implementation_type": "text",
+                     *               "name": "text",
+                     *               "permissions": {
+                     *                 "network": true,
+                     *                 "policy": "allow",
+                     *                 "sandbox": true
+                     *               },
+                     *               "renderers": [
+                     *                 "text"
+                     *               ],
+                     *               "requires_confirmation": true
+                     *             }
+                     *           ],
+                     *           "total_bytes": 1,
+                     *           "version": "text",
+                     *           "warnings": [
+                     *             {
+                     *               "code": "missing_field",
+                     *               "field": "implementation.url",
+                     *               "message": "missing `url`"
+                     *             }
+                     *           ]
+                     *         }
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_ToolsetDetail"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    delete_toolsets_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example app-builder */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "message": "Token deleted"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_Message"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    post_toolsets_id_enable: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example app-builder */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /** @example {} */
+                "application/json": components["schemas"]["EnableToolset"];
+            };
+        };
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "dependencies": [
+                     *           "text"
+                     *         ],
+                     *         "description": "text",
+                     *         "id": "app-builder",
+                     *         "installed_at": "2026-01-31T12:00:00Z",
+                     *         "installed_by": "text",
+                     *         "manifest_version": "1",
+                     *         "mcp_servers": [
+                     *           "text"
+                     *         ],
+                     *         "name": "App Builder",
+                     *         "package": "text",
+                     *         "previous": "text",
+                     *         "signed_by": "text",
+                     *         "source_ref": "text",
+                     *         "source_type": "zip",
+                     *         "version": "1.0.0",
+                     *         "enabled": true,
+                     *         "tools": 1
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_Toolset"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["PayloadTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_toolsets_id_export: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example app-builder */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The package */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example [
+                     *       1
+                     *     ]
+                     */
+                    "application/zip": number[];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_toolsets_id_files_path: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example app-builder */
+                id: string;
+                /** @example tools/files.py */
+                path: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The file */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example [
+                     *       1
+                     *     ]
+                     */
+                    "application/octet-stream": number[];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    post_toolsets_id_rollback: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example app-builder */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "added": [
+                     *           "text"
+                     *         ],
+                     *         "changed": [
+                     *           "text"
+                     *         ],
+                     *         "removed": [
+                     *           "text"
+                     *         ],
+                     *         "toolset": {
+                     *           "dependencies": [
+                     *             "text"
+                     *           ],
+                     *           "description": "text",
+                     *           "id": "app-builder",
+                     *           "installed_at": "2026-01-31T12:00:00Z",
+                     *           "installed_by": "text",
+                     *           "manifest_version": "1",
+                     *           "mcp_servers": [
+                     *             "text"
+                     *           ],
+                     *           "name": "App Builder",
+                     *           "package": "text",
+                     *           "previous": "text",
+                     *           "signed_by": "text",
+                     *           "source_ref": "text",
+                     *           "source_type": "zip",
+                     *           "version": "1.0.0"
+                     *         },
+                     *         "warnings": [
+                     *           "text"
+                     *         ]
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_InstalledReport"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    post_toolsets_id_update: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example app-builder */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "added": [
+                     *           "text"
+                     *         ],
+                     *         "changed": [
+                     *           "text"
+                     *         ],
+                     *         "removed": [
+                     *           "text"
+                     *         ],
+                     *         "toolset": {
+                     *           "dependencies": [
+                     *             "text"
+                     *           ],
+                     *           "description": "text",
+                     *           "id": "app-builder",
+                     *           "installed_at": "2026-01-31T12:00:00Z",
+                     *           "installed_by": "text",
+                     *           "manifest_version": "1",
+                     *           "mcp_servers": [
+                     *             "text"
+                     *           ],
+                     *           "name": "App Builder",
+                     *           "package": "text",
+                     *           "previous": "text",
+                     *           "signed_by": "text",
+                     *           "source_ref": "text",
+                     *           "source_type": "zip",
+                     *           "version": "1.0.0"
+                     *         },
+                     *         "warnings": [
+                     *           "text"
+                     *         ]
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_InstalledReport"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     get_webhooks: {
         parameters: {
             query?: {
@@ -13315,6 +16125,527 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_workspaces: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The maximum number of items; larger values than 500 (100 for calls, 5000 for summaries of tools) are lowered.
+                 * @example 50
+                 */
+                page_size?: number;
+                /** @description The same as `page_size`. */
+                recommended_page_size?: number;
+                /** @description The same as `page_size`. */
+                limit?: number;
+                /** @description The `next_page_token` of the previous page. */
+                page_token?: string;
+                /** @description How many items to skip. */
+                skip?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "next_page_token": "text",
+                     *         "workspaces": [
+                     *           {
+                     *             "bytes": 1,
+                     *             "created_at": "2026-01-31T12:00:00Z",
+                     *             "files": 1,
+                     *             "manifest_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "modified_at": "2026-01-31T12:00:00Z",
+                     *             "name": "report"
+                     *           }
+                     *         ]
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_WorkspaceList"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    delete_workspaces_name: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example report */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "message": "Token deleted"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_Message"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_workspaces_name_changes: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example report */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "changes": [
+                     *           {
+                     *             "change": "added",
+                     *             "path": "report/summary.md"
+                     *           }
+                     *         ],
+                     *         "total": 1
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_ChangeList"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_workspaces_name_diff: {
+        parameters: {
+            query: {
+                /** @description The state before */
+                from: string;
+                /** @description The state after; default: the active one */
+                to?: string;
+            };
+            header?: never;
+            path: {
+                /** @example report */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "changes": [
+                     *           {
+                     *             "change": "added",
+                     *             "path": "report/summary.md"
+                     *           }
+                     *         ],
+                     *         "total": 1
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_ChangeList"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_workspaces_name_files: {
+        parameters: {
+            query?: {
+                /** @description A state; default: the active one */
+                manifest?: string;
+                /** @description Only what is below this folder */
+                path?: string;
+            };
+            header?: never;
+            path: {
+                /** @example report */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "files": [
+                     *           {
+                     *             "executable": true,
+                     *             "kind": "file",
+                     *             "path": "report/summary.md",
+                     *             "size": 1
+                     *           }
+                     *         ],
+                     *         "manifest": {
+                     *           "bytes": 1,
+                     *           "created_at": "2026-01-31T12:00:00Z",
+                     *           "created_by": "text",
+                     *           "files": 1,
+                     *           "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "parent_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "source": "tool_run",
+                     *           "source_ref": "text"
+                     *         },
+                     *         "total": 1
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_FileListing"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_workspaces_name_files_path: {
+        parameters: {
+            query?: {
+                /** @description A state; default: the active one */
+                manifest?: string;
+            };
+            header?: {
+                /** @description `bytes=0-1023` */
+                Range?: string;
+            };
+            path: {
+                /** @example report */
+                name: string;
+                /** @example summary.md */
+                path: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The file */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example [
+                     *       1
+                     *     ]
+                     */
+                    "application/octet-stream": number[];
+                };
+            };
+            /** @description The part of the file */
+            206: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example [
+                     *       1
+                     *     ]
+                     */
+                    "application/octet-stream": number[];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["PayloadTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    put_workspaces_name_files_path: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example report */
+                name: string;
+                /** @example summary.md */
+                path: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example [
+                 *       1
+                 *     ]
+                 */
+                "application/octet-stream": number[];
+            };
+        };
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "changed": 1,
+                     *         "changes": [
+                     *           {
+                     *             "change": "added",
+                     *             "path": "report/summary.md"
+                     *           }
+                     *         ],
+                     *         "name": "report"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_WorkspaceUse"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["PayloadTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    delete_workspaces_name_files_path: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example report */
+                name: string;
+                /** @example summary.md */
+                path: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "changed": 1,
+                     *         "changes": [
+                     *           {
+                     *             "change": "added",
+                     *             "path": "report/summary.md"
+                     *           }
+                     *         ],
+                     *         "name": "report"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_WorkspaceUse"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_workspaces_name_manifests: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The maximum number of items; larger values than 500 (100 for calls, 5000 for summaries of tools) are lowered.
+                 * @example 50
+                 */
+                page_size?: number;
+                /** @description The same as `page_size`. */
+                recommended_page_size?: number;
+                /** @description The same as `page_size`. */
+                limit?: number;
+                /** @description The `next_page_token` of the previous page. */
+                page_token?: string;
+                /** @description How many items to skip. */
+                skip?: number;
+            };
+            header?: never;
+            path: {
+                /** @example report */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "manifests": [
+                     *           {
+                     *             "bytes": 1,
+                     *             "created_at": "2026-01-31T12:00:00Z",
+                     *             "created_by": "text",
+                     *             "files": 1,
+                     *             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "parent_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "source": "tool_run",
+                     *             "source_ref": "text"
+                     *           }
+                     *         ],
+                     *         "next_page_token": "text"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_ManifestList"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    post_workspaces_name_restore: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example report */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "manifest_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101"
+                 *     }
+                 */
+                "application/json": components["schemas"]["RestoreBody"];
+            };
+        };
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "changed": 1,
+                     *         "changes": [
+                     *           {
+                     *             "change": "added",
+                     *             "path": "report/summary.md"
+                     *           }
+                     *         ],
+                     *         "name": "report"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_WorkspaceUse"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["PayloadTooLarge"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
         };

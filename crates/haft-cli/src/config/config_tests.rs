@@ -136,7 +136,7 @@ fn every_key_can_be_set_by_file_and_by_environment() {
         ("egress.private_hosts", "[\"10.0.0.0/8\"]"),
         ("files.sandboxes", "[\"work=/srv/work\", \"data=/srv/data\"]"),
         ("files.read_only", "[\"data\"]"),
-        ("toolsets.trusted_keys", "[]"),
+        ("toolsets.trusted_keys", "[\"acme=BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc=\"]"),
         ("toolsets.require_signed", "true"),
         ("render.frame_hosts", "[\"localhost:3000\"]"),
         ("secrets.environment", "[\"WEATHER_KEY\"]"),

@@ -146,6 +146,8 @@ fn script(fields: &mut Fields<'_>) -> Option<Implementation> {
 fn python(fields: &mut Fields<'_>) -> Option<Implementation> {
     let entrypoint = fields.required_text("entrypoint", "`module:function`");
     let dependencies = dependencies(fields);
+    // Shown for functions of toolsets; only an installation sets it.
+    fields.ignore(&["package"]);
     Some(Implementation::Python(Python { entrypoint: entrypoint?, package: None, dependencies }))
 }
 

@@ -22,24 +22,6 @@ impl Pipeline {
         }
     }
 
-    /// Returns how the call enters its workspace; `None` if it needs none, or shares that of the call above it.
-    pub(super) fn workspace_entry(&self, call: &Call) -> Option<WorkspaceEntry> {
-        let name = call.draft.invocation.workspace.clone()?;
-        if call.context().workspace.is_some() || !call.plan.prepared.works_with_files() {
-            return None;
-        }
-        let access =
-            if call.plan.spec.execution.is_pure { WorkspaceAccess::Read } else { WorkspaceAccess::Change };
-        Some(WorkspaceEntry {
-            tenant: call.tenant().clone(),
-            name,
-            call: call.id(),
-            message: call.draft.invocation.message_id.as_deref().and_then(|id| id.parse().ok()),
-            caller: Arc::clone(&call.context().principal().name),
-            access,
-        })
-    }
-
     /// Runs a call in a task of its own: if its client disconnects, it is cancelled, and what it changed is stored.
     pub(super) async fn run_in_workspace(
         self: &Arc<Self>,
@@ -68,7 +50,7 @@ impl Pipeline {
 
     /// Waits for the call's turn. The time of the call begins afterwards.
     async fn enter_workspace(&self, call: &mut Call) -> Result<Option<Box<dyn EnteredWorkspace>>, CallError> {
-        let Some((workspaces, entry)) = self.workspaces.as_ref().zip(self.workspace_entry(call)) else {
+        let Some((workspaces, entry)) = self.workspaces.as_ref().zip(call.workspace_entry()) else {
             return Ok(None);
         };
         let cancel = call.cancel.clone().unwrap_or_else(|| self.tenant_stops.token(call.tenant()));
@@ -80,5 +62,25 @@ impl Pipeline {
         call.context_mut().deadline += clock::since(started);
         call.draft.steps.prepare_ms = call.draft.step();
         Ok(Some(entered))
+    }
+}
+
+impl Call {
+    /// Returns how the call enters its workspace; `None` if it needs none, or shares that of the call above it.
+    pub(super) fn workspace_entry(&self) -> Option<WorkspaceEntry> {
+        let name = self.draft.invocation.workspace.clone()?;
+        if self.context().workspace.is_some() || !self.plan.prepared.works_with_files() {
+            return None;
+        }
+        let access =
+            if self.plan.spec.execution.is_pure { WorkspaceAccess::Read } else { WorkspaceAccess::Change };
+        Some(WorkspaceEntry {
+            tenant: self.tenant().clone(),
+            name,
+            call: self.id(),
+            message: self.draft.invocation.message_id.as_deref().and_then(|id| id.parse().ok()),
+            caller: Arc::clone(&self.context().principal().name),
+            access,
+        })
     }
 }

@@ -1,5 +1,7 @@
 //! Puts the data of a result into an HTML page.
 
+use std::fmt::Write as _;
+
 use serde_json::Value;
 
 /// Inserts the data as `window.__TOOL_DATA__`: at the end of the head, or else before everything.
@@ -23,7 +25,8 @@ fn script_text(data: &Value) -> String {
     for character in data.to_string().chars() {
         match character {
             '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
-                text.push_str(&format!("\\u{:04x}", u32::from(character)));
+                // Writing to a text cannot fail.
+                let _ = write!(text, "\\u{:04x}", u32::from(character));
             }
             other => text.push(other),
         }
@@ -57,7 +60,7 @@ mod tests {
         assert_eq!(page.matches("</script>").count(), 1, "{page}");
         assert!(!page.contains('\u{2028}') && !page.contains("<!--"), "{page}");
         let start = page.find('{').unwrap();
-        let text = &page[start..page.rfind('}').unwrap() + 1];
+        let text = &page[start..=page.rfind('}').unwrap()];
         assert_eq!(serde_json::from_str::<Value>(text).unwrap(), hostile);
     }
 }

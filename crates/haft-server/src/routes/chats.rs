@@ -15,6 +15,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use super::workspaces::of_route;
 use crate::app::App;
 use crate::audit;
 use crate::body::Body;
@@ -209,7 +210,7 @@ async fn show_branch(app: &App, identity: &Identity, chat: &Chat, leaf: MessageI
         by: identity.name.to_string(),
         message: None,
     };
-    app.workspaces().restore(tenant, &name, wanted, change).await?;
+    app.workspaces().restore(tenant, &name, wanted, change).await.map_err(of_route)?;
     Ok(())
 }
 

@@ -7,9 +7,11 @@ use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use haft_core::catalog::{Backup, FileForm, ToolChange};
 use haft_core::id::ToolId;
+use haft_core::implementation::Implementation;
 use haft_core::problem::Problem;
 use haft_core::redact;
 use haft_core::reference::ToolRef;
+use haft_core::spec::ToolSpec;
 use haft_core::token::Role;
 use haft_definition::dialect::{self, Defaults};
 use haft_runtime::registry::Entry;
@@ -112,7 +114,8 @@ pub(crate) async fn put(
     let entry = find(&app, &identity, &reference)?;
     let tool = &entry.tool;
     bundles::require_enabled_bundle(&app, &identity, &entry)?;
-    let parsed = definition::parse(&body, &definition::defaults_from_spec(&tool.spec))?;
+    let mut parsed = definition::parse(&body, &definition::defaults_from_spec(&tool.spec))?;
+    keep_package(&mut parsed.spec, &tool.spec);
     definition::require_same_identity(&parsed.spec, &tool.spec)?;
     definition::reject_published(parsed.status, Some(tool.status))?;
     let bundle_mismatch = definition::bundle_mismatch(parsed.bundle.as_deref(), tool);
@@ -131,6 +134,15 @@ pub(crate) async fn put(
     let mut warnings = checked.warnings;
     warnings.extend(bundle_mismatch);
     Ok(success(view_with_warnings(&app, &identity, tool.id, warnings).await?).into_response())
+}
+
+/// A function of a toolset stays in its package, which definitions cannot name.
+fn keep_package(spec: &mut ToolSpec, stored: &ToolSpec) {
+    if let (Implementation::Python(new), Implementation::Python(old)) =
+        (&mut spec.implementation, &stored.implementation)
+    {
+        new.package.clone_from(&old.package);
+    }
 }
 
 /// The body of a `PATCH`.

@@ -42,9 +42,19 @@ pub(crate) async fn unpack(app: &App, files: PackageFiles) -> Result<String, Api
     Ok(hash)
 }
 
+/// Unpacks what is missing on this node, and removes what nobody has any more.
+pub(crate) async fn start(app: &App) {
+    if let Err(error) = unpack_missing(app).await {
+        tracing::error!(error = error.message, "cannot unpack the packages of toolsets");
+    }
+    if let Err(error) = remove_unused(app).await {
+        tracing::warn!(error = error.message, "cannot remove unused packages");
+    }
+}
+
 /// Removes the folders of packages that no toolset has any more. A young one may belong to an installation that another
 /// process has not finished.
-pub(crate) async fn remove_unused(app: &App) -> Result<(), ApiError> {
+async fn remove_unused(app: &App) -> Result<(), ApiError> {
     let known = app.store().packages().await?;
     let parent = packages(app);
     let unused: Vec<String> =
@@ -62,7 +72,7 @@ pub(crate) async fn remove_unused(app: &App) -> Result<(), ApiError> {
 }
 
 /// Unpacks the packages of all tenants that are not on this node. Returns whether there was one to unpack.
-pub(crate) async fn unpack_missing(app: &App) -> Result<bool, ApiError> {
+async fn unpack_missing(app: &App) -> Result<bool, ApiError> {
     let known = app.store().packages().await?;
     let parent = packages(app);
     let present = list(&parent);

@@ -52,10 +52,13 @@ impl WorkspaceHost {
         blocking(move || workspace.begin_change()).await?;
         let folder = exclusive.workspace.folder().to_owned();
         let edited = tokio::task::spawn_blocking(move || {
-            edits.iter().try_for_each(|edit| match edit {
-                FileEdit::Write { path, bytes } => direct::write(&folder, path, bytes).map(drop),
-                FileEdit::Delete { path } => direct::remove(&folder, path),
-            })
+            edits
+                .iter()
+                .try_for_each(|edit| match edit {
+                    FileEdit::Write { path, bytes } => direct::write(&folder, path, bytes).map(drop),
+                    FileEdit::Delete { path } => direct::remove(&folder, path),
+                })
+                .map_err(of_request)
         });
         let edited = edited.await.unwrap_or_else(|error| Err(CallError::internal(error.to_string())));
         if let Err(error) = edited {
@@ -88,6 +91,18 @@ impl WorkspaceHost {
         }
         exclusive.store(new_state(change, !is_active)).await
     }
+}
+
+/// A path that cannot be used is a fault of the request, not of a tool.
+fn of_request(error: CallError) -> CallError {
+    let reason = error.details.as_ref().and_then(|details| details.get("reason")?.as_str());
+    let code = match (error.code, reason) {
+        (ErrorCode::ExecutionFailed, Some("not_found")) => ErrorCode::NotFound,
+        (ErrorCode::ExecutionFailed, Some("io" | "no_space" | "permission")) => ErrorCode::StoreUnavailable,
+        (ErrorCode::ExecutionFailed, _) => ErrorCode::InvalidRequest,
+        (code, _) => code,
+    };
+    CallError { code, ..error }
 }
 
 fn new_state(change: StateChange, is_needed: bool) -> NewState {

@@ -108,14 +108,13 @@ impl WorkspaceHost {
         Ok(FileListing { manifest: Some(state.info), total: files.len(), files })
     }
 
-    /// Reads a file of a state, or a part of it; `end` is exclusive.
+    /// Reads a file of a state, or a part of it: from a byte, up to another one that is not read.
     pub(crate) async fn read(
         &self,
         tenant: &TenantId,
         name: &WorkspaceName,
         state: Option<ManifestId>,
-        path: &str,
-        part: Option<(u64, Option<u64>)>,
+        (path, part): (&str, Option<(u64, Option<u64>)>),
     ) -> Result<FileRange, CallError> {
         let missing =
             || CallError::new(ErrorCode::NotFound, format!("workspace `{name}` has no file `{path}`"));

@@ -16,10 +16,11 @@ pub(super) const RETRY: Duration = Duration::from_millis(50);
 const FORGET_ABOVE: usize = 256;
 
 type Turn = Arc<AsyncMutex<()>>;
+type WorkspaceKey = (TenantId, WorkspaceName);
 
 /// The turns of the workspaces of this node. A turn exists while somebody has it or waits for it.
 #[derive(Default)]
-pub(super) struct Turns(Mutex<HashMap<(TenantId, WorkspaceName), Weak<AsyncMutex<()>>>>);
+pub(super) struct Turns(Mutex<HashMap<WorkspaceKey, Weak<AsyncMutex<()>>>>);
 
 impl Turns {
     /// Waits for the turn.

@@ -9,6 +9,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::harness::{Server, code, send};
+use crate::tenants::with;
 
 fn example(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/toolsets").join(name)
@@ -72,7 +73,11 @@ async fn the_toolsets_of_the_specification_are_installed_and_called() {
     assert_eq!(read["value"]["content"], "print(1)", "{read}");
     let failed = call(&server, "app-builder:read_file", json!({"path": "none"})).await;
     assert!(failed["render_plan"]["error"].as_str().unwrap().contains("FileNotFoundError"), "{failed}");
-    let waiting = call(&server, "app-builder:run_command", json!({"command": "ls"})).await;
+    // The token of the tests is elevated: others have to ask.
+    let (_, token) = server.post("/api/tokens", json!({"name": "agent", "role": "caller"})).await;
+    let token = token["data"]["token"].as_str().unwrap();
+    let path = "/api/tools/app-builder:run_command/invoke";
+    let (_, waiting) = with(&server, token, Method::POST, path, json!({"args": {"command": "ls"}})).await;
     assert_eq!(code(&waiting), "approval_required", "{waiting}");
 }
 
@@ -168,12 +173,13 @@ async fn an_export_is_the_same_every_time_and_installs_elsewhere() {
     assert_eq!(status, 201, "{installed}");
     assert_eq!(export(&other, "/api/toolsets/my-toolset/export").await, one);
     for path in ["/api/tools/my-toolset:analyze_data", "/api/tools/my-toolset:transform_file"] {
-        let fields =
-            ["description", "input_schema", "implementation", "renderers", "category", "display_name"];
+        let fields = ["description", "input_schema", "renderers", "category", "display_name"];
         let (a, b) = (server.get(path).await.1, other.get(path).await.1);
         for field in fields {
             assert_eq!(a["data"][field], b["data"][field], "{path} {field}");
         }
+        let entrypoint = |tool: &Value| tool["data"]["implementation"]["entrypoint"].clone();
+        assert_eq!(entrypoint(&a), entrypoint(&b), "{path}");
     }
     // Any bundle.
     server

@@ -259,9 +259,9 @@ fn a_hostile_folder_is_stored_or_rejected_as_a_whole() {
     rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0)
         .unwrap();
     write(&workspace, "closed/file", "secret");
-    fs::set_permissions(workspace.folder().join("closed"), fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(workspace.folder().join("closed"), fs::Permissions::from_mode(0o000)).unwrap();
     let snapshot = workspace.snapshot().unwrap();
-    assert_eq!(snapshot.skipped, [fifo.clone()]);
+    assert_eq!(snapshot.skipped, std::slice::from_ref(&fifo));
     assert_eq!(snapshot.manifest.files, 2);
     workspace.begin_change().unwrap();
     workspace.materialise(&first).unwrap();
@@ -333,7 +333,7 @@ fn what_nothing_refers_to_is_collected() {
     let before = size();
     let nothing = collect(&*rig.packs, manifests.iter().copied().chain([last]), Duration::ZERO).unwrap();
     assert_eq!((nothing.packs, nothing.reduced), (0, 0));
-    let young = collect(&*rig.packs, [last], Duration::from_secs(3600)).unwrap();
+    let young = collect(&*rig.packs, [last], Duration::from_hours(1)).unwrap();
     assert_eq!((young.packs, young.reduced), (0, 0));
     let collected = collect(&*rig.packs, [last], Duration::ZERO).unwrap();
     assert!(collected.reduced >= 9, "{collected:?}");

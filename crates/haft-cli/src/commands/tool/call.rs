@@ -55,10 +55,10 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), C
 }
 
 fn request(arguments: &Arguments, args: &Value) -> Request {
-    let mut body = json!({"args": args});
-    if let Some(workspace) = &arguments.workspace {
-        body["workspace"] = json!(workspace);
-    }
+    let body = match &arguments.workspace {
+        Some(workspace) => json!({"args": args, "workspace": workspace}),
+        None => json!({"args": args}),
+    };
     let mut request = Request::post(format!("/api/tools/{}/invoke", segment(&arguments.tool)), body)
         .query_some("mode", arguments.mode.map(Mode::as_str));
     if arguments.background {

@@ -65,7 +65,7 @@ impl Operation {
         let expected = expected(method, path);
         // What the tenant creates, it can create only once.
         let creates = matches!(expected, Expected::Own(_)) && method != "get";
-        if path.starts_with("/tools") && !creates {
+        if (path == "/tools" || path.starts_with("/tools/")) && !creates {
             prefixes.push(String::new());
         }
         Self {
