@@ -99,7 +99,7 @@ fn of_request(error: CallError) -> CallError {
     let code = match (error.code, reason) {
         (ErrorCode::ExecutionFailed, Some("not_found")) => ErrorCode::NotFound,
         (ErrorCode::ExecutionFailed, Some("io" | "no_space" | "permission")) => ErrorCode::StoreUnavailable,
-        (ErrorCode::ExecutionFailed, _) => ErrorCode::InvalidRequest,
+        (ErrorCode::ExecutionFailed | ErrorCode::PathEscapes, _) => ErrorCode::InvalidRequest,
         (code, _) => code,
     };
     CallError { code, ..error }

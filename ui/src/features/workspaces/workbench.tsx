@@ -146,7 +146,7 @@ export function WorkspacePage() {
             <Tabs.List mb="md"><Tabs.Tab value="file">{t('workspaces.tab.file')}</Tabs.Tab><Tabs.Tab value="timeline">{t('workspaces.timeline')}</Tabs.Tab></Tabs.List>
             <Tabs.Panel value="file">
               {path ? list && <FilePane key={`${path} ${manifest ?? ''}`} workspace={name} path={path} file={list.files.find((each) => each.path === path)} manifest={manifest} onClose={() => setUrl({ file: undefined })} />
-                : <Stack><LastCall workspace={name} />{mayWrite && <Text c="dimmed">{t('workspaces.dropHint')}</Text>}<div><Text c="dimmed" mb={4}>{t('workspaces.useHint')}</Text><CodeBlock text={`haft call TOOL --workspace ${name}`} /></div></Stack>}
+                : <Stack><LastCall workspace={name} />{mayWrite && <Text c="dimmed">{t('workspaces.dropHint')}</Text>}<div><Text c="dimmed" mb={4}>{t('workspaces.useHint')}</Text><CodeBlock text={`haft tool call TOOL --workspace ${name}`} /></div></Stack>}
             </Tabs.Panel>
             <Tabs.Panel value="timeline"><Timeline workspace={name} current={current} opened={url['state']} onOpen={(state) => setUrl({ state })} onLook={(id) => setUrl({ manifest: id, tab: undefined })} onRestored={() => setUrl({ manifest: undefined })} /></Tabs.Panel>
           </Tabs>
