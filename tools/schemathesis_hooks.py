@@ -1,5 +1,6 @@
-"""Teaches schemathesis the media type of script files, whose bodies are text."""
+"""Teaches schemathesis the media types of script files, whose bodies are text, and of packages."""
 
 import schemathesis
 
 schemathesis.serializer.alias("application/x-haft-skill", "text/plain")
+schemathesis.serializer.alias("application/zip", "application/octet-stream")

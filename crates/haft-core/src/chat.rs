@@ -76,6 +76,7 @@ impl MessageRole {
 /// One message of a chat. Messages with the same parent are branches.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(as = ChatMessage))]
 pub struct Message {
     /// Its id.
     #[cfg_attr(feature = "openapi", schema(value_type = uuid::Uuid))]

@@ -5,7 +5,7 @@ const TOOL = 'name: secret-plan\ndescription: Of the first tenant\nparams: []\ni
 
 /** The names of the pages in the navigation. */
 const navigation = async (page) => {
-  await page.getByRole('navigation').first().getByRole('link', { name: 'Tools' }).waitFor();
+  await page.getByRole('navigation').first().getByRole('link', { name: 'Tools', exact: true }).waitFor();
   return (await page.getByRole('navigation').first().getByRole('link').allTextContents()).map((text) => text.trim());
 };
 

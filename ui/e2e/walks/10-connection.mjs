@@ -45,7 +45,7 @@ export const tests = {
     await page.getByText('could not be loaded').waitFor();
     await page.getByText(LOST).waitFor();
     // The rest of the page works: back to what was loaded.
-    await page.getByRole('navigation').first().getByRole('link', { name: 'Tools' }).click();
+    await page.getByRole('navigation').first().getByRole('link', { name: 'Tools', exact: true }).click();
     await page.getByRole('row').nth(2).waitFor();
     await page.getByRole('navigation').first().getByRole('link', { name: 'Audit' }).click();
     await page.getByText('could not be loaded').waitFor();

@@ -48,7 +48,7 @@ export const tests = {
       assert.ok(over <= 0, `${path} is ${over} pixels too wide`);
     }
     await world.go(page, '/');
-    await page.getByRole('navigation').getByRole('link', { name: 'Tools' }).tap();
+    await page.getByRole('navigation').getByRole('link', { name: 'Tools', exact: true }).tap();
     await page.waitForURL(/\/ui\/tools/);
     await page.getByRole('navigation').getByRole('button', { name: 'More' }).tap();
     await page.getByRole('dialog').getByRole('link', { name: 'Settings' }).tap();

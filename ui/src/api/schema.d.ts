@@ -2580,6 +2580,33 @@ export interface components {
             chats: components["schemas"]["Chat"][];
             next_page_token: string | null;
         };
+        /** @description One message of a chat. Messages with the same parent are branches. */
+        ChatMessage: {
+            /** @description What it says: a text, or an array of content blocks. */
+            content: unknown;
+            /**
+             * Format: date-time
+             * @description When it was written.
+             */
+            created_at: string;
+            /**
+             * Format: uuid
+             * @description Its id.
+             */
+            id: string;
+            /**
+             * Format: uuid
+             * @description The state of the workspace after it; `null`: that of the nearest message before it.
+             */
+            manifest_id: string | null;
+            /**
+             * Format: uuid
+             * @description The message before it.
+             */
+            parent_id: string | null;
+            /** @description Who wrote it. */
+            role: components["schemas"]["MessageRole"];
+        };
         /** @description What to change in a chat. */
         ChatPatch: {
             /**
@@ -4037,7 +4064,7 @@ export interface components {
         };
         /** @description A page of messages, in the order in which they were written. */
         MessageList: {
-            messages: components["schemas"]["Message"][];
+            messages: components["schemas"]["ChatMessage"][];
             next_page_token: string | null;
         };
         /** @description The state of the workspace at a message. */
@@ -5479,6 +5506,37 @@ export interface components {
             status: components["schemas"]["SuccessStatus"];
         };
         /** @description `{"status":"success","data":…}`. */
+        Success_ChatMessage: {
+            /** @description One message of a chat. Messages with the same parent are branches. */
+            data: {
+                /** @description What it says: a text, or an array of content blocks. */
+                content: unknown;
+                /**
+                 * Format: date-time
+                 * @description When it was written.
+                 */
+                created_at: string;
+                /**
+                 * Format: uuid
+                 * @description Its id.
+                 */
+                id: string;
+                /**
+                 * Format: uuid
+                 * @description The state of the workspace after it; `null`: that of the nearest message before it.
+                 */
+                manifest_id: string | null;
+                /**
+                 * Format: uuid
+                 * @description The message before it.
+                 */
+                parent_id: string | null;
+                /** @description Who wrote it. */
+                role: components["schemas"]["MessageRole"];
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
         Success_CreatedToken: {
             /** @description A new token with its value. */
             data: components["schemas"]["TokenView"] & {
@@ -5867,7 +5925,7 @@ export interface components {
         Success_MessageList: {
             /** @description A page of messages, in the order in which they were written. */
             data: {
-                messages: components["schemas"]["Message"][];
+                messages: components["schemas"]["ChatMessage"][];
                 next_page_token: string | null;
             };
             status: components["schemas"]["SuccessStatus"];
@@ -8554,7 +8612,12 @@ export interface operations {
                      *       "data": {
                      *         "messages": [
                      *           {
-                     *             "message": "Token deleted"
+                     *             "content": null,
+                     *             "created_at": "2026-01-31T12:00:00Z",
+                     *             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "manifest_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "parent_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "role": "user"
                      *           }
                      *         ],
                      *         "next_page_token": "text"
@@ -8602,12 +8665,17 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "message": "Token deleted"
+                     *         "content": null,
+                     *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "manifest_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "parent_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "role": "user"
                      *       },
                      *       "status": "success"
                      *     }
                      */
-                    "application/json": components["schemas"]["Success_Message"];
+                    "application/json": components["schemas"]["Success_ChatMessage"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -8844,6 +8912,32 @@ export interface operations {
                      *     ]
                      */
                     "application/octet-stream": number[];
+                    /** @example text */
+                    "text/plain": string;
+                    /**
+                     * @example [
+                     *       1
+                     *     ]
+                     */
+                    "image/png": number[];
+                    /**
+                     * @example [
+                     *       1
+                     *     ]
+                     */
+                    "image/jpeg": number[];
+                    /**
+                     * @example [
+                     *       1
+                     *     ]
+                     */
+                    "image/gif": number[];
+                    /**
+                     * @example [
+                     *       1
+                     *     ]
+                     */
+                    "image/webp": number[];
                 };
             };
             /** @description The part of the file */
@@ -8858,6 +8952,32 @@ export interface operations {
                      *     ]
                      */
                     "application/octet-stream": number[];
+                    /** @example text */
+                    "text/plain": string;
+                    /**
+                     * @example [
+                     *       1
+                     *     ]
+                     */
+                    "image/png": number[];
+                    /**
+                     * @example [
+                     *       1
+                     *     ]
+                     */
+                    "image/jpeg": number[];
+                    /**
+                     * @example [
+                     *       1
+                     *     ]
+                     */
+                    "image/gif": number[];
+                    /**
+                     * @example [
+                     *       1
+                     *     ]
+                     */
+                    "image/webp": number[];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -15550,6 +15670,32 @@ export interface operations {
                      *     ]
                      */
                     "application/octet-stream": number[];
+                    /** @example text */
+                    "text/plain": string;
+                    /**
+                     * @example [
+                     *       1
+                     *     ]
+                     */
+                    "image/png": number[];
+                    /**
+                     * @example [
+                     *       1
+                     *     ]
+                     */
+                    "image/jpeg": number[];
+                    /**
+                     * @example [
+                     *       1
+                     *     ]
+                     */
+                    "image/gif": number[];
+                    /**
+                     * @example [
+                     *       1
+                     *     ]
+                     */
+                    "image/webp": number[];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -16406,6 +16552,32 @@ export interface operations {
                      *     ]
                      */
                     "application/octet-stream": number[];
+                    /** @example text */
+                    "text/plain": string;
+                    /**
+                     * @example [
+                     *       1
+                     *     ]
+                     */
+                    "image/png": number[];
+                    /**
+                     * @example [
+                     *       1
+                     *     ]
+                     */
+                    "image/jpeg": number[];
+                    /**
+                     * @example [
+                     *       1
+                     *     ]
+                     */
+                    "image/gif": number[];
+                    /**
+                     * @example [
+                     *       1
+                     *     ]
+                     */
+                    "image/webp": number[];
                 };
             };
             /** @description The part of the file */
@@ -16420,6 +16592,32 @@ export interface operations {
                      *     ]
                      */
                     "application/octet-stream": number[];
+                    /** @example text */
+                    "text/plain": string;
+                    /**
+                     * @example [
+                     *       1
+                     *     ]
+                     */
+                    "image/png": number[];
+                    /**
+                     * @example [
+                     *       1
+                     *     ]
+                     */
+                    "image/jpeg": number[];
+                    /**
+                     * @example [
+                     *       1
+                     *     ]
+                     */
+                    "image/gif": number[];
+                    /**
+                     * @example [
+                     *       1
+                     *     ]
+                     */
+                    "image/webp": number[];
                 };
             };
             400: components["responses"]["BadRequest"];

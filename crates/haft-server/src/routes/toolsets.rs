@@ -359,7 +359,10 @@ pub(crate) async fn export_any(
     get, path = "/toolsets/{id}/files/{*path}", tag = "toolsets",
     params(("id" = String, Path, example = "app-builder"), ("path" = String, Path, example = "tools/files.py")),
     responses(
-        (status = 200, body = Vec<u8>, content_type = "application/octet-stream", description = "The file"),
+        (status = 200, content(
+            (Vec<u8> = "application/octet-stream"), (String = "text/plain"), (Vec<u8> = "image/png"),
+            (Vec<u8> = "image/jpeg"), (Vec<u8> = "image/gif"), (Vec<u8> = "image/webp"),
+        ), description = "The file"),
         (status = 404, body = ErrorBody),
     )
 )]

@@ -165,8 +165,14 @@ pub(crate) async fn files(
         ("Range" = Option<String>, Header, description = "`bytes=0-1023`"),
     ),
     responses(
-        (status = 200, body = Vec<u8>, content_type = "application/octet-stream", description = "The file"),
-        (status = 206, body = Vec<u8>, content_type = "application/octet-stream", description = "The part of the file"),
+        (status = 200, content(
+            (Vec<u8> = "application/octet-stream"), (String = "text/plain"), (Vec<u8> = "image/png"),
+            (Vec<u8> = "image/jpeg"), (Vec<u8> = "image/gif"), (Vec<u8> = "image/webp"),
+        ), description = "The file"),
+        (status = 206, content(
+            (Vec<u8> = "application/octet-stream"), (String = "text/plain"), (Vec<u8> = "image/png"),
+            (Vec<u8> = "image/jpeg"), (Vec<u8> = "image/gif"), (Vec<u8> = "image/webp"),
+        ), description = "The part of the file"),
         (status = 404, body = ErrorBody), (status = 413, body = ErrorBody),
     )
 )]
