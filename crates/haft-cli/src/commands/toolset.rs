@@ -317,7 +317,7 @@ fn make_key(file: &Path, context: &Context) -> Result<(), CliError> {
     let public = key.public_key().to_string();
     context.output.data(&json!({"public_key": public, "file": file.display().to_string()}), |output| {
         output.line(&public)?;
-        output.note(&format!("whoever trusts this key sets `toolsets.trusted_keys = [\"NAME={public}\"]`"));
+        output.note(&format!("to trust this key, set `toolsets.trusted_keys = [\"NAME={public}\"]`"));
         Ok(())
     })
 }

@@ -60,15 +60,16 @@ impl WorkspaceHost {
         Ok(Arc::new(Self { store, packs, root: home.join(WORKSPACES), limits, turns: Turns::default() }))
     }
 
-    /// Removes the folders of a deleted workspace on this node.
+    /// Removes the files of a deleted workspace on this node. A name can be used again, and an idle interpreter may still
+    /// have the folder: it stays, and is empty.
     pub(crate) async fn forget(&self, tenant: &TenantId, name: &WorkspaceName) {
         let _turn = self.turns.take(tenant, name).await;
-        let folder = self.folder(tenant, name);
-        let removed = tokio::task::spawn_blocking(move || std::fs::remove_dir_all(folder)).await;
-        if let Ok(Err(error)) = removed
-            && error.kind() != std::io::ErrorKind::NotFound
-        {
-            tracing::warn!(%tenant, workspace = %name, %error, "cannot remove the folder of a deleted workspace");
+        let cleared = match self.workspace(tenant, name).await {
+            Ok(workspace) => blocking(move || workspace.clear()).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = cleared {
+            tracing::warn!(%tenant, workspace = %name, error = error.message, "cannot remove the files of a deleted workspace");
         }
     }
 

@@ -71,6 +71,10 @@ async fn the_toolsets_of_the_specification_are_installed_and_called() {
     assert_eq!(written["workspace_use"]["changes"], json!([{"path": "src/a.py", "change": "added"}]));
     let read = call(&server, "app-builder:read_file", json!({"path": "src/a.py"})).await;
     assert_eq!(read["value"]["content"], "print(1)", "{read}");
+    // The interpreter is warm: it sees the new workspace of the same name.
+    assert_eq!(server.delete("/api/workspaces/w").await.0, 200);
+    let again = call(&server, "app-builder:write_file", json!({"path": "b", "content": "2"})).await;
+    assert_eq!(again["workspace_use"]["changes"], json!([{"path": "b", "change": "added"}]), "{again}");
     let failed = call(&server, "app-builder:read_file", json!({"path": "none"})).await;
     assert!(failed["render_plan"]["error"].as_str().unwrap().contains("FileNotFoundError"), "{failed}");
     // The token of the tests is elevated: others have to ask.
