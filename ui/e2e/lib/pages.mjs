@@ -11,5 +11,5 @@ export const DETAILS = [
   '/tools/new', '/tools/new?type=http', '/servers?new=1', '/bundles?open=user-created', '/recipes?recipe=weather', '/policy?tab=explain', '/tokens?new=1',
 ];
 
-// Pages of routes that the server may not have yet; `Unreleased` of `unreleased.mjs` answers them.
-export const UNRELEASED = ['/toolsets', '/toolsets?open=my-toolset', '/toolsets?new=1', '/workspaces', '/workspaces/demo', '/workspaces/demo?file=README.md', '/workspaces/demo?file=src%2Fapp%2Fmain.py', '/workspaces/demo?tab=timeline&state=m2'];
+// Pages of toolsets and workspaces, after `World.example`.
+export const EXAMPLE_PATHS = ['/toolsets?open=my-toolset', '/toolsets?new=1', '/workspaces/demo', '/workspaces/demo?file=README.md', '/workspaces/demo?file=src%2Fapp%2Fmain.py', '/workspaces/demo?tab=timeline&state=STATE', '/workspaces/empty'];
