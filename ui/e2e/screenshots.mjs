@@ -22,12 +22,25 @@ const openFirst = async (page) => {
   await page.getByRole('button', { name: 'Approve call' }).waitFor();
 };
 
+const pick = async (page) => {
+  await page.getByRole('button', { name: 'Choose tools' }).click();
+  for (const name of ['read_file', 'orders']) {
+    await page.getByRole('textbox', { name: 'Search tools' }).fill(name);
+    await page.getByRole('checkbox', { name, exact: true }).first().check();
+  }
+  await page.getByRole('textbox', { name: 'Search tools' }).fill('');
+  await page.getByRole('button', { name: /app-builder/ }).click();
+  await page.getByRole('button', { name: 'About run_command' }).click();
+  await page.getByRole('complementary', { name: 'run_command' }).getByRole('table').waitFor();
+};
+
 const DOCUMENTED = [
   { name: 'home', path: '/' }, { name: 'home-dark', path: '/', theme: 'dark' },
   { name: 'tools', path: '/tools?open=user-created:orders@1.0.0' }, { name: 'tools-dark', path: '/tools?open=user-created:orders@1.0.0', theme: 'dark' },
   { name: 'try', path: `${ORDERS}?tab=try`, act: run },
   { name: 'calls', path: '/calls' }, { name: 'approvals', path: '/approvals', act: openFirst }, { name: 'approvals-phone', path: '/approvals', viewport: PHONE, act: openFirst },
-  { name: 'connect', path: '/connect' }, { name: 'policy', path: '/policy' },
+  { name: 'connect', path: '/connect' }, { name: 'policy', path: '/policy' }, { name: 'tool-picker', path: '/tokens?new=1', act: pick },
+  { name: 'toolsets', path: '/toolsets?open=app-builder' }, { name: 'workspace', path: '/workspaces/demo?file=README.md' },
 ];
 const EVERYTHING = Object.entries({
   home: '/', tools: '/tools', 'tool-drawer': '/tools?open=user-created:orders@1.0.0', tool: ORDERS, 'tool-try': `${ORDERS}?tab=try`, 'tool-definition': `${ORDERS}?tab=definition`, 'tool-versions': `${ORDERS}?tab=versions`,
