@@ -2,7 +2,6 @@
 import { Badge, Group, Image, Stack, Table, Tabs, Text } from '@mantine/core';
 import { Suspense, useMemo, useState, type ReactNode } from 'react';
 import type { OutputLine } from '@/api/invoke';
-import { rendering } from '@/api/unreleased';
 import type { Call, StepTimes } from '@/api/types';
 import { useT, type MessageKey } from '@/i18n';
 import { toLines } from './ansi';
@@ -54,7 +53,7 @@ function Rendered({ value }: { value: unknown }) {
 
 /** The result as its render plan says; without a plan, as its value suggests. */
 function Planned({ call, value }: { call: Call; value: unknown }) {
-  const plan = rendering(call).render_plan;
+  const plan = call.render_plan;
   const plain = <Rendered value={value} />;
   return plan ? <Suspense fallback={<Loading rows={4} />}><RenderedResult call={call} plan={plan} fallback={plain} /></Suspense> : plain;
 }
@@ -109,7 +108,7 @@ export function ResultView({ call, lines = [], isRunning = false, header }: Resu
             {call.error.details && <JsonView value={call.error.details} />}
           </Stack>
         )}
-        {call?.body_removed ? <Text c="dimmed">{t('result.removed')}</Text> : call && (!call.error || rendering(call).render_plan) && <Planned call={call} value={value} />}
+        {call?.body_removed ? <Text c="dimmed">{t('result.removed')}</Text> : call && (!call.error || call.render_plan) && <Planned call={call} value={value} />}
         {!call && isRunning && <Text c="dimmed">{t('result.running')}</Text>}
       </Tabs.Panel>
       <Tabs.Panel value="raw">{call && <Raw value={call.error ?? value ?? null} />}</Tabs.Panel>

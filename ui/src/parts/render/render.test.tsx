@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { fileUrl, workspacePath } from '@/api/unreleased';
+import { fileUrl, workspacePath } from '@/api/workspaces';
 import { parseAnsi, styleAfter, terminalLines } from '../ansi';
 import { linePath } from './chart';
 import { axisTicks, pieSlices, toChart } from './chart-data';
