@@ -38,8 +38,9 @@ use crate::built_ins::{AppHandle, Installed, install};
 use crate::events::{EventHub, EventSink};
 use crate::execution_resources::ExecutionResources;
 use crate::local_token::{self, LocalTokenError};
-use crate::mcp::{Mcp, StdioClient, UnknownBundle};
+use crate::mcp::{Mcp, McpParts, StdioClient, UnknownBundle};
 use crate::mcp_approvals::McpApprovals;
+use crate::mcp_resources::{McpPackages, SkillCache};
 use crate::metrics::{Gauges, Metrics};
 use crate::policy::{LoadPolicyError, PolicyState};
 use crate::rendering::RenderKey;
@@ -123,6 +124,7 @@ pub struct App {
     egress: Egress,
     mcp_clients: Arc<McpClients>,
     mcp: Mcp,
+    skills: SkillCache,
     workspaces: Arc<WorkspaceHost>,
     render_key: RenderKey,
     search: Arc<ToolSearch>,
@@ -187,8 +189,12 @@ impl App {
             workspaces: Some(workspaces.for_calls()),
         });
         let pipeline = Arc::new(pipeline);
-        let desk = Arc::new(McpApprovals(handle.clone()));
-        let mcp = Mcp::new(&settings, &registry, &pipeline, desk, extension);
+        let mcp_parts = McpParts {
+            approvals: Arc::new(McpApprovals(handle.clone())),
+            packages: Arc::new(McpPackages::new(handle.clone())),
+            extension,
+        };
+        let mcp = Mcp::new(&settings, &registry, &pipeline, mcp_parts);
         let app = Arc::new(Self {
             settings,
             store,
@@ -207,6 +213,7 @@ impl App {
             egress: resources.egress,
             mcp_clients,
             mcp,
+            skills: SkillCache::default(),
             workspaces,
             render_key,
             queue_stop: CancellationToken::new(),
@@ -324,6 +331,11 @@ impl App {
 
     pub(crate) fn mcp_clients(&self) -> &McpClients {
         &self.mcp_clients
+    }
+
+    /// Returns the skills of packages that were read.
+    pub(crate) fn skills(&self) -> &SkillCache {
+        &self.skills
     }
 
     pub(crate) fn mcp(&self) -> &Mcp {

@@ -10,7 +10,9 @@ use haft_core::name::{BundleSlug, TenantId};
 use haft_core::outcome::ErrorCode;
 use haft_core::principal::Principal;
 use haft_core::token::Role;
-use haft_mcp::server::{ApprovalDesk, ClientContext, HttpService, McpServer, ProtocolExtension, View};
+use haft_mcp::server::{
+    ApprovalDesk, ClientContext, HttpService, McpServer, PackageSource, ProtocolExtension, View,
+};
 use haft_runtime::pipeline::Pipeline;
 use haft_runtime::registry::Registry;
 use hyper_util::rt::TokioIo;
@@ -27,6 +29,13 @@ use crate::settings::Settings;
 
 /// The most clients with a line connection.
 const MAX_PIPES: usize = 1000;
+
+/// What the MCP server needs of the installation.
+pub(crate) struct McpParts {
+    pub(crate) approvals: Arc<dyn ApprovalDesk>,
+    pub(crate) packages: Arc<dyn PackageSource>,
+    pub(crate) extension: Option<Arc<dyn ProtocolExtension>>,
+}
 
 /// The MCP server.
 pub(crate) struct Mcp {
@@ -46,15 +55,15 @@ impl Mcp {
         settings: &Settings,
         registry: &Arc<Registry>,
         pipeline: &Arc<Pipeline>,
-        approvals: Arc<dyn ApprovalDesk>,
-        extension: Option<Arc<dyn ProtocolExtension>>,
+        parts: McpParts,
     ) -> Self {
         let stopping = CancellationToken::new();
         let own = haft_mcp::server::Settings {
             compact_above: settings.mcp.compact_above,
             compact_above_tokens: settings.mcp.compact_above_tokens,
-            approvals: Some(approvals),
-            extension,
+            approvals: Some(parts.approvals),
+            packages: Some(parts.packages),
+            extension: parts.extension,
             stopping: stopping.clone(),
         };
         let server = McpServer::new(Arc::clone(registry), Arc::clone(pipeline), own);

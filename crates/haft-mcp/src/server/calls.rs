@@ -23,7 +23,7 @@ use super::client_context::{ClientContext, View};
 use super::compact;
 use super::handler::McpServer;
 use super::notifier::CallNotifier;
-use super::{content, extension};
+use super::{apps, content, extension};
 
 /// The metadata of a result that holds warnings, for example that the tool is deprecated.
 const WARNINGS: &str = "haft/warnings";
@@ -65,7 +65,9 @@ impl McpServer {
     ) -> Result<CallToolResponse, ErrorData> {
         let client = self.client(&context.extensions)?;
         let entry = self.resolve(client, name, &mut arguments)?;
-        let source = CallSource { elicitation: elicitation(context, responses), context: Some(context) };
+        let shows_pages = context.client_capabilities().as_ref().is_some_and(apps::shows_pages);
+        let elicitation = elicitation(context, responses);
+        let source = CallSource { elicitation, context: Some(context), shows_pages };
         let called = self.call_entry(client, &entry, arguments, source).await;
         let response = called.ok_or_else(|| ErrorData::internal_error("the call was cancelled", None))?;
         Ok(match response {
@@ -91,6 +93,10 @@ impl McpServer {
             );
             return Some(content::failure(&error).into());
         }
+        let shown = entry
+            .definition(client.mode.into())
+            .filter(|(_, spec)| source.shows_pages && apps::has_page_data(spec))
+            .map(|(_, spec)| (Arc::clone(spec), arguments.clone()));
         let (outcome, attachments) = match self.outcome(client, entry, arguments, source).await? {
             Called::Ended(outcome, attachments) => (outcome, attachments),
             Called::InputRequired(result) => return Some(result.into()),
@@ -106,7 +112,13 @@ impl McpServer {
         let declares_object = compiled.is_ok_and(|compiled| compiled.returns_object);
         let is_forwarded = matches!(entry.tool.spec.implementation, Implementation::Mcp(_));
         let details = outcome.as_ref().err().filter(|_| is_forwarded).and_then(upstream_details);
+        let data = shown.zip(outcome.as_ref().ok()).and_then(|((spec, args), value)| {
+            apps::page_data(&spec, &args, value)
+        });
         let mut result = content::result(outcome, &attachments, declares_object);
+        if let Some(data) = data {
+            result.meta.get_or_insert_default().0.insert(apps::DATA.to_owned(), data);
+        }
         if details.is_some() {
             result.structured_content = details;
         }
@@ -142,7 +154,7 @@ impl McpServer {
         client: &ClientContext,
         entry: &Arc<Entry>,
         arguments: Map<String, Value>,
-        CallSource { elicitation, context }: CallSource<'_>,
+        CallSource { elicitation, context, .. }: CallSource<'_>,
     ) -> Option<Called> {
         let notifier = context.and_then(|context| {
             let by_request = context.meta.log_level().is_some_and(includes_output);
@@ -206,6 +218,8 @@ pub(super) struct CallSource<'a> {
     pub(super) elicitation: Elicitation<'a>,
     /// The request. Without it the client gets no notifications, and only dropping the future cancels the call.
     pub(super) context: Option<&'a RequestContext<RoleServer>>,
+    /// Whether the client shows pages, which may need more data than the value.
+    pub(super) shows_pages: bool,
 }
 
 /// What the pipeline, or the person at the client, answered.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use haft_builtins::{BuiltInParts, BuiltIns, built_ins, function};
 use haft_core::name::NameError;
 use haft_core::spec::ToolSpec;
+use haft_core::toolset::READ_SKILL;
 use haft_runtime::function::Functions;
 
 use super::app_handle::AppHandle;
@@ -13,6 +14,7 @@ use super::delete_tool::{self, DeleteTool};
 use super::describe_tool::{self, DescribeTool};
 use super::function_call::{self, FunctionCall};
 use super::mcp_call::{self, McpCall};
+use super::read_skill::ReadSkill;
 use super::search_tools::{self, SearchTools};
 
 /// The built-in tools.
@@ -42,6 +44,8 @@ pub(crate) fn install(
         standard.insert(spec.name.as_str(), Arc::clone(&built_in));
         specs.push(spec);
     }
+    // The function of the tools that come with skills; there is no built-in tool of this name.
+    standard.insert(READ_SKILL, function(ReadSkill::new(handle.clone())));
     functions.fill_from(&standard);
     specs.retain(|spec| own.iter().all(|own| own.name != spec.name));
     specs.extend(own);

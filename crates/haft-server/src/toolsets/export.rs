@@ -7,7 +7,7 @@ use haft_core::name::{BundleSlug, Version};
 use haft_core::outcome::ErrorCode;
 use haft_core::problem::Problem;
 use haft_core::tool::Tool;
-use haft_core::toolset::InstalledToolset;
+use haft_core::toolset::{InstalledToolset, bind_package};
 use haft_package::files::{MANIFEST, PackageFiles, SIGNATURE};
 use haft_package::toolset::{DeclaredServer, ToolEntry, Toolset};
 use haft_package::{folder, placeholders, write, zip};
@@ -83,9 +83,7 @@ fn entries(app: &App, identity: &Identity, bundle: &BundleSlug) -> Vec<ToolEntry
     });
     let entry = |tool: &Tool| {
         let mut spec = (*tool.spec).clone();
-        if let Implementation::Python(python) = &mut spec.implementation {
-            python.package = None;
-        }
+        bind_package(&mut spec, None);
         ToolEntry { spec, enabled: tool.enabled }
     };
     tools.into_iter().map(entry).collect()

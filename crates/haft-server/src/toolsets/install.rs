@@ -6,7 +6,7 @@ use haft_core::name::BundleSlug;
 use haft_core::outcome::ErrorCode;
 use haft_core::spec::{Policy, ToolSpec};
 use haft_core::token::Role;
-use haft_core::toolset::InstalledToolset;
+use haft_core::toolset::{InstalledToolset, bind_package};
 use haft_package::package::Package;
 use haft_package::signature::{self, SignatureState};
 use haft_package::toolset::MANIFEST_VERSION;
@@ -117,8 +117,8 @@ fn adapted(
     warnings: &mut Vec<String>,
 ) -> ToolSpec {
     let mut spec = spec.clone();
+    bind_package(&mut spec, Some(hash));
     if let Implementation::Python(python) = &mut spec.implementation {
-        python.package = Some(hash.to_owned());
         // What the manifest declares once holds for all its Python tools.
         let missing = shared.iter().filter(|line| !python.dependencies.contains(line)).cloned();
         let missing: Vec<String> = missing.collect();
