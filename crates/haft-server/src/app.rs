@@ -34,7 +34,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::access::{Access, AccessRecords};
-use crate::built_ins::{AppHandle, Installed, install};
+use crate::built_ins::{AppHandle, Installed, install, register_package_functions};
 use crate::events::{EventHub, EventSink};
 use crate::execution_resources::ExecutionResources;
 use crate::local_token::{self, LocalTokenError};
@@ -150,6 +150,7 @@ impl App {
         } else {
             Installed { specs: built_ins, handle: AppHandle::default() }
         };
+        register_package_functions(&functions, &handle);
         let executors = resources
             .executors(&settings, &clock, &local_token)
             .with(Arc::new(FunctionExecutor::new(functions)));

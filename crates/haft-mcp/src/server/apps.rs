@@ -94,8 +94,7 @@ pub(super) fn shows_pages(capabilities: &ClientCapabilities) -> bool {
 /// Returns the page of a tool in a list.
 pub(super) fn page_of(snapshot: &Snapshot, offer: &ToolOffer<'_>) -> Option<AppPage> {
     let tool = &offer.entry.tool;
-    let is_toolset =
-        snapshot.bundle(tool.bundle_id).is_some_and(|bundle| bundle.kind == BundleKind::Toolset);
+    let is_toolset = snapshot.bundle(tool.bundle_id).is_some_and(|bundle| bundle.kind == BundleKind::Toolset);
     AppPage::of(&tool.bundle, &offer.spec).filter(|_| is_toolset)
 }
 
@@ -162,7 +161,9 @@ impl McpServer {
         uri: &str,
     ) -> Result<Option<ResourceContents>, ErrorData> {
         let page = self.app_pages(client).into_iter().map(|(page, _)| page).find(|page| page.uri() == uri);
-        let (Some(page), Some(source)) = (page, self.shared.settings.packages.as_ref()) else { return Ok(None) };
+        let (Some(page), Some(source)) = (page, self.shared.settings.packages.as_ref()) else {
+            return Ok(None);
+        };
         let failed = |error: haft_core::outcome::CallError| protocol_error(&error);
         let Some(package) = source.current(client.tenant(), &page.bundle).await.map_err(failed)? else {
             return Ok(None);
@@ -207,7 +208,10 @@ fn document(html: &str) -> String {
 /// Writes a text as a string of JavaScript that cannot end its script element.
 fn script_string(text: &str) -> String {
     let json = Value::String(text.to_owned()).to_string();
-    json.replace('<', "\\u003c").replace('>', "\\u003e").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
+    json.replace('<', "\\u003c")
+        .replace('>', "\\u003e")
+        .replace('\u{2028}', "\\u2028")
+        .replace('\u{2029}', "\\u2029")
 }
 
 #[cfg(test)]

@@ -112,9 +112,9 @@ impl McpServer {
         let declares_object = compiled.is_ok_and(|compiled| compiled.returns_object);
         let is_forwarded = matches!(entry.tool.spec.implementation, Implementation::Mcp(_));
         let details = outcome.as_ref().err().filter(|_| is_forwarded).and_then(upstream_details);
-        let data = shown.zip(outcome.as_ref().ok()).and_then(|((spec, args), value)| {
-            apps::page_data(&spec, &args, value)
-        });
+        let data = shown
+            .zip(outcome.as_ref().ok())
+            .and_then(|((spec, args), value)| apps::page_data(&spec, &args, value));
         let mut result = content::result(outcome, &attachments, declares_object);
         if let Some(data) = data {
             result.meta.get_or_insert_default().0.insert(apps::DATA.to_owned(), data);

@@ -157,7 +157,8 @@ impl<'a> Iterator for TagIter<'a> {
             let Some(length) = tag_length(rest) else { return None };
             self.position = start + length;
             let text = rest.get(..length)?;
-            let name = text.get(1..)?.split(|c: char| !c.is_ascii_alphanumeric()).next()?.to_ascii_lowercase();
+            let name =
+                text.get(1..)?.split(|c: char| !c.is_ascii_alphanumeric()).next()?.to_ascii_lowercase();
             let attribute = if name == "link" { "href" } else { "src" };
             let source = attribute_value(text, attribute);
             return Some(Tag { text, name, start, end: start + length, source });

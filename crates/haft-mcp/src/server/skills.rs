@@ -75,16 +75,16 @@ impl OfferedSkill {
     }
 
     fn prompt(&self) -> Prompt {
-        let task = PromptArgument::new(TASK).with_description("What to do with the skill").with_required(false);
+        let task =
+            PromptArgument::new(TASK).with_description("What to do with the skill").with_required(false);
         let description = Some(excerpt(&self.skill.description, 2000));
-        Prompt::new(self.bundle.as_str(), description, Some(vec![task])).with_title(excerpt(&self.skill.name, 64))
+        Prompt::new(self.bundle.as_str(), description, Some(vec![task]))
+            .with_title(excerpt(&self.skill.name, 64))
     }
 
     /// Writes the entry of the extension.
     fn entry(&self) -> Value {
-        let resource = |file: &SkillFile| {
-            json!({"uri": self.uri(&file.path), "digest": format!("sha256:{}", file.sha256), "size": file.size})
-        };
+        let resource = |file: &SkillFile| json!({"uri": self.uri(&file.path), "digest": format!("sha256:{}", file.sha256), "size": file.size});
         let resources: Vec<Value> = self.skill.files.iter().map(resource).collect();
         json!({"uri": self.uri(SKILL_FILE), "frontmatter": self.skill.front_matter, "resources": resources})
     }
@@ -153,7 +153,9 @@ impl McpServer {
             .iter()
             // What needs approval is only available through a call.
             .filter(|offer| !offer.spec.needs_approval())
-            .filter_map(|offer| Some((offer.entry.tool.bundle.clone(), skill_package(&offer.spec)?.to_owned())))
+            .filter_map(|offer| {
+                Some((offer.entry.tool.bundle.clone(), skill_package(&offer.spec)?.to_owned()))
+            })
             .filter(|(bundle, _)| bundles.insert(bundle.clone()))
             .collect()
     }

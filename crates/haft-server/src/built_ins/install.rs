@@ -44,10 +44,15 @@ pub(crate) fn install(
         standard.insert(spec.name.as_str(), Arc::clone(&built_in));
         specs.push(spec);
     }
-    // The function of the tools that come with skills; there is no built-in tool of this name.
-    standard.insert(READ_SKILL, function(ReadSkill::new(handle.clone())));
     functions.fill_from(&standard);
     specs.retain(|spec| own.iter().all(|own| own.name != spec.name));
     specs.extend(own);
     Ok(Installed { specs, handle })
+}
+
+/// Registers the functions that tools of packages need, whether or not there are built-in tools.
+pub(crate) fn register_package_functions(functions: &Functions, handle: &AppHandle) {
+    let own = Functions::default();
+    own.insert(READ_SKILL, function(ReadSkill::new(handle.clone())));
+    functions.fill_from(&own);
 }

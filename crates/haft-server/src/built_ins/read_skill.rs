@@ -54,7 +54,9 @@ impl BuiltIn for ReadSkill {
         let Some(file) = skill.files.iter().find(|file| file.path == wanted) else {
             return Err(CallError::new(
                 ErrorCode::NotFound,
-                format!("the skill has no file `{shown}`; call the tool without `file` for the names of its files"),
+                format!(
+                    "the skill has no file `{shown}`; call the tool without `file` for the names of its files"
+                ),
             ));
         };
         if file.size > MAX_FILE {
@@ -68,9 +70,8 @@ impl BuiltIn for ReadSkill {
     }
 
     fn with_config(&self, config: &Map<String, Value>) -> Option<Result<Self, Problem>> {
-        let invalid = |message: &str| {
-            Err(Problem::new("implementation.config", "invalid_config", message.to_owned()))
-        };
+        let invalid =
+            |message: &str| Err(Problem::new("implementation.config", "invalid_config", message.to_owned()));
         if config.keys().any(|key| key != PACKAGE_SETTING) {
             return Some(invalid("expected only `package`, which the installation of a skill sets"));
         }

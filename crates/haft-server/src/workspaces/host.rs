@@ -21,6 +21,7 @@ use haft_workspace::{
 };
 use tokio::sync::OwnedMutexGuard;
 
+use super::archive::ArchivePermits;
 use super::turns::{RETRY, Turns, try_lock};
 
 /// The folder in the home folder with the folders of workspaces.
@@ -38,6 +39,7 @@ pub(crate) struct WorkspaceHost {
     root: PathBuf,
     limits: Limits,
     turns: Turns,
+    pub(super) archives: ArchivePermits,
 }
 
 /// The exclusive use of a workspace whose folder is in its active state.
@@ -57,7 +59,8 @@ impl WorkspaceHost {
     /// Opens the folders of workspaces in the home folder.
     pub(crate) fn open(home: &Path, store: Arc<Store>, limits: Limits) -> Result<Arc<Self>, WorkspaceError> {
         let packs = Arc::new(LocalPacks::open(home.join("packs"))?);
-        Ok(Arc::new(Self { store, packs, root: home.join(WORKSPACES), limits, turns: Turns::default() }))
+        let (turns, archives) = (Turns::default(), ArchivePermits::default());
+        Ok(Arc::new(Self { store, packs, root: home.join(WORKSPACES), limits, turns, archives }))
     }
 
     /// Removes the files of a deleted workspace on this node. A name can be used again, and an idle interpreter may still

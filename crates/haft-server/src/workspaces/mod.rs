@@ -1,10 +1,11 @@
 //! The workspaces of this node: folders in which calls take turns, and whose every state is stored.
 
+mod archive;
 mod edit;
 mod host;
 mod read;
 mod turns;
 
-pub(crate) use edit::{FileEdit, StateChange};
+pub(crate) use edit::{Expected, FileEdit, StateChange};
 pub(crate) use host::{WORKSPACES, WorkspaceHost};
 pub(crate) use read::{FileListing, FileRange};
