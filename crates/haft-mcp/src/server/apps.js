@@ -1,5 +1,6 @@
 // Waits for the result of a call, as MCP Apps sends it, and then writes the page with its data.
 const DATA = "__DATA__";
+let isShown = false;
 const send = (message) => window.parent.postMessage({ jsonrpc: "2.0", ...message }, "*");
 const notify = (method, params) => send({ method, params });
 
@@ -41,6 +42,12 @@ const showResult = (result) => {
   }
   const meta = result._meta ?? {};
   window.__TOOL_DATA__ = DATA in meta ? meta[DATA] : valueOf(result);
+  // The scripts of a page cannot run twice in one window: a page that is shown already gets an event.
+  if (isShown) {
+    window.dispatchEvent(new CustomEvent("tool-data", { detail: window.__TOOL_DATA__ }));
+    return;
+  }
+  isShown = true;
   write(PAGE);
 };
 

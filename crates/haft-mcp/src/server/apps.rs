@@ -193,7 +193,8 @@ fn data_url(path: &str, bytes: &[u8]) -> String {
     format!("data:{kind};base64,{}", STANDARD.encode(bytes))
 }
 
-/// Writes the document of a page: the program that waits for the result, with the page in it.
+/// Writes the document of a page: the program that waits for the result, with the page in it. It is a function, so that
+/// its names are free for the page.
 fn document(html: &str) -> String {
     let page = script_string(html);
     let loader = LOADER.replace("__VERSION__", env!("CARGO_PKG_VERSION"));
@@ -201,7 +202,7 @@ fn document(html: &str) -> String {
     format!(
         "<!DOCTYPE html>\n<html><head><meta charset=\"utf-8\">\
          <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\
-         <script>\nconst PAGE = {page};\n{loader}</script></head><body></body></html>\n"
+         <script>\n(() => {{\nconst PAGE = {page};\n{loader}}})();\n</script></head><body></body></html>\n"
     )
 }
 

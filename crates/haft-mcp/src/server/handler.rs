@@ -444,8 +444,12 @@ impl ServerHandler for McpServer {
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
         let mut accepted = SubscriptionFilter::new();
         accepted.tools_list_changed = requested.tools_list_changed;
-        if self.serves_packages() {
+        // An extension of the program may declare lists that do not change.
+        let declared = self.get_info().capabilities;
+        if declared.prompts.is_some_and(|prompts| prompts.list_changed == Some(true)) {
             accepted.prompts_list_changed = requested.prompts_list_changed;
+        }
+        if declared.resources.is_some_and(|resources| resources.list_changed == Some(true)) {
             accepted.resources_list_changed = requested.resources_list_changed;
         }
         Some(accepted)
