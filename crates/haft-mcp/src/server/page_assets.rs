@@ -154,7 +154,7 @@ impl<'a> Iterator for TagIter<'a> {
             if !rest.get(1..2).is_some_and(|next| next.starts_with(|c: char| c.is_ascii_alphabetic())) {
                 continue;
             }
-            let Some(length) = tag_length(rest) else { return None };
+            let length = tag_length(rest)?;
             self.position = start + length;
             let text = rest.get(..length)?;
             let name =

@@ -120,9 +120,10 @@ pub fn unpack_into(archive: &[u8], folder: &Path) -> io::Result<Unpacked> {
         if entry.is_symlink() {
             let mut text = String::new();
             entry.by_ref().take(MAX_TARGET).read_to_string(&mut text)?;
-            match stays_inside(&path, Path::new(&text)) {
-                true => links.push((target, text.into())),
-                false => unpacked.skipped.push(name),
+            if stays_inside(&path, Path::new(&text)) {
+                links.push((target, text.into()));
+            } else {
+                unpacked.skipped.push(name);
             }
             continue;
         }
