@@ -20,7 +20,7 @@ run: ## build haft and start the server; pass flags with ARGS="--addr 127.0.0.1:
 	$(call heading,haft serve)
 	@exec cargo run --quiet --locked --profile quick --package haft-cli --bin haft -- serve $(ARGS)
 
-test: ## run every check and test: web interface, formatting, lints, tidy, doctests, tests, MCP conformance, generated REST requests
+test: ## run every check and test: web interface, formatting, lints, tidy, doctests, tests, MCP conformance, generated REST requests, walks in chromium
 	@tools/setup test
 	$(call heading,web interface)
 	@tools/ui test
@@ -44,6 +44,8 @@ test: ## run every check and test: web interface, formatting, lints, tidy, docte
 	@tools/conformance target/debug/examples/conformance_server target/debug/examples/conformance_client
 	$(call heading,REST API against its OpenAPI document (generated requests))
 	@tools/schemathesis target/debug/haft
+	$(call heading,walks through the web interface in chromium)
+	HAFT_BIN=$(CURDIR)/target/debug/haft E2E_REPEAT=1 npm --prefix ui run --silent e2e
 
 browser: ## walk through the web interface in chromium, against real servers (about eight minutes)
 	@tools/setup test

@@ -2,7 +2,8 @@
 //
 // One file per walk, each with a fresh server; E2E_WORKERS walks run at a time (default: 2), each in a browser of its own. A
 // failed test leaves a screenshot of each open page, the console and the log of the server in the folder E2E_OUT (default:
-// e2e-results). No test is repeated: one that fails now and then has a defect, or finds one.
+// e2e-results). With E2E_REPEAT=1, a walk that failed runs once more, from the beginning and on a server of its own. If it
+// passes then, the run passes and names it as unstable: it has a defect, or found one.
 import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Browser } from './lib/browser.mjs';
@@ -10,8 +11,9 @@ import { sleep } from './lib/haft.mjs';
 import { World } from './lib/world.mjs';
 
 const out = process.env.E2E_OUT ?? new URL('../e2e-results', import.meta.url).pathname;
-const TEST_MS = Number(process.env.E2E_TIMEOUT_MS ?? 300_000);
+const TEST_MS = Number(process.env.E2E_TIMEOUT_MS ?? 600_000);
 const CLOSE_MS = 15_000;
+const REPEATS = Number(process.env.E2E_REPEAT ?? 0);
 const WORKERS = Math.max(1, Number(process.env.E2E_WORKERS ?? 2));
 const LOG_LINES = 15;
 const filters = process.argv.slice(2);
@@ -29,7 +31,7 @@ for (const file of readdirSync(folder).filter((name) => name.endsWith('.mjs')).s
   const { tests, options } = await import(new URL(file, folder));
   const name = file.replace('.mjs', '');
   const chosen = Object.entries(tests).filter(([test]) => filters.length === 0 || filters.some((part) => name.includes(part) || test.includes(part)));
-  if (chosen.length > 0) walks.push({ name, tests: chosen, options });
+  if (chosen.length > 0) walks.push({ name, tests: chosen, options, attempt: 1 });
 }
 if (walks.length === 0) {
   say(`e2e: no test matches ${filters.join(' ')}`);
@@ -64,6 +66,7 @@ async function closes(used) {
 
 const started = Date.now();
 const failed = [];
+const unstable = [];
 let passed = 0;
 const seconds = (since) => ((Date.now() - since) / 1000).toFixed(1);
 
@@ -77,22 +80,36 @@ async function reportFailure(name, start, error, world, browser) {
   say(lines.join('\n'));
 }
 
+/** Counts what a walk did, or puts it at the end of the list for its repetition. */
+function settle(walk, good, broken) {
+  if (broken.length > 0 && walk.attempt <= REPEATS) {
+    walks.push({ ...walk, attempt: walk.attempt + 1, failedBefore: broken });
+    return;
+  }
+  passed += good;
+  failed.push(...broken);
+  if (walk.attempt > 1 && broken.length === 0) unstable.push(...walk.failedBefore);
+}
+
 /** Runs the tests of a walk one after the other; returns the browser for the next walk. */
 async function runWalk(walk, browser) {
   let used = browser;
   let world;
+  const broken = [];
+  let good = 0;
+  const mark = walk.attempt > 1 ? ' (repeated)' : '';
   for (const [test, run] of walk.tests) {
-    const name = `${walk.name}: ${test}`;
+    const name = `${walk.name}: ${test}${mark}`;
     const start = Date.now();
     used.forget();
     try {
       world ??= await World.create(used, walk.options);
       await withTimeout(run(world));
       if (used.problems.length > 0) throw new Error(`the page reported:\n${[...new Set(used.problems)].join('\n')}`);
-      passed += 1;
+      good += 1;
       say(`ok    ${name} (${seconds(start)} s)`);
     } catch (error) {
-      failed.push(name);
+      broken.push(`${walk.name}: ${test}`);
       await reportFailure(name, start, error, world, used);
     }
     if (!(await closes(used))) {
@@ -101,10 +118,11 @@ async function runWalk(walk, browser) {
     }
   }
   await world?.end();
+  settle(walk, good, broken);
   return used;
 }
 
-/** Takes walks from the list until none is left. */
+/** Takes walks from the list until none is left; the worker that adds a repetition runs it, if no other does. */
 async function work() {
   let browser = await Browser.launch();
   for (let walk = walks.shift(); walk !== undefined; walk = walks.shift()) browser = await runWalk(walk, browser);
@@ -114,6 +132,7 @@ async function work() {
 // Long walks first: a short one at the end keeps no worker waiting.
 walks.sort((a, b) => (b.options?.weight ?? 1) - (a.options?.weight ?? 1));
 await Promise.all(Array.from({ length: Math.min(WORKERS, walks.length) }, work));
-say(`\n${passed} passed, ${failed.length} failed in ${seconds(started)} s`);
+say(`\n${passed} passed, ${failed.length} failed, ${unstable.length} unstable in ${seconds(started)} s`);
+for (const name of unstable) say(`  UNSTABLE  ${name} (failed once, passed when repeated)`);
 for (const name of failed) say(`  FAIL  ${name}`);
 process.exit(failed.length === 0 ? 0 : 1);

@@ -6,7 +6,6 @@ import { mkdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { Browser } from './lib/browser.mjs';
 import { World } from './lib/world.mjs';
-import { example } from './lib/unreleased.mjs';
 
 const out = process.argv[2] ?? new URL(process.env.ALL ? '../screenshots' : '../../docs/images', import.meta.url).pathname;
 const WIDE = { width: 1440, height: 800 };
@@ -23,19 +22,32 @@ const openFirst = async (page) => {
   await page.getByRole('button', { name: 'Approve call' }).waitFor();
 };
 
+const pick = async (page) => {
+  await page.getByRole('button', { name: 'Choose tools' }).click();
+  for (const name of ['read_file', 'orders']) {
+    await page.getByRole('textbox', { name: 'Search tools' }).fill(name);
+    await page.getByRole('checkbox', { name, exact: true }).first().check();
+  }
+  await page.getByRole('textbox', { name: 'Search tools' }).fill('');
+  await page.getByRole('button', { name: /app-builder/ }).click();
+  await page.getByRole('button', { name: 'About run_command' }).click();
+  await page.getByRole('complementary', { name: 'run_command' }).getByRole('table').waitFor();
+};
+
 const DOCUMENTED = [
   { name: 'home', path: '/' }, { name: 'home-dark', path: '/', theme: 'dark' },
   { name: 'tools', path: '/tools?open=user-created:orders@1.0.0' }, { name: 'tools-dark', path: '/tools?open=user-created:orders@1.0.0', theme: 'dark' },
   { name: 'try', path: `${ORDERS}?tab=try`, act: run },
   { name: 'calls', path: '/calls' }, { name: 'approvals', path: '/approvals', act: openFirst }, { name: 'approvals-phone', path: '/approvals', viewport: PHONE, act: openFirst },
-  { name: 'connect', path: '/connect' }, { name: 'policy', path: '/policy' },
+  { name: 'connect', path: '/connect' }, { name: 'policy', path: '/policy' }, { name: 'tool-picker', path: '/tokens?new=1', act: pick },
+  { name: 'toolsets', path: '/toolsets?open=app-builder' }, { name: 'workspace', path: '/workspaces/demo?file=README.md' },
 ];
 const EVERYTHING = Object.entries({
   home: '/', tools: '/tools', 'tool-drawer': '/tools?open=user-created:orders@1.0.0', tool: ORDERS, 'tool-try': `${ORDERS}?tab=try`, 'tool-definition': `${ORDERS}?tab=definition`, 'tool-versions': `${ORDERS}?tab=versions`,
   'new-tool': '/tools/new', 'new-http': '/tools/new?type=http', calls: '/calls', approvals: '/approvals', servers: '/servers', connect: '/connect', bundles: '/bundles?open=user-created', recipes: '/recipes', import: '/import',
   policy: '/policy', limits: '/limits', audit: '/audit', credentials: '/credentials', tokens: '/tokens', tenants: '/tenants', health: '/health', settings: '/settings', webhooks: '/webhooks', remembered: '/approvals?status=remembered', explain: '/policy?tab=explain', recipe: '/recipes?recipe=weather',
-  toolsets: '/toolsets', toolset: '/toolsets?open=my-toolset', 'toolset-import': '/toolsets?new=1', workspaces: '/workspaces', workspace: '/workspaces/demo', 'workspace-file': '/workspaces/demo?file=src%2Fapp%2Fmain.py', 'workspace-document': '/workspaces/demo?file=README.md', 'workspace-timeline': '/workspaces/demo?tab=timeline&state=m2',
-}).flatMap(([name, path]) => [WIDE, PHONE].flatMap((viewport) => ['light', 'dark'].map((theme) => ({ name: `${name}-${viewport.width}-${theme}`, path, viewport, theme, isAll: true }))));
+  toolsets: '/toolsets', toolset: '/toolsets?open=my-toolset', 'toolset-import': '/toolsets?new=1', workspaces: '/workspaces', workspace: '/workspaces/demo', 'workspace-file': '/workspaces/demo?file=src%2Fapp%2Fmain.py', 'workspace-document': '/workspaces/demo?file=README.md', 'workspace-timeline': '/workspaces/demo?tab=timeline',
+}).flatMap(([name, path]) => [WIDE, PHONE].flatMap((viewport) => ['light', 'dark'].map((theme) => ({ name: `${name}-${viewport.width}-${theme}`, path, viewport, theme }))));
 
 /** Makes a file smaller where the machine has a program for it. */
 function compress(file) {
@@ -50,13 +62,12 @@ let failed = false;
 try {
   mkdirSync(out, { recursive: true });
   await world.demo();
+  await world.example();
   for (const shot of process.env.ALL ? EVERYTHING : DOCUMENTED) {
     if (variants && !variants.some((part) => shot.name.endsWith(part))) continue;
     if (only && !only.some((part) => shot.name.startsWith(part))) continue;
-    const { name, path, viewport = WIDE, theme = 'light', act, isAll = false } = shot;
+    const { name, path, viewport = WIDE, theme = 'light', act } = shot;
     const page = await world.open(undefined, { viewport, colorScheme: theme, locale: process.env.LOCALE ?? 'en-US', ...(viewport === PHONE && !process.env.ALL ? { deviceScaleFactor: 2 } : {}) });
-    // Pages of routes that the server may not have yet are looked at, and not shown in the documentation.
-    if (isAll) await example().attach(page);
     await world.go(page, path);
     await act?.(page);
     await page.mouse.move(0, 0);

@@ -27,23 +27,22 @@ use haft_runtime::queue::QueueRunner;
 use haft_runtime::registry::Registry;
 use haft_runtime::stages::Stage;
 use haft_sandbox::{Sandbox, SandboxError};
-use haft_store::{ReindexReport, Store, StoreSettings};
+use haft_store::{Blobs, ReindexReport, Store, StoreSettings};
 use haft_workspace::{Limits, WorkspaceError};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::access::{Access, AccessRecords};
-use crate::built_ins::{AppHandle, Installed, install, register_package_functions};
+use crate::built_ins::{Installed, install};
 use crate::events::{EventHub, EventSink};
 use crate::execution_resources::ExecutionResources;
 use crate::local_token::{self, LocalTokenError};
 use crate::mcp::{Mcp, McpParts, StdioClient, UnknownBundle};
-use crate::mcp_approvals::McpApprovals;
-use crate::mcp_resources::{McpPackages, SkillCache};
 use crate::metrics::{Gauges, Metrics};
 use crate::policy::{LoadPolicyError, PolicyState};
 use crate::rendering::RenderKey;
+use crate::results::ResultStore;
 use crate::search::ToolSearch;
 use crate::secrets::Secrets;
 use crate::settings::Settings;
@@ -124,8 +123,8 @@ pub struct App {
     egress: Egress,
     mcp_clients: Arc<McpClients>,
     mcp: Mcp,
-    skills: SkillCache,
     workspaces: Arc<WorkspaceHost>,
+    results: Arc<ResultStore>,
     render_key: RenderKey,
     search: Arc<ToolSearch>,
     events: Arc<EventHub>,
@@ -145,12 +144,8 @@ impl App {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let resources = ExecutionResources::new(&settings)?;
         let Extensions { functions, built_ins, stages, mcp: extension } = extensions;
-        let Installed { specs, handle } = if settings.built_ins.enabled {
-            install(&resources.built_in_parts(&settings, &clock), &functions, built_ins)?
-        } else {
-            Installed { specs: built_ins, handle: AppHandle::default() }
-        };
-        register_package_functions(&functions, &handle);
+        let parts = settings.built_ins.enabled.then(|| resources.built_in_parts(&settings, &clock));
+        let Installed { specs, handle } = install(parts.as_ref(), &functions, built_ins)?;
         let executors = resources
             .executors(&settings, &clock, &local_token)
             .with(Arc::new(FunctionExecutor::new(functions)));
@@ -170,7 +165,9 @@ impl App {
             access: Arc::clone(&access),
         });
         let mcp_clients = resources.mcp_clients(&secrets, &store);
-        let workspaces = WorkspaceHost::open(&settings.home, Arc::clone(&store), Limits::default())?;
+        let blobs = Blobs::open(&settings.home, &settings.blobs)?;
+        let workspaces = WorkspaceHost::open(&settings.home, Arc::clone(&store), &blobs, Limits::default())?;
+        let results = Arc::new(ResultStore::new(&settings, &store, blobs));
         let render_key = RenderKey::new(store.signing_key("render").await?);
         let ledger: Arc<dyn Ledger> = Arc::clone(&store) as _;
         let pipeline = Pipeline::new(PipelineParts {
@@ -188,14 +185,10 @@ impl App {
             tenant_limits: Some(tenant_limits(&access)),
             workspace: None,
             workspaces: Some(workspaces.for_calls()),
+            results: Some(Arc::clone(&results) as _),
         });
         let pipeline = Arc::new(pipeline);
-        let mcp_parts = McpParts {
-            approvals: Arc::new(McpApprovals(handle.clone())),
-            packages: Arc::new(McpPackages::new(handle.clone())),
-            extension,
-        };
-        let mcp = Mcp::new(&settings, &registry, &pipeline, mcp_parts);
+        let mcp = Mcp::new(&settings, &registry, &pipeline, McpParts::new(&handle, extension));
         let app = Arc::new(Self {
             settings,
             store,
@@ -214,8 +207,8 @@ impl App {
             egress: resources.egress,
             mcp_clients,
             mcp,
-            skills: SkillCache::default(),
             workspaces,
+            results,
             render_key,
             queue_stop: CancellationToken::new(),
         });
@@ -320,6 +313,11 @@ impl App {
         &self.workspaces
     }
 
+    /// Returns the results of calls.
+    pub(crate) fn results(&self) -> &ResultStore {
+        &self.results
+    }
+
     /// Returns the key by which the addresses of rendered results are signed.
     pub(crate) fn render_key(&self) -> &RenderKey {
         &self.render_key
@@ -332,11 +330,6 @@ impl App {
 
     pub(crate) fn mcp_clients(&self) -> &McpClients {
         &self.mcp_clients
-    }
-
-    /// Returns the skills of packages that were read.
-    pub(crate) fn skills(&self) -> &SkillCache {
-        &self.skills
     }
 
     pub(crate) fn mcp(&self) -> &Mcp {

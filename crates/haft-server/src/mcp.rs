@@ -10,9 +10,7 @@ use haft_core::name::{BundleSlug, TenantId};
 use haft_core::outcome::ErrorCode;
 use haft_core::principal::Principal;
 use haft_core::token::Role;
-use haft_mcp::server::{
-    ApprovalDesk, ClientContext, HttpService, McpServer, PackageSource, ProtocolExtension, View,
-};
+use haft_mcp::server::{ApprovalDesk, ClientContext, HttpService, McpServer, ProtocolExtension, View};
 use haft_runtime::pipeline::Pipeline;
 use haft_runtime::registry::Registry;
 use hyper_util::rt::TokioIo;
@@ -22,8 +20,11 @@ use uuid::Uuid;
 
 use crate::app::App;
 use crate::body;
+use crate::built_ins::AppHandle;
 use crate::error::ApiError;
 use crate::identity::Identity;
+use crate::mcp_approvals::McpApprovals;
+use crate::mcp_resources::McpPackages;
 use crate::routes::mcp::LINE_PROTOCOL;
 use crate::settings::Settings;
 
@@ -32,14 +33,25 @@ const MAX_PIPES: usize = 1000;
 
 /// What the MCP server needs of the installation.
 pub(crate) struct McpParts {
-    pub(crate) approvals: Arc<dyn ApprovalDesk>,
-    pub(crate) packages: Arc<dyn PackageSource>,
-    pub(crate) extension: Option<Arc<dyn ProtocolExtension>>,
+    approvals: Arc<dyn ApprovalDesk>,
+    packages: Arc<McpPackages>,
+    extension: Option<Arc<dyn ProtocolExtension>>,
+}
+
+impl McpParts {
+    pub(crate) fn new(handle: &AppHandle, extension: Option<Arc<dyn ProtocolExtension>>) -> Self {
+        Self {
+            approvals: Arc::new(McpApprovals(handle.clone())),
+            packages: Arc::new(McpPackages::new(handle.clone())),
+            extension,
+        }
+    }
 }
 
 /// The MCP server.
 pub(crate) struct Mcp {
     server: McpServer,
+    packages: Arc<McpPackages>,
     http: HttpService,
     max_bytes: usize,
     pipes: Arc<Semaphore>,
@@ -62,7 +74,7 @@ impl Mcp {
             compact_above: settings.mcp.compact_above,
             compact_above_tokens: settings.mcp.compact_above_tokens,
             approvals: Some(parts.approvals),
-            packages: Some(parts.packages),
+            packages: Some(Arc::clone(&parts.packages) as _),
             extension: parts.extension,
             stopping: stopping.clone(),
         };
@@ -71,11 +83,17 @@ impl Mcp {
         Self {
             http: HttpService::new(server.clone(), max_bytes),
             server,
+            packages: parts.packages,
             max_bytes,
             pipes: Arc::new(Semaphore::new(MAX_PIPES)),
             stopping,
             ended: CancellationToken::new(),
         }
+    }
+
+    /// Returns the packages whose skills are served.
+    pub(crate) fn packages(&self) -> &McpPackages {
+        &self.packages
     }
 
     /// Ends streams of notifications; running calls continue.

@@ -11,7 +11,6 @@ use haft_mcp::server::{PackageSource, Skill, SkillFile};
 use haft_package::files::{MANIFEST, PackageFiles, SIGNATURE, SKILL};
 use haft_package::skill_folder::{self, RUNNER};
 
-use crate::app::App;
 use crate::built_ins::AppHandle;
 use crate::toolsets::{read_file, read_package};
 
@@ -20,7 +19,7 @@ const MAX_CACHED: usize = 256;
 
 /// The skills that were read, by the hash of their package, which never changes.
 #[derive(Default)]
-pub(crate) struct SkillCache {
+struct SkillCache {
     skills: Mutex<HashMap<String, Option<Arc<Skill>>>>,
     /// One package is read at a time: packages are large.
     loading: tokio::sync::Mutex<()>,
@@ -41,18 +40,14 @@ impl SkillCache {
 }
 
 /// The packages of an installation.
-pub(crate) struct McpPackages(AppHandle);
+pub(crate) struct McpPackages {
+    handle: AppHandle,
+    cache: SkillCache,
+}
 
 impl McpPackages {
     pub(crate) fn new(handle: AppHandle) -> Self {
-        Self(handle)
-    }
-
-    /// Returns the packages of an open installation.
-    pub(crate) fn of(app: &Arc<App>) -> Self {
-        let handle = AppHandle::default();
-        handle.set(app);
-        Self(handle)
+        Self { handle, cache: SkillCache::default() }
     }
 }
 
@@ -63,12 +58,12 @@ impl PackageSource for McpPackages {
         package: &'a str,
     ) -> BoxFuture<'a, Result<Option<Arc<Skill>>, CallError>> {
         Box::pin(async move {
-            let app = self.0.get()?;
+            let app = self.handle.get()?;
             // A definition can name any package.
             if !app.store().has_package(tenant, package).await.map_err(unavailable)? {
                 return Ok(None);
             }
-            let cache = app.skills();
+            let cache = &self.cache;
             if let Some(known) = cache.get(package) {
                 return Ok(known);
             }
@@ -92,7 +87,7 @@ impl PackageSource for McpPackages {
         path: &'a str,
     ) -> BoxFuture<'a, Result<Option<Vec<u8>>, CallError>> {
         Box::pin(async move {
-            let app = self.0.get()?;
+            let app = self.handle.get()?;
             let is_own = app.store().has_package(tenant, package).await.map_err(unavailable)?;
             if !is_own || !package.bytes().all(|byte| byte.is_ascii_hexdigit()) {
                 return Ok(None);
@@ -107,7 +102,7 @@ impl PackageSource for McpPackages {
         toolset: &'a BundleSlug,
     ) -> BoxFuture<'a, Result<Option<String>, CallError>> {
         Box::pin(async move {
-            let app = self.0.get()?;
+            let app = self.handle.get()?;
             let found = app.store().toolset(tenant, toolset).await.map_err(unavailable)?;
             Ok(found.map(|toolset| toolset.package))
         })

@@ -4,8 +4,8 @@ import { chromium } from 'playwright-core';
 
 // Failed requests are listed by the browser, too; walks that cause them check what the page makes of them.
 const EXPECTED = /Failed to load resource|net::ERR_|WebSocket connection|the server responded with a status of/;
-// Long enough for a busy machine; only a failing test waits this long.
-const WAIT_MS = 30_000;
+// Long enough for a slow, busy machine; only a failing test waits this long.
+const WAIT_MS = 60_000;
 
 export class Browser {
   static async launch() {
@@ -70,7 +70,7 @@ export class Browser {
 }
 
 /** Waits until nothing in the page has changed for a moment: its data is there, and no skeleton is left. */
-export function settled(page, { quietMs = 200, limitMs = 10_000 } = {}) {
+export function settled(page, { quietMs = 200, limitMs = 20_000 } = {}) {
   return page.evaluate(({ quiet, limit }) => new Promise((resolve) => {
     let timer;
     const observer = new MutationObserver(() => restart());

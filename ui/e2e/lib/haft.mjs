@@ -5,7 +5,7 @@ import net from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-const START_MS = 60_000;
+const START_MS = 120_000;
 
 export function freePort() {
   return new Promise((resolve, reject) => {

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 
 const source = readFileSync(new URL('../../src/app/pages.ts', import.meta.url), 'utf8');
-export const NAVIGATION = [...source.matchAll(/\{ to: '([^']+)'.*/g)].filter((match) => !match[0].includes('optional: true')).map((match) => match[1]);
+export const NAVIGATION = [...source.matchAll(/\{ to: '([^']+)'.*/g)].map((match) => match[1]);
 if (NAVIGATION.length < 15) throw new Error('src/app/pages.ts is not read as it is written');
 
 const TOOL = '/tools/user-created:orders@1.0.0';
@@ -11,5 +11,5 @@ export const DETAILS = [
   '/tools/new', '/tools/new?type=http', '/servers?new=1', '/bundles?open=user-created', '/recipes?recipe=weather', '/policy?tab=explain', '/tokens?new=1',
 ];
 
-// Pages of routes that the server may not have yet; `Unreleased` of `unreleased.mjs` answers them.
-export const UNRELEASED = ['/toolsets', '/toolsets?open=my-toolset', '/toolsets?new=1', '/workspaces', '/workspaces/demo', '/workspaces/demo?file=README.md', '/workspaces/demo?file=src%2Fapp%2Fmain.py', '/workspaces/demo?tab=timeline&state=m2'];
+// Pages of toolsets and workspaces, after `World.example`.
+export const EXAMPLE_PATHS = ['/toolsets?open=my-toolset', '/toolsets?new=1', '/workspaces/demo', '/workspaces/demo?file=README.md', '/workspaces/demo?file=src%2Fapp%2Fmain.py', '/workspaces/demo?tab=timeline&state=STATE', '/workspaces/empty'];

@@ -1,7 +1,9 @@
 // What a walk gets: a fresh haft server, the built page in front of it, and a browser.
 import { readFileSync } from 'node:fs';
 import { demo } from '../demo.mjs';
+import { example } from './example.mjs';
 import { go, visit } from './browser.mjs';
+import { EXAMPLE_PATHS } from './pages.mjs';
 import { Haft } from './haft.mjs';
 import { serve } from '../serve.mjs';
 
@@ -52,6 +54,13 @@ export class World {
   demo() {
     this.demoDone ??= demo(this.haft.url, this.haft.token);
     return this.demoDone;
+  }
+
+  /** Installs two toolsets and makes a workspace, once; the addresses of their pages. */
+  async example() {
+    this.exampleDone ??= example(this.haft);
+    const { state } = await this.exampleDone;
+    return EXAMPLE_PATHS.map((path) => path.replace('STATE', state));
   }
 
   /** A server that ends with the walk. */

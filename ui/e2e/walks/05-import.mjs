@@ -81,7 +81,7 @@ export const tests = {
     await page.getByLabel('Text or URL').fill(JSON.stringify({ mcpServers: { first: { command: 'true' }, second: { url: 'http://127.0.0.1:9/mcp' } } }));
     await page.getByRole('checkbox', { name: /first/ }).uncheck();
     await page.getByRole('button', { name: /^Add \d* ?server/ }).click();
-    await page.waitForURL(/\/ui\/servers/, { timeout: 30_000 });
+    await page.waitForURL(/\/ui\/servers/);
     const { mcp_servers: servers } = await world.haft.api('GET', '/mcp-servers');
     assert.deepEqual(servers.map((server) => server.id), ['second']);
   },

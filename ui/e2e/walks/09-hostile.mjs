@@ -61,7 +61,7 @@ export const tests = {
     await world.haft.tool(yaml('large', 'Prints 10 MB', 'for i in $(seq 1 105000); do echo "line $i <b>of a very long text</b> xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"; done'));
     const page = await world.open('/tools/user-created:large@1.0.0?tab=try');
     await page.getByRole('button', { name: 'Run', exact: true }).click();
-    await page.getByRole('main').getByText('Success', { exact: true }).first().waitFor({ timeout: 60_000 });
+    await page.getByRole('main').getByText('Success', { exact: true }).first().waitFor();
     const { calls } = await world.haft.api('GET', '/calls?tool=large');
     assert.equal(calls[0].status, 'success', JSON.stringify(calls[0].error));
     await page.getByText(/^line 1 /).first().waitFor();
@@ -81,7 +81,7 @@ export const tests = {
     await world.haft.tool(yaml('deep', 'Prints deep JSON', "printf '{\"deep\":'; printf '[%.0s' $(seq 120); printf ']%.0s' $(seq 120); printf ',\"wide\":['; for i in $(seq 50000); do printf '%s,' $i; done; printf '0]}'"));
     const page = await world.open('/tools/user-created:deep@1.0.0?tab=try');
     await page.getByRole('button', { name: 'Run', exact: true }).click();
-    await page.getByRole('main').getByText('Success', { exact: true }).first().waitFor({ timeout: 30_000 });
+    await page.getByRole('main').getByText('Success', { exact: true }).first().waitFor();
     await page.getByText('2 keys').first().waitFor();
     await assertResponsive(page);
     await page.getByRole('tab', { name: 'Raw' }).click();

@@ -13,10 +13,10 @@ export const tests = {
     await page.getByLabel('Description', { exact: false }).first().fill('Greets somebody politely');
     await page.waitForFunction(() => Object.keys(localStorage).some((key) => (localStorage.getItem(key) ?? '').includes('politely')));
     await world.haft.stop();
-    await page.getByText(LOST).waitFor({ timeout: 20_000 });
+    await page.getByText(LOST).waitFor();
     assert.equal(await page.getByLabel('Description', { exact: false }).first().inputValue(), 'Greets somebody politely');
     await world.haft.launch();
-    await page.getByText(LOST).waitFor({ state: 'detached', timeout: 20_000 });
+    await page.getByText(LOST).waitFor({ state: 'detached' });
     await page.reload();
     await page.getByText('Unsaved edits').waitFor();
     await page.getByRole('button', { name: 'Save draft' }).click();
@@ -28,11 +28,11 @@ export const tests = {
     const page = await world.open('/tools');
     await page.getByRole('row').nth(2).waitFor();
     await world.haft.stop();
-    await page.getByText(LOST).waitFor({ timeout: 20_000 });
+    await page.getByText(LOST).waitFor();
     await world.haft.launch();
-    await page.getByText(LOST).waitFor({ state: 'detached', timeout: 20_000 });
+    await page.getByText(LOST).waitFor({ state: 'detached' });
     await world.haft.tool(GREET.replace('greet', 'after-the-restart'));
-    await page.getByRole('row').filter({ hasText: 'after-the-restart' }).waitFor({ timeout: 20_000 });
+    await page.getByRole('row').filter({ hasText: 'after-the-restart' }).waitFor();
   },
 
   async 'a page that is not loaded yet opens when the server is back'(world) {

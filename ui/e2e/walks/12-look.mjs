@@ -1,19 +1,19 @@
 // German, dark mode, the phone, and the keyboard.
 import assert from 'node:assert/strict';
-import { DETAILS, NAVIGATION, UNRELEASED } from '../lib/pages.mjs';
-import { example } from '../lib/unreleased.mjs';
+import { DETAILS, NAVIGATION } from '../lib/pages.mjs';
 
 export const options = { weight: 3 };
 
-const PATHS = [...NAVIGATION, ...DETAILS.slice(0, 4), '/tools/new?type=http', '/approvals?status=remembered', ...UNRELEASED];
+const PATHS = [...NAVIGATION, ...DETAILS.slice(0, 4), '/tools/new?type=http', '/approvals?status=remembered'];
 
 export const tests = {
   async 'German on every page: no key and no English sentence is left'(world) {
     await world.demo();
-    const page = await example().attach(await world.open('/tools', { locale: 'de-DE' }));
+    const more = await world.example();
+    const page = await world.open('/tools', { locale: 'de-DE' });
     await page.getByRole('link', { name: 'Aufrufe', exact: true }).waitFor();
     assert.equal(await page.evaluate(() => document.documentElement.lang), 'de');
-    for (const path of PATHS) {
+    for (const path of [...PATHS, ...more]) {
       await world.visit(page, path);
       const text = await page.locator('nav, main h1, main h2, main h3, main button, main label').allInnerTexts();
       const left = text.join('\n').split('\n').filter((line) => /^(Create|Save|Delete|Cancel|Approve|Deny|Run|Add|Search|Settings|Calls|Approvals|Policy|Health)\b|\b(the|and|with|your)\b/.test(line));
@@ -41,8 +41,9 @@ export const tests = {
 
   async 'phone width: nothing is wider than the window, and every page can be reached'(world) {
     await world.demo();
-    const page = await example().attach(await world.open('/', { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true }));
-    for (const path of PATHS) {
+    const more = await world.example();
+    const page = await world.open('/', { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true });
+    for (const path of [...PATHS, ...more]) {
       await world.visit(page, path);
       const over = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
       assert.ok(over <= 0, `${path} is ${over} pixels too wide`);

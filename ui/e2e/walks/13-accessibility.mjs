@@ -2,8 +2,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { DETAILS, NAVIGATION, UNRELEASED } from '../lib/pages.mjs';
-import { example } from '../lib/unreleased.mjs';
+import { DETAILS, NAVIGATION } from '../lib/pages.mjs';
 
 // It takes the longest, so it starts first.
 export const options = { weight: 4 };
@@ -22,8 +21,8 @@ async function check(world, colorScheme, rules) {
   // One line per violation, with the first page that has it.
   const found = new Map();
   const note = (path, list) => { for (const text of list) { const key = text.replaceAll(/mantine-\w+/g, ''); if (!found.has(key)) found.set(key, `${path} ${text}`); } };
-  const page = await example().attach(await world.open('/', { colorScheme }));
-  const paths = [...NAVIGATION, ...DETAILS, ...UNRELEASED, '/approvals?status=remembered'];
+  const page = await world.open('/', { colorScheme });
+  const paths = [...NAVIGATION, ...DETAILS, ...(await world.example()), '/approvals?status=remembered'];
   const call = (await world.haft.api('GET', '/calls')).calls[0].id;
   const approval = (await world.haft.api('GET', '/approvals')).approvals[0].id;
   paths.push(`/calls?open=${call}`, `/approvals?open=${approval}`);

@@ -1,23 +1,26 @@
-// The workspace browser, against the routes of the contract.
+// The workspace browser.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { example } from '../lib/unreleased.mjs';
+import { Workspace } from '../lib/workspace.mjs';
 
+let count = 0;
+
+/** A workspace of its own for each test; `DEMO` in the address is its name. */
 async function open(world, path, options) {
-  const fake = example();
-  const page = await fake.attach(await world.open(undefined, options));
-  await world.go(page, path);
-  return { page, fake, demo: fake.workspaces.get('demo') };
+  count += 1;
+  const demo = await Workspace.create(world.haft, `demo-${count}`);
+  const page = await world.open(path.replace('DEMO', demo.name), options);
+  return { page, demo };
 }
 
 const item = (page, name) => page.getByRole('treeitem', { name });
 
 export const tests = {
   async 'from the navigation to a file; the address leads back to it'(world) {
-    const { page } = await open(world, '/');
+    const { page, demo } = await open(world, '/');
     await page.getByRole('navigation').first().getByRole('link', { name: 'Workspaces' }).click();
-    await page.getByRole('row').filter({ hasText: 'demo' }).click();
-    await page.waitForURL(/\/workspaces\/demo/);
+    await page.getByRole('row').filter({ hasText: demo.name }).click();
+    await page.waitForURL(`**/workspaces/${demo.name}**`);
     // What the last call changed comes first.
     await page.getByText('What the last call changed').waitFor();
     await page.getByRole('button', { name: /index\.html/ }).click();
@@ -29,7 +32,7 @@ export const tests = {
   },
 
   async 'with the keyboard: the tree, a filter, a folder'(world) {
-    const { page } = await open(world, '/workspaces/demo');
+    const { page } = await open(world, '/workspaces/DEMO');
     await item(page, /README/).waitFor();
     await page.getByRole('tree').focus();
     await page.keyboard.press('Home');
@@ -45,7 +48,7 @@ export const tests = {
   },
 
   async 'edit and save, delete and undo'(world) {
-    const { page, demo } = await open(world, '/workspaces/demo?file=src%2Fapp%2Fmain.py');
+    const { page, demo } = await open(world, '/workspaces/DEMO?file=src%2Fapp%2Fmain.py');
     const editor = page.getByRole('textbox', { name: 'src/app/main.py' });
     await editor.getByText('def').first().waitFor();
     await editor.click();
@@ -53,17 +56,17 @@ export const tests = {
     await page.keyboard.insertText('# mine\n');
     await page.keyboard.press('Control+s');
     await page.getByText('Saved src/app/main.py').waitFor();
-    assert.match(demo.current.files.get('src/app/main.py').toString(), /^# mine/);
+    assert.match(await demo.text('src/app/main.py'), /^# mine/);
     await page.getByRole('main').getByRole('button', { name: 'Delete', exact: true }).click();
     await page.getByText('Deleted src/app/main.py').waitFor();
-    assert.equal(demo.current.files.has('src/app/main.py'), false);
+    assert.equal(await demo.text('src/app/main.py'), undefined);
     await page.getByRole('button', { name: 'Undo' }).click();
     await item(page, /main\.py/).waitFor();
-    assert.match(demo.current.files.get('src/app/main.py').toString(), /^# mine/);
+    assert.match(await demo.text('src/app/main.py'), /^# mine/);
   },
 
   async 'a new file is created and opened'(world) {
-    const { page, demo } = await open(world, '/workspaces/demo');
+    const { page, demo } = await open(world, '/workspaces/DEMO');
     await item(page, /README/).waitFor();
     await page.getByRole('main').getByRole('button', { name: 'More actions' }).click();
     await page.getByRole('menuitem', { name: 'New file' }).click();
@@ -76,11 +79,11 @@ export const tests = {
     await dialog.getByRole('textbox', { name: 'Path' }).fill('notes/today.md');
     await create.click();
     await page.getByRole('heading', { name: 'notes/today.md' }).waitFor();
-    assert.equal(demo.current.files.get('notes/today.md').length, 0);
+    assert.equal(await demo.text('notes/today.md'), '');
   },
 
   async 'an unsaved edit survives a reload'(world) {
-    const { page } = await open(world, '/workspaces/demo?file=src%2Fapp%2Fmain.py');
+    const { page } = await open(world, '/workspaces/DEMO?file=src%2Fapp%2Fmain.py');
     const editor = page.getByRole('textbox', { name: 'src/app/main.py' });
     await editor.getByText('def').first().waitFor();
     await editor.click();
@@ -94,11 +97,11 @@ export const tests = {
   },
 
   async 'upload by choice and by drop; a replacement is asked for'(world) {
-    const { page, demo } = await open(world, '/workspaces/demo');
+    const { page, demo } = await open(world, '/workspaces/DEMO');
     await item(page, /README/).waitFor();
     await page.locator('input[type=file]').setInputFiles([{ name: 'notes.txt', mimeType: 'text/plain', buffer: Buffer.from('first') }]);
     await page.getByText('Uploaded 1 file').waitFor();
-    assert.equal(demo.current.files.get('notes.txt').toString(), 'first');
+    assert.equal(await demo.text('notes.txt'), 'first');
     const data = await page.evaluateHandle(() => { const transfer = new DataTransfer(); transfer.items.add(new File(['second'], 'notes.txt')); transfer.items.add(new File(['x'], 'other file.txt')); return transfer; });
     await page.getByRole('tree').dispatchEvent('dragover', { dataTransfer: data });
     await page.getByText('Drop to upload into /').waitFor();
@@ -107,13 +110,14 @@ export const tests = {
     await dialog.getByText('Replace 1 file?').waitFor();
     await dialog.getByRole('button', { name: 'Replace' }).click();
     await page.getByText('Uploaded 2 files').waitFor();
-    assert.equal(demo.current.files.get('notes.txt').toString(), 'second');
+    assert.equal(await demo.text('notes.txt'), 'second');
     await item(page, /other file/).waitFor();
   },
 
   async 'the timeline: differences, a look at the past, restore and undo'(world) {
-    const { page, demo } = await open(world, '/workspaces/demo?tab=timeline');
-    const past = demo.manifests.at(-1).id;
+    const { page, demo } = await open(world, '/workspaces/DEMO?tab=timeline');
+    // Before the call.
+    const past = (await demo.states())[1].id;
     await page.getByRole('button', { name: /Call of a tool/ }).click();
     await page.getByRole('button', { name: /Removed.*build\.sh|build\.sh/ }).click();
     await page.getByText('echo building').waitFor();
@@ -129,14 +133,14 @@ export const tests = {
     await page.getByRole('button', { name: 'Restore' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Restore' }).click();
     await page.getByText('Restored the state').waitFor();
-    assert.equal(demo.current.files.has('scripts/build.sh'), true);
+    assert.match(await demo.text('scripts/build.sh'), /echo building/);
     await page.getByRole('button', { name: 'Undo' }).click();
     await page.waitForFunction(() => ![...document.querySelectorAll('[role=treeitem]')].some((each) => each.textContent.includes('build.sh')));
-    assert.equal(demo.current.files.has('scripts/build.sh'), false);
+    assert.equal(await demo.text('scripts/build.sh'), undefined);
   },
 
   async 'an image, bytes, a download, and the whole as a ZIP'(world) {
-    const { page } = await open(world, '/workspaces/demo?file=assets%2Flogo.svg');
+    const { page, demo } = await open(world, '/workspaces/DEMO?file=assets%2Flogo.svg');
     await page.getByRole('img', { name: 'assets/logo.svg' }).waitFor();
     await item(page, /raw\.bin/).click();
     await page.getByText('This file is no text (4 B)').waitFor();
@@ -144,13 +148,13 @@ export const tests = {
     assert.equal(file.suggestedFilename(), 'raw.bin');
     await page.getByRole('main').getByRole('button', { name: 'More actions' }).click();
     const [archive] = await Promise.all([page.waitForEvent('download'), page.getByRole('menuitem', { name: 'Download as ZIP' }).click()]);
-    assert.equal(archive.suggestedFilename(), 'demo.zip');
+    assert.equal(archive.suggestedFilename(), `${demo.name}.zip`);
     const list = spawnSync('python3', ['-c', 'import sys, zipfile; z = zipfile.ZipFile(sys.argv[1]); assert z.testzip() is None; print(len(z.namelist()), z.read("data/raw.bin"))', await archive.path()], { encoding: 'utf8' });
     assert.equal(list.stdout.trim(), String.raw`7 b'\x00\x01\x02\x03'`, list.stderr);
   },
 
   async 'a viewer reads and changes nothing'(world) {
-    const { page } = await open(world, '/workspaces/demo?file=src%2Fapp%2Fmain.py', { as: 'viewer' });
+    const { page } = await open(world, '/workspaces/DEMO?file=src%2Fapp%2Fmain.py', { as: 'viewer' });
     await page.getByRole('textbox', { name: 'src/app/main.py' }).waitFor();
     for (const name of ['Upload files', 'Save', 'Delete']) assert.equal(await page.getByRole('main').getByRole('button', { name, exact: true }).count(), 0, name);
     await page.getByRole('tab', { name: 'Timeline' }).click();
@@ -160,9 +164,12 @@ export const tests = {
   },
 
   async 'empty, and on a phone'(world) {
-    const { page } = await open(world, '/workspaces/empty');
+    const empty = new Workspace(world.haft, 'empty');
+    await empty.put('first.txt', 'first');
+    await empty.request('DELETE', 'first.txt');
+    const page = await world.open('/workspaces/empty');
     await page.getByText('The workspace is empty').waitFor();
-    const phone = await open(world, '/workspaces/demo', { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true });
+    const phone = await open(world, '/workspaces/DEMO', { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true });
     await item(phone.page, /README/).tap();
     await phone.page.getByRole('heading', { name: 'Demo' }).waitFor();
     assert.equal(await phone.page.getByRole('tree').isVisible(), false);

@@ -85,7 +85,7 @@ export async function request<T>(path: string, options: RawRequest = {}): Promis
 }
 
 /** Sends bytes as they are. */
-export async function upload<T>(path: string, options: { method: string; body: Blob | string; headers?: Record<string, string> }): Promise<T> {
+export async function upload<T>(path: string, options: { method: string; body?: Blob | string; headers?: Record<string, string> }): Promise<T> {
   const response = await send(path, { ...options, headers: { ...HEADERS, ...options.headers } });
   const text = await response.text();
   const answer = text === '' ? undefined : (JSON.parse(text) as { data?: T } & Partial<ErrorBody>);

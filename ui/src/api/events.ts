@@ -7,7 +7,8 @@ import { useSyncExternalStore } from 'react';
 import { connection } from './connection';
 import { keys } from './keys';
 import type { LiveTopic } from './types';
-import { toolsetKeys, workspaceKeys } from './unreleased';
+import { toolsetKeys } from './toolsets';
+import { workspaceKeys } from './workspaces';
 
 const TOPICS: LiveTopic[] = ['tool', 'bundle', 'call', 'approval', 'server', 'reset'];
 const POLL_MS = 4_000;

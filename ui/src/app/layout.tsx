@@ -14,7 +14,6 @@ import { startLiveUpdates, useLiveMode } from '@/api/events';
 import { approvalsQuery, sessionQuery } from '@/api/queries';
 import { hasRole, useSession } from '@/api/session';
 import type { Session } from '@/api/types';
-import { servesToolsetsQuery } from '@/api/unreleased';
 import { useI18n, useT } from '@/i18n';
 import { Boundary, EmptyState, ErrorPanel } from '@/parts/basics';
 import { lazyPart } from '@/parts/lazy';
@@ -27,8 +26,8 @@ import { Shortcuts, useGoKeys } from './shortcuts';
 // The tester loads when somebody calls a tool from the palette.
 const QuickCall = lazyPart(async () => (await import('@/features/tools')).QuickCall);
 
-export function visiblePages(session: Session, hasOptional: boolean): PageEntry[] {
-  return PAGES.filter((page) => (!page.optional || hasOptional) && (!page.needs || hasRole(session.role, page.needs)) && (!page.platform || session.platform));
+export function visiblePages(session: Session): PageEntry[] {
+  return PAGES.filter((page) => (!page.needs || hasRole(session.role, page.needs)) && (!page.platform || session.platform));
 }
 
 function toLogin() {
@@ -214,8 +213,7 @@ function Frame() {
   const [palette, setPalette] = useState(false);
   const [help, setHelp] = useState(false);
   const [collapsed, setCollapsed] = useLocalStorage({ key: 'haft.nav', defaultValue: false });
-  const hasOptional = useQuery(servesToolsetsQuery).data === true;
-  const pages = visiblePages(session, hasOptional);
+  const pages = visiblePages(session);
   const count = useWaiting();
   useEffect(() => startLiveUpdates(queries), [queries]);
   useHotkeys([['mod+K', () => setPalette(true)]], []);

@@ -15,8 +15,6 @@ export interface PageEntry {
   platform?: boolean;
   /** The second key of `g …`. */
   go?: string;
-  /** Shown only if the server has the routes for it. */
-  optional?: boolean;
 }
 
 export const PAGES: PageEntry[] = [
@@ -27,8 +25,8 @@ export const PAGES: PageEntry[] = [
   { to: '/servers', label: 'nav.servers', icon: IconServer2, go: 's' },
   { to: '/connect', label: 'nav.connect', icon: IconPlugConnected, go: 'n' },
   { to: '/bundles', label: 'nav.bundles', icon: IconBox, section: 'nav.section.build', go: 'b' },
-  { to: '/toolsets', label: 'nav.toolsets', icon: IconPackage, section: 'nav.section.build', optional: true, go: 'o' },
-  { to: '/workspaces', label: 'nav.workspaces', icon: IconFolders, section: 'nav.section.build', optional: true, go: 'w' },
+  { to: '/toolsets', label: 'nav.toolsets', icon: IconPackage, section: 'nav.section.build', go: 'o' },
+  { to: '/workspaces', label: 'nav.workspaces', icon: IconFolders, section: 'nav.section.build', go: 'w' },
   { to: '/recipes', label: 'nav.recipes', icon: IconChefHat, section: 'nav.section.build', needs: 'editor', go: 'r' },
   { to: '/import', label: 'nav.import', icon: IconFileImport, section: 'nav.section.build', needs: 'editor', go: 'i' },
   { to: '/policy', label: 'nav.policy', icon: IconShieldLock, section: 'nav.section.govern', needs: 'editor', go: 'p' },

@@ -32,7 +32,7 @@ describe('structure', () => {
 
 describe('translations', () => {
   it('every message has both languages and the same parameters', () => {
-    for (const [key, pair] of Object.entries(messages)) {
+    for (const [key, pair] of Object.entries<readonly string[]>(messages)) {
       expect(pair, key).toHaveLength(2);
       const names = pair.map((text) => [...new Set([...text.matchAll(/\{(\w+)/g)].map((match) => match[1]))].toSorted().join());
       expect(pair.every((text) => text.trim() !== ''), key).toBe(true);

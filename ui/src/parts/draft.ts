@@ -1,5 +1,5 @@
 /** Unsaved edits, kept across a reload, a lost session and a restart of the server. */
-import { useCallback, useEffect, useState } from 'react';
+import { useCallback, useState } from 'react';
 
 interface Stored<T> {
   at: number;
@@ -21,18 +21,16 @@ function read<T>(key: string): Stored<T> | undefined {
 export function useDraft<T>(key: string, initial: T) {
   const [draft, setDraft] = useState<Stored<T> | undefined>(() => read<T>(key));
   const [restored, setRestored] = useState(draft !== undefined);
-  useEffect(() => {
-    const timer = setTimeout(() => {
-      try {
-        if (draft === undefined) localStorage.removeItem(PREFIX + key);
-        else localStorage.setItem(PREFIX + key, JSON.stringify(draft));
-      } catch {
-        // The store of the browser is full or switched off: the edit itself is not affected.
-      }
-    }, 200);
-    return () => clearTimeout(timer);
-  }, [draft, key]);
-  const set = useCallback((value: T) => setDraft({ at: Date.now(), value }), []);
+  const set = useCallback((value: T) => {
+    const next = { at: Date.now(), value };
+    setDraft(next);
+    // At once: the page may be closed, or read its data again, before a timer ends.
+    try {
+      localStorage.setItem(PREFIX + key, JSON.stringify(next));
+    } catch {
+      // The store of the browser is full or switched off: the edit itself is not affected.
+    }
+  }, [key]);
   const clear = useCallback(() => {
     localStorage.removeItem(PREFIX + key);
     setDraft(undefined);

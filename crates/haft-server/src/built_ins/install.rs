@@ -25,13 +25,16 @@ pub(crate) struct Installed {
     pub(crate) handle: AppHandle,
 }
 
-/// Adds the built-in tools to those of the embedding program, whose functions and tools take precedence.
+/// Adds the built-in tools to those of the embedding program, whose functions and tools take precedence; without `parts`
+/// there are no built-in tools.
 pub(crate) fn install(
-    parts: &BuiltInParts,
+    parts: Option<&BuiltInParts>,
     functions: &Functions,
     own: Vec<ToolSpec>,
 ) -> Result<Installed, NameError> {
     let handle = AppHandle::default();
+    register_package_functions(functions, &handle);
+    let Some(parts) = parts else { return Ok(Installed { specs: own, handle }) };
     let BuiltIns { mut specs, functions: standard } = built_ins(parts)?;
     for (spec, built_in) in [
         (create_tool::spec()?, function(CreateTool(handle.clone()))),
@@ -51,7 +54,7 @@ pub(crate) fn install(
 }
 
 /// Registers the functions that tools of packages need, whether or not there are built-in tools.
-pub(crate) fn register_package_functions(functions: &Functions, handle: &AppHandle) {
+fn register_package_functions(functions: &Functions, handle: &AppHandle) {
     let own = Functions::default();
     own.insert(READ_SKILL, function(ReadSkill::new(handle.clone())));
     functions.fill_from(&own);

@@ -14,4 +14,4 @@ mod read_skill;
 mod search_tools;
 
 pub(crate) use app_handle::{AppHandle, call_error};
-pub(crate) use install::{Installed, install, register_package_functions};
+pub(crate) use install::{Installed, install};

@@ -10,7 +10,6 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::app_handle::AppHandle;
-use crate::mcp_resources::McpPackages;
 
 /// The largest file that is returned to a model, in bytes.
 const MAX_FILE: u64 = 256 << 10;
@@ -41,7 +40,7 @@ impl BuiltIn for ReadSkill {
         let failed = |message: String| CallError::new(ErrorCode::ExecutionFailed, message);
         let gone = || failed("the skill is not installed any more".to_owned());
         let app = self.handle.get()?;
-        let packages = McpPackages::of(&app);
+        let packages = app.mcp().packages();
         let package = self.package.as_deref().ok_or_else(gone)?;
         let skill = packages.skill(call.tenant(), package).await?.ok_or_else(gone)?;
         let Some(path) = args.file else {

@@ -4,6 +4,7 @@ mod archive;
 mod edit;
 mod host;
 mod read;
+mod shared_packs;
 mod turns;
 
 pub(crate) use edit::{Expected, FileEdit, StateChange};

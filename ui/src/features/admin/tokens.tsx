@@ -1,4 +1,4 @@
-import { Button, Checkbox, Group, Modal, NumberInput, Select, Stack, TagsInput, Text, TextInput, Title } from '@mantine/core';
+import { Button, Checkbox, Group, Modal, NumberInput, Select, Stack, Text, TextInput, Title } from '@mantine/core';
 import { IconGauge, IconPlus, IconRefresh, IconTicket, IconTrash } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { useMemo, useState } from 'react';
@@ -17,6 +17,7 @@ import { PageLink } from '@/parts/links';
 import { Content, Drawer, Loading, Page, Split, Toolbar } from '@/parts/page';
 import { ShownOnce } from '@/parts/secret-field';
 import { Time } from '@/parts/time';
+import { ToolPicker } from '@/parts/tool-picker';
 import { useUrlState } from '@/parts/url-state';
 
 const ROLES: Role[] = ['viewer', 'caller', 'editor', 'admin'];
@@ -43,7 +44,7 @@ function LimitForm({ token, onDone }: { token: Token; onDone: () => void }) {
   );
 }
 
-function TokenForm({ onDone }: { onDone: (token: CreatedToken) => void }) {
+function TokenForm({ onDone, onPicking }: { onDone: (token: CreatedToken) => void; onPicking: (isPicking: boolean) => void }) {
   const t = useT();
   const session = useSession();
   const [name, setName] = useState('');
@@ -60,7 +61,7 @@ function TokenForm({ onDone }: { onDone: (token: CreatedToken) => void }) {
       <Stack>
         <TextInput label={t('common.name')} description={t('tokens.nameHelp')} required value={name} onChange={(event) => setName(event.currentTarget.value)} data-autofocus />
         <Select label={t('tokens.role')} data={ROLES.map((value) => ({ value, label: `${t(`role.${value}`)}: ${t(`role.${value}.may`)}` }))} value={role} allowDeselect={false} onChange={(next) => setRole((next ?? 'caller') as Role)} />
-        <TagsInput label={t('tokens.tools')} description={t('tokens.toolsHelp')} placeholder={tools.length === 0 ? t('connect.allTools') : ''} value={tools} onChange={setTools} />
+        <ToolPicker label={t('tokens.tools')} description={t('tokens.toolsHelp')} emptyText={t('connect.allTools')} value={tools} onChange={setTools} onOpened={onPicking} />
         <Select label={t('tokens.lifetime')} placeholder={t('tokens.noExpiry')} clearable data={['12h', '7d', '30d', '90d', '365d']} value={lifetime} onChange={setLifetime} />
         {session.platform && <TextInput label={t('tokens.tenant')} placeholder={session.tenant} value={tenant} onChange={(event) => setTenant(event.currentTarget.value)} />}
         <RateField value={rate} onChange={setRate} />
@@ -111,6 +112,7 @@ export function TokensPage() {
   const mayAdmin = useMay('admin');
   const [url, setUrl] = useUrlState();
   const [made, setMade] = useState<CreatedToken>();
+  const [isPicking, setPicking] = useState(false);
   const { data: all, error, isPending, refetch } = useQuery({ ...tokensQuery, enabled: mayAdmin });
   const q = (url['q'] ?? '').toLowerCase();
   const rows = (all ?? []).filter((token) => `${token.name} ${token.tenant} ${token.role}`.toLowerCase().includes(q));
@@ -136,8 +138,8 @@ export function TokensPage() {
             phone={(row) => <div><Group gap={6} wrap="nowrap"><Text truncate flex={1}>{visibleText(row.name)}</Text><Chip>{t(`role.${row.role}`)}</Chip></Group><Text size="xs" c="dimmed" truncate>{t('tokens.lastUsed')}: <Time at={row.last_used_at} /></Text></div>} />
         )}
       </Split>
-      <Modal opened={url['new'] !== undefined || made !== undefined} onClose={close} title={t(made ? 'tokens.made' : 'palette.newToken')}>
-        {made ? <Stack><Text fw={600}>{visibleText(made.name)}</Text><ShownOnce value={made.token} /><Group justify="flex-end"><Button onClick={close}>{t('common.close')}</Button></Group></Stack> : <TokenForm onDone={setMade} />}
+      <Modal opened={url['new'] !== undefined || made !== undefined} onClose={close} closeOnEscape={!isPicking} title={t(made ? 'tokens.made' : 'palette.newToken')}>
+        {made ? <Stack><Text fw={600}>{visibleText(made.name)}</Text><ShownOnce value={made.token} /><Group justify="flex-end"><Button onClick={close}>{t('common.close')}</Button></Group></Stack> : <TokenForm onDone={setMade} onPicking={setPicking} />}
       </Modal>
     </Page>
   );

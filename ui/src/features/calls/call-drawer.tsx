@@ -8,7 +8,6 @@ import { keys } from '@/api/keys';
 import { callListQuery, callQuery } from '@/api/queries';
 import { useMay } from '@/api/session';
 import type { Call, JsonObject } from '@/api/types';
-import { rendering } from '@/api/unreleased';
 import { useT } from '@/i18n';
 import { CopyButton, ErrorPanel, Facts, Mono, SectionTitle } from '@/parts/basics';
 import { ChangeMark } from '@/parts/change-mark';
@@ -66,7 +65,7 @@ function Children({ call }: { call: Call }) {
 /** What the call changed in its workspace. */
 function ChangedFiles({ call }: { call: Call }) {
   const t = useT();
-  const use = rendering(call).workspace_use;
+  const use = call.workspace_use;
   if (!use || (use.changes.length === 0 && !use.error)) return null;
   const files = use.changes;
   const address = `/workspaces/${encodeURIComponent(use.name)}`;

@@ -66,7 +66,7 @@ export function ConnectPage() {
           <Stack>
             <Text c="dimmed">{t('connect.intro')}</Text>
             <Views bundles={bundles} chosen={url['bundle']} onChoose={(next) => setUrl({ bundle: next })} />
-            <ConnectClient bundle={url['bundle']} />
+            <ConnectClient bundle={url['bundle']} choosesTools />
           </Stack>
         </Guided>
       </Content>

@@ -1,22 +1,10 @@
-import { useInfiniteQuery, useQueryClient } from '@tanstack/react-query';
-import { useEffect, useMemo } from 'react';
+import { useQueryClient } from '@tanstack/react-query';
 import { tools } from '@/api/actions';
 import { keys } from '@/api/keys';
 import { sourceQuery, toolListQuery, toolRef, type ToolRow } from '@/api/queries';
 import { useT } from '@/i18n';
 import type { SourceForm } from '@/api/types';
 import { notify, notifyError, useAction } from '@/parts/feedback';
-
-/** All tools. The first page shows at once, the others load after it. */
-export function useAllTools() {
-  const query = useInfiniteQuery(toolListQuery);
-  const { hasNextPage, isFetchingNextPage, fetchNextPage } = query;
-  useEffect(() => {
-    if (hasNextPage && !isFetchingNextPage) void fetchNextPage();
-  }, [hasNextPage, isFetchingNextPage, fetchNextPage]);
-  const rows = useMemo(() => query.data?.pages.flatMap((page) => page.tools) ?? [], [query.data]);
-  return { rows, total: query.data?.pages[0]?.total, error: query.error, isLoading: query.isPending, refetch: query.refetch };
-}
 
 /** Enables or disables at once; undone by the same. */
 export function useEnable() {

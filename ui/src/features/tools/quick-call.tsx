@@ -7,7 +7,7 @@ import { visibleText } from '@/parts/format';
 import { lazyPart } from '@/parts/lazy';
 import { Loading } from '@/parts/page';
 
-const TryPanel = lazyPart(async () => (await import('./try')).TryPanel);
+const TryPanel = lazyPart(async () => (await import('./try')).loadTryPanel());
 
 /** Calls a tool with a form, over whatever page is open. */
 export function QuickCall({ target, onClose }: { target: string; onClose: () => void }) {

@@ -21,7 +21,7 @@ import { ToolCalls } from './tool-calls';
 import { Versions } from './versions';
 
 // The tester and the editor bring their forms and CodeMirror with them.
-const TryPanel = lazyPart(async () => (await import('./try')).TryPanel);
+const TryPanel = lazyPart(async () => (await import('./try')).loadTryPanel());
 const DefinitionPanel = lazyPart(async () => (await import('./definition')).DefinitionPanel);
 
 const TABS = ['overview', 'try', 'definition', 'calls', 'versions'] as const;

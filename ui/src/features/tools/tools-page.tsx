@@ -7,6 +7,7 @@ import { keys } from '@/api/keys';
 import { toolRef, type ToolRow } from '@/api/queries';
 import { useMay } from '@/api/session';
 import { useT } from '@/i18n';
+import { useAllTools } from '@/parts/all-tools';
 import { Chip, EmptyState, ErrorPanel, Highlight, Mono } from '@/parts/basics';
 import { DataTable, type Column } from '@/parts/data-table';
 import { notify, useAction, useAsk } from '@/parts/feedback';
@@ -17,7 +18,7 @@ import classes from '@/parts/parts.module.css';
 import { StatusBadge } from '@/parts/status';
 import { Time } from '@/parts/time';
 import { readList, useUrlState, writeList } from '@/parts/url-state';
-import { useAllTools, useEnable, useRemove } from './hooks';
+import { useEnable, useRemove } from './hooks';
 import { filterTools, getSubtypeLabel, getToolBucket, rankTools, shownStatus, TOOL_BUCKETS, TOOL_SUBTYPES, type ToolFilters } from './taxonomy';
 import { ToolDrawer } from './tool-detail';
 

@@ -16,7 +16,7 @@ import { CallLink, PageLink } from '@/parts/links';
 import classes from '@/parts/parts.module.css';
 import { ResultView } from '@/parts/result-view';
 import { defaults, type Schema } from '@/parts/schema';
-import { ArgumentsInput } from '@/parts/schema-form';
+import { ArgumentsInput, preloadForm } from '@/parts/schema-form';
 import { readViolations } from '@/parts/schema-form/errors';
 import { StatusBadge } from '@/parts/status';
 import { Duration } from '@/parts/time';
@@ -98,7 +98,7 @@ function Outcome({ state }: { state: ReturnType<typeof useRun> }) {
   );
 }
 
-export function TryPanel({ tool }: { tool: Tool }) {
+function TryPanel({ tool }: { tool: Tool }) {
   const t = useT();
   const [url] = useUrlState();
   const schema = useMemo(() => (tool.input_schema ?? { type: 'object' }) as Schema, [tool.input_schema]);
@@ -136,4 +136,10 @@ export function TryPanel({ tool }: { tool: Tool }) {
       <CopyAs tool={tool} args={args} />
     </Stack>
   );
+}
+
+/** The tester with its form: the button below the form stays where it is. */
+export async function loadTryPanel() {
+  await preloadForm();
+  return TryPanel;
 }

@@ -16,7 +16,7 @@ import { ToolLink } from '@/parts/links';
 import { Loading } from '@/parts/page';
 import { StatusBadge } from '@/parts/status';
 import { Time } from '@/parts/time';
-import { useAllTools } from './hooks';
+import { useAllTools } from '@/parts/all-tools';
 import { shownStatus } from './taxonomy';
 
 function text(revision: Revision | undefined): string {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import type { PackageServer, PackageTool } from '@/api/unreleased';
+import type { PackageServer, PackageTool } from '@/api/types';
 import { activeRenderer, permissions, winningPriority } from './permissions';
 
-const tool = (id: string, wishes: Partial<PackageTool['permissions']> = {}): PackageTool => ({ id, name: id, description: '', enabled: true, requires_confirmation: false, renderers: [], permissions: { sandbox: true, network: false, ...wishes } });
+const tool = (id: string, wishes: Partial<PackageTool['permissions']> = {}): PackageTool => ({ id, name: id, description: '', enabled: true, category: '', implementation_type: 'python', requires_confirmation: false, renderers: [], permissions: { sandbox: true, network: false, policy: 'allow', ...wishes } });
 const server = (change: Partial<PackageServer> & { id: string }): PackageServer => ({ variables: [], network: false, sandbox: true, enabled: true, ...change });
 
 describe('permissions', () => {

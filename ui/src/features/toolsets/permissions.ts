@@ -1,5 +1,5 @@
 /** What a package asks for, in the order in which a person should look at it. */
-import type { PackageContent, PackageTool } from '@/api/unreleased';
+import type { PackageContent, PackageTool } from '@/api/types';
 
 export type PermissionKind = 'command' | 'url' | 'no_sandbox' | 'network' | 'dependencies';
 

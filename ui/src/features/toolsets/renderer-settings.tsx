@@ -5,8 +5,9 @@ import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { keys } from '@/api/keys';
 import { toolQuery } from '@/api/queries';
-import { RENDERERS, toolsetKeys, toolsets, type RendererSetting } from '@/api/unreleased';
-import type { JsonObject } from '@/api/types';
+import { RENDERERS } from '@/api/rendering';
+import { toolsetKeys, toolsets } from '@/api/toolsets';
+import type { JsonObject, RendererSetting } from '@/api/types';
 import { useT } from '@/i18n';
 import { ErrorPanel, Mono } from '@/parts/basics';
 import { Editor } from '@/parts/editor';
@@ -58,7 +59,7 @@ export function RendererSettings({ target, onClose }: { target: string; onClose:
   const { data: tool, error } = useQuery(toolQuery(target));
   return (
     <Modal opened onClose={onClose} size="lg" title={<Text fw={600} size="md">{t('toolsets.rendererOf', { name: visibleText(shortName(target)) })}</Text>}>
-      {error ? <ErrorPanel error={error} /> : tool ? <Form target={target} renderers={tool.renderers as RendererSetting[]} onClose={onClose} /> : <Loading />}
+      {error ? <ErrorPanel error={error} /> : tool ? <Form target={target} renderers={tool.renderers} onClose={onClose} /> : <Loading />}
     </Modal>
   );
 }

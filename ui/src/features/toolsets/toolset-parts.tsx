@@ -1,5 +1,5 @@
-import type { Signature } from '@/api/unreleased';
-import { RENDERERS } from '@/api/unreleased';
+import { RENDERERS } from '@/api/rendering';
+import type { Signature } from '@/api/types';
 import { useT } from '@/i18n';
 import { Chip } from '@/parts/basics';
 import { visibleText } from '@/parts/format';
@@ -9,8 +9,8 @@ const STATUS: Record<Signature['status'], string> = { trusted: 'ok', unsigned: '
 
 export function SignatureBadge({ signature }: { signature: Signature }) {
   const t = useT();
-  const note = signature.reason ?? signature.key_name;
-  return <span title={signature.public_key}><StatusBadge status={STATUS[signature.status]} label={`${t(`toolsets.signature.${signature.status}`)}${note ? ` (${visibleText(note)})` : ''}`} /></span>;
+  const note = signature.status === 'invalid' ? signature.reason : signature.status === 'trusted' ? signature.key_name : undefined;
+  return <span title={'public_key' in signature ? signature.public_key : undefined}><StatusBadge status={STATUS[signature.status]} label={`${t(`toolsets.signature.${signature.status}`)}${note ? ` (${visibleText(note)})` : ''}`} /></span>;
 }
 
 /** How results are shown. */

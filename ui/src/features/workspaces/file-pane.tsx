@@ -2,7 +2,8 @@
 import { ActionIcon, Button, Group, Text, Tooltip } from '@mantine/core';
 import { IconArrowLeft, IconDownload, IconTrash } from '@tabler/icons-react';
 import { useQueryClient } from '@tanstack/react-query';
-import { fileQuery, fileUrl, workspaceKeys, workspaces, type FileEntry } from '@/api/unreleased';
+import type { FileEntry } from '@/api/types';
+import { fileQuery, fileUrl, workspaceKeys, workspaces } from '@/api/workspaces';
 import { useMay } from '@/api/session';
 import { useT } from '@/i18n';
 import { CopyButton, EmptyState } from '@/parts/basics';

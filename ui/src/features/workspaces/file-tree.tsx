@@ -3,7 +3,7 @@ import { Text } from '@mantine/core';
 import { IconChevronDown, IconChevronRight, IconFile, IconFolder, IconFolderOpen, IconLink } from '@tabler/icons-react';
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { useEffect, useMemo, useRef, useState } from 'react';
-import type { ChangedFile, FileEntry } from '@/api/unreleased';
+import type { FileChange, FileEntry } from '@/api/types';
 import { useT } from '@/i18n';
 import { ChangeMark } from '@/parts/change-mark';
 import { bytes, visibleText } from '@/parts/format';
@@ -19,7 +19,7 @@ function RowIcon({ row }: { row: TreeRow }) {
 
 interface TreeProps {
   files: FileEntry[];
-  changes: ChangedFile[];
+  changes: FileChange[];
   filter: string;
   selected: string | undefined;
   onSelect: (path: string) => void;

@@ -3,7 +3,8 @@ import { Button, Group, Stack, Text } from '@mantine/core';
 import { IconEye, IconRestore } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { fileQuery, manifestsQuery, workspaceDiffQuery, workspaceKeys, workspaces, type ChangedFile, type Manifest } from '@/api/unreleased';
+import type { FileChange, Manifest } from '@/api/types';
+import { fileQuery, manifestsQuery, workspaceDiffQuery, workspaceKeys, workspaces } from '@/api/workspaces';
 import { useMay } from '@/api/session';
 import { useT, type MessageKey } from '@/i18n';
 import { messages } from '@/i18n/messages';
@@ -49,7 +50,7 @@ function FileDiff({ workspace, path, before, after }: { workspace: string; path:
   return <DiffView before={texts[0] ?? ''} after={texts[1] ?? ''} />;
 }
 
-export function ChangeList({ workspace, changes, before, after }: { workspace: string; changes: ChangedFile[]; before: string | null; after: string | null }) {
+export function ChangeList({ workspace, changes, before, after }: { workspace: string; changes: FileChange[]; before: string | null; after: string | null }) {
   const t = useT();
   const [open, setOpen] = useState<string>();
   if (changes.length === 0) return <Text c="dimmed">{t('workspaces.nothingChanged')}</Text>;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { FileEntry } from '@/api/unreleased';
+import type { FileEntry } from '@/api/types';
 import { initiallyOpen, moveInTree, parents, treeRows, uploadPath } from './tree';
 
 const file = (path: string, kind: FileEntry['kind'] = 'file'): FileEntry => ({ path, kind, size: 1, executable: false });

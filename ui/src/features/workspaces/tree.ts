@@ -1,5 +1,5 @@
 /** The files of a workspace as the visible rows of a tree. */
-import type { ChangedFile, FileChange, FileEntry } from '@/api/unreleased';
+import type { FileChange, FileChangeKind, FileEntry } from '@/api/types';
 
 export interface TreeRow {
   path: string;
@@ -11,7 +11,7 @@ export interface TreeRow {
   count: number;
   file?: FileEntry;
   /** What the last call did to the file, or to something in the folder. */
-  change?: FileChange;
+  change?: FileChangeKind;
 }
 
 interface Folder {
@@ -41,7 +41,7 @@ function build(files: readonly FileEntry[]): Folder {
 }
 
 /** Folders first, then files, each by name. With a filter, only what matches, with its folders open. */
-export function treeRows(files: readonly FileEntry[], open: ReadonlySet<string>, changes: readonly ChangedFile[] = [], filter = ''): TreeRow[] {
+export function treeRows(files: readonly FileEntry[], open: ReadonlySet<string>, changes: readonly FileChange[] = [], filter = ''): TreeRow[] {
   const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
   const shown = words.length === 0 ? files : files.filter((file) => words.every((word) => file.path.toLowerCase().includes(word)));
   const changed = new Map(changes.map((change) => [change.path, change.change]));

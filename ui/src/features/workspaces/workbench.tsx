@@ -4,7 +4,8 @@ import { IconDownload, IconFilePlus, IconFolderPlus, IconHistory, IconUpload } f
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useParams } from '@tanstack/react-router';
 import { useState, type DragEvent } from 'react';
-import { fileQuery, filesQuery, lastCallQuery, manifestsQuery, workspaceKeys, workspaces, type FileList as WorkspaceFiles } from '@/api/unreleased';
+import type { FileList as WorkspaceFiles } from '@/api/types';
+import { fileQuery, filesQuery, lastCallQuery, manifestsQuery, workspaceKeys, workspaces } from '@/api/workspaces';
 import { useMay } from '@/api/session';
 import { useT } from '@/i18n';
 import { CodeBlock, EmptyState, ErrorPanel, SectionTitle } from '@/parts/basics';

@@ -168,7 +168,7 @@ export const govern = {
   'tokens.nameHelp': ['Calls and audit records show it.', 'Aufrufe und Protokolleinträge zeigen ihn.'],
   'tokens.role': ['Role', 'Rolle'],
   'tokens.tools': ['Tools', 'Tools'],
-  'tokens.toolsHelp': ['For example weather, web:*, tag:read-only', 'Zum Beispiel weather, web:*, tag:read-only'],
+  'tokens.toolsHelp': ['What it sees and may call', 'Was damit sichtbar und aufrufbar ist'],
   'tokens.lifetime': ['Valid for', 'Gültig für'],
   'tokens.noExpiry': ['No expiry', 'Ohne Ablauf'],
   'tokens.tenant': ['Tenant', 'Mandant'],

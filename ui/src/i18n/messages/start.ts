@@ -29,6 +29,8 @@ export const start = {
   'connect.intro': ['Any MCP client and any OpenAI-style agent can use the tools of this installation.', 'Jeder MCP-Client und jeder Agent im OpenAI-Stil kann die Tools dieser Installation nutzen.'],
   'connect.view': ['Which tools', 'Welche Tools'],
   'connect.allTools': ['All tools', 'Alle Tools'],
+  'connect.tools': ['Tools of the new token', 'Tools des neuen Tokens'],
+  'connect.toolsHelp': ['The client sees no others', 'Andere sieht der Client nicht'],
   'connect.sees': ['What the client sees', 'Was der Client sieht'],
   'connect.cost': ['{tools} tools, about {tokens} tokens', '{tools} Tools, etwa {tokens} Token'],
   'connect.expensive': ['Largest definitions', 'Größte Definitionen'],

@@ -2,7 +2,7 @@
 import { ActionIcon, Group, Stack, Text, Tooltip } from '@mantine/core';
 import { IconRefresh } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
-import { renderUrlQuery } from '@/api/unreleased';
+import { renderUrlQuery } from '@/api/rendering';
 import { useT } from '@/i18n';
 import { ErrorPanel } from '../basics';
 import { visibleText } from '../format';

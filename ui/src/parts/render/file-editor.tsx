@@ -5,7 +5,7 @@ import { useQuery } from '@tanstack/react-query';
 import { useMemo, useState } from 'react';
 import { ApiError } from '@/api/error';
 import { useMay } from '@/api/session';
-import { fileQuery, fileUrl, workspaceKeys, workspaces, type FileContent } from '@/api/unreleased';
+import { fileQuery, fileUrl, workspaceKeys, workspaces, type FileContent } from '@/api/workspaces';
 import { useT } from '@/i18n';
 import { ErrorPanel } from '../basics';
 import { useDraft } from '../draft';

@@ -2,7 +2,7 @@
 import { Image, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useMemo, useState } from 'react';
-import { fileQuery, fileUrl } from '@/api/unreleased';
+import { fileQuery, fileUrl } from '@/api/workspaces';
 import { useT } from '@/i18n';
 import { ErrorPanel } from '../basics';
 import { Loading } from '../page';

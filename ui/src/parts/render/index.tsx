@@ -1,8 +1,7 @@
 /** The result of a call as its render plan says: one component per renderer. */
 import { Alert, Group, Image, Stack, Text } from '@mantine/core';
 import { useMemo, useState, type ReactNode } from 'react';
-import { rendering, type CallRendering, type RenderPlan } from '@/api/unreleased';
-import type { Call } from '@/api/types';
+import type { Call, RenderPlan } from '@/api/types';
 import { useT } from '@/i18n';
 import { terminalLines } from '../ansi';
 import { Chip, CopyButton, ErrorPanel } from '../basics';
@@ -21,6 +20,7 @@ import { HostFrame, HtmlFrame } from './embed';
 import { FileEditor } from './file-editor';
 import { FileImage } from './file-image';
 import { detectLanguage } from './language';
+import { useWholePlan } from './large';
 import { imageSource, readPlan, type ReadyPlan } from './plan';
 import { isPatch, parsePatch } from './patch';
 import { useText } from './source';
@@ -30,36 +30,35 @@ import { toTable } from './table-data';
 interface RendererProps {
   plan: ReadyPlan;
   call: Call;
-  context: CallRendering;
 }
 
 const text = (value: unknown) => (typeof value === 'string' ? value : undefined);
 const name = ({ plan, call }: RendererProps) => plan.file?.split('/').at(-1) ?? shortName(call.tool);
 
 /** Loads the text of a renderer, and shows why it cannot. */
-function WithText({ plan, context, children, field = 'content' }: RendererProps & { children: (value: string) => ReactNode; field?: string }) {
+function WithText({ plan, call, children, field = 'content' }: RendererProps & { children: (value: string) => ReactNode; field?: string }) {
   const t = useT();
-  const source = useText(plan, context, field);
+  const source = useText(plan, call, field);
   if (source.error) return <ErrorPanel error={source.error} onRetry={source.refetch} />;
   if (source.isLoading) return <Loading rows={4} />;
-  if (source.text === undefined) return <Text c="dimmed">{t(plan.file && !context.workspace ? 'render.noWorkspace' : 'render.noContent')}</Text>;
+  if (source.text === undefined) return <Text c="dimmed">{t(plan.file && !call.workspace ? 'render.noWorkspace' : 'render.noContent')}</Text>;
   return <>{children(source.text)}</>;
 }
 
 /** A bound file is edited as it is now; what the call left is shown otherwise. */
-function BoundFile({ plan, context, isDocument = false }: RendererProps & { isDocument?: boolean }) {
-  const manifest = plan.isEditable ? undefined : context.workspace_use?.post_manifest;
-  return <FileEditor workspace={context.workspace ?? ''} path={plan.file ?? ''} manifest={manifest} language={text(plan.config['language'])} isDocument={isDocument} isEditable={plan.isEditable} />;
+function BoundFile({ plan, call, isDocument = false }: RendererProps & { isDocument?: boolean }) {
+  const manifest = plan.isEditable ? undefined : call.workspace_use?.post_manifest;
+  return <FileEditor workspace={call.workspace ?? ''} path={plan.file ?? ''} manifest={manifest} language={text(plan.config['language'])} isDocument={isDocument} isEditable={plan.isEditable} />;
 }
 
 function CodeRenderer(props: RendererProps) {
-  const { plan, context } = props;
-  if (plan.file && context.workspace) return <BoundFile {...props} />;
+  const { plan, call } = props;
+  if (plan.file && call.workspace) return <BoundFile {...props} />;
   return <WithText {...props}>{(value) => <Editor value={value} readOnly language={detectLanguage(text(plan.config['language']), plan.file, value)} label={name(props)} minHeight="4rem" />}</WithText>;
 }
 
 function DocumentRenderer(props: RendererProps) {
-  if (props.plan.file && props.context.workspace) return <BoundFile {...props} isDocument />;
+  if (props.plan.file && props.call.workspace) return <BoundFile {...props} isDocument />;
   return <WithText {...props}>{(value) => <div className={classes.document}><Markdown text={value} /></div>}</WithText>;
 }
 
@@ -104,11 +103,12 @@ function ChartRenderer(props: RendererProps) {
   return file === undefined ? <Chart config={config} title={title} /> : <WithText {...props}>{(value) => <LoadedChart value={value} config={config} title={title} />}</WithText>;
 }
 
-function ImageRenderer({ plan, context, ...props }: RendererProps) {
+function ImageRenderer(props: RendererProps) {
+  const { plan, call } = props;
   const t = useT();
   const [isBroken, setBroken] = useState(false);
-  const alt = text(plan.config['alt']) ?? name({ plan, context, ...props });
-  if (plan.file && context.workspace) return <FileImage workspace={context.workspace} path={plan.file} manifest={context.workspace_use?.post_manifest} alt={alt} maxHeight={560} />;
+  const alt = text(plan.config['alt']) ?? name(props);
+  if (plan.file && call.workspace) return <FileImage workspace={call.workspace} path={plan.file} manifest={call.workspace_use?.post_manifest} alt={alt} maxHeight={560} />;
   const source = imageSource(plan.config);
   if (!source || isBroken) return <Text c="dimmed">{t('render.noImage')}</Text>;
   return <Image src={source} alt={alt} fit="contain" mah={560} onError={() => setBroken(true)} />;
@@ -173,10 +173,16 @@ function Renderer(props: RendererProps) {
   }
 }
 
+/** Loads the large parts of a result first. */
+function WholeRenderer({ plan, call }: RendererProps) {
+  const whole = useWholePlan(plan, call.id);
+  if (whole.error) return <ErrorPanel error={whole.error} onRetry={whole.refetch} />;
+  return whole.isLoading ? <Loading rows={4} /> : <Renderer plan={whole.plan} call={call} />;
+}
+
 /** `fallback` is the result without a plan; it is shown below the reason where a plan cannot be used. */
 export default function RenderedResult({ call, plan, fallback }: { call: Call; plan: RenderPlan; fallback: ReactNode }) {
   const t = useT();
-  const context = rendering(call);
   const read = useMemo(() => readPlan(plan), [plan]);
   if ('error' in read) {
     return (
@@ -191,10 +197,10 @@ export default function RenderedResult({ call, plan, fallback }: { call: Call; p
       {read.file && (
         <Group gap="sm">
           <Chip>{visibleText(read.file)}</Chip>
-          {context.workspace && <PageLink to={`/workspaces/${encodeURIComponent(context.workspace)}`} search={{ file: read.file }}>{t('render.openInWorkspace')}</PageLink>}
+          {call.workspace && <PageLink to={`/workspaces/${encodeURIComponent(call.workspace)}`} search={{ file: read.file }}>{t('render.openInWorkspace')}</PageLink>}
         </Group>
       )}
-      <Renderer key={call.id} plan={read} call={call} context={context} />
+      <WholeRenderer key={call.id} plan={read} call={call} />
     </Stack>
   );
 }

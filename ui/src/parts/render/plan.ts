@@ -1,5 +1,6 @@
 /** A render plan as a component can use it: the renderer, its settings with their types, or why there is none. */
-import { RENDERERS, type RendererName, type RenderPlan } from '@/api/unreleased';
+import { RENDERERS, type RendererName } from '@/api/rendering';
+import type { RenderPlan } from '@/api/types';
 
 export interface ReadyPlan {
   renderer: RendererName;

@@ -19,6 +19,9 @@ export interface SchemaFormProps {
 
 const RjsfForm = lazyPart(async () => (await import('./rjsf')).default);
 
+/** Loads the form ahead: what is below it must not move when it appears. */
+export const preloadForm = RjsfForm.preload;
+
 export function parseObject(text: string): { value: JsonObject } | { error: string } {
   try {
     const value: unknown = text.trim() === '' ? {} : JSON.parse(text);
