@@ -118,21 +118,31 @@ fn meta(ui: Value) -> MetaObject {
     meta
 }
 
-/// Returns whether the page of a tool gets other data than the value of a call.
-pub(super) fn has_page_data(spec: &ToolSpec) -> bool {
-    let data = html_renderer(spec).and_then(|renderer| renderer.config.get("data"));
-    data.is_some_and(|data| data.as_str() != Some("$return"))
+/// Returns whether the results of a tool are shown by a page.
+pub(super) fn has_page(spec: &ToolSpec) -> bool {
+    html_renderer(spec).is_some()
 }
 
-/// Returns the data of the page of a call, unless they are its value; the client sends them to the page with the result.
-pub(super) fn page_data(spec: &ToolSpec, args: &Map<String, Value>, value: &Value) -> Option<Value> {
-    let renderer = html_renderer(spec).filter(|_| has_page_data(spec))?;
-    let data = renderer.config.get("data")?;
+/// Returns the data of the page of a call, unless they are the value in its result; the client sends them to the page.
+/// `whole` is the value if the result has only a part of it.
+pub(super) fn page_data(
+    spec: &ToolSpec,
+    args: &Map<String, Value>,
+    value: &Value,
+    whole: Option<Value>,
+) -> Option<Value> {
+    let renderer = html_renderer(spec)?;
+    let data = match renderer.config.get("data") {
+        None => return whole,
+        Some(Value::String(text)) if text == "$return" => return whole,
+        Some(data) => data,
+    };
     let config = Map::from_iter([("data".to_owned(), data.clone())]);
     let only = Renderer { renderer: renderer.renderer.clone(), priority: 0, config };
     let args = Value::Object(args.clone());
     let (chat_id, workspace, toolset, error) = (None, None, None, None);
-    let context = RenderContext { args: &args, value: Some(value), error, chat_id, workspace, toolset };
+    let value = Some(whole.as_ref().unwrap_or(value));
+    let context = RenderContext { args: &args, value, error, chat_id, workspace, toolset };
     RenderPlan::new(&only, context).config.remove("data")
 }
 
@@ -254,16 +264,18 @@ mod tests {
     #[test]
     fn data_that_differ_from_the_value_travel_beside_it() {
         let args = Map::from_iter([("n".to_owned(), json!(3))]);
-        let data = |config: Value| {
+        let data = |config: Value, whole: Option<Value>| {
             let spec = spec(json!([{"renderer": "html", "config": config}]));
-            page_data(&spec, &args, &json!({"rows": [1, 2]}))
+            page_data(&spec, &args, &json!({"rows": [1, 2]}), whole)
         };
-        assert_eq!(data(json!({"artifact": "a.html", "data": "$return"})), None);
-        assert_eq!(data(json!({"artifact": "a.html"})), None);
-        assert_eq!(
-            data(json!({"artifact": "a.html", "data": {"rows": "$return.rows", "n": "$args.n"}})),
-            Some(json!({"rows": [1, 2], "n": 3}))
-        );
+        let whole = || Some(json!({"rows": [7]}));
+        for config in [json!({"artifact": "a.html", "data": "$return"}), json!({"artifact": "a.html"})] {
+            assert_eq!(data(config.clone(), None), None);
+            assert_eq!(data(config, whole()), whole());
+        }
+        let config = json!({"artifact": "a.html", "data": {"rows": "$return.rows", "n": "$args.n"}});
+        assert_eq!(data(config.clone(), None), Some(json!({"rows": [1, 2], "n": 3})));
+        assert_eq!(data(config, whole()), Some(json!({"rows": [7], "n": 3})));
     }
 
     #[test]
