@@ -140,9 +140,9 @@ pub(super) fn page_data(
     let config = Map::from_iter([("data".to_owned(), data.clone())]);
     let only = Renderer { renderer: renderer.renderer.clone(), priority: 0, config };
     let args = Value::Object(args.clone());
-    let (chat_id, workspace, toolset, error) = (None, None, None, None);
+    let (chat_id, workspace, toolset, error, large_result) = (None, None, None, None, None);
     let value = Some(whole.as_ref().unwrap_or(value));
-    let context = RenderContext { args: &args, value, error, chat_id, workspace, toolset };
+    let context = RenderContext { args: &args, value, error, chat_id, workspace, toolset, large_result };
     RenderPlan::new(&only, context).config.remove("data")
 }
 
