@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::Timestamp;
 use crate::hash;
-use crate::implementation::ToolHints;
+use crate::implementation::{Implementation, ToolHints};
 use crate::name::{BundleSlug, TenantId};
 use crate::spec::{Limits, Policy, ToolSpec};
 
@@ -82,6 +82,9 @@ impl McpServer {
         spec.execution.timeout_ms = self.timeout_ms;
         let default = || Limits::default().max_response_bytes;
         spec.execution.limits.max_response_bytes = self.max_response_bytes.unwrap_or_else(default);
+        if let Implementation::Mcp(mcp) = &mut spec.implementation {
+            mcp.workspace = self.transport.works_in_workspace();
+        }
     }
 }
 
@@ -95,6 +98,13 @@ pub enum Transport {
     Stdio(Stdio),
     /// A server that speaks MCP over HTTP.
     Http(StreamableHttp),
+}
+
+impl Transport {
+    /// Returns whether calls run in the folder of their workspace.
+    pub fn works_in_workspace(&self) -> bool {
+        matches!(self, Transport::Stdio(stdio) if stdio.workspace)
+    }
 }
 
 /// The stdio transport: a local program.
@@ -122,6 +132,9 @@ pub struct Stdio {
     #[serde(default)]
     #[cfg_attr(feature = "openapi", schema(required))]
     pub sandbox: bool,
+    /// Whether calls in a workspace run in a process of their own, in the folder of the workspace.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub workspace: bool,
 }
 
 /// The Streamable HTTP transport.

@@ -10,12 +10,12 @@ use std::fmt;
 
 use crate::problem::excerpt;
 
-pub use set::Requirements;
+pub use set::{Requirements, file_lines};
 
 /// The maximum number of requirements of a tool.
 pub const MAX_REQUIREMENTS: usize = 500;
-/// The maximum size of `requirements.txt`, in bytes.
-pub const MAX_FILE_BYTES: usize = 256 * 1024;
+/// The maximum size of `requirements.txt`, in bytes: every requirement may have many hashes.
+pub const MAX_FILE_BYTES: usize = 1024 * 1024;
 /// The code of a requirement that is invalid.
 pub const INVALID_REQUIREMENT: &str = "invalid_requirement";
 

@@ -1,10 +1,17 @@
 //! Toolsets: bundles that were installed as packages.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::Timestamp;
+use crate::implementation::{Function, Implementation};
 use crate::name::BundleSlug;
 use crate::spec::ToolSpec;
+
+/// The function that returns the instructions and the files of an Agent Skill.
+pub const READ_SKILL: &str = "read_skill";
+/// The setting of [`READ_SKILL`] with the hash of the package that contains the skill. The installation sets it.
+pub const PACKAGE_SETTING: &str = "package";
 
 /// An installed toolset.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -63,6 +70,30 @@ pub enum PackageSource {
     Local,
     /// It was downloaded.
     Url,
+}
+
+/// Binds the tools of a package that read its files to it; `None` removes the binding, for exports.
+pub fn bind_package(spec: &mut ToolSpec, package: Option<&str>) {
+    match &mut spec.implementation {
+        Implementation::Python(python) => python.package = package.map(str::to_owned),
+        Implementation::Function(Function { function, config }) if function == READ_SKILL => {
+            match package {
+                Some(hash) => config.insert(PACKAGE_SETTING.to_owned(), hash.into()),
+                None => config.remove(PACKAGE_SETTING),
+            };
+        }
+        _ => {}
+    }
+}
+
+/// Returns the package whose skill a tool reads; `None` if the tool reads none.
+pub fn skill_package(spec: &ToolSpec) -> Option<&str> {
+    match &spec.implementation {
+        Implementation::Function(Function { function, config }) if function == READ_SKILL => {
+            config.get(PACKAGE_SETTING).and_then(Value::as_str)
+        }
+        _ => None,
+    }
 }
 
 /// Applies the settings of this installation to a tool of a new package: those in which the tool differs from the

@@ -59,7 +59,9 @@ fn body(name: &str, entry: &Value, network: bool) -> Result<Value, ClientServerE
     for (key, value) in entry {
         let value = references(value);
         match key.as_str() {
-            "command" | "args" | "env" | "cwd" | "url" | "headers" => drop(body.insert(key.clone(), value)),
+            "command" | "args" | "env" | "cwd" | "url" | "headers" | "workspace" => {
+                drop(body.insert(key.clone(), value))
+            }
             "serverUrl" | "httpUrl" => drop(body.insert("url".to_owned(), value)),
             "disabled" => drop(body.insert("enabled".to_owned(), json!(value != json!(true)))),
             "type" | "transport" if value == json!("sse") => return Err(ClientServerError::Sse),

@@ -43,8 +43,11 @@ impl Package {
                 Err(problems) => return Err(problems),
             }
         }
-        let ManifestReading { toolset, requirements, warnings: more } = manifest::read(&files)?;
+        let ManifestReading { mut toolset, requirements, warnings: more } = manifest::read(&files)?;
         warnings.extend(more);
+        if let Some(skill) = &skill {
+            skill_folder::add_instructions(&mut toolset, skill);
+        }
         Ok(Self { files, toolset, requirements, skill, warnings })
     }
 

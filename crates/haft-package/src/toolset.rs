@@ -1,5 +1,6 @@
 //! The typed content of a manifest.
 
+use haft_core::example::ToolExample;
 use haft_core::mcp::Transport;
 use haft_core::name::{BundleSlug, Version};
 use haft_core::spec::{Policy, ToolSpec};
@@ -68,11 +69,13 @@ pub struct ToolEntry {
     pub spec: ToolSpec,
     /// Whether it is enabled when the toolset is installed.
     pub enabled: bool,
+    /// Saved arguments, sorted by name.
+    pub examples: Vec<ToolExample>,
 }
 
 impl From<ToolSpec> for ToolEntry {
     fn from(spec: ToolSpec) -> Self {
-        Self { spec, enabled: true }
+        Self { spec, enabled: true, examples: Vec::new() }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Writes `toolset.yaml`: deterministic, and reading it returns the same toolset.
 
+use haft_core::example::ToolExample;
 use haft_core::implementation::Implementation;
 use haft_core::spec::{Policy, Renderer, ToolSpec};
 use haft_definition::dialect::{write_fields, write_yaml};
@@ -88,7 +89,21 @@ fn entry(tool: &ToolEntry) -> Value {
     fields.shift_remove("renderers");
     entry.extend(renderers(&spec.renderers));
     entry.extend(fields.into_iter().filter(|(key, _)| !MOVED.contains(&key.as_str())));
+    if !tool.examples.is_empty() {
+        entry.insert("examples".to_owned(), tool.examples.iter().map(example).collect());
+    }
     Value::Object(entry)
+}
+
+fn example(example: &ToolExample) -> Value {
+    let mut map = Map::new();
+    map.insert("name".to_owned(), json!(example.name));
+    put_text(&mut map, "description", &example.description);
+    map.insert("args".to_owned(), Value::Object(example.args.clone()));
+    if let Some(expect) = &example.expect {
+        map.insert("expect".to_owned(), expect.clone());
+    }
+    Value::Object(map)
 }
 
 /// Returns the entrypoint of a Python tool that has no other settings.

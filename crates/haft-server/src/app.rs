@@ -34,12 +34,11 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::access::{Access, AccessRecords};
-use crate::built_ins::{AppHandle, Installed, install};
+use crate::built_ins::{Installed, install};
 use crate::events::{EventHub, EventSink};
 use crate::execution_resources::ExecutionResources;
 use crate::local_token::{self, LocalTokenError};
-use crate::mcp::{Mcp, StdioClient, UnknownBundle};
-use crate::mcp_approvals::McpApprovals;
+use crate::mcp::{Mcp, McpParts, StdioClient, UnknownBundle};
 use crate::metrics::{Gauges, Metrics};
 use crate::policy::{LoadPolicyError, PolicyState};
 use crate::rendering::RenderKey;
@@ -145,11 +144,8 @@ impl App {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let resources = ExecutionResources::new(&settings)?;
         let Extensions { functions, built_ins, stages, mcp: extension } = extensions;
-        let Installed { specs, handle } = if settings.built_ins.enabled {
-            install(&resources.built_in_parts(&settings, &clock), &functions, built_ins)?
-        } else {
-            Installed { specs: built_ins, handle: AppHandle::default() }
-        };
+        let parts = settings.built_ins.enabled.then(|| resources.built_in_parts(&settings, &clock));
+        let Installed { specs, handle } = install(parts.as_ref(), &functions, built_ins)?;
         let executors = resources
             .executors(&settings, &clock, &local_token)
             .with(Arc::new(FunctionExecutor::new(functions)));
@@ -192,8 +188,7 @@ impl App {
             results: Some(Arc::clone(&results) as _),
         });
         let pipeline = Arc::new(pipeline);
-        let desk = Arc::new(McpApprovals(handle.clone()));
-        let mcp = Mcp::new(&settings, &registry, &pipeline, desk, extension);
+        let mcp = Mcp::new(&settings, &registry, &pipeline, McpParts::new(&handle, extension));
         let app = Arc::new(Self {
             settings,
             store,

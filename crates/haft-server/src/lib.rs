@@ -45,6 +45,7 @@ mod mcp;
 mod mcp_approvals;
 mod mcp_connections;
 mod mcp_definition;
+mod mcp_resources;
 mod metrics;
 mod params;
 mod permissions;

@@ -20,17 +20,38 @@ use uuid::Uuid;
 
 use crate::app::App;
 use crate::body;
+use crate::built_ins::AppHandle;
 use crate::error::ApiError;
 use crate::identity::Identity;
+use crate::mcp_approvals::McpApprovals;
+use crate::mcp_resources::McpPackages;
 use crate::routes::mcp::LINE_PROTOCOL;
 use crate::settings::Settings;
 
 /// The most clients with a line connection.
 const MAX_PIPES: usize = 1000;
 
+/// What the MCP server needs of the installation.
+pub(crate) struct McpParts {
+    approvals: Arc<dyn ApprovalDesk>,
+    packages: Arc<McpPackages>,
+    extension: Option<Arc<dyn ProtocolExtension>>,
+}
+
+impl McpParts {
+    pub(crate) fn new(handle: &AppHandle, extension: Option<Arc<dyn ProtocolExtension>>) -> Self {
+        Self {
+            approvals: Arc::new(McpApprovals(handle.clone())),
+            packages: Arc::new(McpPackages::new(handle.clone())),
+            extension,
+        }
+    }
+}
+
 /// The MCP server.
 pub(crate) struct Mcp {
     server: McpServer,
+    packages: Arc<McpPackages>,
     http: HttpService,
     max_bytes: usize,
     pipes: Arc<Semaphore>,
@@ -46,15 +67,15 @@ impl Mcp {
         settings: &Settings,
         registry: &Arc<Registry>,
         pipeline: &Arc<Pipeline>,
-        approvals: Arc<dyn ApprovalDesk>,
-        extension: Option<Arc<dyn ProtocolExtension>>,
+        parts: McpParts,
     ) -> Self {
         let stopping = CancellationToken::new();
         let own = haft_mcp::server::Settings {
             compact_above: settings.mcp.compact_above,
             compact_above_tokens: settings.mcp.compact_above_tokens,
-            approvals: Some(approvals),
-            extension,
+            approvals: Some(parts.approvals),
+            packages: Some(Arc::clone(&parts.packages) as _),
+            extension: parts.extension,
             stopping: stopping.clone(),
         };
         let server = McpServer::new(Arc::clone(registry), Arc::clone(pipeline), own);
@@ -62,11 +83,17 @@ impl Mcp {
         Self {
             http: HttpService::new(server.clone(), max_bytes),
             server,
+            packages: parts.packages,
             max_bytes,
             pipes: Arc::new(Semaphore::new(MAX_PIPES)),
             stopping,
             ended: CancellationToken::new(),
         }
+    }
+
+    /// Returns the packages whose skills are served.
+    pub(crate) fn packages(&self) -> &McpPackages {
+        &self.packages
     }
 
     /// Ends streams of notifications; running calls continue.

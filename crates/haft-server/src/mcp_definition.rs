@@ -40,6 +40,9 @@ pub(crate) struct NewServer {
     /// Whether the program can access only system folders and `cwd`.
     #[serde(default)]
     sandbox: bool,
+    /// Whether each call in a workspace runs in a process of its own, in the folder of the workspace.
+    #[serde(default)]
+    workspace: bool,
     /// The URL of a remote server.
     url: Option<String>,
     /// Headers sent with every request.
@@ -159,6 +162,12 @@ impl NewServer {
         if is_masked || self.env.values().chain(self.headers.values()).any(|value| value == MASK) {
             return Err("`***` masks a stored value; enter the value itself".to_owned());
         }
+        if self.workspace && self.cwd.is_some() {
+            return Err("set either `cwd` or `workspace`, not both".to_owned());
+        }
+        if self.workspace && self.command.is_none() {
+            return Err("`workspace` requires `command`: only a program can run in a workspace".to_owned());
+        }
         let transport = match (self.command, self.url) {
             (Some(command), None) if !command.trim().is_empty() => Transport::Stdio(Stdio {
                 command,
@@ -167,6 +176,7 @@ impl NewServer {
                 cwd: self.cwd,
                 network: self.network,
                 sandbox: self.sandbox,
+                workspace: self.workspace,
             }),
             (None, Some(url)) => {
                 let url = check_url(url)?;

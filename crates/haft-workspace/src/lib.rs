@@ -32,7 +32,7 @@ pub use diff::{Change, ChangeKind, diff};
 pub use error::{WorkspaceError, WorkspaceResult};
 pub use hash::Hash;
 pub use limits::Limits;
-pub use manifest::{FileEntry, Listing, Manifest, list, read_file};
+pub use manifest::{FileEntry, Listing, Manifest, WalkStep, find, list, read_file, walk};
 pub use node::{Content, PackId, Place};
 pub use packs::{LocalPacks, Packs};
 pub use snapshot::Snapshot;

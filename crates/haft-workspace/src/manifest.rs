@@ -81,6 +81,62 @@ pub(crate) fn list_folder(
     Ok(())
 }
 
+/// A step of [`walk`].
+#[derive(Debug)]
+pub enum WalkStep<'a> {
+    /// The next entry.
+    Entry(&'a FileEntry),
+    /// A part of the content of the last entry, which is a file.
+    Bytes(&'a [u8]),
+}
+
+/// Passes everything in a state to `take`, in the order of [`list`], with the content of files; fails at a damaged file.
+///
+/// # Errors
+/// Fails if the state cannot be read, or if `take` fails.
+pub fn walk(
+    packs: &dyn Packs,
+    manifest: &Manifest,
+    mut take: impl FnMut(WalkStep<'_>) -> WorkspaceResult<()>,
+) -> WorkspaceResult<()> {
+    let entries = list(packs, manifest)?;
+    let mut reader = Reader::new(packs);
+    for entry in &entries {
+        take(WalkStep::Entry(entry))?;
+        if let Listing::File { content, .. } = &entry.listing {
+            reader.read(content, |bytes| take(WalkStep::Bytes(bytes)))?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns what is at a path of a state; `None` if there is nothing.
+///
+/// # Errors
+/// Fails if the state cannot be read.
+pub fn find(packs: &dyn Packs, manifest: &Manifest, path: &[u8]) -> WorkspaceResult<Option<Listing>> {
+    let mut reader = Reader::new(packs);
+    let mut folder = manifest.root;
+    let mut names = path.split(|byte| *byte == b'/').peekable();
+    while let Some(name) = names.next() {
+        let node = reader.folder(&folder)?;
+        let found = node.entries.into_iter().find(|entry| *entry.name == *name);
+        let is_last = names.peek().is_none();
+        match found.map(|entry| entry.node) {
+            Some(Node::Folder { content }) if !is_last => folder = content,
+            Some(Node::Folder { .. }) => return Ok(Some(Listing::Folder)),
+            Some(Node::File { executable, content }) if is_last => {
+                return Ok(Some(Listing::File { executable, content }));
+            }
+            Some(Node::Link { target }) if is_last => {
+                return Ok(Some(Listing::Link { target: target.into() }));
+            }
+            _ => return Ok(None),
+        }
+    }
+    Ok(None)
+}
+
 /// Reads a file of a state in parts, and fails at the end if it is damaged.
 ///
 /// # Errors

@@ -120,6 +120,9 @@ pub(crate) struct Add {
     /// Restrict the program to system folders and `--cwd`
     #[arg(long, conflicts_with = "url")]
     sandbox: bool,
+    /// Run each call in a workspace in a process of its own, in the folder of the workspace
+    #[arg(long, conflicts_with_all = ["url", "cwd"])]
+    workspace: bool,
     /// Prefix for the names of its tools
     #[arg(long)]
     prefix: Option<String>,
@@ -177,6 +180,7 @@ impl Add {
             cwd,
             network,
             sandbox,
+            workspace,
             prefix,
             policy,
             accept_changes,
@@ -201,6 +205,7 @@ impl Add {
             body.insert("network".to_owned(), json!(network));
             body.insert("sandbox".to_owned(), json!(sandbox));
             body.insert("cwd".to_owned(), json!(cwd));
+            body.insert("workspace".to_owned(), json!(workspace));
         }
         body.insert("prefix".to_owned(), json!(prefix.unwrap_or_default()));
         body.insert("policy".to_owned(), json!(policy));

@@ -4,6 +4,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
+use haft_package::zip;
 use http::Method;
 use serde_json::{Value, json};
 
@@ -69,13 +70,14 @@ pub(crate) enum Command {
         /// Id of the state
         state: String,
     },
-    /// Copy the files of a workspace to a folder
-    #[command(after_help = examples!("haft workspace export report ./report"))]
+    /// Copy the files of a workspace to a folder, or to a ZIP file
+    #[command(after_help = examples!("haft workspace export report ./report", "haft workspace export report report.zip"))]
     Export {
         /// Name of the workspace
         name: String,
-        /// The folder to write, which must not exist
-        folder: PathBuf,
+        /// The folder to write, or a file whose name ends with `.zip`; it must not exist
+        #[arg(value_name = "TARGET")]
+        target: PathBuf,
         #[command(flatten)]
         state: State,
     },
@@ -105,7 +107,7 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<(), CliEr
         Command::Log { name } => log(&name, context).await,
         Command::Diff { name, from, to } => diff(&name, from.as_deref(), to.as_deref(), context).await,
         Command::Restore { name, state } => restore(&name, &state, context).await,
-        Command::Export { name, folder, state } => export(&name, &folder, &state, context).await,
+        Command::Export { name, target, state } => export(&name, &target, &state, context).await,
         Command::Rm { name } => remove(&name, context).await,
     }
 }
@@ -213,35 +215,34 @@ async fn restore(name: &str, state: &str, context: &Context) -> Result<(), CliEr
     })
 }
 
-async fn export(name: &str, folder: &Path, state: &State, context: &Context) -> Result<(), CliError> {
-    let failed = |path: &Path| CliError::io(format!("write `{}`", path.display()));
-    std::fs::create_dir(folder).map_err(failed(folder))?;
-    let client = context.client().await?;
-    let listed = client.data(listing(name, state)).await?;
-    let mut count = 0;
-    for file in view::list(&listed, "files") {
-        let path = view::text(file, "path");
-        // A name of the workspace never leads out of the folder.
-        if path.split('/').any(|part| part.is_empty() || part == "..") {
-            continue;
-        }
-        let target = folder.join(&path);
-        match view::text(file, "kind").as_str() {
-            "folder" => std::fs::create_dir_all(&target).map_err(failed(&target))?,
-            "file" => {
-                let request =
-                    Request::get(file_path(name, &path)).query_some("manifest", state.id.as_deref());
-                let bytes = client.bytes(request).await?;
-                std::fs::write(&target, bytes).map_err(failed(&target))?;
-                count += 1;
-            }
-            _ => context.output.warn(&format!("`{path}` is a link and was left out")),
-        }
+async fn export(name: &str, target: &Path, state: &State, context: &Context) -> Result<(), CliError> {
+    let failed = || CliError::io(format!("write `{}`", target.display()));
+    let is_archive = target.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("zip"));
+    if !is_archive {
+        std::fs::create_dir(target).map_err(failed())?;
     }
+    let client = context.client().await?;
+    let request = Request::get(format!("{}/archive", base(name))).query_some("manifest", state.id.as_deref());
+    let archive = client.bytes(request).await;
     client.close().await;
-    let data = json!({"folder": folder.display().to_string(), "files": count});
+    if is_archive {
+        let mut file = std::fs::File::create_new(target).map_err(failed())?;
+        file.write_all(&archive?).map_err(failed())?;
+        let data = json!({"archive": target.display().to_string()});
+        return context.output.data(&data, |output| {
+            output.note(&format!("wrote `{}`", target.display()));
+            Ok(())
+        });
+    }
+    let unpacked = archive.and_then(|bytes| zip::unpack_into(&bytes, target).map_err(failed()));
+    // An empty folder of a failed export is in the way of the next one.
+    let unpacked = unpacked.inspect_err(|_| drop(std::fs::remove_dir(target)))?;
+    for path in &unpacked.skipped {
+        context.output.warn(&format!("`{path}` leads out of the workspace and was left out"));
+    }
+    let data = json!({"folder": target.display().to_string(), "files": unpacked.files});
     context.output.data(&data, |output| {
-        output.note(&format!("wrote {count} files to `{}`", folder.display()));
+        output.note(&format!("wrote {} files to `{}`", unpacked.files, target.display()));
         Ok(())
     })
 }

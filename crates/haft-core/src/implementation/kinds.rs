@@ -472,6 +472,9 @@ pub struct Mcp {
     /// What the server says about the behavior of the tool.
     #[serde(skip_serializing_if = "ToolHints::is_empty")]
     pub hints: ToolHints,
+    /// Whether its calls work in the folder of their workspace; a setting of the server.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub workspace: bool,
 }
 
 /// What an MCP server says about the behavior of a tool; read-only tools have the tag `read-only`.

@@ -25,9 +25,9 @@ impl Requirements {
             let message = format!("the file has {} bytes; the limit is {MAX_FILE_BYTES}", text.len());
             return Err(vec![Problem::new(field, "too_large", message)]);
         }
-        let numbered = logical_lines(text).map(|(number, line)| {
+        let numbered = file_lines(text).map(|(number, line)| {
             let problem = Problem::new(field, INVALID_REQUIREMENT, "");
-            (line, problem.at(u32::try_from(number).unwrap_or(u32::MAX), None))
+            (line, problem.at(number, None))
         });
         Self::parse(numbered, field)
     }
@@ -54,7 +54,8 @@ impl Requirements {
         Self::new(self.list.iter().chain(&other.list).cloned().collect(), field)
     }
 
-    fn new(mut list: Vec<Requirement>, field: &str) -> Result<Self, Vec<Problem>> {
+    /// Collects requirements; the hashes must be complete.
+    pub fn new(mut list: Vec<Requirement>, field: &str) -> Result<Self, Vec<Problem>> {
         list.sort();
         list.dedup();
         let mut problems = Vec::new();
@@ -91,8 +92,8 @@ impl Requirements {
     }
 }
 
-/// Returns the lines without comments, joined where they end with `\`, each with its number.
-fn logical_lines(text: &str) -> impl Iterator<Item = (usize, String)> + '_ {
+/// Returns the lines of `requirements.txt` without comments, joined where they end with `\`, each with its number.
+pub fn file_lines(text: &str) -> impl Iterator<Item = (u32, String)> + '_ {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut lines = text.lines().enumerate();
     std::iter::from_fn(move || {
@@ -103,7 +104,7 @@ fn logical_lines(text: &str) -> impl Iterator<Item = (usize, String)> + '_ {
             let Some((_, next)) = lines.next() else { break };
             line.push_str(next);
         }
-        Some((index + 1, without_comment(&line).trim().to_owned()))
+        Some((u32::try_from(index + 1).unwrap_or(u32::MAX), without_comment(&line).trim().to_owned()))
     })
     .filter(|(_, line)| !line.is_empty())
 }

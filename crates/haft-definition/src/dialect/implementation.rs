@@ -282,7 +282,8 @@ fn mcp(fields: &mut Fields<'_>) -> Option<Implementation> {
     let tool_name = fields.required_text("tool_name", "the name of the tool on that server");
     let headers = fields.text_map("headers").unwrap_or_default();
     let hints = fields.nested("hints").map(hints).unwrap_or_default();
-    Some(Implementation::Mcp(Mcp { server, server_url, tool_name: tool_name?, headers, hints }))
+    let workspace = fields.flag("workspace").unwrap_or_default();
+    Some(Implementation::Mcp(Mcp { server, server_url, tool_name: tool_name?, headers, hints, workspace }))
 }
 
 fn hints(mut fields: Fields<'_>) -> ToolHints {

@@ -303,7 +303,8 @@ fn implementation() -> BoxedStrategy<Implementation> {
         }),
         1 => (of(text()), of(text()), text(), texts(), hints()).prop_map(
             |(server, server_url, tool_name, headers, hints)| {
-                Implementation::Mcp(Mcp { server, server_url, tool_name, headers, hints })
+                let workspace = server.is_some() && tool_name.len() % 2 == 0;
+                Implementation::Mcp(Mcp { server, server_url, tool_name, headers, hints, workspace })
             }
         ),
         1 => (text(), of(text()), object()).prop_map(|(artifact_id, artifact_version, config)| {

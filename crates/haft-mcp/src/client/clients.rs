@@ -19,6 +19,7 @@ use url::Url;
 use super::ad_hoc::AdHocConnections;
 use super::connection::Connection;
 use super::oauth::{self, Callback, LoginResult, LoginStore, OAuthError, PendingLogins};
+use super::workspace_program::WorkspacePrograms;
 
 /// Stores the configuration of servers and the tools that they list.
 pub trait McpServerStore: Send + Sync {
@@ -52,6 +53,7 @@ type Key = (TenantId, BundleSlug);
 pub struct McpClients {
     parts: Arc<ClientParts>,
     pub(super) ad_hoc: AdHocConnections,
+    pub(super) workspace_programs: WorkspacePrograms,
     pending_logins: PendingLogins,
     connections: RwLock<HashMap<Key, Arc<Connection>>>,
     /// Held while a configuration is read and applied, so that an older one is never applied last.
@@ -65,6 +67,7 @@ impl McpClients {
     pub fn new(parts: ClientParts) -> Self {
         Self {
             ad_hoc: AdHocConnections::new(&parts),
+            workspace_programs: WorkspacePrograms::default(),
             parts: Arc::new(parts),
             pending_logins: PendingLogins::default(),
             connections: RwLock::default(),
@@ -86,6 +89,11 @@ impl McpClients {
         } else {
             connections.remove(&key);
         }
+    }
+
+    /// Returns the dependencies.
+    pub(super) fn parts(&self) -> &ClientParts {
+        &self.parts
     }
 
     /// Disconnects a server.

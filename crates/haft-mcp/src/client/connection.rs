@@ -32,7 +32,7 @@ use super::message_limit::max_message_bytes;
 use super::oauth::Auth;
 use super::stateless::StatelessCaller;
 use super::stderr::StderrTail;
-use super::stdio;
+use super::stdio::{self, StartOptions};
 
 /// The timeout of a connection attempt. Long, because many servers are downloaded by a package manager first.
 const CONNECT_TIMEOUT: Duration = Duration::from_mins(2);
@@ -318,24 +318,18 @@ impl ConnectionTask {
 
     async fn connect(&self) -> Result<Session, Disconnect> {
         let handler = NotificationHandler::default();
-        let mode = ClientLifecycleMode::Auto {
-            preferred_versions: vec![ProtocolVersion::V_2026_07_28],
-            // The newest version with `initialize`.
-            legacy_version: Some(ProtocolVersion::V_2025_11_25),
-        };
+        let mode = lifecycle();
         match &self.server.transport {
             Transport::Stdio(stdio) => {
                 let stdio = &stdio::confined(stdio, &self.server.tenant).map_err(Disconnect::new)?;
                 let mut renderer = ConfigRenderer::new(&self.server.tenant, &self.parts.secrets);
                 renderer.hide_literals(&self.server.transport);
-                let started = stdio::start(
-                    &self.parts.sandbox,
-                    stdio,
-                    renderer,
-                    &self.shared.tail,
-                    max_message_bytes(&self.server),
-                );
-                let started = started.await;
+                let options = StartOptions {
+                    tail: &self.shared.tail,
+                    max_message_bytes: max_message_bytes(&self.server),
+                    workspace: None,
+                };
+                let started = stdio::start(&self.parts.sandbox, stdio, renderer, options).await;
                 let (program, scrubber) = started.map_err(Disconnect::new)?;
                 let served = serve_client_with_lifecycle(handler.clone(), program.transport, mode).await;
                 let service = served.map_err(|error| self.connect_failure(&error, &scrubber))?;
@@ -491,6 +485,15 @@ impl ConnectionTask {
             state.refused = rejected;
         });
         Ok(())
+    }
+}
+
+/// Returns the protocol versions to connect with.
+pub(super) fn lifecycle() -> ClientLifecycleMode {
+    ClientLifecycleMode::Auto {
+        preferred_versions: vec![ProtocolVersion::V_2026_07_28],
+        // The newest version with `initialize`.
+        legacy_version: Some(ProtocolVersion::V_2025_11_25),
     }
 }
 

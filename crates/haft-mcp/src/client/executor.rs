@@ -23,6 +23,7 @@ use super::ad_hoc::ServerAddress;
 use super::call_timer::{CallTimer, MAX_EXTENSION, ProgressSink};
 use super::clients::{McpClients, not_connected};
 use super::connection::{Connection, Link, LinkError};
+use super::workspace_program::WorkspaceCall;
 use super::{errors, value};
 
 /// Runs tools of MCP servers. It exists before the store does, so it gets its clients later.
@@ -72,6 +73,7 @@ impl Executor for McpExecutor {
             name: spec.name.to_string(),
             tool: mcp.tool_name.clone(),
             is_pure: spec.execution.is_pure,
+            works_in_workspace: mcp.workspace,
         }))
     }
 }
@@ -84,6 +86,8 @@ struct McpTool {
     /// The name on the server.
     tool: String,
     is_pure: bool,
+    /// Whether calls run in the folder of their workspace.
+    works_in_workspace: bool,
 }
 
 /// The server of a tool.
@@ -182,6 +186,14 @@ impl Prepared for McpTool {
             let timer = Arc::new(CallTimer::new(call));
             let connection = timer.limit(self.server.connection(&clients, call)).await;
             let connection = connection.unwrap_or_else(|| Err(self.timed_out(&timer)))?;
+            if let Some(workspace) = call.workspace.as_deref()
+                && let server = connection.server()
+                && server.transport.works_in_workspace()
+            {
+                let job = WorkspaceCall { server: &server, workspace, tool: &self.tool, call, args };
+                let outcome = clients.workspace_programs.call(clients.parts(), job, &timer).await;
+                return outcome.unwrap_or_else(|| Err(self.timed_out(&timer)));
+            }
             let outcome = timer.limit(self.call_on(&connection, call, args, &timer)).await;
             outcome.unwrap_or_else(|| {
                 connection.check();
@@ -190,13 +202,17 @@ impl Prepared for McpTool {
         })
     }
 
+    fn works_with_files(&self) -> bool {
+        self.works_in_workspace
+    }
+
     // The timer of the call ends it, unless there is progress.
     fn grace(&self) -> Duration {
         MAX_EXTENSION
     }
 }
 
-async fn call_tool(
+pub(super) async fn call_tool(
     link: &Link,
     tool: &str,
     progress: Arc<dyn EventSink>,

@@ -20,6 +20,7 @@ mod stateless;
 mod stderr;
 mod stdio;
 mod value;
+mod workspace_program;
 
 pub use clients::{ClientParts, McpClients, McpServerStore};
 pub use executor::McpExecutor;

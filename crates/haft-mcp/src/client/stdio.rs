@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use haft_core::mcp::Stdio;
 use haft_core::name::TenantId;
+use haft_core::workspace::WorkspaceFolder;
 use haft_sandbox::{
     Bind, Command, EngineName, Input, Level, Limits, Running, Sandbox, SandboxError, StdinHandle,
 };
@@ -22,6 +23,10 @@ use super::stderr::StderrTail;
 
 /// The search path of programs.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// Where a sandboxed program sees its workspace, and the variable with the path, as for other tools.
+const WORKSPACE: &str = "/workspace";
+const WORKSPACE_VARIABLE: &str = "HAFT_WORKSPACE";
 
 /// Resource limits of a server. CPU time is unlimited, because a server runs for long.
 fn limits() -> Limits {
@@ -54,14 +59,24 @@ pub(super) fn confined(program: &Stdio, tenant: &TenantId) -> Result<Stdio, Stri
     Ok(Stdio { sandbox: true, ..program.clone() })
 }
 
+/// How a server is started.
+pub(super) struct StartOptions<'a> {
+    /// Collects its standard error.
+    pub(super) tail: &'a StderrTail,
+    /// The largest message.
+    pub(super) max_message_bytes: usize,
+    /// The workspace that it works in.
+    pub(super) workspace: Option<&'a WorkspaceFolder>,
+}
+
 /// Starts a server.
 pub(super) async fn start(
     sandbox: &Sandbox,
     program: &Stdio,
     mut renderer: ConfigRenderer<'_>,
-    tail: &StderrTail,
-    max_message_bytes: usize,
+    options: StartOptions<'_>,
 ) -> Result<(Program, Scrubber), String> {
+    let StartOptions { tail, max_message_bytes, workspace } = options;
     let mut argv = vec![renderer.render("command", &program.command, EscapeContext::Text).await?];
     for (number, text) in program.args.iter().enumerate() {
         argv.push(renderer.render(&format!("args[{number}]"), text, EscapeContext::Text).await?);
@@ -69,6 +84,8 @@ pub(super) async fn start(
     let level = if program.sandbox { Level::Isolated } else { Level::Host };
     let root = sandbox.place(level, None).map_err(|error| sandbox_message(&error))?;
     let home = root.work().to_owned();
+    let bind = workspace.map(workspace_bind);
+    let folder = bind.as_ref().map(|bind| root.seen_at(bind).to_owned());
     let mut command = Command::new(root, argv).env("PATH", PATH).env("LANG", "C.UTF-8").env("HOME", home);
     for (name, text) in &program.env {
         let value = renderer.render(&format!("env.{name}"), text, EscapeContext::Text).await?;
@@ -81,6 +98,11 @@ pub(super) async fn start(
             command.binds.push(Bind::writable(&cwd, &cwd));
         }
         command.directory = Some(cwd.into());
+    }
+    command.binds.extend(bind);
+    if let Some(folder) = folder {
+        command = command.env(WORKSPACE_VARIABLE, &folder);
+        command.directory = Some(folder);
     }
     command.network = program.network;
     command.limits = limits();
@@ -102,6 +124,14 @@ pub(super) async fn start(
     let transport = AsyncRwTransport::new_client(stdout, stdin).with_max_line_length(max_message_bytes);
     let transport = RateLimited::new(StaleResponseFilter::new(transport), bytes);
     Ok((Program { transport, running }, scrubber))
+}
+
+fn workspace_bind(workspace: &WorkspaceFolder) -> Bind {
+    if workspace.read_only {
+        Bind::read_only(&workspace.path, WORKSPACE)
+    } else {
+        Bind::writable(&workspace.path, WORKSPACE)
+    }
 }
 
 /// Collects lines of standard output that are not messages with those of standard error.

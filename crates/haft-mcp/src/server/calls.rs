@@ -23,7 +23,7 @@ use super::client_context::{ClientContext, View};
 use super::compact;
 use super::handler::McpServer;
 use super::notifier::CallNotifier;
-use super::{content, extension};
+use super::{apps, content, extension};
 
 /// The metadata of a result that holds warnings, for example that the tool is deprecated.
 const WARNINGS: &str = "haft/warnings";
@@ -65,7 +65,9 @@ impl McpServer {
     ) -> Result<CallToolResponse, ErrorData> {
         let client = self.client(&context.extensions)?;
         let entry = self.resolve(client, name, &mut arguments)?;
-        let source = CallSource { elicitation: elicitation(context, responses), context: Some(context) };
+        let shows_pages = context.client_capabilities().as_ref().is_some_and(apps::shows_pages);
+        let elicitation = elicitation(context, responses);
+        let source = CallSource { elicitation, context: Some(context), shows_pages };
         let called = self.call_entry(client, &entry, arguments, source).await;
         let response = called.ok_or_else(|| ErrorData::internal_error("the call was cancelled", None))?;
         Ok(match response {
@@ -91,8 +93,12 @@ impl McpServer {
             );
             return Some(content::failure(&error).into());
         }
-        let (outcome, attachments) = match self.outcome(client, entry, arguments, source).await? {
-            Called::Ended(outcome, attachments) => (outcome, attachments),
+        let shown = entry
+            .definition(client.mode.into())
+            .filter(|(_, spec)| source.shows_pages && apps::has_page(spec))
+            .map(|(_, spec)| (Arc::clone(spec), arguments.clone()));
+        let (outcome, attachments, whole) = match self.outcome(client, entry, arguments, source).await? {
+            Called::Ended(outcome, attachments, whole) => (outcome, attachments, whole),
             Called::InputRequired(result) => return Some(result.into()),
         };
         if entry.tool.spec.name.as_str() == compact::SEARCH
@@ -106,7 +112,13 @@ impl McpServer {
         let declares_object = compiled.is_ok_and(|compiled| compiled.returns_object);
         let is_forwarded = matches!(entry.tool.spec.implementation, Implementation::Mcp(_));
         let details = outcome.as_ref().err().filter(|_| is_forwarded).and_then(upstream_details);
+        let data = shown
+            .zip(outcome.as_ref().ok())
+            .and_then(|((spec, args), value)| apps::page_data(&spec, &args, value, whole));
         let mut result = content::result(outcome, &attachments, declares_object);
+        if let Some(data) = data {
+            result.meta.get_or_insert_default().0.insert(apps::DATA.to_owned(), data);
+        }
         if details.is_some() {
             result.structured_content = details;
         }
@@ -142,7 +154,7 @@ impl McpServer {
         client: &ClientContext,
         entry: &Arc<Entry>,
         arguments: Map<String, Value>,
-        CallSource { elicitation, context }: CallSource<'_>,
+        CallSource { elicitation, context, shows_pages }: CallSource<'_>,
     ) -> Option<Called> {
         let notifier = context.and_then(|context| {
             let by_request = context.meta.log_level().is_some_and(includes_output);
@@ -190,40 +202,58 @@ impl McpServer {
         };
         Some(match answer {
             Answer::Ended(Ok(answer)) => {
-                let whole = self.declared_value(client, entry, &answer).await;
+                let WholeValue { declared, page } =
+                    self.whole_value(client, entry, &answer, shows_pages).await;
                 let record = Arc::unwrap_or_clone(answer.record);
-                let value = |value: Option<Value>| Ok(whole.or(value).unwrap_or_default());
+                let value = |value: Option<Value>| Ok(declared.or(value).unwrap_or_default());
                 let outcome = record.error.map_or_else(|| value(record.value), Err);
-                Called::Ended(outcome, record.content)
+                Called::Ended(outcome, record.content, page)
             }
-            Answer::Ended(Err(error)) => Called::Ended(Err(error), Vec::new()),
+            Answer::Ended(Err(error)) => Called::Ended(Err(error), Vec::new(), None),
             Answer::InputRequired(result) => Called::InputRequired(result),
         })
     }
 }
 
 impl McpServer {
-    /// Returns the whole value if it is stored apart and the tool declares what it returns: clients check structured
-    /// content against the output schema, so that a handle would be an error.
-    async fn declared_value(
+    /// Returns the whole value where it is stored apart and needed.
+    async fn whole_value(
         &self,
         client: &ClientContext,
         entry: &Entry,
         answer: &CompletedCall,
-    ) -> Option<Value> {
-        answer.record.stored_bytes?;
+        shows_pages: bool,
+    ) -> WholeValue {
         let compiled = entry.plan(client.mode.into(), self.shared.registry.executors());
-        if !compiled.is_ok_and(|compiled| compiled.returns_object) {
-            return None;
+        let is_declared = compiled.is_ok_and(|compiled| compiled.returns_object);
+        let definition = entry.definition(client.mode.into());
+        let is_shown = shows_pages && definition.is_some_and(|(_, spec)| apps::has_page(spec));
+        if answer.record.stored_bytes.is_none() || !(is_declared || is_shown) {
+            return WholeValue::default();
         }
-        match self.shared.pipeline.whole_value(&client.principal, answer).await {
+        let whole = match self.shared.pipeline.whole_value(&client.principal, answer).await {
             Ok(whole) => whole,
             Err(error) => {
                 tracing::warn!(call = %answer.record.id(), error = error.message, "a large result was not sent whole");
                 None
             }
+        };
+        if is_declared {
+            WholeValue { declared: whole, page: None }
+        } else {
+            WholeValue { declared: None, page: whole }
         }
     }
+}
+
+/// The whole value of a call whose record has only the start of it.
+#[derive(Default)]
+struct WholeValue {
+    /// If the tool declares what it returns: clients check structured content against the output schema, so that a
+    /// handle would be an error.
+    declared: Option<Value>,
+    /// If a page shows it, which the model does not read.
+    page: Option<Value>,
 }
 
 /// Where a call comes from.
@@ -232,6 +262,8 @@ pub(super) struct CallSource<'a> {
     pub(super) elicitation: Elicitation<'a>,
     /// The request. Without it the client gets no notifications, and only dropping the future cancels the call.
     pub(super) context: Option<&'a RequestContext<RoleServer>>,
+    /// Whether the client shows pages, which may need more data than the value.
+    pub(super) shows_pages: bool,
 }
 
 /// What the pipeline, or the person at the client, answered.
@@ -242,8 +274,9 @@ enum Answer {
 
 /// What became of a call.
 enum Called {
-    /// Its outcome, and the content blocks of an upstream server.
-    Ended(Outcome, Vec<Value>),
+    /// Its outcome, the content blocks of an upstream server, and the whole value for a page, if the outcome has only a
+    /// part of it.
+    Ended(Outcome, Vec<Value>, Option<Value>),
     /// The client has to ask a person, and to send the call again.
     InputRequired(InputRequiredResult),
 }

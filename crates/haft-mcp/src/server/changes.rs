@@ -1,7 +1,10 @@
-//! Notifies clients that their list of tools has changed.
+//! Notifies clients that their lists of tools, prompts and resources have changed.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
 use std::time::Duration;
 
+use haft_core::toolset::skill_package;
 use haft_runtime::registry::ChangeCounts;
 use rmcp::RoleServer;
 use rmcp::service::{Peer, SubscriptionContext};
@@ -9,7 +12,8 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::client_context::SessionKey;
+use super::apps;
+use super::client_context::{ClientContext, SessionKey};
 use super::handler::Shared;
 
 /// How long changes are collected into one notification.
@@ -17,46 +21,59 @@ const DEBOUNCE: Duration = Duration::from_millis(200);
 /// How often a session without changes is checked for a closed transport.
 const POLL_INTERVAL: Duration = Duration::from_mins(1);
 
-/// The changes of one client's list of tools.
+/// The changes of one client's lists.
 pub(super) struct ListChanges {
+    shared: Arc<Shared>,
     registry: watch::Receiver<ChangeCounts>,
     /// The changes of the tenant's tools that the client knows.
     seen: u64,
+    /// The skills and pages that the client knows.
+    seen_packages: u64,
     list_changed: broadcast::Receiver<SessionKey>,
+    client: ClientContext,
     owner: SessionKey,
 }
 
+/// The lists that have changed.
+struct Changed {
+    /// Prompts and resources have changed, too.
+    packages: bool,
+}
+
 impl ListChanges {
-    /// Starts to watch the list of `owner`.
-    pub(super) fn new(shared: &Shared, owner: SessionKey) -> Self {
+    /// Starts to watch the lists of a client.
+    pub(super) fn new(shared: &Arc<Shared>, client: ClientContext) -> Self {
+        let owner = client.session_key();
         let registry = shared.registry.changes();
         let seen = registry.borrow().seen_by(&owner.tenant);
-        Self { registry, seen, list_changed: shared.list_changed.subscribe(), owner }
+        let seen_packages = packages_digest(shared, &client);
+        let list_changed = shared.list_changed.subscribe();
+        Self { shared: Arc::clone(shared), registry, seen, seen_packages, list_changed, client, owner }
     }
 
-    /// Waits for the next change and those that follow shortly; `false` where there will be none.
-    async fn next(&mut self) -> bool {
-        let more = loop {
+    /// Waits for the next change and those that follow shortly; `None` where there will be none.
+    async fn next(&mut self) -> Option<Changed> {
+        loop {
             tokio::select! {
                 changed = self.registry.changed() => match changed {
                     // Changes of other tenants concern nobody else.
-                    Ok(()) if self.take_count() => break true,
+                    Ok(()) if self.take_count() => break,
                     Ok(()) => {}
-                    Err(_) => break false,
+                    Err(_) => return None,
                 },
                 changed = self.list_changed.recv() => match changed {
                     Ok(owner) if owner != self.owner => {}
                     // A missed message may have been for this owner.
-                    Ok(_) | Err(RecvError::Lagged(_)) => break true,
-                    Err(RecvError::Closed) => break false,
+                    Ok(_) | Err(RecvError::Lagged(_)) => break,
+                    Err(RecvError::Closed) => return None,
                 },
             }
-        };
-        if more {
-            tokio::time::sleep(DEBOUNCE).await;
-            self.take_count();
         }
-        more
+        tokio::time::sleep(DEBOUNCE).await;
+        self.take_count();
+        let digest = packages_digest(&self.shared, &self.client);
+        let packages = std::mem::replace(&mut self.seen_packages, digest) != digest;
+        Some(Changed { packages })
     }
 
     /// Notes the changes so far; returns whether any of them concerns the client's tenant.
@@ -68,10 +85,18 @@ impl ListChanges {
     /// Notifies the client of a session until the session ends.
     pub(super) async fn notify_session(mut self, peer: Peer<RoleServer>) {
         while !peer.is_transport_closed() {
-            match tokio::time::timeout(POLL_INTERVAL, self.next()).await {
-                Ok(true) if peer.notify_tool_list_changed().await.is_ok() => {}
-                Ok(_) => return,
-                Err(_) => {}
+            let changed = match tokio::time::timeout(POLL_INTERVAL, self.next()).await {
+                Ok(Some(changed)) => changed,
+                Ok(None) => return,
+                Err(_) => continue,
+            };
+            let mut is_sent = peer.notify_tool_list_changed().await.is_ok();
+            if changed.packages {
+                is_sent &= peer.notify_prompt_list_changed().await.is_ok();
+                is_sent &= peer.notify_resource_list_changed().await.is_ok();
+            }
+            if !is_sent {
+                return;
             }
         }
     }
@@ -82,16 +107,43 @@ impl ListChanges {
         stopping: &CancellationToken,
         subscription: &SubscriptionContext,
     ) {
-        let is_subscribed = subscription.accepted().tools_list_changed == Some(true);
+        let accepted = subscription.accepted();
+        let tools = accepted.tools_list_changed == Some(true);
+        let prompts = accepted.prompts_list_changed == Some(true);
+        let resources = accepted.resources_list_changed == Some(true);
+        let sink = subscription.sink();
         loop {
-            tokio::select! {
+            let changed = tokio::select! {
                 () = subscription.cancelled() => return,
                 () = stopping.cancelled() => return,
-                more = self.next(), if is_subscribed => if !more { return },
+                changed = self.next(), if tools || prompts || resources => changed,
+            };
+            let Some(changed) = changed else { return };
+            let mut is_sent = !tools || sink.notify_tool_list_changed().await.is_ok();
+            if changed.packages {
+                is_sent &= !prompts || sink.notify_prompt_list_changed().await.is_ok();
+                is_sent &= !resources || sink.notify_resource_list_changed().await.is_ok();
             }
-            if subscription.sink().notify_tool_list_changed().await.is_err() {
+            if !is_sent {
                 return;
             }
         }
     }
+}
+
+/// Returns a digest of the skills and pages that a client sees.
+fn packages_digest(shared: &Shared, client: &ClientContext) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    if shared.settings.packages.is_some() {
+        let snapshot = shared.registry.snapshot();
+        for offer in client.offers(&snapshot) {
+            let skill = skill_package(&offer.spec);
+            let page = apps::page_of(&snapshot, &offer);
+            if skill.is_some() || page.is_some() {
+                let revision = offer.entry.definition(client.mode.into()).map(|(number, _)| number);
+                (&offer.name, revision, skill, page.map(|page| page.uri())).hash(&mut hasher);
+            }
+        }
+    }
+    hasher.finish()
 }

@@ -15,7 +15,7 @@ use tokio::sync::broadcast;
 use super::client_context::SessionKey;
 use super::handler::McpServer;
 
-/// Handles MCP requests that haft itself does not serve.
+/// Handles MCP requests that haft itself does not serve, or handles before haft does.
 ///
 /// An extension sees `tools/call`, the `prompts/` and `resources/` methods and `completion/complete`. A `tools/call`
 /// that it handles does not run through the pipeline; ordinary tools are functions of the program.

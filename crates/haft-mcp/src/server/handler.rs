@@ -12,16 +12,16 @@ use rmcp::model::{
     GetPromptRequestMethod, GetPromptRequestParams, GetPromptResponse, GetPromptResult, Implementation,
     ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesRequestMethod,
     ListResourceTemplatesResult, ListResourcesRequestMethod, ListResourcesResult, ListToolsResult,
-    PaginatedRequestParams, ProtocolVersion, ReadResourceRequestMethod, ReadResourceRequestParams,
-    ReadResourceResponse, ReadResourceResult, ServerCapabilities, ServerConfig, SetLevelRequestMethod,
-    SetLevelRequestParams, SubscribeRequestMethod, SubscribeRequestParams, SubscriptionFilter, Tool,
-    ToolsCapability, UnsubscribeRequestMethod, UnsubscribeRequestParams,
+    PaginatedRequestParams, PromptsCapability, ProtocolVersion, ReadResourceRequestMethod,
+    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ResourcesCapability,
+    ServerCapabilities, ServerConfig, SetLevelRequestMethod, SetLevelRequestParams, SubscribeRequestMethod,
+    SubscribeRequestParams, SubscriptionFilter, Tool, ToolsCapability, UnsubscribeRequestMethod,
+    UnsubscribeRequestParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde::Serialize;
-use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 
@@ -33,6 +33,8 @@ use super::compact::{self, FoundTools};
 use super::envelope::LEVELS;
 use super::extension::{self, ProtocolExtension};
 use super::listing;
+use super::packages::PackageSource;
+use super::{apps, paging, skills};
 
 /// Known methods, other than those of tools and logging, that require parameters.
 const METHODS_WITH_PARAMS: [&str; 6] = [
@@ -58,6 +60,8 @@ pub struct Settings {
     pub compact_above_tokens: usize,
     /// Where the person at a client decides about its calls; `None` asks nobody.
     pub approvals: Option<Arc<dyn ApprovalDesk>>,
+    /// Reads the packages of toolsets, for prompts and resources; `None` serves none.
+    pub packages: Option<Arc<dyn PackageSource>>,
     /// Handles requests that haft does not.
     pub extension: Option<Arc<dyn ProtocolExtension>>,
     /// Cancelled when the server begins to shut down; streams that wait for notifications end then.
@@ -70,6 +74,7 @@ impl Default for Settings {
             compact_above: 100,
             compact_above_tokens: 32_000,
             approvals: None,
+            packages: None,
             extension: None,
             stopping: CancellationToken::new(),
         }
@@ -160,14 +165,27 @@ impl McpServer {
         helper(snapshot, client, name).filter(|_| self.is_compact(&offers, snapshot, client))
     }
 
-    fn list(&self, client: &ClientContext, cursor: Option<&str>) -> Result<ListToolsResult, ErrorData> {
+    fn list(
+        &self,
+        client: &ClientContext,
+        cursor: Option<&str>,
+        shows_pages: bool,
+    ) -> Result<ListToolsResult, ErrorData> {
         let snapshot = self.shared.registry.snapshot();
         let offers = client.offers(&snapshot);
+        let has_pages = shows_pages && self.shared.settings.packages.is_some();
+        let write = |offer: &ToolOffer<'_>| {
+            let tool = listing::tool(offer);
+            match apps::page_of(&snapshot, offer).filter(|_| has_pages) {
+                Some(page) => tool.with_meta(apps::tool_meta(&page)),
+                None => tool,
+            }
+        };
         if !self.is_compact(&offers, &snapshot, client) {
-            return listing::page(&offers, cursor, listing::tool);
+            return Ok(tool_list(paging::page(&offers, cursor, write)?));
         }
         let found = self.shared.found.list(client, &offers);
-        let mut tools: Vec<Tool> = found.into_iter().map(listing::tool).collect();
+        let mut tools: Vec<Tool> = found.into_iter().map(write).collect();
         for name in compact::HELPERS.into_iter().rev() {
             let built_in = helper(&snapshot, client, name);
             if let Some(entry) = built_in.filter(|entry| !client.sees(&entry.tool)) {
@@ -175,7 +193,7 @@ impl McpServer {
             }
         }
         tools.insert(0, compact::call_tool());
-        listing::page(&tools, cursor, Tool::clone)
+        Ok(tool_list(paging::page(&tools, cursor, Tool::clone)?))
     }
 
     /// Returns whether `call_tool` means the one of the compact list: a tool of that name takes precedence only where the
@@ -187,15 +205,15 @@ impl McpServer {
         Ok(is_free || self.is_compact(&client.offers(&snapshot), &snapshot, client))
     }
 
-    /// Returns the list of an extension, by default an empty one; without an extension the method does not exist.
-    async fn extended_list<M: ConstString, T: DeserializeOwned + Default>(
-        &self,
-        request: Option<PaginatedRequestParams>,
-        context: &RequestContext<RoleServer>,
-    ) -> Result<T, ErrorData> {
-        match extension::handle(self, M::VALUE, &request, context).await {
-            Some(result) => extension::complete(result?),
-            None if self.shared.settings.extension.is_some() => Ok(T::default()),
+    /// Returns whether the prompts and resources of packages are served.
+    fn serves_packages(&self) -> bool {
+        self.shared.settings.packages.is_some()
+    }
+
+    /// Returns the empty list of an extension that leaves a list to haft; without an extension the method does not exist.
+    fn unserved_list<M: ConstString, T: Default>(&self) -> Result<T, ErrorData> {
+        match self.shared.settings.extension {
+            Some(_) => Ok(T::default()),
             None => Err(ErrorData::method_not_found::<M>()),
         }
     }
@@ -220,6 +238,9 @@ impl ServerHandler for McpServer {
         tools.list_changed = Some(true);
         capabilities.tools = Some(tools);
         capabilities.logging = Some(Map::new());
+        if self.shared.settings.packages.is_some() {
+            declare_packages(&mut capabilities);
+        }
         ServerConfig::new(capabilities)
             .with_server_info(Implementation::new("haft", env!("CARGO_PKG_VERSION")).with_title("haft"))
             .with_instructions(
@@ -233,7 +254,7 @@ impl ServerHandler for McpServer {
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let cursor = request.as_ref().and_then(|request| request.cursor.as_deref());
-        self.list(self.client(&context.extensions)?, cursor)
+        self.list(self.client(&context.extensions)?, cursor, shows_pages(&context))
     }
 
     // Boxed, because rmcp moves the future of every request several times.
@@ -271,7 +292,17 @@ impl ServerHandler for McpServer {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        self.extended_list::<ListResourcesRequestMethod, _>(request, &context).await
+        if let Some(result) =
+            extension::handle(self, ListResourcesRequestMethod::VALUE, &request, &context).await
+        {
+            return extension::complete(result?);
+        }
+        if !self.serves_packages() {
+            return self.unserved_list::<ListResourcesRequestMethod, _>();
+        }
+        let cursor = request.as_ref().and_then(|request| request.cursor.as_deref());
+        let client = self.client(&context.extensions)?;
+        Box::pin(self.resources(client, cursor, shows_pages(&context))).await
     }
 
     async fn list_resource_templates(
@@ -279,7 +310,13 @@ impl ServerHandler for McpServer {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        self.extended_list::<ListResourceTemplatesRequestMethod, _>(request, &context).await
+        let result =
+            extension::handle(self, ListResourceTemplatesRequestMethod::VALUE, &request, &context).await;
+        match result {
+            Some(result) => extension::complete(result?),
+            None if self.serves_packages() => Ok(ListResourceTemplatesResult::default()),
+            None => self.unserved_list::<ListResourceTemplatesRequestMethod, _>(),
+        }
     }
 
     async fn read_resource(
@@ -290,10 +327,13 @@ impl ServerHandler for McpServer {
         if let Some(result) =
             extension::handle(self, ReadResourceRequestMethod::VALUE, &request, &context).await
         {
-            extension::response::<ReadResourceResult, _>(result?)
-        } else {
-            Err(ErrorData::method_not_found::<ReadResourceRequestMethod>())
+            return extension::response::<ReadResourceResult, _>(result?);
         }
+        if !self.serves_packages() {
+            return Err(ErrorData::method_not_found::<ReadResourceRequestMethod>());
+        }
+        let client = self.client(&context.extensions)?;
+        Box::pin(self.resource(client, &request.uri)).await.map(ReadResourceResponse::from)
     }
 
     async fn subscribe(
@@ -317,7 +357,16 @@ impl ServerHandler for McpServer {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        self.extended_list::<ListPromptsRequestMethod, _>(request, &context).await
+        if let Some(result) =
+            extension::handle(self, ListPromptsRequestMethod::VALUE, &request, &context).await
+        {
+            return extension::complete(result?);
+        }
+        if !self.serves_packages() {
+            return self.unserved_list::<ListPromptsRequestMethod, _>();
+        }
+        let cursor = request.as_ref().and_then(|request| request.cursor.as_deref());
+        Box::pin(self.skill_prompts(self.client(&context.extensions)?, cursor)).await
     }
 
     async fn get_prompt(
@@ -325,10 +374,15 @@ impl ServerHandler for McpServer {
         request: GetPromptRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        match extension::handle(self, GetPromptRequestMethod::VALUE, &request, &context).await {
-            Some(result) => extension::response::<GetPromptResult, _>(result?),
-            None => Err(ErrorData::method_not_found::<GetPromptRequestMethod>()),
+        if let Some(result) = extension::handle(self, GetPromptRequestMethod::VALUE, &request, &context).await
+        {
+            return extension::response::<GetPromptResult, _>(result?);
         }
+        if !self.serves_packages() {
+            return Err(ErrorData::method_not_found::<GetPromptRequestMethod>());
+        }
+        let client = self.client(&context.extensions)?;
+        Box::pin(self.skill_prompt(client, &request)).await.map(GetPromptResponse::from)
     }
 
     async fn complete(
@@ -345,7 +399,19 @@ impl ServerHandler for McpServer {
         request: CustomRequest,
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        let CustomRequest { method, .. } = request;
+        let CustomRequest { method, params, .. } = request;
+        if self.serves_packages() {
+            let client = self.client(&context.extensions)?;
+            match method.as_str() {
+                "skills/list" => {
+                    return Box::pin(self.list_skills(client, params.as_ref())).await.map(CustomResult::new);
+                }
+                "skills/get" => {
+                    return Box::pin(self.get_skill(client, params.as_ref())).await.map(CustomResult::new);
+                }
+                _ => {}
+            }
+        }
         if method == CallToolRequestMethod::VALUE {
             let message = "invalid `params`: `name` (string) is required; `arguments` must be an object";
             return Err(ErrorData::invalid_params(message, None));
@@ -358,7 +424,10 @@ impl ServerHandler for McpServer {
             let message = format!("`params.level` must be one of {LEVELS}");
             return Err(ErrorData::invalid_params(message, None));
         }
-        let is_served = method == "initialize" || self.shared.settings.extension.is_some();
+        let is_of_packages = ["prompts/get", "resources/read"].contains(&method.as_str());
+        let is_served = method == "initialize"
+            || self.shared.settings.extension.is_some()
+            || (is_of_packages && self.serves_packages());
         if is_served && METHODS_WITH_PARAMS.contains(&method.as_str()) {
             return Err(ErrorData::invalid_params(format!("invalid `params` for `{method}`"), None));
         }
@@ -367,7 +436,7 @@ impl ServerHandler for McpServer {
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
         if let Ok(client) = self.client(&context.extensions) {
-            let changes = ListChanges::new(&self.shared, client.session_key());
+            let changes = ListChanges::new(&self.shared, client.clone());
             tokio::spawn(changes.notify_session(context.peer));
         }
     }
@@ -375,12 +444,20 @@ impl ServerHandler for McpServer {
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
         let mut accepted = SubscriptionFilter::new();
         accepted.tools_list_changed = requested.tools_list_changed;
+        // An extension of the program may declare lists that do not change.
+        let declared = self.get_info().capabilities;
+        if declared.prompts.is_some_and(|prompts| prompts.list_changed == Some(true)) {
+            accepted.prompts_list_changed = requested.prompts_list_changed;
+        }
+        if declared.resources.is_some_and(|resources| resources.list_changed == Some(true)) {
+            accepted.resources_list_changed = requested.resources_list_changed;
+        }
         Some(accepted)
     }
 
     async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
         let client = self.client(&subscription.request_context().extensions)?;
-        let changes = ListChanges::new(&self.shared, client.session_key());
+        let changes = ListChanges::new(&self.shared, client.clone());
         tokio::select! {
             () = Box::pin(changes.notify_subscriber(self.stopping(), &subscription)) => {}
             // The connection closes only when this has ended.
@@ -388,4 +465,31 @@ impl ServerHandler for McpServer {
         }
         Ok(())
     }
+}
+
+/// Declares prompts, resources and their extensions. What an extension of the program declares stays.
+fn declare_packages(capabilities: &mut ServerCapabilities) {
+    capabilities.prompts.get_or_insert_with(|| {
+        let mut prompts = PromptsCapability::default();
+        prompts.list_changed = Some(true);
+        prompts
+    });
+    capabilities.resources.get_or_insert_with(|| {
+        let mut resources = ResourcesCapability::default();
+        resources.list_changed = Some(true);
+        resources
+    });
+    let extensions = capabilities.extensions.get_or_insert_default();
+    extensions.entry(skills::EXTENSION.to_owned()).or_default();
+    let pages = json!({"mimeTypes": [apps::MEDIA_TYPE]}).as_object().cloned().unwrap_or_default();
+    extensions.entry(apps::EXTENSION.to_owned()).or_insert(pages);
+}
+
+/// Returns whether the client of a request shows pages.
+fn shows_pages(context: &RequestContext<RoleServer>) -> bool {
+    context.client_capabilities().as_ref().is_some_and(apps::shows_pages)
+}
+
+fn tool_list((tools, next_cursor): (Vec<Tool>, Option<String>)) -> ListToolsResult {
+    ListToolsResult { next_cursor, ..ListToolsResult::with_all_items(tools) }
 }

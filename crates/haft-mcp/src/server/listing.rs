@@ -6,34 +6,13 @@ use haft_core::implementation::{Implementation, Kind, ToolHints};
 use haft_core::schema::RawSchema;
 use haft_core::spec::ToolSpec;
 use haft_runtime::registry::ToolOffer;
-use rmcp::ErrorData;
-use rmcp::model::{ListToolsResult, Tool, ToolAnnotations};
+use rmcp::model::{Tool, ToolAnnotations};
 use serde_json::{Map, Value};
 
-/// How many tools one page of a list has.
-const PAGE_SIZE: usize = 200;
 /// How deep `x-mcp-header` is searched for in a schema.
 const MAX_DEPTH: usize = 16;
 /// Marks an argument that a request header repeats.
 const HEADER_KEYWORD: &str = "x-mcp-header";
-
-/// Returns one page of a list; the cursor comes from the page before.
-pub(super) fn page<T>(
-    all: &[T],
-    cursor: Option<&str>,
-    write: impl Fn(&T) -> Tool,
-) -> Result<ListToolsResult, ErrorData> {
-    let start = match cursor {
-        None => 0,
-        Some(text) => text.parse().ok().filter(|start| *start <= all.len()).ok_or_else(|| {
-            ErrorData::invalid_params("invalid cursor; list from the start without one", None)
-        })?,
-    };
-    let end = all.len().min(start.saturating_add(PAGE_SIZE));
-    let tools = all.iter().skip(start).take(PAGE_SIZE).map(write).collect();
-    let next_cursor = (end < all.len()).then(|| end.to_string());
-    Ok(ListToolsResult { next_cursor, ..ListToolsResult::with_all_items(tools) })
-}
 
 /// Writes a tool.
 pub(super) fn tool(offer: &ToolOffer<'_>) -> Tool {
@@ -168,25 +147,6 @@ mod tests {
             json!({"implementation": {"type": "http", "method": "POST", "url": "https://a.b/"}, "policy": "elevated"}),
             json!({"readOnlyHint": false, "destructiveHint": true, "idempotentHint": false, "openWorldHint": true}),
         );
-    }
-
-    #[test]
-    fn a_list_has_pages() {
-        let tools: Vec<Tool> =
-            (0..450).map(|number| Tool::new(number.to_string(), "", Arc::new(Map::new()))).collect();
-        let (mut cursor, mut pages) = (None, Vec::new());
-        loop {
-            let page = page(&tools, cursor.as_deref(), Tool::clone).unwrap();
-            pages.push(page.tools.len());
-            cursor = page.next_cursor;
-            if cursor.is_none() {
-                break;
-            }
-        }
-        assert_eq!(pages, [200, 200, 50]);
-        for wrong in ["x", "-1", "451", "99999999999999999999999", ""] {
-            assert!(page(&tools, Some(wrong), Tool::clone).is_err(), "{wrong}");
-        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
-//! haft as an MCP server: which tools a client sees, and how requests, calls and results travel.
+//! haft as an MCP server: which tools, skills and pages a client sees, and how requests, calls and results travel.
 
 mod approvals;
+mod apps;
 mod batch;
 mod calls;
 mod changes;
@@ -14,8 +15,14 @@ mod handler;
 mod http;
 mod lines;
 mod listing;
+mod media_type;
 mod notifier;
+mod packages;
+mod page_assets;
+mod paging;
+mod resources;
 mod sessions;
+mod skills;
 mod stateless;
 
 pub use approvals::{ApprovalDesk, ElicitedDecision};
@@ -24,3 +31,4 @@ pub use extension::{ExtensionClient, ExtensionError, ExtensionRequest, Extension
 pub use handler::{McpServer, Settings};
 pub use http::HttpService;
 pub use lines::{serve_lines, stdio};
+pub use packages::{PackageSource, Skill, SkillFile};

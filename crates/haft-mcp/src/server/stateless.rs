@@ -19,6 +19,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::approvals::{Elicitation, shows_forms};
+use super::apps;
 use super::calls::CallSource;
 use super::client_context::ClientContext;
 use super::compact;
@@ -36,6 +37,8 @@ pub(super) struct StatelessCall {
     arguments: Map<String, Value>,
     /// Whether the client can ask its person.
     shows_forms: bool,
+    /// Whether the client shows pages.
+    shows_pages: bool,
 }
 
 #[derive(Deserialize)]
@@ -96,8 +99,9 @@ pub(super) fn parse(headers: &HeaderMap, body: &[u8]) -> Option<StatelessCall> {
     let is_call =
         jsonrpc == "2.0" && method == CALL && meta.version == ProtocolVersion::V_2026_07_28.as_str();
     let is_exact = exact_json::rounded_integer(body).is_none();
-    let shows_forms = shows_forms(&meta.capabilities);
-    (agrees && is_single && is_call && is_exact).then_some(StatelessCall { id, name, arguments, shows_forms })
+    let (shows_forms, shows_pages) = (shows_forms(&meta.capabilities), apps::shows_pages(&meta.capabilities));
+    let call = StatelessCall { id, name, arguments, shows_forms, shows_pages };
+    (agrees && is_single && is_call && is_exact).then_some(call)
 }
 
 /// Runs a call; `None` where rmcp has to handle it.
@@ -106,7 +110,7 @@ pub(super) async fn respond(
     client: &ClientContext,
     call: StatelessCall,
 ) -> Option<Response<BoxBody<Bytes, Infallible>>> {
-    let StatelessCall { id, name, mut arguments, shows_forms } = call;
+    let StatelessCall { id, name, mut arguments, shows_forms, shows_pages } = call;
     if name == compact::CALL || server.shared.settings.extension.is_some() {
         return None;
     }
@@ -116,7 +120,7 @@ pub(super) async fn respond(
         return None;
     }
     let elicitation = if shows_forms { Elicitation::Result(None) } else { Elicitation::Unsupported };
-    let source = CallSource { elicitation, context: None };
+    let source = CallSource { elicitation, context: None, shows_pages };
     let response = server.call_entry(client, &entry, arguments, source).await?;
     let message = ServerJsonRpcMessage::response(ServerResult::from(response), id);
     let body = serde_json::to_vec(&message).ok()?;

@@ -15,7 +15,7 @@ use haft_definition::dialect::{
 use serde_json::{Map, Value, json};
 
 use super::header::dependencies;
-use super::{entrypoint, renderers};
+use super::{entrypoint, examples, renderers};
 use crate::files::PackageFiles;
 use crate::problems::of_file;
 use crate::requirements::Requirement;
@@ -46,6 +46,7 @@ pub(super) fn read(item: Value, files: Option<&PackageFiles>) -> EntryReading {
     let report = Report::default();
     let mut fields = Fields::new("", map, &report);
     let own = OwnFields::take(&mut fields, files);
+    let examples = examples::take(&mut fields);
     let mut definition = fields.rest();
     drop(fields);
     let asks_for_sandbox = own.permissions.contains_key("sandbox") || definition.contains_key("sandbox");
@@ -59,7 +60,7 @@ pub(super) fn read(item: Value, files: Option<&PackageFiles>) -> EntryReading {
             // A package comes from somebody else: its processes are isolated unless it says otherwise.
             spec.sandbox |= !asks_for_sandbox && starts_process(spec.implementation.kind());
             reading.check(&mut spec, files);
-            reading.tool = Some(ToolEntry { spec, enabled: parsed.enabled.unwrap_or(true) });
+            reading.tool = Some(ToolEntry { spec, enabled: parsed.enabled.unwrap_or(true), examples });
         }
         Err(problems) => {
             // The other fields are checked too, so that all errors are reported at once.
@@ -141,12 +142,13 @@ impl EntryReading {
 }
 
 /// The keys that an entry has besides those of a definition, and whether their loss would change the tool.
-const OWN_KEYS: [(&str, bool); 5] = [
+const OWN_KEYS: [(&str, bool); 6] = [
     ("entrypoint", true),
     ("permissions", true),
     ("dependencies", true),
     ("renderer", false),
     ("renderers", false),
+    ("examples", false),
 ];
 
 impl EntryReading {

@@ -2,6 +2,7 @@
 
 mod entry;
 mod entrypoint;
+mod examples;
 mod header;
 mod read;
 mod renderers;

@@ -120,12 +120,16 @@ fn stdio(fields: &mut Fields<'_>, command: Option<String>) -> Option<Transport> 
     let cwd = fields.text("cwd");
     let network = fields.flag("network").unwrap_or_default();
     let sandbox = fields.flag("sandbox").unwrap_or_default();
+    let workspace = fields.flag("workspace").unwrap_or_default();
+    if workspace && cwd.is_some() {
+        fields.error("workspace", "invalid_value", "set either `cwd` or `workspace`, not both");
+    }
     let command = command?;
     if command.trim().is_empty() {
         fields.error("command", "missing_field", "is empty; expected the name of a program");
         return None;
     }
-    Some(Transport::Stdio(Stdio { command, args, env, cwd, network, sandbox }))
+    Some(Transport::Stdio(Stdio { command, args, env, cwd, network, sandbox, workspace }))
 }
 
 fn http(fields: &mut Fields<'_>, url: Option<String>) -> Option<Transport> {

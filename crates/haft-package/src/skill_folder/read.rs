@@ -70,7 +70,7 @@ pub fn read(files: &PackageFiles) -> Result<SkillReading, Vec<Problem>> {
         }
     };
     let report = Report::default();
-    let skill = front_matter(Fields::new("", map, &report));
+    let skill = skill_of(Fields::new("", map, &report));
     let (mut errors, mut warnings) = report.into_parts();
     document.locate(&mut errors);
     document.locate(&mut warnings);
@@ -86,6 +86,12 @@ pub fn read(files: &PackageFiles) -> Result<SkillReading, Vec<Problem>> {
     }
 }
 
+/// Returns the front matter of `SKILL.md` with every field that its author wrote; `None` if it is invalid.
+pub fn front_matter(text: &str) -> Option<Value> {
+    let (mut document, _) = YamlDocument::parse_front_matter(text, LIMITS).ok()?;
+    Some(document.take_value()).filter(Value::is_object)
+}
+
 /// Replaces messages about the front matter of `.skill` files.
 fn explained(mut problem: Problem) -> Problem {
     if problem.code == "front_matter" {
@@ -96,7 +102,7 @@ fn explained(mut problem: Problem) -> Problem {
     problem
 }
 
-fn front_matter(mut fields: Fields<'_>) -> Option<AgentSkill> {
+fn skill_of(mut fields: Fields<'_>) -> Option<AgentSkill> {
     let name = fields.required_text("name", "the name of the skill, such as `pdf-forms`");
     let description = fields.required_text("description", "what the skill does and when to use it");
     if let Some(name) = &name {

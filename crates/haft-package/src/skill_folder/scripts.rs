@@ -12,6 +12,7 @@ use haft_core::problem::excerpt;
 use haft_core::spec::ToolSpec;
 use serde_json::json;
 
+use super::instructions::instructions_name;
 use crate::files::{PackageFile, PackageFiles};
 use crate::path::PackagePath;
 
@@ -50,7 +51,7 @@ impl SkillScript {
 
 /// Finds the scripts of a skill.
 pub(super) fn find(skill: &str, files: &PackageFiles) -> Vec<SkillScript> {
-    let mut names = HashSet::new();
+    let mut names = HashSet::from([instructions_name(skill)]);
     let mut functions = HashSet::new();
     let mut scripts = Vec::new();
     for (path, file) in files.iter() {

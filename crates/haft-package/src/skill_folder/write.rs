@@ -10,6 +10,7 @@ use haft_core::schema::declared_properties;
 use haft_core::spec::ToolSpec;
 use serde_json::Value;
 
+use super::instructions::instructions_tool;
 use super::read::{AgentSkill, MAX_COMPATIBILITY, MAX_DESCRIPTION, MAX_KEY, read};
 use super::scripts::{RUNNER, runner};
 use crate::files::{MANIFEST, PackageFiles, SKILL};
@@ -99,7 +100,8 @@ fn to_toolset(skill: &AgentSkill) -> Toolset {
         toolset.version = version;
     }
     toolset.description = shortened(&skill.description, MAX_DESCRIPTION);
-    toolset.tools = skill.scripts.iter().map(|script| ToolEntry::from(script.tool.clone())).collect();
+    let scripts = skill.scripts.iter().map(|script| ToolEntry::from(script.tool.clone()));
+    toolset.tools = instructions_tool(skill).into_iter().chain(scripts).collect();
     toolset
 }
 

@@ -4,7 +4,9 @@
 use flate2 as _;
 
 mod read;
+mod stream;
 mod write;
 
 pub use read::{MAX_ARCHIVE, MAX_RATIO, read};
+pub use stream::{ArchiveWriter, Unpacked, unpack_into};
 pub use write::{PackError, write};

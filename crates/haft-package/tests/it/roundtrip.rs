@@ -1,5 +1,6 @@
 //! Reading what was written returns the same toolset.
 
+use haft_core::example::ToolExample;
 use haft_core::mcp::{Stdio, StreamableHttp, Transport};
 use haft_core::name::{BundleSlug, Version};
 use haft_core::spec::{Policy, Renderer, ToolSpec};
@@ -30,18 +31,36 @@ fn renderers() -> impl Strategy<Value = Vec<Renderer>> {
     vec(one, 0..3)
 }
 
+fn examples() -> impl Strategy<Value = Vec<ToolExample>> {
+    let values = vec![None, Some(json!(null)), Some(json!({"a": [1, "x", null]})), Some(json!("${X} yes"))];
+    let one = (strategy::text(), "[a-z]{0,4}", prop::sample::select(values)).prop_map(
+        |(description, key, expect)| {
+            let description = description.replace('\0', "");
+            let args = Map::from_iter([(key, json!(description))]);
+            (description, args, expect)
+        },
+    );
+    btree_map("[a-z][a-z0-9 ._-]{0,6}[a-z0-9]", one, 0..3).prop_map(|examples| {
+        let example = |(name, (description, args, expect))| ToolExample { name, description, args, expect };
+        examples.into_iter().map(example).collect()
+    })
+}
+
 fn tool() -> impl Strategy<Value = ToolEntry> {
-    (strategy::spec(), renderers(), any::<bool>())
-        .prop_map(|(spec, renderers, enabled)| ToolEntry { spec: ToolSpec { renderers, ..spec }, enabled })
+    (strategy::spec(), renderers(), any::<bool>(), examples())
+        .prop_map(|(spec, renderers, enabled, examples)| {
+            let spec = ToolSpec { renderers, ..spec };
+            ToolEntry { spec, enabled, examples }
+        })
         // What cannot be stored need not be written.
         .prop_filter("invalid definition", |tool| check::definition(&tool.spec).errors.is_empty())
 }
 
 fn server() -> impl Strategy<Value = DeclaredServer> {
     let texts = || btree_map("[A-Z_][A-Z0-9_]{0,8}", strategy::text(), 0..3);
-    let stdio = ("[a-z]{1,8}", vec(strategy::text(), 0..3), texts(), any::<[bool; 2]>()).prop_map(
-        |(command, args, env, [network, sandbox])| {
-            Transport::Stdio(Stdio { command, args, env, cwd: None, network, sandbox })
+    let stdio = ("[a-z]{1,8}", vec(strategy::text(), 0..3), texts(), any::<[bool; 3]>()).prop_map(
+        |(command, args, env, [network, sandbox, workspace])| {
+            Transport::Stdio(Stdio { command, args, env, cwd: None, network, sandbox, workspace })
         },
     );
     let http = ("[a-z/]{0,8}", texts()).prop_map(|(path, headers)| {

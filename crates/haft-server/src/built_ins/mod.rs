@@ -10,6 +10,7 @@ mod function_call;
 mod install;
 mod mcp_call;
 mod nested_call;
+mod read_skill;
 mod search_tools;
 
 pub(crate) use app_handle::{AppHandle, call_error};

@@ -11,8 +11,8 @@ use haft_core::workspace::{WorkspaceName, WorkspaceUse};
 
 use super::chats::visible;
 use super::workspaces::{
-    self, ChangeList, ManifestList, RestoreBody, changes_of, diff_of, files_of, manifests_of, read_of,
-    restore_of,
+    self, ChangeList, ManifestList, RestoreBody, archive_of, changes_of, diff_of, expected, files_of,
+    manifests_of, read_of, restore_of,
 };
 use crate::app::App;
 use crate::body::Body;
@@ -86,39 +86,76 @@ pub(crate) async fn read(
 /// Write a file of a chat. The body is the content.
 #[utoipa::path(
     put, path = "/chats/{id}/workspace/files/{*path}", tag = "chats",
-    params(("id" = Uuid, Path), ("path" = String, Path, example = "summary.md")),
+    params(
+        ("id" = Uuid, Path), ("path" = String, Path, example = "summary.md"),
+        ("If-Match" = Option<String>, Header, description = "The `ETag` of the file to replace, or `*` for any file"),
+        ("If-None-Match" = Option<String>, Header, description = "`*`: only if there is no such file"),
+    ),
     request_body(content = Vec<u8>, content_type = "application/octet-stream"),
     responses(
         (status = 200, body = Success<WorkspaceUse>), (status = 404, body = ErrorBody),
-        (status = 413, body = ErrorBody),
+        (status = 409, body = ErrorBody), (status = 413, body = ErrorBody),
     )
 )]
 pub(crate) async fn write(
     State(app): State<Arc<App>>,
     identity: Identity,
     Path((id, path)): Path<(String, String)>,
+    headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Caller)?;
+    let expected = expected(&headers)?;
     let (chat, name) = of_chat(&app, &identity, &id).await?;
-    let edit = FileEdit::Write { path, bytes: body.bytes };
+    let edit = FileEdit::Write { path, bytes: body.bytes, expected };
     workspaces::edit(&app, &identity, &name, edit, chat.active_leaf).await
 }
 
 /// Delete a file of a chat, or a folder that is empty.
 #[utoipa::path(
     delete, path = "/chats/{id}/workspace/files/{*path}", tag = "chats",
-    params(("id" = Uuid, Path), ("path" = String, Path, example = "summary.md")),
-    responses((status = 200, body = Success<WorkspaceUse>), (status = 404, body = ErrorBody))
+    params(
+        ("id" = Uuid, Path), ("path" = String, Path, example = "summary.md"),
+        ("If-Match" = Option<String>, Header, description = "The `ETag` of the file to delete"),
+    ),
+    responses(
+        (status = 200, body = Success<WorkspaceUse>), (status = 404, body = ErrorBody),
+        (status = 409, body = ErrorBody),
+    )
 )]
 pub(crate) async fn remove(
     State(app): State<Arc<App>>,
     identity: Identity,
     Path((id, path)): Path<(String, String)>,
+    headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Caller)?;
+    let expected = expected(&headers)?;
     let (chat, name) = of_chat(&app, &identity, &id).await?;
-    workspaces::edit(&app, &identity, &name, FileEdit::Delete { path }, chat.active_leaf).await
+    let edit = FileEdit::Delete { path, expected };
+    workspaces::edit(&app, &identity, &name, edit, chat.active_leaf).await
+}
+
+/// Download the files of a chat as a ZIP archive.
+#[utoipa::path(
+    get, path = "/chats/{id}/workspace/archive", tag = "chats",
+    params(
+        ("id" = Uuid, Path),
+        ("manifest" = Option<Uuid>, Query, description = "A state; default: the active one"),
+    ),
+    responses(
+        (status = 200, body = Vec<u8>, content_type = "application/zip", description = "The archive"),
+        (status = 404, body = ErrorBody), (status = 429, body = ErrorBody),
+    )
+)]
+pub(crate) async fn archive(
+    State(app): State<Arc<App>>,
+    identity: Identity,
+    Path(id): Path<String>,
+    params: Params,
+) -> Result<Response, ApiError> {
+    let (_, name) = of_chat(&app, &identity, &id).await?;
+    archive_of(&app, &identity, &name, &params).await
 }
 
 /// List the states of the files of a chat, newest first.

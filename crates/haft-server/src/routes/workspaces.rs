@@ -23,7 +23,7 @@ use crate::error::{ApiError, ErrorBody};
 use crate::identity::Identity;
 use crate::params::{PageParams, Params};
 use crate::reply::{self, Message, Success, success};
-use crate::workspaces::{FileEdit, FileListing, FileRange, StateChange};
+use crate::workspaces::{Expected, FileEdit, FileListing, FileRange, StateChange};
 
 /// A workspace.
 #[derive(Debug, Serialize, ToSchema)]
@@ -189,36 +189,72 @@ pub(crate) async fn read(
 /// Write a file of a workspace, which is created if necessary. The body is the content.
 #[utoipa::path(
     put, path = "/workspaces/{name}/files/{*path}", tag = "workspaces",
-    params(("name" = String, Path, example = "report"), ("path" = String, Path, example = "summary.md")),
+    params(
+        ("name" = String, Path, example = "report"), ("path" = String, Path, example = "summary.md"),
+        ("If-Match" = Option<String>, Header, description = "The `ETag` of the file to replace, or `*` for any file"),
+        ("If-None-Match" = Option<String>, Header, description = "`*`: only if there is no such file"),
+    ),
     request_body(content = Vec<u8>, content_type = "application/octet-stream"),
-    responses((status = 200, body = Success<WorkspaceUse>), (status = 413, body = ErrorBody))
+    responses(
+        (status = 200, body = Success<WorkspaceUse>), (status = 409, body = ErrorBody),
+        (status = 413, body = ErrorBody),
+    )
 )]
 pub(crate) async fn write(
     State(app): State<Arc<App>>,
     identity: Identity,
     Path((name, path)): Path<(String, String)>,
+    headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Caller)?;
-    let name = parse_name(&name)?;
-    edit(&app, &identity, &name, FileEdit::Write { path, bytes: body.bytes }, None).await
+    let (name, expected) = (parse_name(&name)?, expected(&headers)?);
+    edit(&app, &identity, &name, FileEdit::Write { path, bytes: body.bytes, expected }, None).await
 }
 
 /// Delete a file of a workspace, or a folder that is empty.
 #[utoipa::path(
     delete, path = "/workspaces/{name}/files/{*path}", tag = "workspaces",
-    params(("name" = String, Path, example = "report"), ("path" = String, Path, example = "summary.md")),
-    responses((status = 200, body = Success<WorkspaceUse>), (status = 404, body = ErrorBody))
+    params(
+        ("name" = String, Path, example = "report"), ("path" = String, Path, example = "summary.md"),
+        ("If-Match" = Option<String>, Header, description = "The `ETag` of the file to delete"),
+    ),
+    responses(
+        (status = 200, body = Success<WorkspaceUse>), (status = 404, body = ErrorBody),
+        (status = 409, body = ErrorBody),
+    )
 )]
 pub(crate) async fn remove(
     State(app): State<Arc<App>>,
     identity: Identity,
     Path((name, path)): Path<(String, String)>,
+    headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Caller)?;
-    let name = parse_name(&name)?;
+    let (name, expected) = (parse_name(&name)?, expected(&headers)?);
     app.workspaces().state(&identity.tenant, &name, None).await.map_err(of_route)?;
-    edit(&app, &identity, &name, FileEdit::Delete { path }, None).await
+    edit(&app, &identity, &name, FileEdit::Delete { path, expected }, None).await
+}
+
+/// Download the files of a workspace as a ZIP archive.
+#[utoipa::path(
+    get, path = "/workspaces/{name}/archive", tag = "workspaces",
+    params(
+        ("name" = String, Path, example = "report"),
+        ("manifest" = Option<Uuid>, Query, description = "A state; default: the active one"),
+    ),
+    responses(
+        (status = 200, body = Vec<u8>, content_type = "application/zip", description = "The archive"),
+        (status = 404, body = ErrorBody), (status = 429, body = ErrorBody),
+    )
+)]
+pub(crate) async fn archive(
+    State(app): State<Arc<App>>,
+    identity: Identity,
+    Path(name): Path<String>,
+    params: Params,
+) -> Result<Response, ApiError> {
+    archive_of(&app, &identity, &parse_name(&name)?, &params).await
 }
 
 /// List the states of a workspace, newest first.
@@ -307,6 +343,30 @@ pub(super) async fn read_of(
     Ok(file_response(path, read, part.is_some()))
 }
 
+pub(super) async fn archive_of(
+    app: &App,
+    identity: &Identity,
+    name: &WorkspaceName,
+    params: &Params,
+) -> Result<Response, ApiError> {
+    let state = manifest_param(params, "manifest")?;
+    let archive = app.workspaces().archive(&identity.tenant, name, state).await.map_err(of_route)?;
+    let mut response = axum::body::Body::from_stream(archive.into_stream()).into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/zip"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    let file = match name {
+        WorkspaceName::Chat(id) => format!("chat-{id}"),
+        WorkspaceName::Named(name) => name.to_string(),
+    };
+    let file: String =
+        file.chars().map(|c| if c.is_ascii_alphanumeric() || "-_".contains(c) { c } else { '-' }).collect();
+    if let Ok(value) = HeaderValue::from_str(&format!("attachment; filename=\"{file}.zip\"")) {
+        headers.insert(header::CONTENT_DISPOSITION, value);
+    }
+    Ok(response)
+}
+
 pub(super) async fn manifests_of(
     app: &App,
     identity: &Identity,
@@ -393,6 +453,31 @@ pub(super) async fn edit(
 
 fn manifest_param(params: &Params, name: &str) -> Result<Option<ManifestId>, ApiError> {
     params.parsed(name, "the id of a state")
+}
+
+/// Returns what a change of a file expects to find, by `If-Match` and `If-None-Match`.
+pub(super) fn expected(headers: &HeaderMap) -> Result<Expected, ApiError> {
+    let text = |name: header::HeaderName| {
+        let value = headers.get(&name).map(|value| value.to_str().map(str::trim));
+        let invalid = || ApiError::bad_request(format!("invalid value in header `{name}`"));
+        value.transpose().map_err(|_| invalid())
+    };
+    match (text(header::IF_MATCH)?, text(header::IF_NONE_MATCH)?) {
+        (None, None) => Ok(Expected::Anything),
+        (Some("*"), None) => Ok(Expected::File),
+        (None, Some("*")) => Ok(Expected::Nothing),
+        (Some(tags), None) => {
+            let tags = tags.split(',').map(|tag| {
+                let tag = tag.trim().trim_start_matches("W/");
+                tag.strip_prefix('"').and_then(|tag| tag.strip_suffix('"')).map(str::to_owned)
+            });
+            let tags: Option<Vec<String>> = tags.collect();
+            tags.map(Expected::Hash).ok_or_else(|| {
+                ApiError::bad_request("`If-Match` must be `*` or the `ETag` of a file, in quotes")
+            })
+        }
+        _ => Err(ApiError::bad_request("send either `If-Match`, or `If-None-Match: *`")),
+    }
 }
 
 /// Returns the first byte and the one after the last of `Range: bytes=a-b`; other forms are ignored.

@@ -1,13 +1,14 @@
 //! Writing packages from what is installed.
 
 use haft_core::bundle::Bundle;
+use haft_core::id::ToolId;
 use haft_core::implementation::Implementation;
 use haft_core::mcp::McpServer;
 use haft_core::name::{BundleSlug, Version};
 use haft_core::outcome::ErrorCode;
 use haft_core::problem::Problem;
 use haft_core::tool::Tool;
-use haft_core::toolset::InstalledToolset;
+use haft_core::toolset::{InstalledToolset, bind_package};
 use haft_package::files::{MANIFEST, PackageFiles, SIGNATURE};
 use haft_package::toolset::{DeclaredServer, ToolEntry, Toolset};
 use haft_package::{folder, placeholders, write, zip};
@@ -29,7 +30,7 @@ pub(crate) async fn export_toolset(
     toolset.version = package.toolset.version.clone();
     toolset.description.clone_from(&package.toolset.description);
     toolset.dependencies.clone_from(&package.toolset.dependencies);
-    toolset.tools = entries(app, identity, &installed.id);
+    toolset.tools = entries(app, identity, &installed.id).await?;
     for entry in &mut toolset.tools {
         if let Implementation::Python(python) = &mut entry.spec.implementation {
             let shared = |line: &String| toolset.dependencies.iter().any(|known| known.as_str() == line);
@@ -66,12 +67,21 @@ pub(crate) async fn export_bundle(
     toolset.name.clone_from(&bundle.display_name);
     toolset.description.clone_from(&bundle.description);
     toolset.version = Version::initial();
-    toolset.tools = entries(app, identity, &bundle.slug);
+    toolset.tools = entries(app, identity, &bundle.slug).await?;
     pack(files_beside(app, identity, &bundle.slug).await?, toolset)
 }
 
-/// Returns the tools of a bundle by name, as they are now.
-fn entries(app: &App, identity: &Identity, bundle: &BundleSlug) -> Vec<ToolEntry> {
+/// Returns the tools of a bundle by name, as they are now, with their examples.
+async fn entries(app: &App, identity: &Identity, bundle: &BundleSlug) -> Result<Vec<ToolEntry>, ApiError> {
+    let mut entries = Vec::new();
+    for (id, entry) in definitions(app, identity, bundle) {
+        let examples = app.store().examples(&identity.tenant, id).await?;
+        entries.push(ToolEntry { examples, ..entry });
+    }
+    Ok(entries)
+}
+
+fn definitions(app: &App, identity: &Identity, bundle: &BundleSlug) -> Vec<(ToolId, ToolEntry)> {
     let snapshot = app.registry().snapshot();
     let mut tools: Vec<&Tool> = snapshot
         .tools(&identity.tenant)
@@ -83,10 +93,8 @@ fn entries(app: &App, identity: &Identity, bundle: &BundleSlug) -> Vec<ToolEntry
     });
     let entry = |tool: &Tool| {
         let mut spec = (*tool.spec).clone();
-        if let Implementation::Python(python) = &mut spec.implementation {
-            python.package = None;
-        }
-        ToolEntry { spec, enabled: tool.enabled }
+        bind_package(&mut spec, None);
+        (tool.id, ToolEntry { enabled: tool.enabled, ..ToolEntry::from(spec) })
     };
     tools.into_iter().map(entry).collect()
 }

@@ -1,15 +1,17 @@
 //! Installing packages.
 
+use haft_core::catalog::StoreError;
+use haft_core::id::ToolId;
 use haft_core::implementation::Implementation;
 use haft_core::mcp::McpServer;
 use haft_core::name::BundleSlug;
 use haft_core::outcome::ErrorCode;
 use haft_core::spec::{Policy, ToolSpec};
 use haft_core::token::Role;
-use haft_core::toolset::InstalledToolset;
+use haft_core::toolset::{InstalledToolset, bind_package};
 use haft_package::package::Package;
 use haft_package::signature::{self, SignatureState};
-use haft_package::toolset::MANIFEST_VERSION;
+use haft_package::toolset::{MANIFEST_VERSION, ToolEntry};
 use haft_store::{InstallReport, ToolsetInstall};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -85,6 +87,7 @@ pub(crate) async fn install(
     let install = ToolsetInstall { toolset, tools, archive };
     let report = app.store().install_toolset(identity.tenant.clone(), install).await?;
     disable_where_declared(app, identity, &package, &report).await?;
+    warnings.extend(add_examples(app, identity, &package, &report).await?);
     add_servers(app, identity, &package, &mut warnings).await?;
     let InstallReport { toolset, added, changed, removed } = report;
     Ok(InstalledReport { toolset, added, changed, removed, warnings })
@@ -117,8 +120,8 @@ fn adapted(
     warnings: &mut Vec<String>,
 ) -> ToolSpec {
     let mut spec = spec.clone();
+    bind_package(&mut spec, Some(hash));
     if let Implementation::Python(python) = &mut spec.implementation {
-        python.package = Some(hash.to_owned());
         // What the manifest declares once holds for all its Python tools.
         let missing = shared.iter().filter(|line| !python.dependencies.contains(line)).cloned();
         let missing: Vec<String> = missing.collect();
@@ -146,20 +149,48 @@ async fn disable_where_declared(
     let disabled = package.toolset.tools.iter().filter(|entry| !entry.enabled);
     let disabled = disabled.filter(|entry| report.added.iter().any(|name| name == entry.spec.name.as_str()));
     for entry in disabled {
-        let snapshot = app.registry().snapshot();
-        let reference = format!("{}:{}", report.toolset.id, entry.spec.name).parse();
-        let found = reference.ok().and_then(|reference| {
-            snapshot
-                .resolve_in(&identity.tenant, &reference, app.settings().mode)
-                .ok()
-                .map(|entry| entry.tool.id)
-        });
-        drop(snapshot);
-        if let Some(id) = found {
+        if let Some(id) = installed_tool(app, identity, report, entry) {
             app.store().enable_tool(id, false).await?;
         }
     }
     Ok(())
+}
+
+/// Stores the examples that come with the tools. Other examples of the tools stay.
+async fn add_examples(
+    app: &App,
+    identity: &Identity,
+    package: &Package,
+    report: &InstallReport,
+) -> Result<Vec<String>, ApiError> {
+    let mut warnings = Vec::new();
+    for entry in package.toolset.tools.iter().filter(|entry| !entry.examples.is_empty()) {
+        let Some(id) = installed_tool(app, identity, report, entry) else { continue };
+        for example in &entry.examples {
+            match app.store().put_example(&identity.tenant, id, example.clone()).await {
+                Ok(()) => {}
+                Err(StoreError::Conflict(reason)) => {
+                    warnings.push(format!("example `{}` of `{}`: {reason}", example.name, entry.spec.name));
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+    Ok(warnings)
+}
+
+/// Returns the installed tool of an entry.
+fn installed_tool(
+    app: &App,
+    identity: &Identity,
+    report: &InstallReport,
+    entry: &ToolEntry,
+) -> Option<ToolId> {
+    let reference =
+        format!("{}:{}@{}", report.toolset.id, entry.spec.name, entry.spec.version).parse().ok()?;
+    let snapshot = app.registry().snapshot();
+    let found = snapshot.resolve_in(&identity.tenant, &reference, app.settings().mode).ok()?;
+    Some(found.tool.id)
 }
 
 /// Adds the MCP servers of a package. Their tools need confirmation until an admin sets another policy.

@@ -112,6 +112,16 @@ pub(crate) async fn keep_unpacked(app: &Arc<App>) {
     }
 }
 
+/// Reads all files of an unpacked package; `None` if it is not on this node.
+pub(crate) async fn read_package(app: &App, hash: &str) -> Option<PackageFiles> {
+    // The hash of a definition may be any text.
+    if hash.is_empty() || !hash.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
+    let path = packages(app).join(hash);
+    tokio::task::spawn_blocking(move || folder::read(&path).ok()).await.ok().flatten()
+}
+
 /// Reads a file of an unpacked package; `None` if there is none.
 pub(crate) async fn read_file(app: &App, hash: &str, path: &str) -> Option<Vec<u8>> {
     let path = haft_package::path::PackagePath::new(path).ok()?;

@@ -8,6 +8,8 @@ use haft_core::name::TenantId;
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::workspace::{ManifestSource, WorkspaceName, WorkspaceUse};
 use haft_runtime::files::direct;
+use haft_store::StoredManifest;
+use haft_workspace::Listing;
 
 use super::host::{Exclusive, NewState, WorkspaceHost, blocking, parse_root, unavailable};
 
@@ -20,12 +22,37 @@ pub(crate) enum FileEdit {
         path: String,
         /// The new content.
         bytes: Bytes,
+        /// What must be there before.
+        expected: Expected,
     },
     /// Deletes a file, or a folder that is empty.
     Delete {
         /// The path in the workspace.
         path: String,
+        /// What must be there before.
+        expected: Expected,
     },
+}
+
+/// What a change of a file expects to find, so that it replaces nothing that its author has not seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Expected {
+    /// Anything.
+    Anything,
+    /// A file with one of these hashes.
+    Hash(Vec<String>),
+    /// Any file.
+    File,
+    /// Nothing.
+    Nothing,
+}
+
+impl FileEdit {
+    fn target(&self) -> (&str, &Expected) {
+        match self {
+            FileEdit::Write { path, expected, .. } | FileEdit::Delete { path, expected } => (path, expected),
+        }
+    }
 }
 
 /// Who makes a new state, and why.
@@ -48,6 +75,13 @@ impl WorkspaceHost {
         change: StateChange,
     ) -> Result<WorkspaceUse, CallError> {
         let exclusive = self.exclusive(tenant, name).await?;
+        for edit in &edits {
+            let (path, expected) = edit.target();
+            if let Err(error) = self.check_expected(exclusive.before.as_ref(), path, expected).await {
+                exclusive.release().await;
+                return Err(error);
+            }
+        }
         let workspace = Arc::clone(&exclusive.workspace);
         blocking(move || workspace.begin_change()).await?;
         let folder = exclusive.workspace.folder().to_owned();
@@ -55,8 +89,8 @@ impl WorkspaceHost {
             edits
                 .iter()
                 .try_for_each(|edit| match edit {
-                    FileEdit::Write { path, bytes } => direct::write(&folder, path, bytes).map(drop),
-                    FileEdit::Delete { path } => direct::remove(&folder, path),
+                    FileEdit::Write { path, bytes, .. } => direct::write(&folder, path, bytes).map(drop),
+                    FileEdit::Delete { path, .. } => direct::remove(&folder, path),
                 })
                 .map_err(of_request)
         });
@@ -67,6 +101,41 @@ impl WorkspaceHost {
             return Err(error);
         }
         exclusive.store(new_state(change, false)).await
+    }
+
+    /// Rejects a change of a file that is not as its author has seen it.
+    async fn check_expected(
+        &self,
+        state: Option<&StoredManifest>,
+        path: &str,
+        expected: &Expected,
+    ) -> Result<(), CallError> {
+        if *expected == Expected::Anything {
+            return Ok(());
+        }
+        let found = match state {
+            Some(state) => {
+                let (manifest, packs) = (parse_root(&state.root)?, Arc::clone(&self.packs));
+                let path = path.to_owned();
+                blocking(move || haft_workspace::find(&*packs, &manifest, path.as_bytes())).await?
+            }
+            None => None,
+        };
+        let hash = match &found {
+            Some(Listing::File { content, .. }) => Some(content.hash.to_string()),
+            _ => None,
+        };
+        let message = match (expected, hash) {
+            (Expected::Anything, _) | (Expected::File, Some(_)) => return Ok(()),
+            (Expected::Nothing, _) if found.is_none() => return Ok(()),
+            (Expected::Hash(known), Some(hash)) if known.contains(&hash) => return Ok(()),
+            (Expected::Nothing, _) => format!("`{path}` exists already"),
+            (Expected::Hash(_), Some(hash)) => {
+                format!("`{path}` was changed since you read it (its hash is now `{hash}`); read it again")
+            }
+            (Expected::Hash(_) | Expected::File, None) => format!("there is no file `{path}` any more"),
+        };
+        Err(CallError::new(ErrorCode::Conflict, message))
     }
 
     /// Brings a workspace to an earlier state; that is a new state with the same files.

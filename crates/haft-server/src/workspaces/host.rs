@@ -21,6 +21,7 @@ use haft_workspace::{
 };
 use tokio::sync::OwnedMutexGuard;
 
+use super::archive::ArchivePermits;
 use super::shared_packs::SharedPacks;
 use super::turns::{RETRY, Turns, try_lock};
 
@@ -39,6 +40,7 @@ pub(crate) struct WorkspaceHost {
     root: PathBuf,
     limits: Limits,
     turns: Turns,
+    pub(super) archives: ArchivePermits,
 }
 
 /// The exclusive use of a workspace whose folder is in its active state.
@@ -68,7 +70,8 @@ impl WorkspaceHost {
         } else {
             Arc::new(local)
         };
-        Ok(Arc::new(Self { store, packs, root: home.join(WORKSPACES), limits, turns: Turns::default() }))
+        let (turns, archives) = (Turns::default(), ArchivePermits::default());
+        Ok(Arc::new(Self { store, packs, root: home.join(WORKSPACES), limits, turns, archives }))
     }
 
     /// Removes the files of a deleted workspace on this node. A name can be used again, and an idle interpreter may still

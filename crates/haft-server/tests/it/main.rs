@@ -32,6 +32,7 @@ mod login;
 mod mcp;
 mod mcp_login;
 mod mcp_servers;
+mod mcp_workspace;
 mod oauth;
 mod operation;
 mod policy;

@@ -276,3 +276,27 @@ async fn only_signed_packages_where_that_is_required() {
     let (status, installed) = upload(&server, &package, "").await;
     assert_eq!((status, &installed["data"]["toolset"]["signed_by"]), (201, &json!("acme")), "{installed}");
 }
+
+#[tokio::test]
+async fn examples_travel_with_the_package() {
+    let server = Server::start_whole(|_| {}).await;
+    let (status, installed) = upload(&server, &files("app-builder"), "").await;
+    assert_eq!(status, 201, "{installed}");
+    let example = json!({"description": "A file", "args": {"path": "a.py", "content": "1"}, "expect": {"written": "a.py", "size": 1}});
+    for name in ["second", "first"] {
+        let path = format!("/api/tools/app-builder:write_file/examples/{name}");
+        let (status, answer) = server.put(&path, example.clone()).await;
+        assert_eq!(status, 200, "{answer}");
+    }
+    let exported = export(&server, "/api/toolsets/app-builder/export").await;
+    assert_eq!(server.delete("/api/toolsets/app-builder").await.0, 200);
+    let (status, installed) = upload_bytes(&server, exported.clone(), "").await;
+    assert_eq!(status, 201, "{installed}");
+    let (_, listed) = server.get("/api/tools/app-builder:write_file/examples").await;
+    let examples = listed["data"]["examples"].as_array().unwrap();
+    let names: Vec<_> = examples.iter().map(|example| example["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["first", "second"], "{listed}");
+    assert_eq!(examples[0]["args"], example["args"]);
+    assert_eq!(examples[0]["expect"], example["expect"]);
+    assert_eq!(export(&server, "/api/toolsets/app-builder/export").await, exported, "reproducible");
+}

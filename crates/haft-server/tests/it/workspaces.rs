@@ -266,3 +266,85 @@ async fn a_chat_has_a_workspace_that_follows_its_branches() {
     assert_eq!(status, 200);
     assert_eq!(server.get(&format!("{base}/files")).await.0, 404);
 }
+
+#[tokio::test]
+async fn a_state_is_downloaded_as_an_archive() {
+    let server = Server::start_whole(|_| {}).await;
+    server
+        .create(script(
+            "make",
+            "bash",
+            "mkdir -p d/empty; printf one > d/a.txt; printf 'echo 1' > run.sh; chmod +x run.sh; ln -s d/a.txt link",
+        ))
+        .await;
+    let made = call(&server, "make", "w", json!({})).await;
+    assert_eq!(made["ok"], true, "{made}");
+    let first = made["workspace_use"]["post_manifest"].as_str().unwrap().to_owned();
+    write(&server, "/api/workspaces/w/files/big.bin", &"0123456789abcdef".repeat(200_000)).await;
+    let download = async |path: String| {
+        let response = server.request(Method::GET, &path).send().await.unwrap();
+        assert_eq!(response.status(), 200, "{path}");
+        assert_eq!(response.headers()["content-type"], "application/zip");
+        let name = response.headers()["content-disposition"].to_str().unwrap().to_owned();
+        let folder = tempfile::tempdir().unwrap();
+        let bytes = response.bytes().await.unwrap();
+        let unpacked = haft_package::zip::unpack_into(&bytes, folder.path()).unwrap();
+        assert!(unpacked.skipped.is_empty(), "{unpacked:?}");
+        (folder, unpacked.files, name)
+    };
+    let (folder, files, name) = download("/api/workspaces/w/archive".to_owned()).await;
+    assert_eq!((files, name.as_str()), (3, "attachment; filename=\"w.zip\""));
+    let at = |path: &str| folder.path().join(path);
+    assert_eq!(std::fs::read(at("big.bin")).unwrap().len(), 3_200_000);
+    assert_eq!(std::fs::read_to_string(at("link")).unwrap(), "one");
+    assert!(at("d/empty").is_dir());
+    let mode =
+        std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(at("run.sh")).unwrap().permissions());
+    assert_ne!(mode & 0o100, 0);
+    let (folder, files, _) = download(format!("/api/workspaces/w/archive?manifest={first}")).await;
+    assert_eq!(files, 2);
+    assert!(!folder.path().join("big.bin").exists(), "the state before");
+    let chat = server.post("/api/chats", json!({})).await.1;
+    let chat = chat["data"]["id"].as_str().unwrap().to_owned();
+    let (_, files, _) = download(format!("/api/chats/{chat}/workspace/archive")).await;
+    assert_eq!(files, 0, "a new workspace is an empty archive");
+    assert_eq!(server.get("/api/workspaces/none/archive").await.0, 404);
+    assert_eq!(server.get(&format!("/api/workspaces/w/archive?manifest={chat}")).await.0, 404);
+}
+
+#[tokio::test]
+async fn a_file_that_somebody_changed_is_not_overwritten() {
+    let server = Server::start_whole(|_| {}).await;
+    let path = "/api/workspaces/w/files/a.txt";
+    let put = async |header: &str, value: &str, content: &str| {
+        let request = server.request(Method::PUT, path).header(header, value).body(content.to_owned());
+        crate::harness::send(request).await
+    };
+    let (status, answer) = put("if-match", "*", "x").await;
+    assert_eq!((status, code(&answer)), (409, "conflict"), "{answer}");
+    assert_eq!(put("if-none-match", "*", "one").await.0, 200);
+    let (status, answer) = put("if-none-match", "*", "two").await;
+    assert_eq!(status, 409, "{answer}");
+    let read = server.request(Method::GET, path).send().await.unwrap();
+    let tag = read.headers()["etag"].to_str().unwrap().to_owned();
+    // Another call changes the file in between.
+    let changed = call(&server, "write_file", "w", json!({"path": "a.txt", "content": "by a tool"})).await;
+    assert_eq!(changed["ok"], true, "{changed}");
+    let (status, answer) = put("if-match", &tag, "mine").await;
+    assert_eq!((status, code(&answer)), (409, "conflict"), "{answer}");
+    assert!(
+        answer["error"]["message"].as_str().unwrap().contains("was changed since you read it"),
+        "{answer}"
+    );
+    assert_eq!(text(&server, path).await, "by a tool");
+    let read = server.request(Method::GET, path).send().await.unwrap();
+    let tag = read.headers()["etag"].to_str().unwrap().to_owned();
+    assert_eq!(put("if-match", &format!("\"other\", {tag}"), "mine").await.0, 200);
+    assert_eq!(text(&server, path).await, "mine");
+    for (header, value) in [("if-match", "bare"), ("if-none-match", "\"x\""), ("if-match", "\"open")] {
+        assert_eq!(put(header, value, "x").await.0, 400, "{header}: {value}");
+    }
+    let delete = server.request(Method::DELETE, path).header("if-match", &tag);
+    assert_eq!(crate::harness::send(delete).await.0, 409);
+    assert_eq!(text(&server, path).await, "mine");
+}

@@ -87,6 +87,14 @@ impl Store {
         Ok((!found.is_empty()).then_some(archive))
     }
 
+    /// Returns whether a tenant has a package.
+    pub async fn has_package(&self, tenant: &TenantId, hash: &str) -> Result<bool, StoreError> {
+        let sql = "SELECT hash FROM toolset_packages WHERE tenant = $1 AND hash = $2 AND part = 0";
+        let query = sqlx::query(sql).bind(tenant.as_str()).bind(hash);
+        let found = query.fetch_optional(&self.inner.engine.pool).await.map_err(failed_to(READ))?;
+        Ok(found.is_some())
+    }
+
     /// Returns the hashes of the packages of all tenants, each with its tenant.
     pub async fn packages(&self) -> Result<Vec<(TenantId, String)>, StoreError> {
         let query = sqlx::query("SELECT tenant, hash FROM toolset_packages WHERE part = 0");

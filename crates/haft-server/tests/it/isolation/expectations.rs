@@ -95,6 +95,7 @@ pub(super) const EXPECTATIONS: &[(&str, &str, Expected)] = &[
     ("get", "/chats/{id}/workspace/files/{path}", NotFound),
     ("put", "/chats/{id}/workspace/files/{path}", NotFound),
     ("delete", "/chats/{id}/workspace/files/{path}", NotFound),
+    ("get", "/chats/{id}/workspace/archive", NotFound),
     ("get", "/chats/{id}/workspace/manifests", NotFound),
     ("get", "/chats/{id}/workspace/diff", NotFound),
     ("get", "/chats/{id}/workspace/changes", NotFound),
@@ -116,6 +117,7 @@ pub(super) const EXPECTATIONS: &[(&str, &str, Expected)] = &[
     // Names are per tenant, so this creates an own workspace.
     ("put", "/workspaces/{name}/files/{path}", Own(&[200])),
     ("delete", "/workspaces/{name}/files/{path}", NotFound),
+    ("get", "/workspaces/{name}/archive", NotFound),
     ("get", "/workspaces/{name}/manifests", NotFound),
     ("get", "/workspaces/{name}/diff", NotFound),
     ("get", "/workspaces/{name}/changes", NotFound),

@@ -22,6 +22,7 @@ pub(super) const EXAMPLE: &str = "marble-example";
 pub(super) const WORKSPACE: &str = "slate-workspace";
 pub(super) const FILE: &str = "granite-file";
 pub(super) const TOOLSET: &str = "gabbro-toolset";
+pub(super) const SKILL: &str = "diorite-skill";
 /// A third tenant, whose id is a secret, too.
 pub(super) const OTHER_TENANT: &str = "zircon-tenant";
 /// The key of a call of the global tool `hello`.
@@ -30,7 +31,7 @@ pub(super) const KEY: &str = "same-key-in-both-tenants";
 pub(super) const ARGUMENT: &str = "ruby-argument";
 
 /// Names by which the things of the tenant are requested.
-pub(super) const NAMES: [&str; 16] = [
+pub(super) const NAMES: [&str; 17] = [
     TOOL,
     HTTP_TOOL,
     GATED_TOOL,
@@ -46,11 +47,12 @@ pub(super) const NAMES: [&str; 16] = [
     WORKSPACE,
     FILE,
     TOOLSET,
+    SKILL,
     OTHER_TENANT,
 ];
 
 /// Words inside the things of the tenant.
-const CONTENTS: [&str; 18] = [
+const CONTENTS: [&str; 20] = [
     "sapphire-title",
     "opal-first-description",
     "opal-second-description",
@@ -68,6 +70,8 @@ const CONTENTS: [&str; 18] = [
     "shale-content",
     "schist-title",
     "gneiss-message",
+    "diorite-description",
+    "diorite-instructions",
     ARGUMENT,
 ];
 
@@ -298,11 +302,16 @@ async fn create_chat(server: &Server) -> (String, String, String) {
     let path = format!("/api/chats/{chat}/messages");
     let message = server.post(&path, json!({"content": "gneiss-message"})).await.1;
     let message = message["data"]["id"].as_str().unwrap().to_owned();
-    let files = haft_package::skeleton::skeleton(TOOLSET).unwrap();
-    let archive = haft_package::zip::write(&files).unwrap();
-    let request = server.request(Method::POST, "/api/toolsets").header("content-type", "application/zip");
-    let (status, answer) = send(request.body(archive)).await;
-    assert_eq!(status, 201, "{answer}");
+    let mut skill = haft_package::files::PackageFiles::new();
+    let text = format!("---\nname: {SKILL}\ndescription: diorite-description\n---\ndiorite-instructions\n");
+    skill.put_text("SKILL.md", text).unwrap();
+    skill.put_text("references/diorite.md", "diorite-instructions").unwrap();
+    for files in [haft_package::skeleton::skeleton(TOOLSET).unwrap(), skill] {
+        let archive = haft_package::zip::write(&files).unwrap();
+        let request = server.request(Method::POST, "/api/toolsets").header("content-type", "application/zip");
+        let (status, answer) = send(request.body(archive)).await;
+        assert_eq!(status, 201, "{answer}");
+    }
     let mut manifest = String::new();
     for base in [format!("/api/chats/{chat}/workspace"), format!("/api/workspaces/{WORKSPACE}")] {
         let path = format!("{base}/files/{FILE}");

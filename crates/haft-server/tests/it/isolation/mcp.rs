@@ -6,7 +6,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::first_tenant::{
-    BROKEN_TOOL, BUNDLE, CONFIRMED_TOOL, FirstTenant, GATED_TOOL, HTTP_TOOL, MCP_SERVER, TOOL,
+    BROKEN_TOOL, BUNDLE, CONFIRMED_TOOL, FirstTenant, GATED_TOOL, HTTP_TOOL, MCP_SERVER, SKILL, TOOL, TOOLSET,
 };
 use super::probe::Probe;
 use crate::harness::function_tool;
@@ -14,7 +14,10 @@ use crate::mcp::client::{Answer, Session, modern, names, read_until, request, se
 use crate::tenants;
 
 /// The capabilities of the server whose methods are below.
-const CAPABILITIES: [&str; 2] = ["logging", "tools"];
+const CAPABILITIES: [&str; 5] = ["extensions", "logging", "prompts", "resources", "tools"];
+
+/// The extensions of the server whose methods are below.
+const EXTENSIONS: [&str; 2] = ["io.modelcontextprotocol/skills", "io.modelcontextprotocol/ui"];
 
 /// Built-in tools that have no access to anything of a tenant.
 const PLAIN_TOOLS: [&str; 10] = [
@@ -34,6 +37,7 @@ const PLAIN_TOOLS: [&str; 10] = [
 fn methods(first: &FirstTenant) -> Vec<(&'static str, Value)> {
     let tool = json!({"name": TOOL, "arguments": {}});
     let uri = json!({"uri": format!("haft://tools/{TOOL}")});
+    let skill = json!({"uri": format!("skill://{SKILL}/SKILL.md")});
     let task = json!({"taskId": first.running});
     let completion = json!({
         "ref": {"type": "ref/prompt", "name": TOOL},
@@ -48,10 +52,18 @@ fn methods(first: &FirstTenant) -> Vec<(&'static str, Value)> {
         ("resources/list", json!({})),
         ("resources/templates/list", json!({})),
         ("resources/read", uri.clone()),
+        ("resources/read", skill.clone()),
+        ("resources/read", json!({"uri": format!("skill://{SKILL}/references/diorite.md")})),
+        ("resources/read", json!({"uri": format!("skill://../{SKILL}/SKILL.md")})),
+        ("resources/read", json!({"uri": format!("ui://{TOOLSET}/artifacts/page.html")})),
+        ("resources/directory/read", skill.clone()),
+        ("skills/list", json!({})),
+        ("skills/get", skill),
         ("resources/subscribe", uri.clone()),
         ("resources/unsubscribe", uri),
         ("prompts/list", json!({})),
         ("prompts/get", tool),
+        ("prompts/get", json!({"name": SKILL})),
         ("completion/complete", completion),
         ("tasks/list", json!({})),
         ("tasks/get", task.clone()),
@@ -94,7 +106,8 @@ fn calls(probe: &Probe<'_>) -> Vec<(&'static str, Value)> {
 
 fn references(first: &FirstTenant) -> Vec<String> {
     let qualified = format!("{BUNDLE}:{TOOL}");
-    let names = [&first.tool, TOOL, &qualified, HTTP_TOOL, GATED_TOOL, CONFIRMED_TOOL, BROKEN_TOOL];
+    let skill = format!("{SKILL}:{SKILL}");
+    let names = [&first.tool, TOOL, &qualified, &skill, HTTP_TOOL, GATED_TOOL, CONFIRMED_TOOL, BROKEN_TOOL];
     names.map(str::to_owned).into()
 }
 
@@ -149,6 +162,9 @@ async fn check_coverage(probe: &Probe<'_>) {
             "the MCP capability `{name}` is not covered: check its methods in `methods` in \
              `tests/it/isolation/mcp.rs`, and add it to `CAPABILITIES`"
         );
+    }
+    for name in capabilities["extensions"].as_object().unwrap().keys() {
+        assert!(EXTENSIONS.contains(&name.as_str()), "the MCP extension `{name}` is not covered");
     }
     let calls = calls(probe);
     let (_, list) = probe.server.get("/api/tools/builtins/templates").await;

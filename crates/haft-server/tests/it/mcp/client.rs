@@ -68,7 +68,8 @@ pub(crate) fn modern(
     method: &str,
     params: Value,
 ) -> RequestBuilder {
-    let name = params["name"].as_str().map(str::to_owned);
+    let field = if method.starts_with("resources/") { "uri" } else { "name" };
+    let name = params[field].as_str().map(str::to_owned);
     let message = modern_message(method, params);
     let request = request(server, path, token, &message)
         .header("mcp-protocol-version", MODERN)

@@ -107,12 +107,17 @@ async fn invalid_query_parameters_are_reported() {
                 "`params.level` must be one of `debug`, `info`, `notice`",
             ),
             ("logging/setLevel", json!({}), "`params.level` must be one of"),
+            ("prompts/get", json!({}), "invalid `params`"),
+            ("resources/list", json!({"cursor": 5}), "`params.cursor` must be a string"),
+            ("prompts/list", json!({"cursor": "no such page"}), "cursor"),
+            ("skills/list", json!({"cursor": "no such page"}), "cursor"),
+            ("skills/get", json!({}), "`params.uri` must be a string"),
         ] {
             let error = session.ask(method, params).await.last()["error"].take();
             assert_eq!(error["code"], -32602, "{version} {method}: {error}");
             assert!(error["message"].as_str().unwrap().contains(says), "{version} {method}: {error}");
         }
-        for method in ["no/such", "prompts/get"] {
+        for method in ["no/such", "completion/complete"] {
             let error = session.ask(method, json!({})).await.last()["error"].take();
             assert_eq!(error["code"], -32601, "{version} {method}: {error}");
         }

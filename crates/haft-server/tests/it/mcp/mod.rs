@@ -2,8 +2,10 @@
 
 mod access;
 mod approvals;
+mod apps;
 pub(crate) mod client;
 mod edge;
 mod modern;
 mod pipe;
 mod sessions;
+mod skills;

@@ -163,17 +163,33 @@ async fn a_large_result_is_not_an_event() {
 }
 
 #[tokio::test]
-async fn only_tools_are_declared_and_served() {
+async fn capabilities_are_declared() {
     let server = Server::start().await;
     let message = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
         "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"},
     }});
     let answer = send(request(&server, "/mcp", &server.token, &message)).await;
-    let expected = json!({"logging": {}, "tools": {"listChanged": true}});
+    let expected = json!({
+        "logging": {}, "tools": {"listChanged": true}, "prompts": {"listChanged": true},
+        "resources": {"listChanged": true},
+        "extensions": {
+            "io.modelcontextprotocol/skills": {},
+            "io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]},
+        },
+    });
     assert_eq!(answer.last()["result"]["capabilities"], expected);
     let session = Session::open(&server, "/mcp", &server.token, "2025-11-25").await;
-    for method in ["prompts/list", "resources/list", "resources/templates/list"] {
+    for (method, list) in [
+        ("prompts/list", "prompts"),
+        ("resources/list", "resources"),
+        ("resources/templates/list", "resourceTemplates"),
+        ("skills/list", "skills"),
+    ] {
         let answer = session.ask(method, json!({})).await.last();
+        assert_eq!(answer["result"][list], json!([]), "{method}: {answer}");
+    }
+    for method in ["completion/complete", "resources/subscribe"] {
+        let answer = session.ask(method, json!({"uri": "skill://x/SKILL.md"})).await.last();
         assert_eq!(answer["error"]["code"], -32601, "{method}: {answer}");
     }
 }
