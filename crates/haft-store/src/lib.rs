@@ -33,6 +33,8 @@ mod webhooks;
 mod workspaces;
 
 pub use approvals::{ApprovalDecision, ApprovalQuery};
+pub use catalog::apply::{ApplyChanges, BundleFields, ToolStep, ToolsetStep};
+pub use catalog::apply_state::{ApplyScope, ApplyState};
 pub use catalog::mcp::PendingToolChange;
 pub use catalog::sync::ReindexReport;
 pub use catalog::toolsets::{InstallReport, ToolsetInstall};
