@@ -108,6 +108,9 @@ pub(super) const EXPECTATIONS: &[(&str, &str, Expected)] = &[
     ("post", "/toolsets/{id}/update", NotFound),
     ("get", "/toolsets/{id}/export", NotFound),
     ("get", "/toolsets/{id}/files/{path}", NotFound),
+    // The body is not a folder; `apply.rs` applies one as two tenants.
+    ("post", "/apply", Own(&[400])),
+    ("get", "/export", Own(&[200])),
     ("get", "/workspaces", Empty("workspaces")),
     ("delete", "/workspaces/{name}", NotFound),
     ("get", "/workspaces/{name}/files", NotFound),
@@ -235,7 +238,7 @@ pub(super) fn path_values(first: &FirstTenant, path: &str, parameter: &str) -> V
 }
 
 /// Query parameters that name nothing of a tenant.
-const PLAIN_PARAMETERS: [&str; 45] = [
+const PLAIN_PARAMETERS: [&str; 47] = [
     "allow_unsandboxed",
     "async",
     "base_url",
@@ -268,7 +271,9 @@ const PLAIN_PARAMETERS: [&str; 45] = [
     "page_size",
     "page_token",
     "paths",
+    "plan",
     "provider_key",
+    "prune",
     "recommended_page_size",
     "runtime",
     "since",
