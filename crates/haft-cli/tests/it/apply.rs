@@ -1,0 +1,171 @@
+//! `haft apply`, `haft diff` and `haft export`, and servers that are killed in the middle of an apply.
+
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may fail loudly")]
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use haft_package::files::PackageFiles;
+use haft_package::zip;
+use haft_testkit::soak;
+use serde_json::{Value, json};
+
+use crate::client::Client;
+use crate::harness::Haft;
+
+const KILLS: usize = 100;
+/// Enough files that a kill falls between two of them.
+const TOOLS: usize = 40;
+
+const FORECAST: &str = "description: Weather of the next days\nimplementation:\n  type: http\n  url: https://api.example.com/forecast\n";
+
+fn folder(haft: &Haft) -> String {
+    haft.write("repo/bundles/weather/bundle.yaml", "description: About the weather\n");
+    haft.write("repo/bundles/weather/forecast.yaml", FORECAST);
+    haft.write("repo/README.md", "# Our tools\n");
+    haft.path("repo").display().to_string()
+}
+
+#[test]
+fn a_folder_is_compared_and_applied() {
+    let haft = Haft::new();
+    let dir = folder(&haft);
+    insta::assert_snapshot!(haft.run(&["diff", &dir]).shown(), @"");
+    insta::assert_snapshot!(haft.run(&["apply", &dir, "--yes"]).shown(), @"");
+    insta::assert_snapshot!(haft.run(&["diff", &dir]).shown(), @"");
+    haft.write("repo/bundles/weather/forecast.yaml", &FORECAST.replace("next days", "next week"));
+    haft.write("repo/bundles/weather/alerts.yaml", &FORECAST.replace("forecast", "alerts"));
+    insta::assert_snapshot!(haft.run(&["apply", &dir]).shown(), @"");
+    std::fs::remove_file(haft.path("repo/bundles/weather/alerts.yaml")).unwrap();
+    insta::assert_snapshot!(haft.run(&["diff", &dir]).shown(), @"");
+    insta::assert_snapshot!(haft.run(&["diff", &dir, "--prune"]).shown(), @"");
+    let report = haft.json(&["apply", &dir, "--prune", "--yes"]);
+    assert_eq!((&report["applied"], &report["summary"]["delete"]), (&json!(true), &json!(1)), "{report}");
+    assert!(!haft.home().join("skills/weather/alerts.yaml").exists());
+}
+
+#[test]
+fn problems_name_the_file_and_the_line() {
+    let haft = Haft::new();
+    let dir = folder(&haft);
+    haft.write("repo/bundles/weather/broken.yaml", "description: x\nimplementation:\n  type: htp\n");
+    haft.write("repo/bundles/other/odd.yaml", "a: [\n");
+    insta::assert_snapshot!(haft.run(&["apply", &dir, "--yes"]).shown(), @"");
+    assert!(!haft.home().join("skills/weather").exists(), "nothing was applied");
+    insta::assert_snapshot!(haft.run(&["diff", &haft.home().display().to_string()]).shown(), @"");
+    assert_eq!(haft.run(&["apply", "/nowhere"]).code, 2);
+}
+
+#[test]
+fn an_installation_is_promoted_to_another() {
+    let (staging, production) = (Haft::new(), Haft::new());
+    let dir = folder(&staging);
+    assert_eq!(staging.run(&["apply", &dir, "--yes"]).code, 0);
+    let exported = staging.path("exported").display().to_string();
+    let written = staging.json(&["export", &exported]);
+    assert_eq!(
+        written["files"],
+        json!(["bundles/weather/bundle.yaml", "bundles/weather/forecast.yaml"]),
+        "{written}"
+    );
+    let again = staging.run(&["export", &exported]);
+    assert_eq!(again.code, 2, "{}", again.shown());
+    assert_eq!(staging.run(&["export", &exported, "--bundle", "weather", "--force"]).code, 0);
+    assert_eq!(staging.run(&["diff", &exported, "--prune"]).code, 0);
+    assert_eq!(production.run(&["diff", &exported]).code, 11);
+    assert_eq!(production.run(&["apply", &exported, "--yes"]).code, 0);
+    assert_eq!(production.run(&["diff", &exported, "--prune"]).code, 0);
+    let tool = production.json(&["tool", "show", "weather:forecast"]);
+    assert_eq!(tool["status"], "published", "{tool}");
+    // The home folder has the same layout.
+    assert_eq!(staging.run(&["diff", &production.home().display().to_string(), "--prune"]).code, 0);
+}
+
+/// A folder whose tools all have the same description.
+fn generation(number: usize) -> Vec<u8> {
+    let mut files = PackageFiles::new();
+    for index in 0..TOOLS {
+        // Every generation has a tool that the one before does not have.
+        let name = if index == 0 { format!("only-{number}") } else { format!("tool-{index}") };
+        let text = format!(
+            "description: Generation {number}\nimplementation:\n  type: http\n  url: https://api.example.com/\n"
+        );
+        files.put_text(&format!("bundles/all/{name}.yaml"), text).unwrap();
+    }
+    let rules = format!("rules:\n- {{name: generation-{number}, effect: deny, match: {{tools: [x]}}}}\n");
+    files.put_text("policy.yaml", rules).unwrap();
+    zip::write(&files).unwrap()
+}
+
+/// Returns the generation that the installation is in; it must be one.
+async fn current(client: &Client) -> Option<usize> {
+    let answer =
+        client.send("GET", "/api/tools?include_disabled=true&page_size=500", Value::Null).await.unwrap();
+    assert_eq!(answer["data"]["failed"], 0, "{answer}");
+    let tools: Vec<&Value> =
+        answer["data"]["tools"].as_array().unwrap().iter().filter(|tool| tool["bundle"] == "all").collect();
+    let descriptions: BTreeSet<&str> =
+        tools.iter().map(|tool| tool["description"].as_str().unwrap()).collect();
+    let policy = client.send("GET", "/api/policy", Value::Null).await.unwrap();
+    let rule = policy["data"]["rules"][0]["name"].as_str();
+    if tools.is_empty() {
+        assert_eq!(rule, None, "rules without tools");
+        return None;
+    }
+    assert_eq!(descriptions.len(), 1, "half applied: {descriptions:?}");
+    let number: usize = descriptions.first()?.strip_prefix("Generation ")?.parse().ok()?;
+    assert_eq!(tools.len(), TOOLS, "half applied");
+    assert!(tools.iter().any(|tool| tool["name"] == format!("only-{number}")), "half applied");
+    assert!(tools.iter().all(|tool| tool["status"] == "published"), "half applied");
+    assert_eq!(rule, Some(format!("generation-{number}").as_str()), "half applied");
+    Some(number)
+}
+
+#[test]
+fn a_kill_in_the_middle_leaves_the_old_or_the_new_state() {
+    let haft = Haft::new();
+    let journal = haft.home().join(".apply-journal");
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let mut interrupted = 0;
+    let mut expected = None;
+    for round in 1..=soak::rounds(KILLS) {
+        let server = haft.serve_with(&[]);
+        let client = Client::new(&haft, &server);
+        runtime.block_on(async {
+            assert!(!journal.exists(), "the start completes or undoes what was interrupted");
+            let now = current(&client).await;
+            assert!(
+                now == expected || now == Some(round - 1),
+                "{now:?} in round {round}, expected {expected:?}"
+            );
+            expected = now;
+            let http = reqwest::Client::builder().no_proxy().build().unwrap();
+            let url = format!("{}/api/apply?prune=true", server.url.trim_end_matches('/'));
+            let request = http.post(url).bearer_auth(&client.token).body(generation(round));
+            let applying = tokio::spawn(request.header("content-type", "application/zip").send());
+            // From the first changed file on, at moments that differ from round to round.
+            while !journal.exists() && !applying.is_finished() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            tokio::time::sleep(Duration::from_millis(u64::try_from(round * 7 % 60).unwrap())).await;
+            server.signal("KILL");
+            server.wait();
+            interrupted += usize::from(journal.exists());
+            if let Ok(Ok(response)) = applying.await
+                && response.status() == 200
+            {
+                // What was acknowledged is there.
+                expected = Some(round);
+            }
+        });
+    }
+    let server = haft.serve_with(&[]);
+    let client = Client::new(&haft, &server);
+    let last = runtime.block_on(current(&client));
+    assert!(last == expected || last == Some(soak::rounds(KILLS)), "{last:?}, expected {expected:?}");
+    assert!(interrupted > 0, "no kill fell into an apply, so nothing was shown");
+    assert_eq!(
+        std::fs::read_dir(haft.home().join("skills/all")).map_or(TOOLS + 1, Iterator::count),
+        TOOLS + 1
+    );
+}
