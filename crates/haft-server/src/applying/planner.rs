@@ -151,8 +151,11 @@ impl Planner<'_> {
         current: Option<&Tool>,
     ) {
         let DesiredTool { file, text, parsed } = desired;
-        let enabled = parsed.enabled.unwrap_or_else(|| current.is_none_or(|tool| tool.enabled));
         let status = target_status(parsed.status, current.map(|tool| tool.status));
+        // A tool that leaves the status `disabled` is enabled, as everywhere.
+        let is_revived = |tool: &Tool| tool.status == Status::Disabled && status != Status::Disabled;
+        let is_enabled = |tool: &Tool| tool.enabled || is_revived(tool);
+        let enabled = parsed.enabled.unwrap_or_else(|| current.is_none_or(is_enabled));
         let mut spec = parsed.spec.clone();
         let lost = redact::restore(&mut spec, current.map(|tool| &*tool.spec));
         let is_same =
