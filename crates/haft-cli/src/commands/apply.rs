@@ -210,11 +210,7 @@ fn print_plan(plan: &Value, arguments: &Diff, output: &Output) -> Result<(), Cli
         ))?;
     }
     if count("unmanaged") != "0" && !arguments.prune {
-        output.note(&format!(
-            "{} not in the folder: {}; `--prune` deletes what is not there",
-            count("unmanaged"),
-            unmanaged(plan)
-        ));
+        output.note(&format!("not in the folder, so `--prune` would delete: {}", unmanaged(plan)));
     }
     Ok(())
 }
@@ -237,7 +233,10 @@ fn unmanaged(plan: &Value) -> String {
     let all = view::list(plan, "changes").iter().filter(|change| view::text(change, "action") == "unmanaged");
     let names: Vec<String> = all.map(describe).collect();
     let shown = names.iter().take(5).cloned().collect::<Vec<_>>().join(", ");
-    if names.len() > 5 { format!("{shown}, …") } else { shown }
+    match names.len().checked_sub(5) {
+        None | Some(0) => shown,
+        Some(more) => format!("{shown}, and {more} more"),
+    }
 }
 
 fn shown(value: &Value) -> String {

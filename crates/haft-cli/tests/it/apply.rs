@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may fail loudly")]
 
 use std::collections::BTreeSet;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use haft_package::files::PackageFiles;
 use haft_package::zip;
@@ -11,7 +11,7 @@ use haft_testkit::soak;
 use serde_json::{Value, json};
 
 use crate::client::Client;
-use crate::harness::Haft;
+use crate::harness::{Haft, Server};
 
 const KILLS: usize = 100;
 /// Enough files that a kill falls between two of them.
@@ -30,15 +30,56 @@ fn folder(haft: &Haft) -> String {
 fn a_folder_is_compared_and_applied() {
     let haft = Haft::new();
     let dir = folder(&haft);
-    insta::assert_snapshot!(haft.run(&["diff", &dir]).shown(), @"");
-    insta::assert_snapshot!(haft.run(&["apply", &dir, "--yes"]).shown(), @"");
-    insta::assert_snapshot!(haft.run(&["diff", &dir]).shown(), @"");
+    insta::assert_snapshot!(haft.run(&["diff", &dir]).shown(), @r"
+    exit code: 11
+    ----- stdout
+    + bundle weather  About the weather
+    + tool weather:forecast@1.0.0  Weather of the next days
+    Plan: 2 to create, 0 to update, 0 to publish, 0 to delete; 0 unchanged.
+    ----- stderr
+    ");
+    insta::assert_snapshot!(haft.run(&["apply", &dir, "--yes"]).shown(), @r"
+    exit code: 0
+    ----- stdout
+    + bundle weather  About the weather
+    + tool weather:forecast@1.0.0  Weather of the next days
+    Plan: 2 to create, 0 to update, 0 to publish, 0 to delete; 0 unchanged.
+    ----- stderr
+    applied 2 changes
+    ");
+    insta::assert_snapshot!(haft.run(&["diff", &dir]).shown(), @r"
+    exit code: 0
+    ----- stdout
+    No changes: the installation is as the folder says.
+    ----- stderr
+    ");
     haft.write("repo/bundles/weather/forecast.yaml", &FORECAST.replace("next days", "next week"));
     haft.write("repo/bundles/weather/alerts.yaml", &FORECAST.replace("forecast", "alerts"));
-    insta::assert_snapshot!(haft.run(&["apply", &dir]).shown(), @"");
+    insta::assert_snapshot!(haft.run(&["apply", &dir]).shown(), @r#"
+    exit code: 0
+    ----- stdout
+    + tool weather:alerts@1.0.0  Weather of the next days
+    ~ tool weather:forecast@1.0.0
+        description: "Weather of the next days" -> "Weather of the next week"
+    Plan: 1 to create, 1 to update, 0 to publish, 0 to delete; 1 unchanged.
+    ----- stderr
+    applied 2 changes
+    "#);
     std::fs::remove_file(haft.path("repo/bundles/weather/alerts.yaml")).unwrap();
-    insta::assert_snapshot!(haft.run(&["diff", &dir]).shown(), @"");
-    insta::assert_snapshot!(haft.run(&["diff", &dir, "--prune"]).shown(), @"");
+    insta::assert_snapshot!(haft.run(&["diff", &dir]).shown(), @r"
+    exit code: 0
+    ----- stdout
+    No changes: the installation is as the folder says.
+    ----- stderr
+    not in the folder, so `--prune` would delete: tool weather:alerts@1.0.0
+    ");
+    insta::assert_snapshot!(haft.run(&["diff", &dir, "--prune"]).shown(), @r"
+    exit code: 11
+    ----- stdout
+    - tool weather:alerts@1.0.0
+    Plan: 0 to create, 0 to update, 0 to publish, 1 to delete; 2 unchanged.
+    ----- stderr
+    ");
     let report = haft.json(&["apply", &dir, "--prune", "--yes"]);
     assert_eq!((&report["applied"], &report["summary"]["delete"]), (&json!(true), &json!(1)), "{report}");
     assert!(!haft.home().join("skills/weather/alerts.yaml").exists());
@@ -50,9 +91,23 @@ fn problems_name_the_file_and_the_line() {
     let dir = folder(&haft);
     haft.write("repo/bundles/weather/broken.yaml", "description: x\nimplementation:\n  type: htp\n");
     haft.write("repo/bundles/other/odd.yaml", "a: [\n");
-    insta::assert_snapshot!(haft.run(&["apply", &dir, "--yes"]).shown(), @"");
+    insta::assert_snapshot!(haft.run(&["apply", &dir, "--yes"]).shown(), @r"
+    exit code: 8
+    ----- stdout
+    ----- stderr
+    error: 2 problems:
+      `bundles/other/odd.yaml`: line 1, column 4: invalid YAML: unclosed bracket '['
+      `bundles/weather/broken.yaml`: line 3, column 3: `implementation.type`: unknown implementation type `htp`; did you mean `http`?
+    ");
     assert!(!haft.home().join("skills/weather").exists(), "nothing was applied");
-    insta::assert_snapshot!(haft.run(&["diff", &haft.home().display().to_string()]).shown(), @"");
+    insta::assert_snapshot!(haft.run(&["diff", &haft.home().display().to_string()]).shown(), @r"
+    exit code: 2
+    ----- stdout
+    ----- stderr
+    error: nothing to apply in `DIR/home`
+
+    hint: put definition files in `bundles/<id>/`, or write the installation to the folder: `haft export DIR`
+    ");
     assert_eq!(haft.run(&["apply", "/nowhere"]).code, 2);
 }
 
@@ -121,51 +176,91 @@ async fn current(client: &Client) -> Option<usize> {
     Some(number)
 }
 
+/// Sends a generation to a server that may die meanwhile.
+async fn send(server: &Server, client: &Client, number: usize) -> reqwest::Result<reqwest::Response> {
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let url = format!("{}/api/apply?prune=true", server.url.trim_end_matches('/'));
+    let request = http.post(url).bearer_auth(&client.token).body(generation(number));
+    request.header("content-type", "application/zip").send().await
+}
+
 #[test]
 fn a_kill_in_the_middle_leaves_the_old_or_the_new_state() {
     let haft = Haft::new();
     let journal = haft.home().join(".apply-journal");
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    let mut interrupted = 0;
-    let mut expected = None;
-    for round in 1..=soak::rounds(KILLS) {
+    let (mut interrupted, mut expected, mut duration) = (0, None, Duration::ZERO);
+    for round in 0..=soak::rounds(KILLS) {
         let server = haft.serve_with(&[]);
         let client = Client::new(&haft, &server);
         runtime.block_on(async {
             assert!(!journal.exists(), "the start completes or undoes what was interrupted");
             let now = current(&client).await;
-            assert!(
-                now == expected || now == Some(round - 1),
-                "{now:?} in round {round}, expected {expected:?}"
-            );
+            let is_right = now == expected || now == round.checked_sub(1);
+            assert!(is_right, "{now:?} in round {round}, expected {expected:?}");
             expected = now;
-            let http = reqwest::Client::builder().no_proxy().build().unwrap();
-            let url = format!("{}/api/apply?prune=true", server.url.trim_end_matches('/'));
-            let request = http.post(url).bearer_auth(&client.token).body(generation(round));
-            let applying = tokio::spawn(request.header("content-type", "application/zip").send());
-            // From the first changed file on, at moments that differ from round to round.
-            while !journal.exists() && !applying.is_finished() {
-                tokio::time::sleep(Duration::from_millis(1)).await;
-            }
-            tokio::time::sleep(Duration::from_millis(u64::try_from(round * 7 % 60).unwrap())).await;
-            server.signal("KILL");
-            server.wait();
-            interrupted += usize::from(journal.exists());
-            if let Ok(Ok(response)) = applying.await
-                && response.status() == 200
-            {
-                // What was acknowledged is there.
-                expected = Some(round);
+            let mut applying = std::pin::pin!(send(&server, &client, round));
+            let first_write = async {
+                while !journal.exists() {
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
+            };
+            let early = tokio::select! {
+                response = &mut applying => Some(response),
+                () = first_write => None,
+            };
+            let start = Instant::now();
+            if round == 0 {
+                // Kills come between the first write and a little after the end.
+                assert_eq!(applying.await.unwrap().status(), 200);
+                (duration, expected) = (start.elapsed(), Some(0));
+            } else {
+                let part = u32::try_from(round * 37 % 120).unwrap();
+                let ended = match early {
+                    Some(response) => Some(response),
+                    None => tokio::time::timeout(duration * part / 100, &mut applying).await.ok(),
+                };
+                server.signal("KILL");
+                interrupted += usize::from(ended.is_none());
+                if ended.is_some_and(|response| response.is_ok_and(|response| response.status() == 200)) {
+                    // What was acknowledged is there.
+                    expected = Some(round);
+                }
             }
         });
     }
     let server = haft.serve_with(&[]);
-    let client = Client::new(&haft, &server);
-    let last = runtime.block_on(current(&client));
+    let last = runtime.block_on(current(&Client::new(&haft, &server)));
     assert!(last == expected || last == Some(soak::rounds(KILLS)), "{last:?}, expected {expected:?}");
     assert!(interrupted > 0, "no kill fell into an apply, so nothing was shown");
-    assert_eq!(
-        std::fs::read_dir(haft.home().join("skills/all")).map_or(TOOLS + 1, Iterator::count),
-        TOOLS + 1
-    );
+    let files = std::fs::read_dir(haft.home().join("skills/all")).unwrap().count();
+    assert_eq!(files, TOOLS + 1, "the tools and `bundle.yaml`, and nothing else");
+}
+
+#[test]
+fn a_kill_during_the_first_apply_leaves_no_bundle() {
+    let haft = Haft::new();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let server = haft.serve_with(&[]);
+    let client = Client::new(&haft, &server);
+    let was_interrupted = runtime.block_on(async {
+        let first_file = async {
+            while !haft.home().join("skills/all/tool-1.yaml").exists() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        tokio::select! {
+            _ = send(&server, &client, 1) => false,
+            () = first_file => true,
+        }
+    });
+    server.signal("KILL");
+    server.wait();
+    let server = haft.serve_with(&[]);
+    let now = runtime.block_on(current(&Client::new(&haft, &server)));
+    if was_interrupted && now.is_none() {
+        assert!(!haft.home().join("skills/all").exists(), "no empty bundle is left");
+    } else {
+        assert_eq!(now, Some(1));
+    }
 }

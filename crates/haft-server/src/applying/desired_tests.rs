@@ -65,7 +65,7 @@ fn all_problems_are_reported_with_file_and_line() {
     for expected in [
         "`bundles/web/a.yaml`: line 2",
         "`bundles/web/b.yaml`: line 1",
-        "`bundles/web/bundle.yaml`: line 2, column 10: `enabled`: expected `true` or `false`",
+        "`bundles/web/bundle.yaml`: line 2, column 1: `enabled`: expected `true` or `false`",
         "`bundles/set",
         "`mcp-servers.yaml`: line 2",
         "`policy.yaml`: line 3",

@@ -299,7 +299,7 @@ async fn an_export_applied_elsewhere_is_the_same() {
     let database = postgres::database().unwrap();
     let (one, two) = (Server::start().await, on_postgres(&database.url).await);
     let report = apply(&one, &everything(), "").await;
-    assert_eq!(report["summary"]["create"], 13, "{report}");
+    assert_eq!(report["summary"]["create"], 12, "{report}");
     assert_eq!(one.get("/api/tools/app-builder:write_file").await.1["data"]["status"], "published");
     assert_eq!(one.get("/api/tools/web:off").await.1["data"]["enabled"], false);
     assert_eq!(one.get("/api/mcp-servers/files").await.1["data"]["policy"], "elevated");
@@ -309,7 +309,7 @@ async fn an_export_applied_elsewhere_is_the_same() {
 
     let archive = export(&one, "").await;
     let plan = apply(&two, &archive, "").await;
-    assert_eq!(plan["summary"]["create"], 13, "{plan}");
+    assert_eq!(plan["summary"]["create"], 12, "{plan}");
     let diff = apply(&two, &archive, "?prune=true&dry_run=true").await;
     assert_eq!(shown(&diff), Vec::<String>::new(), "{diff}");
     assert_eq!(export(&two, "").await, archive, "the second installation has the same folder");

@@ -112,11 +112,28 @@ impl FileJournal {
             }
         }
         for folder in &self.folders {
-            // A folder with other files stays.
-            let _ = fs::remove_dir(home.join(folder));
+            remove_new_folder(&home.join(folder))?;
         }
         Ok(())
     }
+}
+
+/// Removes a folder that the change created, with temporary files in it. One with other files stays.
+fn remove_new_folder(folder: &Path) -> io::Result<()> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    for entry in entries {
+        let file = entry?.path();
+        if file.to_str().is_some_and(|path| path.ends_with(write::TEMP_SUFFIX)) {
+            write::remove(&file)?;
+        }
+    }
+    // It is not empty if somebody else has put a file there.
+    let _ = fs::remove_dir(folder);
+    Ok(())
 }
 
 /// Removes the journal: its change is committed or undone.
@@ -146,6 +163,7 @@ mod tests {
         fs::write(at("skills/a/other.yaml"), "of somebody else").unwrap();
         fs::create_dir_all(at("skills/b")).unwrap();
         fs::write(at("skills/b/new.yaml"), "new").unwrap();
+        fs::write(at(&format!("skills/b/.half{}", write::TEMP_SUFFIX)), "ne").unwrap();
         let journal = read(home.path()).unwrap().unwrap();
         // Twice: a crash may interrupt the recovery too.
         for _ in 0..2 {
