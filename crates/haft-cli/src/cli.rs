@@ -6,7 +6,7 @@ use clap::{ArgAction, Args, Parser, Subcommand};
 use haft_core::secret::Secret;
 
 use crate::commands::{
-    approval, audit, bundle, call, completions, doctor, import, init, key, limits, login_link, mcp,
+    apply, approval, audit, bundle, call, completions, doctor, import, init, key, limits, login_link, mcp,
     mcp_server, policy, reindex, secret, serve, tenant, token, tool, toolset, webhook, workspace,
 };
 use crate::context::Context;
@@ -118,6 +118,26 @@ pub(crate) enum Command {
     #[command(subcommand)]
     #[command(after_help = examples!("haft toolset new reports", "haft toolset install ./reports"))]
     Toolset(toolset::Command),
+    /// Bring the installation to the state of a folder: shows the plan, asks, and applies all of it or nothing
+    #[command(after_help = concat!(
+        "The folder holds `bundles/<id>/` with definition files or a toolset each, `mcp-servers.yaml` and\n\
+         `policy.yaml`. Only bundles that are in the folder are touched; only `--prune` deletes.\n\n",
+        examples!(
+            "haft apply ./platform",
+            "haft apply ./platform --prune --yes",
+            "haft apply ./platform --server https://haft.example.com --yes"
+        )
+    ))]
+    Apply(apply::Apply),
+    /// Show what `haft apply` would change
+    #[command(after_help = concat!(
+        "The exit code is 0 if there is nothing to change, and 11 if there is.\n\n",
+        examples!("haft diff ./platform", "haft diff ./platform --prune --json")
+    ))]
+    Diff(apply::Diff),
+    /// Write the installation to a folder that `haft apply` brings to another one; secrets become `${NAME}`
+    #[command(after_help = examples!("haft export ./platform", "haft export ./platform --bundle weather --force"))]
+    Export(apply::Export),
     /// Look at workspaces: the folders that calls work in
     #[command(subcommand)]
     #[command(after_help = examples!("haft workspace ls", "haft workspace cat report summary.md"))]
@@ -178,6 +198,9 @@ impl Command {
             Self::Key(command) => key::run(command, context).await,
             Self::Bundle(command) => bundle::run(command, context).await,
             Self::Toolset(command) => toolset::run(command, context).await,
+            Self::Apply(arguments) => apply::apply(arguments, context).await,
+            Self::Diff(arguments) => apply::diff(arguments, context).await,
+            Self::Export(arguments) => apply::export(arguments, context).await,
             Self::Workspace(command) => workspace::run(command, context).await,
             Self::Tenant(command) => tenant::run(command, context).await,
             Self::Token(command) => token::run(command, context).await,

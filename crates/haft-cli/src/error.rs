@@ -39,6 +39,8 @@ pub(crate) enum Exit {
     Busy = 9,
     /// The tool was not run: something that it needs is missing on the server.
     NotRun = 10,
+    /// `haft diff` found changes.
+    Differences = 11,
 }
 
 impl From<Exit> for ExitCode {
@@ -134,6 +136,9 @@ pub(crate) enum CliError {
         /// The id of the server.
         id: String,
     },
+    /// `haft diff` found changes, which were printed as data. Not a failure, so nothing is reported.
+    #[error("the installation differs from the folder")]
+    Differences,
     /// Checks of `haft doctor` failed; they were printed as data.
     #[error("{failed} {} failed", if *failed == 1 { "check" } else { "checks" })]
     Unhealthy {
@@ -280,6 +285,7 @@ impl CliError {
             | Self::InvalidResponse { .. }
             | Self::Open { .. } => Exit::Unreachable,
             Self::NoToken(_) => Exit::Denied,
+            Self::Differences => Exit::Differences,
             Self::AlreadyServing { .. }
             | Self::Listen { .. }
             | Self::Io { .. }
@@ -331,6 +337,7 @@ impl CliError {
             | Self::Invalid(_)
             | Self::NothingImported { .. }
             | Self::SomeFailed { .. }
+            | Self::Differences
             | Self::Unhealthy { .. }
             | Self::Listen { .. }
             | Self::Io { .. }
@@ -451,6 +458,7 @@ impl Exit {
             Exit::Invalid => "invalid",
             Exit::Busy => "busy",
             Exit::NotRun => "not_run",
+            Exit::Differences => "differences",
         }
     }
 }

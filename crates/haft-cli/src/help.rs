@@ -17,7 +17,8 @@ Examples:
   haft tool call current-weather -a latitude=52.52 -a longitude=13.41
 
 Exit codes: 0 success, 1 failure, 2 usage, 3 not found, 4 conflict, 5 tool call failed,
-            6 server unreachable, 7 denied, 8 invalid, 9 busy (retry later), 10 tool not run";
+            6 server unreachable, 7 denied, 8 invalid, 9 busy (retry later), 10 tool not run,
+            11 `haft diff` found changes";
 
 /// Returns the help text after the options of a subcommand: its examples and the names of the global options.
 macro_rules! examples {

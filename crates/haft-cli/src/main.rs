@@ -44,6 +44,7 @@ fn main() -> ExitCode {
     match run(command, &context) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if error.is_broken_pipe() => ExitCode::SUCCESS,
+        Err(error @ CliError::Differences) => error.exit().into(),
         Err(error) => {
             context.output.error(&error);
             error.exit().into()

@@ -50,6 +50,11 @@ pub(crate) fn note(identity: &Identity, action: &str, target: &str) {
     let _ = NOTE.try_with(|current| current.replace(Some(note)));
 }
 
+/// Returns the record of one of several changes of a request, to be stored with them.
+pub(crate) fn change_record(app: &App, identity: &Identity, action: &str, target: &str) -> AuditRecord {
+    new_record(app, identity, AuditNote { action: action.to_owned(), target: target.to_owned() })
+}
+
 /// Runs a change requested by a tool call instead of a route: recorded in the same way, and to its end even if the
 /// caller stops waiting.
 pub(crate) async fn run_change<T: Send + 'static>(

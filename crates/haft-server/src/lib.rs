@@ -23,6 +23,7 @@
 
 mod access;
 mod app;
+mod applying;
 mod audit;
 mod body;
 mod browser;

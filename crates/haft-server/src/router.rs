@@ -18,8 +18,8 @@ use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::query::QueryParameters;
 use crate::routes::{
-    approval_grants, approvals, audit_log, bundle_publish, bundle_tools, bundles, call_histogram, calls,
-    chat_workspace, chats, credentials, definitions, deliveries, events, examples, health, import,
+    apply, approval_grants, approvals, audit_log, bundle_publish, bundle_tools, bundles, call_histogram,
+    calls, chat_workspace, chats, credentials, definitions, deliveries, events, examples, health, import,
     import_items, import_registry, installation, invoke, key, lifecycle, limits, login, mcp, mcp_logins,
     mcp_servers, policy, policy_explain, render, revisions, search, sessions, stats, tenants, test,
     token_rates, tokens, tool, tools, toolsets, usage, validate, webhooks, workspaces,
@@ -184,6 +184,8 @@ fn other_routes(app: &Arc<App>) -> OpenApiRouter<Arc<App>> {
         .routes(routes!(toolsets::update))
         .routes(routes!(toolsets::export))
         .routes(routes!(toolsets::file))
+        .routes(routes!(apply::apply))
+        .routes(routes!(apply::export))
         .routes(routes!(credentials::list))
         .routes(routes!(credentials::get, credentials::put, credentials::delete))
         .routes(routes!(key::rotate))

@@ -98,6 +98,17 @@ pub(crate) async fn store_file_edits(
     Ok(())
 }
 
+/// Stores the records of the single changes of a request, in the transaction of those changes.
+pub(crate) async fn store_records(
+    tx: &mut Transaction<'static, Any>,
+    records: Vec<AuditRecord>,
+) -> Result<(), sqlx::Error> {
+    for record in records {
+        insert(record, "DO NOTHING").execute(&mut **tx).await?;
+    }
+    Ok(())
+}
+
 fn file_record(edit: FileEdit, inner: &Inner) -> AuditRecord {
     let at = inner.now();
     AuditRecord {

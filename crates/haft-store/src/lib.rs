@@ -35,6 +35,8 @@ mod workspaces;
 
 pub use approvals::{ApprovalDecision, ApprovalQuery};
 pub use blobs::{BlobSettings, Blobs};
+pub use catalog::apply::{ApplyChanges, BundleFields, ToolStep, ToolsetStep};
+pub use catalog::apply_state::{ApplyScope, ApplyState};
 pub use catalog::mcp::PendingToolChange;
 pub use catalog::sync::ReindexReport;
 pub use catalog::toolsets::{InstallReport, ToolsetInstall};

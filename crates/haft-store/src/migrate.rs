@@ -7,7 +7,7 @@ use crate::engine::{self, Engine, failed_to};
 use crate::ledger;
 
 /// All scripts, in order. A released script is never edited; a change needs a new script.
-const SCRIPTS: [&str; 21] = [
+const SCRIPTS: [&str; 22] = [
     include_str!("../migrations/0001_first.sql"),
     include_str!("../migrations/0002_refresh_tokens.sql"),
     include_str!("../migrations/0003_audit.sql"),
@@ -29,6 +29,7 @@ const SCRIPTS: [&str; 21] = [
     include_str!("../migrations/0020_causes_of_grants.sql"),
     include_str!("../migrations/0021_workspaces.sql"),
     include_str!("../migrations/0022_toolsets.sql"),
+    include_str!("../migrations/0024_applies.sql"),
 ];
 
 /// The scripts after which columns of recorded calls are filled from their records.

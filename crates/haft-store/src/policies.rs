@@ -1,15 +1,16 @@
 //! Policy rules: one row for the platform and one for each tenant that has rules.
 
+use haft_core::Timestamp;
 use haft_core::catalog::StoreError;
 use haft_core::name::TenantId;
 use haft_core::policy::{PolicyRules, PolicyScope};
-use sqlx::Row as _;
 use sqlx::any::AnyRow;
+use sqlx::{Any, Row as _, Transaction};
 use tokio::sync::watch;
 
 use crate::engine::failed_to;
 use crate::rows;
-use crate::session::advance_generation;
+use crate::session::{Session, advance_generation};
 use crate::store::{Inner, Store};
 use crate::watch::notification::ChangeSet;
 
@@ -79,21 +80,9 @@ impl Inner {
             PolicyScope::Platform => PLATFORM,
             PolicyScope::Tenant(tenant) => tenant.as_str(),
         };
-        let text = serde_json::to_string(rules).map_err(|error| StoreError::unavailable(action, error))?;
         let mut state = self.state.lock().await;
         let mut tx = self.engine.begin_change().await.map_err(failed_to(action))?;
-        let change = if rules.rules.is_empty() {
-            sqlx::query("DELETE FROM policies WHERE tenant = $1").bind(tenant)
-        } else {
-            sqlx::query(
-                "INSERT INTO policies (tenant, rules, modified_at) VALUES ($1, $2, $3) \
-                 ON CONFLICT (tenant) DO UPDATE SET rules = excluded.rules, modified_at = excluded.modified_at",
-            )
-            .bind(tenant)
-            .bind(text)
-            .bind(self.now().as_microsecond())
-        };
-        change.execute(&mut *tx).await.map_err(failed_to(action))?;
+        save(&mut tx, tenant, rules, self.now()).await.map_err(failed_to(action))?;
         let notified = self.engine.notify(&mut tx, &self.node, &ChangeSet::policies()).await;
         notified.map_err(failed_to(action))?;
         let generation = advance_generation(&mut tx, scope.as_str()).await.map_err(failed_to(action))?;
@@ -102,6 +91,48 @@ impl Inner {
         self.signal_policy_change();
         Ok(())
     }
+}
+
+impl Session<'_> {
+    /// Replaces the rules of a tenant. The caller has compiled them.
+    pub(crate) async fn set_policy(
+        &mut self,
+        tenant: &TenantId,
+        rules: &PolicyRules,
+    ) -> Result<(), sqlx::Error> {
+        save(&mut self.tx, tenant.as_str(), rules, self.inner.now()).await?;
+        self.touch_policies();
+        Ok(())
+    }
+
+    /// Returns the rules of a tenant.
+    pub(crate) async fn policy_of(&mut self, tenant: &TenantId) -> Result<PolicyRules, sqlx::Error> {
+        let query = sqlx::query("SELECT tenant, rules FROM policies WHERE tenant = $1").bind(tenant.as_str());
+        let found = query.fetch_optional(&mut *self.tx).await?;
+        Ok(found.as_ref().map(policy).transpose()?.map(|(_, rules)| rules).unwrap_or_default())
+    }
+}
+
+async fn save(
+    tx: &mut Transaction<'static, Any>,
+    tenant: &str,
+    rules: &PolicyRules,
+    now: Timestamp,
+) -> Result<(), sqlx::Error> {
+    let text = serde_json::to_string(rules).map_err(|error| sqlx::Error::Encode(error.into()))?;
+    let change = if rules.rules.is_empty() {
+        sqlx::query("DELETE FROM policies WHERE tenant = $1").bind(tenant)
+    } else {
+        sqlx::query(
+            "INSERT INTO policies (tenant, rules, modified_at) VALUES ($1, $2, $3) \
+             ON CONFLICT (tenant) DO UPDATE SET rules = excluded.rules, modified_at = excluded.modified_at",
+        )
+        .bind(tenant)
+        .bind(text)
+        .bind(now.as_microsecond())
+    };
+    change.execute(&mut **tx).await?;
+    Ok(())
 }
 
 fn policy(row: &AnyRow) -> Result<(Option<TenantId>, PolicyRules), sqlx::Error> {

@@ -41,6 +41,10 @@ pub(crate) struct Session<'a> {
     file_edits: Vec<FileEdit>,
     /// The tenant whose data is removed.
     removed_tenant: Option<TenantId>,
+    /// Whether policy rules change.
+    policies: bool,
+    /// Whether a journal in the home folder undoes the changes of files after a crash.
+    journaled: bool,
 }
 
 /// An update of [`State`] when the change is committed.
@@ -107,7 +111,7 @@ impl Inner {
             None => None,
         };
         let tx = self.engine.begin_change().await.map_err(failed_to("change the catalog"))?;
-        Ok(Session {
+        let mut session = Session {
             undo: Undo::default(),
             tx,
             lock,
@@ -121,7 +125,11 @@ impl Inner {
             pending_inserts: Vec::new(),
             file_edits: Vec::new(),
             removed_tenant: None,
-        })
+            policies: false,
+            journaled: false,
+        };
+        session.undo_interrupted_change().await?;
+        Ok(session)
     }
 }
 
@@ -152,6 +160,16 @@ impl Session<'_> {
         self.removed_tenant = Some(id);
     }
 
+    /// Marks the policy rules as changed.
+    pub(crate) fn touch_policies(&mut self) {
+        self.policies = true;
+    }
+
+    /// Removes the journal in the home folder when the change is committed or undone.
+    pub(crate) fn set_journaled(&mut self) {
+        self.journaled = true;
+    }
+
     /// Notes an edit of a definition file, for the audit log.
     pub(crate) fn note_file_edit(&mut self, edit: FileEdit) {
         self.file_edits.push(edit);
@@ -159,7 +177,8 @@ impl Session<'_> {
 
     /// Returns the number of changes to announce.
     pub(crate) fn touched(&self) -> usize {
-        self.tools.len() + self.bundles.len() + self.paths.len() + usize::from(self.removed_tenant.is_some())
+        let flags = usize::from(self.removed_tenant.is_some()) + usize::from(self.policies);
+        self.tools.len() + self.bundles.len() + self.paths.len() + flags
     }
 
     /// Tells whether there is nothing to announce.
@@ -203,18 +222,24 @@ impl Session<'_> {
         } else {
             Some(self.advance_generation(&changes).await.map_err(failed_to(action))?)
         };
-        let Session { mut undo, tx, lock, mut state, inner, index_updates, .. } = self;
+        let Session { mut undo, tx, lock, mut state, inner, index_updates, policies, journaled, .. } = self;
         if let Err(error) = tx.commit().await {
             drop(undo);
             return Err(failed_to(action)(error));
         }
         undo.disarm();
+        if journaled {
+            inner.remove_journal().await;
+        }
         if let Some(generation) = generation {
             state.advance(generation);
         }
         state.apply(index_updates);
         drop(lock);
         inner.announce(&changes);
+        if policies {
+            inner.signal_policy_change();
+        }
         drop(state);
         Ok(changes)
     }
@@ -225,6 +250,7 @@ impl Session<'_> {
             tools: self.tools.iter().copied().collect(),
             tokens: self.removed_tenant.is_some(),
             credentials: self.removed_tenant.is_some(),
+            policies: self.policies,
             ..ChangeSet::default()
         };
         self.inner.engine.notify(&mut self.tx, &self.inner.node, &changed).await?;

@@ -169,6 +169,10 @@ impl Store {
         inner.reload().await?;
         if let Some(files) = &inner.files {
             files.clean_history().await?;
+            if has_room {
+                // Undoes what a crash interrupted, before the files are read.
+                drop(inner.session().await?);
+            }
             match inner.sync().await {
                 // The catalog is that of the last sync.
                 Err(error) if !has_room => {

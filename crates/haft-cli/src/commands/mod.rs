@@ -1,5 +1,6 @@
 //! One command per file.
 
+pub(crate) mod apply;
 pub(crate) mod approval;
 pub(crate) mod audit;
 pub(crate) mod bundle;

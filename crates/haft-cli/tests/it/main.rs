@@ -1,5 +1,6 @@
 //! The binary as people and programs use it.
 
+mod apply;
 mod built_ins;
 mod client;
 mod crash;

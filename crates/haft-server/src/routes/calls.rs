@@ -218,6 +218,19 @@ pub(crate) async fn get(
     Ok(success(view).into_response())
 }
 
+/// The value that a tool returned.
+#[derive(ToSchema)]
+#[schema(example = json!({"greeting": "Hello, Ada!"}))]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only describes the body")]
+pub(crate) enum ResultValue {
+    Object(serde_json::Map<String, Value>),
+    Array(Vec<Value>),
+    Text(String),
+    Number(f64),
+    Boolean(bool),
+}
+
 /// Return the result of a call, whole even if it is large.
 #[utoipa::path(
     get, path = "/calls/{id}/result", tag = "calls",
@@ -228,7 +241,7 @@ pub(crate) async fn get(
         ("download" = Option<bool>, Query, description = "Let browsers save the result as a file"),
     ),
     responses(
-        (status = 200, body = Value, content_type = "application/json", description = "The value that the tool returned"),
+        (status = 200, body = ResultValue, description = "The value that the tool returned"),
         (status = 404, body = ErrorBody, description = "The call or the part does not exist, or the result is no longer stored"),
         (status = 409, body = ErrorBody, description = "The call has not ended, or it failed"),
     )

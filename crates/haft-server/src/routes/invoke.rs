@@ -73,15 +73,6 @@ pub(crate) struct CallWebhook {
     secret: Option<String>,
 }
 
-/// How a large value is returned.
-#[derive(ToSchema)]
-#[schema(rename_all = "snake_case")]
-#[expect(dead_code, reason = "only describes the parameter")]
-pub(crate) enum InlineResult {
-    /// In the response.
-    Inline,
-}
-
 /// The longest id of a chat or message, in characters.
 const MAX_ID: usize = 255;
 /// The longest time that `Prefer: wait` waits for a decision.
@@ -139,7 +130,7 @@ pub(crate) enum RejectedCall {
         ("ref" = String, Path, description = "Id, name or `bundle:name`; the latter two optionally with `@version`", example = "greet"),
         ("mode" = Option<Mode>, Query, description = "Default: the mode of the server"),
         ("async" = Option<bool>, Query, description = "Return 202 immediately and run the call in the background"),
-        ("result" = Option<InlineResult>, Query, description = "`inline` returns a large value itself, and not a handle"),
+        ("result" = Option<String>, Query, pattern = "^inline$", description = "`inline` returns a large value itself, and not a handle"),
         ("Idempotency-Key" = Option<String>, Header, description = "A call with the same key and arguments runs only once",
             min_length = 1, max_length = 255, pattern = "^[!-~]+$"),
         ("Prefer" = Option<String>, Header, description = "`wait=30` waits up to 30 seconds for the decision about a call that needs approval", example = "wait=30"),

@@ -202,7 +202,7 @@ pub(crate) async fn create(
 }
 
 /// Warns of values that look like credentials in clear, which other users of the machine may see.
-pub(super) fn plain_credentials(server: &McpServer) -> Vec<String> {
+pub(crate) fn plain_credentials(server: &McpServer) -> Vec<String> {
     let warning = |field: String| {
         format!(
             "`{field}` seems to contain a credential; store it with `haft secret set NAME` and refer to it as `${{NAME}}`"

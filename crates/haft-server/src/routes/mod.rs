@@ -1,5 +1,6 @@
 //! The routes, one group per module.
 
+pub(crate) mod apply;
 pub(crate) mod approval_grants;
 pub(crate) mod approvals;
 pub(crate) mod audit_log;

@@ -42,15 +42,15 @@ pub(crate) struct RevisionDiff {
 }
 
 /// A field that differs.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub(crate) struct FieldChange {
     /// The dotted path of the field.
     #[schema(example = "description")]
-    field: String,
-    /// The value in the earlier revision; `null` if the field is missing there.
-    before: Value,
-    /// The value in the later revision; `null` if the field is missing there.
-    after: Value,
+    pub(crate) field: String,
+    /// The earlier value; `null` if the field is missing there.
+    pub(crate) before: Value,
+    /// The later value; `null` if the field is missing there.
+    pub(crate) after: Value,
 }
 
 /// List the revisions of a definition, newest first.
@@ -134,7 +134,8 @@ fn masked(revision: &Revision) -> Value {
     serde_json::to_value(redact::masked(&revision.spec)).unwrap_or_default()
 }
 
-fn compare(field: &str, before: &Value, after: &Value, changes: &mut Vec<FieldChange>) {
+/// Collects the fields in which two values differ.
+pub(crate) fn compare(field: &str, before: &Value, after: &Value, changes: &mut Vec<FieldChange>) {
     if before == after {
         return;
     }

@@ -377,7 +377,7 @@ pub(crate) async fn file(
     Ok(super::workspaces::shown_file(&path, bytes))
 }
 
-fn zip_response(name: &str, archive: Vec<u8>) -> Response {
+pub(super) fn zip_response(name: &str, archive: Vec<u8>) -> Response {
     let mut response = archive.into_response();
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/zip"));

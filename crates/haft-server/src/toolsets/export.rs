@@ -24,6 +24,15 @@ pub(crate) async fn export_toolset(
     identity: &Identity,
     installed: &InstalledToolset,
 ) -> Result<Vec<u8>, ApiError> {
+    to_zip(&packed_toolset(app, identity, installed).await?)
+}
+
+/// Returns the files of a toolset in its present state.
+pub(crate) async fn packed_toolset(
+    app: &App,
+    identity: &Identity,
+    installed: &InstalledToolset,
+) -> Result<PackageFiles, ApiError> {
     let package = package_of(app, identity, &installed.package).await?;
     let mut toolset = Toolset::new(installed.id.clone());
     toolset.name.clone_from(&package.toolset.name);
@@ -68,7 +77,7 @@ pub(crate) async fn export_bundle(
     toolset.description.clone_from(&bundle.description);
     toolset.version = Version::initial();
     toolset.tools = entries(app, identity, &bundle.slug).await?;
-    pack(files_beside(app, identity, &bundle.slug).await?, toolset)
+    to_zip(&pack(files_beside(app, identity, &bundle.slug).await?, toolset)?)
 }
 
 /// Returns the tools of a bundle by name, as they are now, with their examples.
@@ -124,12 +133,16 @@ async fn files_beside(app: &App, identity: &Identity, bundle: &BundleSlug) -> Re
     Ok(files)
 }
 
-fn pack(mut files: PackageFiles, mut toolset: Toolset) -> Result<Vec<u8>, ApiError> {
+fn pack(mut files: PackageFiles, mut toolset: Toolset) -> Result<PackageFiles, ApiError> {
     placeholders::without_secrets(&mut toolset);
     files.remove(MANIFEST);
     files.remove(SIGNATURE);
     let invalid = |problem: Problem| ApiError::invalid_definition(&[problem]);
     files.put_text(MANIFEST, write::manifest(&toolset)).map_err(invalid)?;
-    zip::write(&files)
+    Ok(files)
+}
+
+fn to_zip(files: &PackageFiles) -> Result<Vec<u8>, ApiError> {
+    zip::write(files)
         .map_err(|error| ApiError::new(ErrorCode::Internal, format!("cannot pack the bundle: {error}")))
 }

@@ -11,7 +11,7 @@ use haft_core::token::Role;
 use haft_core::toolset::{InstalledToolset, bind_package};
 use haft_package::package::Package;
 use haft_package::signature::{self, SignatureState};
-use haft_package::toolset::{MANIFEST_VERSION, ToolEntry};
+use haft_package::toolset::{DeclaredServer, MANIFEST_VERSION, ToolEntry};
 use haft_store::{InstallReport, ToolsetInstall};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -55,11 +55,29 @@ pub(crate) async fn install(
         // A server may be any program.
         identity.require(Role::Admin)?;
     }
-    let signed_by = check_signature(app, &package)?;
+    let (install, mut warnings) = prepare(app, identity, &package, origin, options)?;
+    unpack(app, package.files.clone()).await?;
+    let report = app.store().install_toolset(identity.tenant.clone(), install).await?;
+    disable_where_declared(app, identity, &package, &report).await?;
+    warnings.extend(add_examples(app, identity, &package, &report).await?);
+    add_servers(app, identity, &package, &mut warnings).await?;
+    let InstallReport { toolset, added, changed, removed } = report;
+    Ok(InstalledReport { toolset, added, changed, removed, warnings })
+}
+
+/// Returns what the store installs of a package, and what to know about it. The package is not unpacked yet.
+pub(crate) fn prepare(
+    app: &App,
+    identity: &Identity,
+    package: &Package,
+    origin: Origin,
+    options: InstallOptions,
+) -> Result<(ToolsetInstall, Vec<String>), ApiError> {
+    let signed_by = check_signature(app, package)?;
     let mut warnings: Vec<String> = package.warnings.iter().map(ToString::to_string).collect();
     let archive = haft_package::zip::write(&package.files)
         .map_err(|error| ApiError::new(ErrorCode::Internal, format!("cannot pack the package: {error}")))?;
-    let hash = unpack(app, package.files.clone()).await?;
+    let hash = package.files.content_hash();
     let shared: Vec<String> =
         package.toolset.dependencies.iter().map(|line| line.as_str().to_owned()).collect();
     let tools = package
@@ -84,13 +102,7 @@ pub(crate) async fn install(
         installed_at: app.now(),
         installed_by: identity.name.to_string(),
     };
-    let install = ToolsetInstall { toolset, tools, archive };
-    let report = app.store().install_toolset(identity.tenant.clone(), install).await?;
-    disable_where_declared(app, identity, &package, &report).await?;
-    warnings.extend(add_examples(app, identity, &package, &report).await?);
-    add_servers(app, identity, &package, &mut warnings).await?;
-    let InstallReport { toolset, added, changed, removed } = report;
-    Ok(InstalledReport { toolset, added, changed, removed, warnings })
+    Ok((ToolsetInstall { toolset, tools, archive }, warnings))
 }
 
 /// Returns the name of the trusted key that signed the package; rejects what may not be installed.
@@ -216,13 +228,7 @@ async fn add_servers(
             }
             continue;
         }
-        let (id, transport) = (declared.id.clone(), declared.transport.clone());
-        let mut server = McpServer::new(id, identity.tenant.clone(), transport);
-        (server.created_at, server.modified_at) = (app.now(), app.now());
-        server.enabled = declared.enabled;
-        server.prefix.clone_from(&declared.prefix);
-        server.policy = if declared.policy == Policy::Deny { Policy::Deny } else { Policy::Elevated };
-        match app.store().put_mcp_server(server).await {
+        match app.store().put_mcp_server(new_server(app, identity, declared)).await {
             Ok(()) => {}
             // It never fails the import.
             Err(error) => warnings.push(format!("MCP server `{}` was not added: {error}", declared.id)),
@@ -230,6 +236,17 @@ async fn add_servers(
     }
     app.mcp_clients().reload().await?;
     Ok(())
+}
+
+/// Returns a server that a package declares. Its tools need confirmation until an admin sets another policy.
+pub(crate) fn new_server(app: &App, identity: &Identity, declared: &DeclaredServer) -> McpServer {
+    let (id, transport) = (declared.id.clone(), declared.transport.clone());
+    let mut server = McpServer::new(id, identity.tenant.clone(), transport);
+    (server.created_at, server.modified_at) = (app.now(), app.now());
+    server.enabled = declared.enabled;
+    server.prefix.clone_from(&declared.prefix);
+    server.policy = if declared.policy == Policy::Deny { Policy::Deny } else { Policy::Elevated };
+    server
 }
 
 /// Returns the package that a toolset has, or the one before it.

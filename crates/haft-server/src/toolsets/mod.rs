@@ -5,7 +5,9 @@ mod install;
 mod source;
 mod unpacked;
 
-pub(crate) use export::{export_bundle, export_toolset};
-pub(crate) use install::{InstallOptions, InstalledReport, install, package_of, rollback, uninstall};
+pub(crate) use export::{export_bundle, export_toolset, packed_toolset};
+pub(crate) use install::{
+    InstallOptions, InstalledReport, install, new_server, package_of, prepare, rollback, uninstall,
+};
 pub(crate) use source::{MAX_PACKAGE_BYTES, Origin, fetch_package, open_folder, open_zip};
-pub(crate) use unpacked::{keep_unpacked, read_file, read_package, start};
+pub(crate) use unpacked::{keep_unpacked, read_file, read_package, start, unpack};

@@ -7,7 +7,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::harness::{Server, code, function_tool, poll, send};
-use crate::mcp::client::{MODERN, Session, token_of};
+use crate::mcp::client::{Session, token_of};
 use crate::tenants::{tenant, with};
 
 /// A value of about 20 KiB.
@@ -131,7 +131,7 @@ async fn queued_calls_and_mcp_clients_get_handles_unless_the_tool_declares_its_v
     let mut declared = function_tool("declared", "echo");
     declared["output_schema"] = json!({"type": "object", "properties": {"title": {"type": "string"}}});
     server.create(declared).await;
-    let session = Session::open(&server, "/mcp", &server.token, MODERN).await;
+    let session = Session::open(&server, "/mcp", &server.token, "2025-11-25").await;
     for (tool, title) in [("echo", Value::Null), ("declared", json!("Sales"))] {
         let params = json!({"name": tool, "arguments": rows()});
         let result = session.ask("tools/call", params).await.last()["result"].clone();

@@ -198,7 +198,7 @@ impl Session<'_> {
     }
 
     /// Writes `bundle.yaml` in an embedded store.
-    async fn write_bundle_file(&mut self, bundle: &Bundle) -> Result<(), StoreError> {
+    pub(super) async fn write_bundle_file(&mut self, bundle: &Bundle) -> Result<(), StoreError> {
         let Some(files) = self.inner.files.clone() else { return Ok(()) };
         let folder = layout::bundle_folder(&bundle.tenant, &bundle.slug);
         self.inner.reject_symlink(&folder)?;
@@ -282,7 +282,7 @@ pub(crate) fn check_bundle_editable(bundle: &Bundle) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn read_only(bundle: &Bundle) -> StoreError {
+pub(super) fn read_only(bundle: &Bundle) -> StoreError {
     let origin = match bundle.kind {
         BundleKind::Mcp => "mirrors an MCP server",
         BundleKind::BuiltIn | BundleKind::User | BundleKind::Toolset => "is built in",
@@ -290,7 +290,7 @@ fn read_only(bundle: &Bundle) -> StoreError {
     StoreError::ReadOnly(format!("bundle `{}` {origin}; only `enabled` can be changed", bundle.slug))
 }
 
-fn check_slug(slug: &BundleSlug) -> Result<(), StoreError> {
+pub(super) fn check_slug(slug: &BundleSlug) -> Result<(), StoreError> {
     if *slug == BundleSlug::built_in() {
         return Err(StoreError::ReadOnly(format!("the bundle name `{slug}` is reserved; choose another")));
     }

@@ -124,21 +124,7 @@ struct Pin {
 impl Inner {
     async fn put_mcp_server(&self, server: &McpServer) -> Result<(), StoreError> {
         let mut session = self.session().await?;
-        let bundle = session.bundle_by_slug(&server.tenant, &server.id).await.map_err(failed_to(STORE))?;
-        let known = session.has_mcp_server(&server.tenant, &server.id).await.map_err(failed_to(STORE))?;
-        match bundle {
-            // A session that touches nothing stores nothing.
-            Some(bundle) if known => {
-                session.touch_bundle(bundle.id);
-                session.apply_settings(&bundle, server).await.map_err(failed_to(STORE))?;
-            }
-            Some(_) => {
-                let message = format!("bundle `{}` already exists; choose another id", server.id);
-                return Err(StoreError::Conflict(message));
-            }
-            None => session.save_bundle(&self.bundle_of(server)).await.map_err(failed_to(STORE))?,
-        }
-        session.save_mcp_server(server).await.map_err(failed_to(STORE))?;
+        session.put_mcp_server(server).await?;
         session.finish().await.map(drop)
     }
 
@@ -159,20 +145,8 @@ impl Inner {
     }
 
     async fn delete_mcp_server(&self, tenant: &TenantId, id: &BundleSlug) -> Result<(), StoreError> {
-        let action = "delete the MCP server";
         let mut session = self.session().await?;
-        if !session.remove_mcp_server(tenant, id).await.map_err(failed_to(action))? {
-            return Err(StoreError::not_found("MCP server", id));
-        }
-        let login = haft_core::mcp::login_key(id);
-        refresh::forget(&mut session.tx, tenant, &login).await.map_err(failed_to(action))?;
-        if let Some(bundle) = session.bundle_by_slug(tenant, id).await.map_err(failed_to(action))? {
-            for tool in session.tools_in(bundle.id).await.map_err(failed_to(action))? {
-                session.remove_tool(tool.id).await.map_err(failed_to(action))?;
-                session.remove_pin(tool.id).await.map_err(failed_to(action))?;
-            }
-            session.remove_bundle(bundle.id).await.map_err(failed_to(action))?;
-        }
+        session.delete_mcp_server(tenant, id).await?;
         session.finish().await.map(drop)
     }
 
@@ -259,6 +233,54 @@ impl Inner {
 }
 
 impl Session<'_> {
+    /// Creates or updates a server and the bundle of its tools.
+    pub(super) async fn put_mcp_server(&mut self, server: &McpServer) -> Result<(), StoreError> {
+        let bundle = self.bundle_by_slug(&server.tenant, &server.id).await.map_err(failed_to(STORE))?;
+        let known = self.has_mcp_server(&server.tenant, &server.id).await.map_err(failed_to(STORE))?;
+        match bundle {
+            // A session that touches nothing stores nothing.
+            Some(bundle) if known => {
+                self.touch_bundle(bundle.id);
+                self.apply_settings(&bundle, server).await.map_err(failed_to(STORE))?;
+            }
+            Some(_) => {
+                let message = format!("bundle `{}` already exists; choose another id", server.id);
+                return Err(StoreError::Conflict(message));
+            }
+            None => self.save_bundle(&self.inner.bundle_of(server)).await.map_err(failed_to(STORE))?,
+        }
+        self.save_mcp_server(server).await.map_err(failed_to(STORE))
+    }
+
+    /// Deletes a server, its bundle and its tools.
+    pub(super) async fn delete_mcp_server(
+        &mut self,
+        tenant: &TenantId,
+        id: &BundleSlug,
+    ) -> Result<(), StoreError> {
+        let action = "delete the MCP server";
+        if !self.remove_mcp_server(tenant, id).await.map_err(failed_to(action))? {
+            return Err(StoreError::not_found("MCP server", id));
+        }
+        let login = haft_core::mcp::login_key(id);
+        refresh::forget(&mut self.tx, tenant, &login).await.map_err(failed_to(action))?;
+        if let Some(bundle) = self.bundle_by_slug(tenant, id).await.map_err(failed_to(action))? {
+            for tool in self.tools_in(bundle.id).await.map_err(failed_to(action))? {
+                self.remove_tool(tool.id).await.map_err(failed_to(action))?;
+                self.remove_pin(tool.id).await.map_err(failed_to(action))?;
+            }
+            self.remove_bundle(bundle.id).await.map_err(failed_to(action))?;
+        }
+        Ok(())
+    }
+
+    /// Returns the servers of a tenant by id.
+    pub(super) async fn mcp_servers_of(&mut self, tenant: &TenantId) -> Result<Vec<McpServer>, sqlx::Error> {
+        let query = sqlx::query("SELECT body FROM mcp_servers WHERE tenant = $1 ORDER BY id");
+        let found = query.bind(tenant.as_str()).fetch_all(&mut *self.tx).await?;
+        found.iter().map(|row| serde_json::from_str(row.try_get(0)?).map_err(decode)).collect()
+    }
+
     async fn has_mcp_server(&mut self, tenant: &TenantId, id: &BundleSlug) -> Result<bool, sqlx::Error> {
         let found = sqlx::query("SELECT 1 FROM mcp_servers WHERE tenant = $1 AND id = $2")
             .bind(tenant.as_str())

@@ -1,6 +1,8 @@
 //! Bundles, tools and their revisions.
 
 mod api;
+pub(crate) mod apply;
+pub(crate) mod apply_state;
 mod built_ins;
 mod bundles;
 mod examples;

@@ -137,40 +137,10 @@ impl Inner {
         tenant: &TenantId,
         install: ToolsetInstall,
     ) -> Result<InstallReport, StoreError> {
-        let ToolsetInstall { mut toolset, tools, archive } = install;
         let mut session = self.session().await?;
-        let known = session.toolset(tenant, &toolset.id).await.map_err(failed_to(INSTALL))?;
-        let bundle = session.bundle_by_slug(tenant, &toolset.id).await.map_err(failed_to(INSTALL))?;
-        let bundle = match bundle {
-            Some(bundle) if known.is_some() => Bundle {
-                display_name: toolset.name.clone(),
-                description: toolset.description.clone(),
-                modified_at: self.now(),
-                soft_deleted_at: None,
-                ..bundle
-            },
-            Some(_) => {
-                let message = format!(
-                    "bundle `{}` already exists and is not a toolset; delete it first, or change the id of the toolset",
-                    toolset.id
-                );
-                return Err(StoreError::Conflict(message));
-            }
-            None => self.bundle_of_toolset(tenant, &toolset),
-        };
-        session.save_bundle(&bundle).await.map_err(failed_to(INSTALL))?;
-        session.touch_bundle(bundle.id);
-        toolset.previous = match known {
-            // The same package again: what it can be rolled back to stays.
-            Some(known) if known.package == toolset.package => known.previous,
-            Some(known) => Some(known.package),
-            None => None,
-        };
-        let report = session.replace_tools(&bundle, tools).await?;
-        session.save_toolset(tenant, &toolset, &archive).await.map_err(failed_to(INSTALL))?;
+        let report = session.install_toolset(tenant, install).await?;
         session.finish().await?;
-        let (added, changed, removed) = report;
-        Ok(InstallReport { toolset, added, changed, removed })
+        Ok(report)
     }
 
     fn bundle_of_toolset(&self, tenant: &TenantId, toolset: &InstalledToolset) -> Bundle {
@@ -218,6 +188,68 @@ impl Inner {
 type ChangedTools = (Vec<String>, Vec<String>, Vec<String>);
 
 impl Session<'_> {
+    /// Installs or updates a toolset.
+    pub(super) async fn install_toolset(
+        &mut self,
+        tenant: &TenantId,
+        install: ToolsetInstall,
+    ) -> Result<InstallReport, StoreError> {
+        let ToolsetInstall { mut toolset, tools, archive } = install;
+        let known = self.toolset(tenant, &toolset.id).await.map_err(failed_to(INSTALL))?;
+        let bundle = self.bundle_by_slug(tenant, &toolset.id).await.map_err(failed_to(INSTALL))?;
+        let bundle = match bundle {
+            Some(bundle) if known.is_some() => Bundle {
+                display_name: toolset.name.clone(),
+                description: toolset.description.clone(),
+                modified_at: self.inner.now(),
+                soft_deleted_at: None,
+                ..bundle
+            },
+            Some(_) => {
+                let message = format!(
+                    "bundle `{}` already exists and is not a toolset; delete it first, or change the id of the toolset",
+                    toolset.id
+                );
+                return Err(StoreError::Conflict(message));
+            }
+            None => self.inner.bundle_of_toolset(tenant, &toolset),
+        };
+        self.save_bundle(&bundle).await.map_err(failed_to(INSTALL))?;
+        self.touch_bundle(bundle.id);
+        toolset.previous = match known {
+            // The same package again: what it can be rolled back to stays.
+            Some(known) if known.package == toolset.package => known.previous,
+            Some(known) => Some(known.package),
+            None => None,
+        };
+        let report = self.replace_tools(&bundle, tools).await?;
+        self.save_toolset(tenant, &toolset, &archive).await.map_err(failed_to(INSTALL))?;
+        let (added, changed, removed) = report;
+        Ok(InstallReport { toolset, added, changed, removed })
+    }
+
+    /// Returns the toolsets of a tenant by id.
+    pub(super) async fn toolsets_of(
+        &mut self,
+        tenant: &TenantId,
+    ) -> Result<Vec<InstalledToolset>, sqlx::Error> {
+        let query = sqlx::query("SELECT body FROM toolsets WHERE tenant = $1 ORDER BY id");
+        let found = query.bind(tenant.as_str()).fetch_all(&mut *self.tx).await?;
+        found.iter().map(toolset).collect()
+    }
+
+    /// Returns the definitions of the tools of a toolset as its package has them.
+    pub(super) async fn package_specs(
+        &mut self,
+        bundle: BundleId,
+    ) -> Result<Vec<(ToolId, ToolSpec)>, sqlx::Error> {
+        let sql = "SELECT p.tool_id AS tool_id, p.spec AS spec FROM toolset_tools p \
+                   JOIN tools t ON t.id = p.tool_id WHERE t.bundle_id = $1";
+        let found = sqlx::query(sql).bind(bundle.to_string()).fetch_all(&mut *self.tx).await?;
+        let read = |row: &AnyRow| Ok((rows::parse_column(row, "tool_id")?, rows::json_column(row, "spec")?));
+        found.iter().map(read).collect()
+    }
+
     async fn toolset(
         &mut self,
         tenant: &TenantId,

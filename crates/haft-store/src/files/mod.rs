@@ -4,6 +4,7 @@ pub(crate) mod bundle_file;
 pub(crate) mod definition;
 pub(crate) mod folder;
 pub(crate) mod history;
+pub(crate) mod journal;
 pub(crate) mod layout;
 pub(crate) mod lock;
 mod nested;

@@ -6,6 +6,7 @@
     reason = "tests and their helpers fail by panicking"
 )]
 
+mod apply;
 mod approvals;
 mod audit;
 mod author;

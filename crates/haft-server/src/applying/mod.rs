@@ -1,0 +1,16 @@
+//! Brings an installation to the state of a folder: the desired state, the plan, applying it, and the way back.
+//!
+//! A kind of thing is a part of [`desired`], a file that plans it, and a field of the store's `ApplyChanges`.
+
+mod desired;
+mod documents;
+mod export;
+mod plan;
+mod plan_servers;
+mod plan_toolsets;
+mod planner;
+mod run;
+
+pub(crate) use export::export;
+pub(crate) use plan::ApplyReport;
+pub(crate) use run::{ApplyOptions, apply, prepare};

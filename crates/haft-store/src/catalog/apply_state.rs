@@ -1,0 +1,129 @@
+//! What is stored of the things that a folder describes, and a digest by which a change in between is noticed.
+
+use std::collections::HashMap;
+
+use haft_core::bundle::Bundle;
+use haft_core::catalog::StoreError;
+use haft_core::hash;
+use haft_core::id::ToolId;
+use haft_core::mcp::McpServer;
+use haft_core::name::{BundleSlug, TenantId};
+use haft_core::policy::PolicyRules;
+use haft_core::spec::ToolSpec;
+use haft_core::tool::Tool;
+use haft_core::toolset::InstalledToolset;
+use serde_json::{Value, json};
+
+use crate::engine::failed_to;
+use crate::session::Session;
+use crate::store::Store;
+
+const READ: &str = "read the state of the installation";
+
+/// Which things of a tenant are compared and changed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ApplyScope {
+    /// The bundles.
+    pub bundles: Vec<BundleSlug>,
+    /// Whether the MCP servers belong to it.
+    pub mcp_servers: bool,
+    /// Whether the policy rules belong to it.
+    pub policy: bool,
+}
+
+/// The state of a scope.
+#[derive(Debug, Clone)]
+pub struct ApplyState {
+    /// The bundles of the scope that exist, deleted ones included.
+    pub bundles: Vec<Bundle>,
+    /// Their tools.
+    pub tools: Vec<Tool>,
+    /// The definitions of tools of toolsets as their packages have them.
+    pub package_specs: HashMap<ToolId, ToolSpec>,
+    /// All toolsets of the tenant.
+    pub toolsets: Vec<InstalledToolset>,
+    /// All MCP servers of the tenant.
+    pub mcp_servers: Vec<McpServer>,
+    /// The policy rules of the tenant.
+    pub policy: PolicyRules,
+    /// Changes whenever something in the scope does.
+    pub digest: String,
+}
+
+impl Store {
+    /// Returns the state of a scope, definition files included.
+    pub async fn apply_state(&self, tenant: TenantId, scope: ApplyScope) -> Result<ApplyState, StoreError> {
+        self.run(move |inner| async move {
+            inner.sync().await?;
+            let mut session = inner.session().await?;
+            session.apply_state(&tenant, &scope).await
+        })
+        .await
+    }
+}
+
+impl Session<'_> {
+    pub(super) async fn apply_state(
+        &mut self,
+        tenant: &TenantId,
+        scope: &ApplyScope,
+    ) -> Result<ApplyState, StoreError> {
+        let mut state = self.read_state(tenant, scope).await.map_err(failed_to(READ))?;
+        state.digest =
+            state.digest_of(scope).map_err(|error| StoreError::unavailable(READ.to_owned(), error))?;
+        Ok(state)
+    }
+
+    async fn read_state(&mut self, tenant: &TenantId, scope: &ApplyScope) -> Result<ApplyState, sqlx::Error> {
+        let (mut bundles, mut tools, mut package_specs) = (Vec::new(), Vec::new(), HashMap::new());
+        for slug in &scope.bundles {
+            let Some(bundle) = self.bundle_by_slug(tenant, slug).await? else { continue };
+            let mut own = self.tools_in(bundle.id).await?;
+            own.sort_by(|one, other| {
+                (&one.spec.name, &one.spec.version).cmp(&(&other.spec.name, &other.spec.version))
+            });
+            tools.extend(own);
+            package_specs.extend(self.package_specs(bundle.id).await?);
+            bundles.push(bundle);
+        }
+        Ok(ApplyState {
+            bundles,
+            tools,
+            package_specs,
+            toolsets: self.toolsets_of(tenant).await?,
+            mcp_servers: self.mcp_servers_of(tenant).await?,
+            policy: self.policy_of(tenant).await?,
+            digest: String::new(),
+        })
+    }
+}
+
+impl ApplyState {
+    fn digest_of(&self, scope: &ApplyScope) -> Result<String, serde_json::Error> {
+        let bundles = self.bundles.iter().map(|bundle| {
+            json!([
+                bundle.slug,
+                bundle.kind,
+                bundle.display_name,
+                bundle.description,
+                bundle.enabled,
+                bundle.soft_deleted_at.is_some()
+            ])
+        });
+        let tools = self.tools.iter().map(|tool| {
+            let published = tool.published.as_ref().map(|(number, _)| *number);
+            json!([tool.id, tool.revision, published, tool.status, tool.enabled, tool.fault])
+        });
+        let toolsets = self.toolsets.iter().filter(|toolset| scope.bundles.contains(&toolset.id));
+        let toolsets = toolsets.map(|toolset| json!([toolset.id, toolset.package, toolset.mcp_servers]));
+        let servers: &[McpServer] = if scope.mcp_servers { &self.mcp_servers } else { &[] };
+        let value = json!({
+            "bundles": bundles.collect::<Vec<Value>>(),
+            "tools": tools.collect::<Vec<Value>>(),
+            "toolsets": toolsets.collect::<Vec<Value>>(),
+            "mcp_servers": serde_json::to_value(servers)?,
+            "policy": if scope.policy { serde_json::to_value(&self.policy)? } else { Value::Null },
+        });
+        hash::of_value(&value)
+    }
+}
