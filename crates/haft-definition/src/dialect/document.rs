@@ -64,6 +64,14 @@ impl<'t> Document<'t> {
         Ok(document)
     }
 
+    /// Returns the value without the rules of definitions.
+    pub(super) fn into_plain_value(self) -> Value {
+        match self.positions {
+            Positions::Json(_) => self.value,
+            Positions::Yaml { tree, .. } => tree.into_foreign_value(),
+        }
+    }
+
     /// Parses a YAML text with other bounds than those of a definition.
     pub(super) fn yaml(
         text: &str,

@@ -54,6 +54,11 @@ impl YamlDocument {
         std::mem::take(&mut self.0.value)
     }
 
+    /// Returns the value as other readers of YAML see it: a version that is a number stays one.
+    pub fn into_plain_value(self) -> Value {
+        self.0.into_plain_value()
+    }
+
     /// Takes the warnings about the text itself.
     pub fn take_warnings(&mut self) -> Vec<Problem> {
         std::mem::take(&mut self.0.warnings)

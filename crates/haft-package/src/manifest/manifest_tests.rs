@@ -78,8 +78,8 @@ mcp_servers:
     line 1, column 1: `manifest_version`: unsupported version `2`; this version of haft reads `1`
     line 2, column 1: `id`: toolset id `my~toolset` contains '~'; allowed: letters, digits, `-` and `_`
     line 3, column 1: `version`: invalid version `1.0`; expected three numbers such as `1.0.0`
-    line 7, column 5: `dependencies[1]`: `-r` includes another file, which is not allowed; list its requirements here
-    line 8, column 5: `dependencies[2]`: installs from a URL, which is not allowed; name a package of the index, or add a wheel to `wheels/`
+    line 7, column 5: `dependencies[1]`: option `-r` is not supported; list each package in a line of its own, such as `rich>=13`
+    line 8, column 5: `dependencies[2]`: `https` is a path or a URL, which is not supported; require the package by its name, and put its wheel into the folder `wheels` if no index has it
     line 10, column 5: `tools[0].id`: tool id `a:b` contains ':'; allowed: letters, digits, `-` and `_`
     line 12, column 5: `tools[0].entrypoint`: `tools/missing.py` is not in the package
     line 14, column 7: `tools[0].renderer.type`: unknown renderer `hmtl`; did you mean `html`?

@@ -88,8 +88,8 @@ pub fn read(files: &PackageFiles) -> Result<SkillReading, Vec<Problem>> {
 
 /// Returns the front matter of `SKILL.md` with every field that its author wrote; `None` if it is invalid.
 pub fn front_matter(text: &str) -> Option<Value> {
-    let (mut document, _) = YamlDocument::parse_front_matter(text, LIMITS).ok()?;
-    Some(document.take_value()).filter(Value::is_object)
+    let (document, _) = YamlDocument::parse_front_matter(text, LIMITS).ok()?;
+    Some(document.into_plain_value()).filter(Value::is_object)
 }
 
 /// Replaces messages about the front matter of `.skill` files.

@@ -169,7 +169,12 @@ fn the_tool_with_the_instructions_has_a_name_of_its_own() {
 #[test]
 fn a_toolset_with_instructions_gets_their_tool_once() {
     let mut files = skill();
-    files.put_text("toolset.yaml", "id: pdf-forms\nname: PDF\nversion: 1.0.0\ntools: []\n").unwrap();
+    files
+        .put_text(
+            "toolset.yaml",
+            "manifest_version: \"1\"\nid: pdf-forms\nname: PDF\nversion: 1.0.0\ntools: []\n",
+        )
+        .unwrap();
     let package = Package::open(files).unwrap();
     let names: Vec<_> = package.toolset.tools.iter().map(|tool| tool.spec.name.as_str()).collect();
     assert_eq!(names, ["pdf-forms-skill"]);
@@ -261,5 +266,5 @@ fn any_toolset_can_be_written_as_a_skill() {
     // Imported again, it has the same id.
     let package = Package::open(folder.files).unwrap();
     assert_eq!(package.toolset.id, toolset.id);
-    assert_eq!(package.toolset.tools[0].spec.name.as_str(), "say");
+    assert_eq!(package.toolset.tools[1].spec.name.as_str(), "say");
 }

@@ -122,7 +122,7 @@ fn write_bundle(
 /// Writes a definition without its secrets. What is not published says so, as that is the default.
 fn definition_of(tool: &Tool) -> String {
     let mut toolset = Toolset::new(tool.bundle.clone());
-    toolset.tools.push(ToolEntry { enabled: tool.enabled, ..ToolEntry::from((*tool.spec).clone()) });
+    toolset.tools.push(ToolEntry::from((*tool.spec).clone()));
     placeholders::without_secrets(&mut toolset);
     let spec = toolset.tools.pop().map_or_else(|| (*tool.spec).clone(), |entry| entry.spec);
     let mut map = dialect::write_fields(&spec, (!tool.enabled).then_some(false));

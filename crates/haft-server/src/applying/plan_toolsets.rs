@@ -1,10 +1,9 @@
 //! Plans toolsets: a package is installed or updated as a whole.
 
-use haft_core::implementation::Implementation;
 use haft_core::problem::Problem;
 use haft_core::spec::ToolSpec;
 use haft_core::tool::{Status, Tool};
-use haft_core::toolset::{PackageSource, keep_settings};
+use haft_core::toolset::{PackageSource, bind_package, keep_settings};
 use haft_package::package::Package;
 use haft_store::{ToolsetInstall, ToolsetStep};
 
@@ -121,8 +120,6 @@ impl Planner<'_> {
 /// Returns a definition without the hash of its package, which every new version changes.
 fn without_package(spec: &ToolSpec) -> ToolSpec {
     let mut spec = spec.clone();
-    if let Implementation::Python(python) = &mut spec.implementation {
-        python.package = None;
-    }
+    bind_package(&mut spec, None);
     spec
 }

@@ -159,8 +159,13 @@ async fn a_client_sees_the_skills_of_the_tools_that_it_may_call() {
     let view = modern(&server, "/mcp/bundles/pdf-forms", &server.token, "prompts/list", json!({}));
     assert_eq!(listed(&send(view).await.last(), "prompts", "name"), ["pdf-forms"]);
     // What needs confirmation is only available through calls.
-    let confirmed = json!({"requires_confirmation": true});
-    let (status, answer) = server.patch("/api/tools/pdf-forms:pdf-forms-skill", confirmed).await;
+    let path = "/api/tools/pdf-forms:pdf-forms-skill";
+    let (_, tool) = server.get(path).await;
+    let mut confirmed = json!({"requires_confirmation": true});
+    for field in ["name", "version", "description", "implementation", "input_schema"] {
+        confirmed[field] = tool["data"][field].clone();
+    }
+    let (status, answer) = server.put(path, confirmed).await;
     assert_eq!(status, 200, "{answer}");
     let (status, answer) = server.post("/api/tools/pdf-forms:pdf-forms-skill/publish", json!({})).await;
     assert_eq!(status, 200, "{answer}");
