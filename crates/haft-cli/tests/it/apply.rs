@@ -212,7 +212,11 @@ fn a_kill_in_the_middle_leaves_the_old_or_the_new_state() {
             let start = Instant::now();
             if round == 0 {
                 // Kills come between the first write and a little after the end.
-                assert_eq!(applying.await.unwrap().status(), 200);
+                let response = match early {
+                    Some(response) => response,
+                    None => applying.await,
+                };
+                assert_eq!(response.unwrap().status(), 200);
                 (duration, expected) = (start.elapsed(), Some(0));
             } else {
                 let part = u32::try_from(round * 37 % 120).unwrap();

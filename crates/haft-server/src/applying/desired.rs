@@ -278,7 +278,7 @@ impl Reader {
         }
     }
 
-    fn reject_duplicates(&mut self, tools: &mut Vec<DesiredTool>) {
+    fn reject_duplicates(&mut self, tools: &mut [DesiredTool]) {
         tools.sort_by(|one, other| key(one).cmp(&key(other)));
         for pair in tools.windows(2) {
             if let [one, other] = pair
@@ -302,7 +302,8 @@ fn key(tool: &DesiredTool) -> (&str, &str) {
 /// Returns whether a file is for people, so that nobody expects it to be applied.
 fn is_documentation(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path).to_ascii_lowercase();
-    name.ends_with(".md") || ["license", "notice", "codeowners", "makefile"].contains(&name.as_str())
+    name.rsplit_once('.').is_some_and(|(_, extension)| extension == "md")
+        || ["license", "notice", "codeowners", "makefile"].contains(&name.as_str())
 }
 
 #[cfg(test)]

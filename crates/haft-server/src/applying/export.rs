@@ -5,17 +5,19 @@ use haft_core::name::BundleSlug;
 use haft_core::outcome::ErrorCode;
 use haft_core::problem::Problem;
 use haft_core::tool::{Status, Tool};
+use haft_core::toolset::InstalledToolset;
 use haft_definition::dialect;
 use haft_package::files::PackageFiles;
 use haft_package::path::PackagePath;
 use haft_package::placeholders;
 use haft_package::toolset::{DeclaredServer, ToolEntry, Toolset};
+use haft_store::ApplyScope;
 use serde_json::{Map, Value, json};
 
 use crate::app::App;
 use crate::error::ApiError;
 use crate::identity::Identity;
-use crate::toolsets::packed_toolset;
+use crate::toolsets::{package_of, packed_toolset};
 
 /// The fields of a server that a folder does not have.
 const SERVER_STATE: [&str; 5] = ["id", "tenant", "declared_in", "created_at", "modified_at"];
@@ -26,7 +28,10 @@ pub(crate) async fn export(app: &App, identity: &Identity, bundles: &[String]) -
     for bundle in selected(app, identity, bundles)? {
         match app.store().toolset(&identity.tenant, &bundle.slug).await? {
             Some(toolset) => {
-                let packed = packed_toolset(app, identity, &toolset).await?;
+                let packed = match unchanged_package(app, identity, &toolset).await? {
+                    Some(packed) => packed,
+                    None => packed_toolset(app, identity, &toolset).await?,
+                };
                 for (path, file) in packed.iter() {
                     let path = path_in(&bundle.slug, path.as_str())?;
                     files.add(path, file.bytes.clone(), file.executable).map_err(invalid)?;
@@ -47,6 +52,26 @@ pub(crate) async fn export(app: &App, identity: &Identity, bundles: &[String]) -
     }
     haft_package::zip::write(&files)
         .map_err(|error| ApiError::new(ErrorCode::Internal, format!("cannot pack the folder: {error}")))
+}
+
+/// Returns the files of a toolset as they were installed, with their signature, if nobody has changed its tools since.
+async fn unchanged_package(
+    app: &App,
+    identity: &Identity,
+    installed: &InstalledToolset,
+) -> Result<Option<PackageFiles>, ApiError> {
+    let scope = ApplyScope { bundles: vec![installed.id.clone()], ..ApplyScope::default() };
+    let state = app.store().apply_state(identity.tenant.clone(), scope).await?;
+    let package = package_of(app, identity, &installed.package).await?;
+    let is_as_installed = |tool: &Tool| {
+        let entry = package.toolset.tools.iter().find(|entry| entry.spec.name == tool.spec.name);
+        state.package_specs.get(&tool.id).is_some_and(|spec| *spec == *tool.spec)
+            && entry.is_some_and(|entry| entry.enabled == tool.enabled)
+    };
+    let is_unchanged =
+        state.tools.len() == package.toolset.tools.len() && state.tools.iter().all(is_as_installed);
+    let has_secrets = !placeholders::without_secrets(&mut package.toolset.clone()).is_empty();
+    Ok((is_unchanged && !has_secrets).then_some(package.files))
 }
 
 fn invalid(problem: Problem) -> ApiError {
@@ -150,7 +175,9 @@ async fn write_servers(app: &App, identity: &Identity, files: &mut PackageFiles)
             server.transport = declared.transport;
         }
         let Ok(Value::Object(mut body)) = serde_json::to_value(&server) else { continue };
-        SERVER_STATE.iter().for_each(|key| drop(body.shift_remove(*key)));
+        for key in SERVER_STATE {
+            body.shift_remove(key);
+        }
         servers.insert(id, Value::Object(body));
     }
     if servers.is_empty() {

@@ -12,10 +12,10 @@ use super::planner::{Planner, masked, tool_change};
 use crate::toolsets::{InstallOptions, Origin, new_server, prepare};
 
 impl Planner<'_> {
-    pub(super) fn toolset(&mut self, folder: &str, package: Package) {
+    pub(super) fn toolset(&mut self, folder: &str, package: &Package) {
         let origin = Origin { kind: PackageSource::Zip, reference: None };
         let options = InstallOptions { allow_unsandboxed: self.options.allow_unsandboxed };
-        let install = match prepare(self.app, self.identity, &package, origin, options) {
+        let install = match prepare(self.app, self.identity, package, origin, options) {
             Ok((install, warnings)) => {
                 let warning = |text: String| Problem::new(folder, "package", text);
                 self.warnings.extend(warnings.into_iter().map(warning));
@@ -63,7 +63,7 @@ impl Planner<'_> {
             let disabled = disabled.map(|entry| entry.spec.name.clone()).collect();
             self.changes.toolsets.push(ToolsetStep { install, disabled });
             self.packages.push(package.files.clone());
-            self.servers_of_toolset(folder, &package);
+            self.servers_of_toolset(folder, package);
         }
     }
 

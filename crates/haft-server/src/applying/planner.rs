@@ -67,7 +67,7 @@ impl Planner<'_> {
             return self.problems.push(Problem::new(bundle.folder, "other_bundle", message));
         }
         match bundle.content {
-            BundleContent::Package(package) => self.toolset(&bundle.folder, *package),
+            BundleContent::Package(package) => self.toolset(&bundle.folder, &package),
             BundleContent::Tools { about, tools } => {
                 self.about(&bundle.slug, &bundle.folder, about, stored.as_ref());
                 self.tools(&bundle.slug, tools).await;
@@ -201,8 +201,7 @@ impl Planner<'_> {
 /// deprecated or disabled stays so.
 fn target_status(written: Option<Status>, current: Option<Status>) -> Status {
     match (written, current) {
-        (Some(status), _) => status,
-        (None, Some(status @ (Status::Deprecated | Status::Disabled))) => status,
+        (Some(status), _) | (None, Some(status @ (Status::Deprecated | Status::Disabled))) => status,
         (None, Some(Status::Draft | Status::Published) | None) => Status::Published,
     }
 }

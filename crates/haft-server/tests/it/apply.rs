@@ -308,6 +308,8 @@ async fn an_export_applied_elsewhere_is_the_same() {
     assert_eq!(shown(&again), Vec::<String>::new(), "{again}");
 
     let archive = export(&one, "").await;
+    let source = apply(&one, &archive, "?prune=true&dry_run=true").await;
+    assert_eq!(shown(&source), Vec::<String>::new(), "{source}");
     let plan = apply(&two, &archive, "").await;
     assert_eq!(plan["summary"]["create"], 12, "{plan}");
     let diff = apply(&two, &archive, "?prune=true&dry_run=true").await;
