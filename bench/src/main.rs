@@ -1,7 +1,7 @@
 //! Measures haft and a plain axum handler in one run and prints ratios, so that a noisy machine affects both.
 //!
-//! `haft-bench` runs everything, `haft-bench calls`, `mcp`, `proxied`, `confined`, `search`, `library`, `python`, `wasm`, `queue` or
-//! `tenants` one part;
+//! `haft-bench` runs everything, `haft-bench calls`, `mcp`, `proxied`, `confined`, `search`, `library`, `python`, `wasm`, `queue`,
+//! `tenants` or `workspace` one part;
 //! `serve-plain`, `serve-proxy`, `serve-rmcp`, `serve-rmcp-stdio` and `serve-haft` are the servers it starts, and
 //! `load disk|os CLIENTS SECONDS` puts load on one of them, for use with a profiler.
 #![expect(clippy::disallowed_methods, reason = "a benchmark starts servers and reads system information")]
@@ -21,6 +21,7 @@ mod servers;
 mod tables;
 mod tenants;
 mod wasm;
+mod workspace;
 
 use anyhow::{Result, bail};
 use haft_server::settings::LedgerSync;
@@ -43,6 +44,8 @@ fn main() -> Result<()> {
         ["queue"] => tokio::runtime::Runtime::new()?.block_on(queue::run()),
         ["tenants"] => tokio::runtime::Runtime::new()?.block_on(tenants::run(100_000)),
         ["tenants", count] => tokio::runtime::Runtime::new()?.block_on(tenants::run(count.parse()?)),
+        ["workspace"] => workspace::run(&[10_000, 100_000]),
+        ["workspace", count] => workspace::run(&[count.parse()?]),
         ["calls"] => tables::run_calls(),
         ["mcp"] => tokio::runtime::Runtime::new()?.block_on(mcp::run()),
         ["proxied"] => tokio::runtime::Runtime::new()?.block_on(proxied::run()),
@@ -58,7 +61,7 @@ fn main() -> Result<()> {
         }
         ["serve-haft-on", home, database] => servers::haft(home, LedgerSync::Auto, Some(database)),
         _ => bail!(
-            "usage: haft-bench [calls | mcp | proxied | confined | search [TOOLS] | library | python | wasm | queue | tenants [TOOLS]]"
+            "usage: haft-bench [calls | mcp | proxied | confined | search [TOOLS] | library | python | wasm | queue | tenants [TOOLS] | workspace [FILES]]"
         ),
     }
 }

@@ -24,7 +24,8 @@ pub fn run_all() -> Result<()> {
         crate::library::run().await?;
         crate::confined::run().await?;
         crate::wasm::run().await?;
-        crate::python::run().await
+        crate::python::run().await?;
+        crate::workspace::run(&[10_000, 100_000])
     })
 }
 

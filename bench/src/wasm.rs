@@ -126,6 +126,7 @@ async fn pipeline(bytes: &[u8]) -> Result<Vec<Duration>> {
         max_running: 16,
         workspace: None,
         workspaces: None,
+        results: None,
     }));
     let tool = CallTarget::Named("add".parse().ok().context("a reference")?);
     let principal = Arc::new(Principal::anonymous(TenantId::default_tenant()).elevated(true));

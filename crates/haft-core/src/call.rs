@@ -131,6 +131,9 @@ pub struct CallRecord {
     /// The value, if the call succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
+    /// The size of the result if it is stored apart; then `value` is a [`LargeResult`](crate::large_result::LargeResult).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stored_bytes: Option<u64>,
     /// The error, if the call failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<CallError>,
@@ -214,6 +217,7 @@ impl CallRecord {
             invocation,
             status,
             value: None,
+            stored_bytes: None,
             error: None,
             content: Vec::new(),
             process: None,
@@ -267,6 +271,7 @@ impl CallRecord {
         self.invocation.args_digest = self.args_digest();
         self.invocation.args = Value::Null;
         self.value = None;
+        self.stored_bytes = None;
         self.content = Vec::new();
         if let Some(process) = &mut self.process {
             process.stdout.clear();

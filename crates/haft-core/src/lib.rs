@@ -20,6 +20,7 @@ pub mod hash;
 pub mod id;
 pub mod implementation;
 pub mod invocation;
+pub mod large_result;
 pub mod ledger;
 pub mod lifecycle;
 pub mod limit;

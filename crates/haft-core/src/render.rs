@@ -7,6 +7,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::id::CallId;
+use crate::large_result::ResultHandle;
 use crate::spec::Renderer;
 
 /// The renderers, each with the settings of which it needs one.
@@ -25,6 +27,8 @@ pub const RENDERERS: [(&str, &[&str]); 10] = [
 
 /// Settings whose references must have a value: without it there is nothing to show.
 const REQUIRED: [&str; 3] = ["file", "url", "artifact"];
+/// The largest part of a large result that a plan contains itself, in bytes.
+const MAX_PART: usize = 16 * 1024;
 /// The deepest nesting of settings.
 const MAX_DEPTH: usize = 32;
 
@@ -57,6 +61,8 @@ pub struct RenderContext<'a> {
     pub workspace: Option<&'a str>,
     /// The path of the API below which the files of the toolset are.
     pub toolset: Option<&'a str>,
+    /// The call, if its result is stored apart: then large parts of it are handles in the plan.
+    pub large_result: Option<CallId>,
 }
 
 /// Returns the renderer that wins: the one with the highest priority, the first among equal ones.
@@ -166,11 +172,20 @@ impl<'a> Reference<'a> {
         let text = |text: Option<&str>| text.map(|text| Value::String(text.to_owned()));
         match self.name {
             "args" => self.walk(Some(context.args)),
-            "return" => self.walk(context.value),
+            "return" => self.walk(context.value).map(|value| match context.large_result {
+                Some(call) if is_large(&value) => Value::String(self.handle(call).to_string()),
+                _ => value,
+            }),
             "chat_id" => text(context.chat_id),
             "workspace" => text(context.workspace),
             _ => text(context.toolset),
         }
+    }
+
+    /// Returns the handle of the part of a result that this refers to.
+    fn handle(&self, call: CallId) -> ResultHandle {
+        let pointer = self.path.iter().map(|step| format!("/{step}")).collect();
+        ResultHandle { call, pointer }
     }
 
     fn walk(&self, start: Option<&Value>) -> Option<Value> {
@@ -180,6 +195,11 @@ impl<'a> Reference<'a> {
         });
         found.cloned()
     }
+}
+
+/// Returns whether a part of a large result is too large for a plan.
+fn is_large(value: &Value) -> bool {
+    value.to_string().len() > MAX_PART
 }
 
 /// Parses `.name`, `.0` or `[0]`. A dot that ends a sentence is none.
@@ -209,7 +229,9 @@ mod tests {
         let renderer = Renderer { renderer: "code".to_owned(), priority: 0, config };
         let error = if value.is_none() { Some("it failed") } else { None };
         let (chat_id, workspace, toolset) = (Some("c1"), Some("/api/workspaces/w/files"), None);
-        RenderPlan::new(&renderer, RenderContext { args, value, error, chat_id, workspace, toolset })
+        let large_result = None;
+        let context = RenderContext { args, value, error, chat_id, workspace, toolset, large_result };
+        RenderPlan::new(&renderer, context)
     }
 
     #[test]
@@ -229,6 +251,30 @@ mod tests {
             "none": null, "null": null, "end": "see a.py.", "all": "$argsx", "at": "/api/workspaces/w/files/x",
         });
         assert_eq!(Value::Object(plan.config), expected);
+    }
+
+    #[test]
+    fn large_parts_of_a_large_result_are_handles() {
+        let id = "018faf50-b7b6-7a01-9a05-a22a6e0af101";
+        let value = json!({"rows": vec!["x".repeat(100); 1000], "title": "Sales"});
+        let config = json!({"data": "$return.rows", "title": "$return.title", "all": "$return"});
+        let Value::Object(config) = config else { panic!("expected an object") };
+        let renderer = Renderer { renderer: "table".to_owned(), priority: 0, config };
+        let context = RenderContext {
+            args: &json!({}),
+            value: Some(&value),
+            error: None,
+            chat_id: None,
+            workspace: None,
+            toolset: None,
+            large_result: Some(id.parse().unwrap()),
+        };
+        let plan = RenderPlan::new(&renderer, context);
+        let whole = format!("$result:{id}");
+        let expected = json!({"data": format!("{whole}#/rows"), "title": "Sales", "all": whole});
+        assert_eq!(Value::Object(plan.config), expected);
+        let inline = RenderPlan::new(&renderer, RenderContext { large_result: None, ..context });
+        assert_eq!(inline.config.get("data"), value.get("rows"));
     }
 
     #[test]

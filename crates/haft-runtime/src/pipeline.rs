@@ -2,7 +2,7 @@
 //!
 //! resolve → gate (state of the tool, allow-list) → validate arguments → authorise (policy rules, the tool's own flag)
 //! → idempotency → approval → admit (rate, concurrency) → prepare (the workspace) → execute (stages, retries, output
-//! validation; within deadline and cancellation) → snapshot (the workspace) → record → answer.
+//! validation; within deadline and cancellation) → snapshot (the workspace) → set a large result aside → record → answer.
 //!
 //! A call that waits, for approval or in the queue, is a row: it holds no permit and no task. When it runs, on whatever
 //! node, it passes the same steps again.
@@ -14,6 +14,7 @@ mod in_flight;
 mod queued;
 mod record_guard;
 mod request;
+mod results;
 mod stops;
 mod waiting;
 mod workspace;
@@ -29,6 +30,7 @@ use haft_core::catalog::StoreError;
 use haft_core::executor::CallContext;
 use haft_core::id::CallId;
 use haft_core::invocation::{Invocation, Invoker, Lineage, NestedCall};
+use haft_core::large_result::Results;
 use haft_core::ledger::{CallQueue, Ledger};
 use haft_core::limit::RateStatus;
 use haft_core::name::TenantId;
@@ -57,6 +59,7 @@ use self::checks::{
 pub(crate) use self::checks::{milliseconds, timed_out};
 use self::in_flight::{InFlight, InFlightGuard};
 use self::record_guard::RecordGuard;
+use self::results::LoadedResults;
 use self::stops::TenantStops;
 use self::waiting::Reserved;
 use crate::concurrency::ConcurrencyLimit;
@@ -76,6 +79,8 @@ const MAX_REQUEST_TIMEOUT: Duration = Duration::from_mins(10);
 pub struct CompletedCall {
     /// The record, with the outcome.
     pub record: Arc<CallRecord>,
+    /// The whole value, if it is stored apart and this node still has it.
+    pub whole: Option<Arc<Value>>,
     /// Whether this is the outcome of an earlier call: with the same idempotency key, or one that was approved.
     pub replayed: bool,
     /// Of the rates that counted the call, the one that is closest to its limit.
@@ -85,7 +90,7 @@ pub struct CompletedCall {
 impl CompletedCall {
     /// Returns a call that no rate has counted.
     pub fn uncounted(record: Arc<CallRecord>, replayed: bool) -> Self {
-        Self { record, replayed, rate: None }
+        Self { record, whole: None, replayed, rate: None }
     }
 }
 
@@ -113,6 +118,7 @@ pub struct Pipeline {
     tenant_limits: Option<TenantLimitSource>,
     workspace: Option<Arc<WorkspaceFolder>>,
     workspaces: Option<Arc<dyn Workspaces>>,
+    results: Option<Arc<dyn Results>>,
     stopping: CancellationToken,
     tenant_stops: Arc<TenantStops>,
 }
@@ -147,6 +153,8 @@ pub struct PipelineParts {
     pub workspace: Option<Arc<WorkspaceFolder>>,
     /// The workspaces that calls can name.
     pub workspaces: Option<Arc<dyn Workspaces>>,
+    /// Where large results are stored; `None` if records hold every result.
+    pub results: Option<Arc<dyn Results>>,
 }
 
 /// Where calls wait for approval or for their turn.
@@ -198,6 +206,7 @@ impl Pipeline {
             tenant_limits: parts.tenant_limits,
             workspace: parts.workspace,
             workspaces: parts.workspaces,
+            results: parts.results,
             tenant_stops: Arc::new(TenantStops::new(stopping.clone())),
             stopping,
         }
@@ -226,6 +235,7 @@ impl Pipeline {
             tenant_limits: self.tenant_limits.clone(),
             workspace: self.workspace.clone(),
             workspaces: self.workspaces.clone(),
+            results: self.results.clone(),
             stopping: self.stopping.clone(),
             tenant_stops: Arc::clone(&self.tenant_stops),
         }
@@ -312,7 +322,7 @@ impl Pipeline {
         if self.ledger.is_some() {
             return Err(CallError::internal("a pipeline with a ledger runs recorded calls only"));
         }
-        let checked = self.check_resolved(tool, request).map_err(|rejected| rejected.error)?;
+        let checked = self.check_resolved(tool, request, Ok(None)).map_err(|rejected| rejected.error)?;
         if let Some(cause) = &checked.needs_approval {
             return Err(approval_impossible(checked.plan.spec.name.as_str(), cause));
         }
@@ -322,7 +332,8 @@ impl Pipeline {
     /// Resolves the tool and makes all checks that need no waiting.
     async fn check(self: &Arc<Self>, target: CallTarget, request: Request) -> Result<CheckedCall, CallError> {
         let tool = self.resolve(target, &request).await?;
-        match self.check_resolved(tool, request) {
+        let loaded = self.load_handles(&request.principal, request.args.values()).await;
+        match self.check_resolved(tool, request, loaded) {
             Ok(checked) => Ok(checked),
             Err(rejected) => Err(self.record_rejection(rejected).await),
         }
@@ -361,11 +372,16 @@ impl Pipeline {
         self: &Arc<Self>,
         tool: ResolvedTool,
         request: Request,
+        loaded: Result<Option<LoadedResults>, CallError>,
     ) -> Result<CheckedCall, Box<RejectedCall>> {
         let ResolvedTool { entry, bundle_enabled } = tool;
         let is_trial = request.is_trial;
         let mut draft = self.draft(request, entry);
-        match self.check_draft(&mut draft, bundle_enabled, is_trial) {
+        let checked = loaded.and_then(|loaded| {
+            draft.loaded = loaded;
+            self.check_draft(&mut draft, bundle_enabled, is_trial)
+        });
+        match checked {
             Ok((plan, needs_approval)) => Ok(CheckedCall { plan, draft, needs_approval, listed: None }),
             Err(error) => Err(Box::new(RejectedCall { error, draft })),
         }
@@ -378,13 +394,16 @@ impl Pipeline {
         bundle_enabled: bool,
         is_trial: bool,
     ) -> Result<(Arc<CompiledTool>, Option<ApprovalCause>), CallError> {
-        let CallDraft { entry, context, invocation, .. } = &mut *draft;
+        let CallDraft { entry, context, invocation, loaded, full_args, .. } = &mut *draft;
         entry.runnable(bundle_enabled, context.mode).map_err(|reason| entry.not_runnable(reason))?;
         check_allow_list(entry, context.principal())?;
         let plan = compiled(entry, context.mode, &self.registry)?;
         self.check_workspace(invocation)?;
         depth::check(plan.spec.name.as_str(), context.lineage.depth.max(depth::current()))?;
-        check_args(&plan, &mut invocation.args)?;
+        if let Some(loaded) = loaded.take() {
+            *full_args = Some(Box::new(loaded.inserted_into(&invocation.args, &plan.input_schema)?));
+        }
+        check_args(&plan, full_args.as_deref_mut().unwrap_or(&mut invocation.args))?;
         // The digest of a call that waited is that of the arguments as requested.
         if invocation.idempotency_key.is_some() && invocation.args_digest.is_none() {
             invocation.args_digest = Some(haft_core::hash::of_args(&invocation.args));
@@ -411,7 +430,7 @@ impl Pipeline {
             tool: &draft.entry.tool,
             surface: &draft.invocation.surface,
             agent: None,
-            args: &draft.invocation.args,
+            args: draft.args(),
         });
         if let Some(rule) = &decision.rule {
             draft.decision.get_or_insert_default().rule = Some(rule.to_string());
@@ -495,6 +514,8 @@ impl Pipeline {
             entry,
             invocation,
             context,
+            loaded: None,
+            full_args: None,
             started_at: self.clock.now(),
             decision: None,
             steps: StepTimes::default(),
@@ -554,6 +575,7 @@ impl Pipeline {
                     admission,
                     artifacts: None,
                     workspace_use: None,
+                    stored_bytes: None,
                 };
                 Ok((call, rates))
             }
@@ -583,6 +605,10 @@ impl Pipeline {
             Some(call) => self.execute(call).await,
             None => Err(CallError::internal("the call has already ended")),
         };
+        let (outcome, whole) = match guard.call() {
+            Some(call) => self.set_aside(call, outcome).await,
+            None => (outcome, None),
+        };
         let record = guard.finish(outcome)?;
         let recorded = self.record(Arc::clone(&record)).await;
         guard.disarm();
@@ -593,7 +619,7 @@ impl Pipeline {
             CallError { message: format!("the tool ran, but {}", error.message), ..error }
                 .for_model("the tool ran, but the call could not be recorded")
         })?;
-        Ok(CompletedCall { record, replayed: false, rate })
+        Ok(CompletedCall { record, whole, replayed: false, rate })
     }
 
     /// Runs the stages and the tool within deadline and cancellation; a panic becomes an outcome. Dropping the future
@@ -680,6 +706,9 @@ impl Invoker for Pipeline {
         };
         Box::pin(async move {
             let completed = self.call(tool.into(), request).await?;
+            if let Some(whole) = completed.whole {
+                return Ok(Arc::unwrap_or_clone(whole));
+            }
             completed
                 .record
                 .outcome()

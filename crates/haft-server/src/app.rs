@@ -27,7 +27,7 @@ use haft_runtime::queue::QueueRunner;
 use haft_runtime::registry::Registry;
 use haft_runtime::stages::Stage;
 use haft_sandbox::{Sandbox, SandboxError};
-use haft_store::{ReindexReport, Store, StoreSettings};
+use haft_store::{Blobs, ReindexReport, Store, StoreSettings};
 use haft_workspace::{Limits, WorkspaceError};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -43,6 +43,7 @@ use crate::mcp_approvals::McpApprovals;
 use crate::metrics::{Gauges, Metrics};
 use crate::policy::{LoadPolicyError, PolicyState};
 use crate::rendering::RenderKey;
+use crate::results::ResultStore;
 use crate::search::ToolSearch;
 use crate::secrets::Secrets;
 use crate::settings::Settings;
@@ -124,6 +125,7 @@ pub struct App {
     mcp_clients: Arc<McpClients>,
     mcp: Mcp,
     workspaces: Arc<WorkspaceHost>,
+    results: Arc<ResultStore>,
     render_key: RenderKey,
     search: Arc<ToolSearch>,
     events: Arc<EventHub>,
@@ -167,7 +169,9 @@ impl App {
             access: Arc::clone(&access),
         });
         let mcp_clients = resources.mcp_clients(&secrets, &store);
-        let workspaces = WorkspaceHost::open(&settings.home, Arc::clone(&store), Limits::default())?;
+        let blobs = Blobs::open(&settings.home, &settings.blobs)?;
+        let workspaces = WorkspaceHost::open(&settings.home, Arc::clone(&store), &blobs, Limits::default())?;
+        let results = Arc::new(ResultStore::new(&settings, &store, blobs));
         let render_key = RenderKey::new(store.signing_key("render").await?);
         let ledger: Arc<dyn Ledger> = Arc::clone(&store) as _;
         let pipeline = Pipeline::new(PipelineParts {
@@ -185,6 +189,7 @@ impl App {
             tenant_limits: Some(tenant_limits(&access)),
             workspace: None,
             workspaces: Some(workspaces.for_calls()),
+            results: Some(Arc::clone(&results) as _),
         });
         let pipeline = Arc::new(pipeline);
         let desk = Arc::new(McpApprovals(handle.clone()));
@@ -208,6 +213,7 @@ impl App {
             mcp_clients,
             mcp,
             workspaces,
+            results,
             render_key,
             queue_stop: CancellationToken::new(),
         });
@@ -310,6 +316,11 @@ impl App {
     /// Returns the workspaces of this node.
     pub(crate) fn workspaces(&self) -> &Arc<WorkspaceHost> {
         &self.workspaces
+    }
+
+    /// Returns the results of calls.
+    pub(crate) fn results(&self) -> &ResultStore {
+        &self.results
     }
 
     /// Returns the key by which the addresses of rendered results are signed.

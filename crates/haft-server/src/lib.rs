@@ -54,6 +54,7 @@ mod query;
 mod rendering;
 mod reply;
 mod request_id;
+mod results;
 mod router;
 mod routes;
 mod search;

@@ -165,6 +165,7 @@ fn other_routes(app: &Arc<App>) -> OpenApiRouter<Arc<App>> {
         .routes(routes!(calls::events))
         .routes(routes!(render::address))
         .routes(routes!(calls::cancel))
+        .routes(routes!(calls::result))
         .routes(routes!(approvals::list))
         .routes(routes!(approvals::get))
         .routes(routes!(approvals::approve))

@@ -136,6 +136,19 @@ async fn collect_files(app: &App) {
     }
 }
 
+/// How often stored results of calls that are gone are removed.
+const COLLECT_RESULTS_INTERVAL: Duration = Duration::from_hours(1);
+
+/// Removes stored results of calls that are gone, until dropped.
+async fn collect_results(app: &App) {
+    loop {
+        tokio::time::sleep(COLLECT_RESULTS_INTERVAL).await;
+        if let Err(error) = app.results().collect().await {
+            tracing::warn!(error = &error as &dyn std::error::Error, "cannot remove old results");
+        }
+    }
+}
+
 /// Unpacks the packages that other nodes install, until dropped.
 async fn keep_toolsets_unpacked(app: &Arc<App>) {
     if app.store().shares_workspaces() {
@@ -162,6 +175,7 @@ impl BackgroundTasks {
                 events::server_states(&app),
                 keep_toolsets_unpacked(&app),
                 collect_files(&app),
+                collect_results(&app),
                 python_packages::collect_periodically(&app)
             );
         });

@@ -13,7 +13,7 @@ pub use haft_runtime::egress::check_host;
 pub use haft_runtime::process::ProcessSettings;
 pub use haft_runtime::python::PythonSettings;
 pub use haft_sandbox::EngineName;
-pub use haft_store::{LedgerSync, Retention};
+pub use haft_store::{BlobSettings, LedgerSync, Retention};
 pub use haft_wasm::WasmLimits;
 use serde::Serialize;
 use serde_json::Value;
@@ -32,6 +32,10 @@ pub struct Settings {
     pub mode: Mode,
     /// A PostgreSQL URL; `None` uses the SQLite file in the home folder.
     pub database_url: Option<Secret>,
+    /// Where large results and, with a bucket, the states of workspaces are stored.
+    pub blobs: BlobSettings,
+    /// Results of calls.
+    pub results: ResultSettings,
     /// An admin token; `None` uses the local token in the home folder.
     pub token: Option<Secret>,
     /// The encryption key of stored credentials; `None` uses the key file in the home folder.
@@ -327,6 +331,8 @@ impl Settings {
             addr: SocketAddr::from(([127, 0, 0, 1], 18789)),
             mode: Mode::Debug,
             database_url: None,
+            blobs: BlobSettings::default(),
+            results: ResultSettings::default(),
             token: None,
             key: None,
             new_key: None,
@@ -351,6 +357,19 @@ impl Settings {
             wasm: WasmLimits::default(),
             config: ConfigReport::default(),
         }
+    }
+}
+
+/// Results of calls.
+#[derive(Debug, Clone, Copy)]
+pub struct ResultSettings {
+    /// Larger results are stored apart, and callers get a preview with a handle; in bytes.
+    pub max_inline_bytes: u64,
+}
+
+impl Default for ResultSettings {
+    fn default() -> Self {
+        Self { max_inline_bytes: 256 * 1024 }
     }
 }
 

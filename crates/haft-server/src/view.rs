@@ -406,7 +406,7 @@ pub(crate) struct OutcomeView<'a> {
     /// Whether the tool succeeded: then there is a `value`, otherwise an `error`.
     #[schema(example = true)]
     ok: bool,
-    /// The value of the tool.
+    /// The value of the tool. One that is too large is described by a `LargeResult`, unless `result=inline` asks for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Value, required = false, example = json!({"greeting": "Hello, Ada!"}))]
     value: Option<&'a Value>,
@@ -464,8 +464,8 @@ impl<'a> From<&'a CallError> for CallErrorView<'a> {
 }
 
 impl<'a> OutcomeView<'a> {
-    /// Creates the view of a finished call.
-    pub(crate) fn new(record: &'a CallRecord, warnings: Vec<String>) -> Self {
+    /// Creates the view of a finished call; `whole` is its result if that is stored apart.
+    pub(crate) fn new(record: &'a CallRecord, whole: Option<&'a Value>, warnings: Vec<String>) -> Self {
         let value = record.error.is_none().then_some(record.value.as_ref().unwrap_or(&Value::Null));
         Self {
             ok: value.is_some(),
@@ -473,10 +473,19 @@ impl<'a> OutcomeView<'a> {
             error: record.error.as_ref().map(CallErrorView::from),
             content: &record.content,
             workspace_use: record.workspace_use.as_deref(),
-            render_plan: rendering::plan(record),
+            render_plan: rendering::plan(record, whole),
             call_id: record.id().0,
             duration_ms: record.duration_ms.unwrap_or_default(),
             warnings,
+        }
+    }
+}
+
+impl<'a> OutcomeView<'a> {
+    /// Shows another value, if there is one.
+    pub(crate) fn replace_value(&mut self, value: Option<&'a Value>) {
+        if self.ok && value.is_some() {
+            self.value = value;
         }
     }
 }
@@ -504,6 +513,9 @@ pub(crate) struct CallView<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Value, required = false)]
     value: Option<&'a Value>,
+    /// The size of the result if it is stored apart: then `value` describes it, and `/calls/{id}/result` returns it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stored_bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<CallErrorView<'a>>,
     /// Additional content such as images, as MCP content blocks.
@@ -583,6 +595,7 @@ impl<'a> From<&'a CallRecord> for CallView<'a> {
             status: record.status,
             args: &invocation.args,
             value: record.value.as_ref(),
+            stored_bytes: record.stored_bytes,
             error: record.error.as_ref().map(CallErrorView::from),
             content: &record.content,
             process: record.process.as_ref(),

@@ -7,6 +7,7 @@
 mod approval_grants;
 mod approvals;
 mod audit;
+mod blobs;
 mod catalog;
 mod chats;
 mod engine;
@@ -33,6 +34,7 @@ mod webhooks;
 mod workspaces;
 
 pub use approvals::{ApprovalDecision, ApprovalQuery};
+pub use blobs::{BlobSettings, Blobs};
 pub use catalog::mcp::PendingToolChange;
 pub use catalog::sync::ReindexReport;
 pub use catalog::toolsets::{InstallReport, ToolsetInstall};

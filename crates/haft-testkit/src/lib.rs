@@ -1,8 +1,9 @@
-//! Helpers shared by haft's tests: PostgreSQL databases, links to cut, SMTP and HTTP servers, prerequisites.
+//! Helpers shared by haft's tests: PostgreSQL databases, S3 buckets, links to cut, SMTP and HTTP servers, prerequisites.
 
 pub mod link;
 pub mod postgres;
 pub mod prerequisite;
+pub mod s3;
 pub mod smtp;
 pub mod soak;
 pub mod upstream;

@@ -250,6 +250,7 @@ impl Builder {
             tenant_limits: None,
             workspace,
             workspaces: None,
+            results: None,
         });
         Tools::from_parts(Arc::new(set), Arc::new(pipeline))
     }

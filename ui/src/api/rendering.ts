@@ -1,6 +1,6 @@
 /** How results of calls are shown. */
 import { queryOptions } from '@tanstack/react-query';
-import { client, data } from './client';
+import { body, client, data } from './client';
 
 /** The renderers that the page has. */
 export const RENDERERS = ['code', 'document', 'html', 'frame', 'table', 'chart', 'image', 'diff', 'terminal', 'json'] as const;
@@ -17,3 +17,18 @@ export const renderUrlQuery = (call: string) =>
     refetchOnWindowFocus: false,
     retry: false,
   });
+
+/** The result of a call, or the part that a JSON pointer refers to. It never changes. */
+export const resultQuery = (call: string, pointer: string) =>
+  queryOptions({
+    queryKey: ['results', call, pointer],
+    queryFn: () => body(client.GET('/calls/{id}/result', { params: { path: { id: call }, query: { pointer } } })),
+    staleTime: Number.POSITIVE_INFINITY,
+    gcTime: 30_000,
+    structuralSharing: false,
+    refetchOnWindowFocus: false,
+    retry: false,
+  });
+
+/** The address at which a browser saves the result of a call. */
+export const resultDownload = (call: string): string => `/api/calls/${encodeURIComponent(call)}/result?download=true`;

@@ -1,13 +1,14 @@
 /** The result of a call: rendered, raw, output of the process, time per step. */
-import { Badge, Group, Image, Stack, Table, Tabs, Text } from '@mantine/core';
+import { Anchor, Badge, Group, Image, Stack, Table, Tabs, Text } from '@mantine/core';
 import { Suspense, useMemo, useState, type ReactNode } from 'react';
 import type { OutputLine } from '@/api/invoke';
+import { resultDownload } from '@/api/rendering';
 import type { Call, StepTimes } from '@/api/types';
 import { useT, type MessageKey } from '@/i18n';
 import { toLines } from './ansi';
 import { CodeBlock, Facts } from './basics';
 import { Waterfall } from './charts';
-import { visibleText } from './format';
+import { bytes, visibleText } from './format';
 import { JsonView } from './json-view';
 import { lazyPart } from './lazy';
 import { Markdown } from './markdown';
@@ -51,11 +52,23 @@ function Rendered({ value }: { value: unknown }) {
   }
 }
 
+/** Says that the result is stored apart, and where to get it whole. */
+function LargeNote({ call, size }: { call: string; size: number }) {
+  const t = useT();
+  return (
+    <Group gap="sm">
+      <Text c="dimmed">{t('result.large', { size: bytes(size) })}</Text>
+      <Anchor href={resultDownload(call)} download>{t('result.download')}</Anchor>
+    </Group>
+  );
+}
+
 /** The result as its render plan says; without a plan, as its value suggests. */
 function Planned({ call, value }: { call: Call; value: unknown }) {
   const plan = call.render_plan;
   const plain = <Rendered value={value} />;
-  return plan ? <Suspense fallback={<Loading rows={4} />}><RenderedResult call={call} plan={plan} fallback={plain} /></Suspense> : plain;
+  const shown = plan ? <Suspense fallback={<Loading rows={4} />}><RenderedResult call={call} plan={plan} fallback={plain} /></Suspense> : plain;
+  return call.stored_bytes === undefined ? shown : <Stack gap="sm"><LargeNote call={call.id} size={call.stored_bytes} />{shown}</Stack>;
 }
 
 function Raw({ value }: { value: unknown }) {

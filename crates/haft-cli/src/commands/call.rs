@@ -21,6 +21,18 @@ pub(crate) enum Command {
         /// Id of the call
         id: String,
     },
+    /// Print the result of a call, whole even if it is large
+    #[command(after_help = examples!(
+        "haft call result 019a8f50-b7b6-7a01-9a05-a22a6e0af101 > result.json",
+        "haft call result 019a8f50-b7b6-7a01-9a05-a22a6e0af101 --pointer /items/0",
+    ))]
+    Result {
+        /// Id of the call, or a handle such as `$result:019a8f50-…#/items`
+        id: String,
+        /// Part of the result, as a JSON pointer
+        #[arg(long, value_name = "POINTER")]
+        pointer: Option<String>,
+    },
     /// Cancel a running call
     #[command(after_help = examples!("haft call cancel 019a8f50-b7b6-7a01-9a05-a22a6e0af101"))]
     Cancel {
@@ -48,6 +60,7 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<(), CliEr
     match command {
         Command::List(arguments) => list(arguments, context).await,
         Command::Show { id } => show(&id, context).await,
+        Command::Result { id, pointer } => result(&id, pointer.as_deref(), context).await,
         Command::Cancel { id } => cancel(&id, context).await,
     }
 }
@@ -120,6 +133,18 @@ fn show_call(output: &Output, call: &Value) -> Result<(), CliError> {
         lines.push(format!("value\n{}", view::readable(value)));
     }
     output.line(&lines.join("\n"))
+}
+
+async fn result(id: &str, pointer: Option<&str>, context: &Context) -> Result<(), CliError> {
+    let place = id.strip_prefix("$result:").unwrap_or(id);
+    let (id, of_handle) = place.split_once('#').map_or((place, None), |(id, pointer)| (id, Some(pointer)));
+    let request = Request::get(format!("/api/calls/{}/result", segment(id)))
+        .query_some("pointer", pointer.or(of_handle));
+    let client = context.client().await?;
+    let value = client.send(request).await;
+    client.close().await;
+    let value = value?;
+    context.output.data(&value, |output| output.line(&view::readable(&value)))
 }
 
 async fn cancel(id: &str, context: &Context) -> Result<(), CliError> {

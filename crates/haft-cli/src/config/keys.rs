@@ -73,7 +73,7 @@ impl Resolved {
 }
 
 /// Keys whose values contain credentials.
-const SECRET_KEYS: [&str; 2] = ["database_url", "python.index_url"];
+const SECRET_KEYS: [&str; 3] = ["database_url", "blobs.secret_access_key", "python.index_url"];
 
 /// A configuration key.
 pub(crate) struct Key {
@@ -144,6 +144,12 @@ pub(crate) const KEYS: &[Key] = &[
         "\"\"",
         "PostgreSQL URL, e.g. `postgres://user@host/database`; empty uses the SQLite file in the home folder.",
         set_database,
+    ),
+    key(
+        "blob_url",
+        "\"\"",
+        "Bucket of large results and of the files of workspaces, e.g. `s3://bucket/haft`, which nodes share; empty uses the home folder.",
+        set_blob_url,
     ),
     key("server.max_body_bytes", "8388608", "Maximum size of a request body in bytes.", |to, value| {
         value.size(1024..=1 << 30).map(|size| to.settings.server.max_body_bytes = size)
@@ -238,6 +244,39 @@ pub(crate) const KEYS: &[Key] = &[
         "Whether only packages that a trusted key signed can be installed.",
         |to, value| value.boolean().map(|on| to.settings.toolsets.require_signed = on),
     ),
+    key(
+        "results.max_inline_bytes",
+        "262144",
+        "Results larger than this are stored apart, and callers get a preview and a handle; in bytes.",
+        |to, value| value.number(1024..=1 << 30).map(|bytes| to.settings.results.max_inline_bytes = bytes),
+    ),
+    key(
+        "blobs.endpoint",
+        "\"\"",
+        "Address of the service of `blob_url`, e.g. `https://minio.example.com`; empty is Amazon S3.",
+        |to, value| {
+            let text = value.text()?;
+            if !text.is_empty() && !is_http_url(text) {
+                return Err(InvalidValue(
+                    "must be empty or a URL such as `https://minio.example.com`".to_owned(),
+                ));
+            }
+            to.settings.blobs.endpoint = optional(text);
+            Ok(())
+        },
+    ),
+    key("blobs.region", "\"\"", "Region of the bucket; empty is `us-east-1`.", |to, value| {
+        value.text().map(|text| to.settings.blobs.region = optional(text))
+    }),
+    key(
+        "blobs.access_key_id",
+        "\"\"",
+        "Name of the access key of the bucket; empty uses the role of the machine.",
+        |to, value| value.text().map(|text| to.settings.blobs.access_key_id = optional(text)),
+    ),
+    key("blobs.secret_access_key", "\"\"", "Access key of the bucket.", |to, value| {
+        value.text().map(|text| to.settings.blobs.secret_access_key = optional(text).map(Secret::new))
+    }),
     key(
         "render.frame_hosts",
         "[]",
@@ -532,6 +571,21 @@ fn set_database(to: &mut Resolved, value: &Value) -> Result<(), InvalidValue> {
     }
     to.settings.database_url = (!text.is_empty()).then(|| Secret::new(text.to_owned()));
     Ok(())
+}
+
+fn set_blob_url(to: &mut Resolved, value: &Value) -> Result<(), InvalidValue> {
+    let text = value.text()?;
+    let bucket = text.strip_prefix("s3://").and_then(|place| place.split('/').next());
+    if !text.is_empty() && bucket.is_none_or(str::is_empty) {
+        return Err(InvalidValue("must be empty or a bucket such as `s3://bucket/haft`".to_owned()));
+    }
+    to.settings.blobs.url = optional(text);
+    Ok(())
+}
+
+/// Returns a text unless it is empty.
+fn optional(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| text.to_owned())
 }
 
 fn set_public_url(to: &mut Resolved, value: &Value) -> Result<(), InvalidValue> {

@@ -4,6 +4,7 @@ mod built_ins;
 mod client;
 mod crash;
 mod crash_of_waiting_calls;
+mod crash_of_workspaces;
 mod harness;
 mod help;
 mod home;

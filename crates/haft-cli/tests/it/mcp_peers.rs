@@ -166,7 +166,7 @@ fn the_python_client_gets_a_large_result() {
         "body": "head -c 2000000 /dev/zero | tr '\\0' x", "parameters": {"type": "object", "properties": {}},
     });
     let file = haft.write("big.json", &tool.to_string());
-    let server = haft.serve(&[]);
+    let server = haft.serve_with(&[("HAFT_RESULTS_MAX_INLINE_BYTES", "4000000")]);
     assert_eq!(haft.run(&["tool", "add", &file]).code, 0);
     for mode in ["legacy", "auto"] {
         let Some(mut command) = python(mode) else { return };

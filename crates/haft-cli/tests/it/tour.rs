@@ -52,6 +52,29 @@ fn every_command_of_the_first_ten_minutes_of_a_team_works() {
     }
 }
 
+#[test]
+fn every_command_of_the_walk_with_a_toolset_works() {
+    let walk = page("docs/toolset-walk.md");
+    let mut steps = commands(&walk);
+    assert!(steps.len() >= 10, "{} blocks", steps.len());
+    // The walk leaves its server running.
+    steps.push("kill %1; wait %1 || true");
+    let run = run(&steps);
+    let mut rest = run.stdout.as_str();
+    for part in [
+        "count_words",
+        "'words': 3, 'letters': 11",
+        "__TOOL_DATA__ = {\"filename\":\"notes.txt\"",
+        "one two two\nthree\n",
+        "one two two\n",
+        "one two two\nthree\n",
+        "one two two\n",
+        "letters",
+    ] {
+        rest = rest.split_once(part).unwrap_or_else(|| panic!("no {part} in {}", run.shown())).1;
+    }
+}
+
 fn page(name: &str) -> String {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name)).unwrap()
 }

@@ -190,13 +190,39 @@ impl McpServer {
         };
         Some(match answer {
             Answer::Ended(Ok(answer)) => {
+                let whole = self.declared_value(client, entry, &answer).await;
                 let record = Arc::unwrap_or_clone(answer.record);
-                let outcome = record.error.map_or_else(|| Ok(record.value.unwrap_or_default()), Err);
+                let value = |value: Option<Value>| Ok(whole.or(value).unwrap_or_default());
+                let outcome = record.error.map_or_else(|| value(record.value), Err);
                 Called::Ended(outcome, record.content)
             }
             Answer::Ended(Err(error)) => Called::Ended(Err(error), Vec::new()),
             Answer::InputRequired(result) => Called::InputRequired(result),
         })
+    }
+}
+
+impl McpServer {
+    /// Returns the whole value if it is stored apart and the tool declares what it returns: clients check structured
+    /// content against the output schema, so that a handle would be an error.
+    async fn declared_value(
+        &self,
+        client: &ClientContext,
+        entry: &Entry,
+        answer: &CompletedCall,
+    ) -> Option<Value> {
+        answer.record.stored_bytes?;
+        let compiled = entry.plan(client.mode.into(), self.shared.registry.executors());
+        if !compiled.is_ok_and(|compiled| compiled.returns_object) {
+            return None;
+        }
+        match self.shared.pipeline.whole_value(&client.principal, answer).await {
+            Ok(whole) => whole,
+            Err(error) => {
+                tracing::warn!(call = %answer.record.id(), error = error.message, "a large result was not sent whole");
+                None
+            }
+        }
     }
 }
 

@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use super::RejectedCall;
 use super::admission::Admission;
 use super::checks::milliseconds;
+use super::results::LoadedResults;
 use crate::clock;
 use crate::registry::{CompiledTool, Entry};
 
@@ -35,12 +36,18 @@ pub struct Call {
     pub(crate) artifacts: Option<Box<CallArtifacts>>,
     /// What it did in its workspace.
     pub(super) workspace_use: Option<Box<WorkspaceUse>>,
+    /// The size of its result, if that is stored apart.
+    pub(super) stored_bytes: Option<u64>,
 }
 
 /// A request together with the tool it resolved to.
 pub(super) struct CallDraft {
     pub(super) entry: Arc<Entry>,
     pub(super) invocation: Invocation,
+    /// The results that the arguments refer to, until they are checked.
+    pub(super) loaded: Option<LoadedResults>,
+    /// The arguments with results in place of their handles, if there are any; the record keeps the handles.
+    pub(super) full_args: Option<Box<Value>>,
     pub(super) context: CallContext,
     pub(super) started_at: Timestamp,
     pub(super) decision: Option<Box<CallDecision>>,
@@ -72,7 +79,7 @@ impl Call {
 
     /// Returns the arguments: an object, validated against the schema.
     pub fn args(&self) -> &Value {
-        &self.draft.invocation.args
+        self.draft.args()
     }
 
     /// Returns the hash of the arguments, if it was computed.
@@ -123,7 +130,8 @@ impl Call {
 
     /// Borrows the parts that an execution needs.
     pub(crate) fn parts(&mut self) -> (&CompiledTool, &mut CallContext, &mut u32, &Value) {
-        (&self.plan, &mut self.draft.context, &mut self.attempt, &self.draft.invocation.args)
+        let CallDraft { context, invocation, full_args, .. } = &mut self.draft;
+        (&self.plan, context, &mut self.attempt, full_args.as_deref().unwrap_or(&invocation.args))
     }
 
     /// Returns the call as one that a limit refused.
@@ -133,7 +141,7 @@ impl Call {
 
     /// Ends the call; returns its final record.
     pub(super) fn finish(self, outcome: Outcome) -> (CallRecord, Admission) {
-        let Call { mut draft, artifacts, admission, workspace_use, plan, .. } = self;
+        let Call { mut draft, artifacts, admission, workspace_use, stored_bytes, plan, .. } = self;
         // A call in a workspace has executed before the snapshot.
         if workspace_use.is_none() {
             draft.steps.execute_ms = draft.step();
@@ -144,7 +152,7 @@ impl Call {
             draft.steps.execute_ms -= installing;
         }
         let mut record = draft.finished_record(outcome);
-        record.workspace_use = workspace_use;
+        (record.workspace_use, record.stored_bytes) = (workspace_use, stored_bytes);
         record.renderer = render::select(&plan.spec.renderers).cloned().map(Box::new);
         if let Some(artifacts) = artifacts {
             (record.content, record.process) = (artifacts.content, artifacts.process);
@@ -154,6 +162,11 @@ impl Call {
 }
 
 impl CallDraft {
+    /// Returns the arguments that the tool gets.
+    pub(super) fn args(&self) -> &Value {
+        self.full_args.as_deref().unwrap_or(&self.invocation.args)
+    }
+
     pub(super) fn has_idempotency_key(&self) -> bool {
         self.invocation.idempotency_key.is_some()
     }

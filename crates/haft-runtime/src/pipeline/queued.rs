@@ -8,6 +8,7 @@ use haft_core::call::CallRecord;
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::{Timestamp, hash};
 
+use super::results::LoadedResults;
 use super::{CheckedCall, Pipeline, RejectedCall};
 use crate::clock;
 use crate::registry::ResolvedTool;
@@ -21,6 +22,14 @@ pub(crate) enum ClaimedCall {
     Ended(Arc<CallRecord>),
     /// A limit was reached: it goes back to the queue.
     PutBack(Box<CallRecord>, Timestamp),
+}
+
+/// What a claimed call is checked with.
+struct ClaimSource {
+    principal: Arc<haft_core::principal::Principal>,
+    was_approved: bool,
+    /// The results that its arguments refer to.
+    loaded: Result<Option<LoadedResults>, CallError>,
 }
 
 impl Pipeline {
@@ -46,7 +55,9 @@ impl Pipeline {
         };
         let was_approved = record.decision.as_ref().is_some_and(|decision| decision.approval_id.is_some());
         self.compile(&tool, record.invocation.mode).await;
-        let checked = match self.check_claimed(&tool, record.clone(), principal, was_approved) {
+        let loaded = self.load_handles(&principal, std::iter::once(&record.invocation.args)).await;
+        let source = ClaimSource { principal, was_approved, loaded };
+        let checked = match self.check_claimed(&tool, record.clone(), source) {
             Ok(checked) => checked,
             Err(rejected) => return self.end(record, rejected.error).await,
         };
@@ -91,8 +102,7 @@ impl Pipeline {
         self: &Arc<Self>,
         tool: &ResolvedTool,
         record: CallRecord,
-        principal: Arc<haft_core::principal::Principal>,
-        was_approved: bool,
+        ClaimSource { principal, was_approved, loaded }: ClaimSource,
     ) -> Result<CheckedCall, Box<RejectedCall>> {
         let requested_at = record.started_at;
         let mut invocation = record.invocation;
@@ -101,8 +111,12 @@ impl Pipeline {
         let approved_rule = record.decision.as_ref().and_then(|decision| decision.rule.clone());
         draft.decision = record.decision;
         draft.steps.wait_ms = wait_ms(requested_at, draft.started_at);
-        let result =
-            self.check_draft(&mut draft, tool.bundle_enabled, was_approved).and_then(|(plan, cause)| {
+        let result = loaded
+            .and_then(|loaded| {
+                draft.loaded = loaded;
+                self.check_draft(&mut draft, tool.bundle_enabled, was_approved)
+            })
+            .and_then(|(plan, cause)| {
                 let hash = hash::of_value(&*plan.spec).ok();
                 if was_approved && hash != draft.invocation.definition_hash {
                     let message = "the tool was changed after the call was approved; ask again";

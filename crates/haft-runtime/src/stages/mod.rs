@@ -25,6 +25,7 @@ pub(crate) use execute::execute;
 pub use from_fn::{FromFn, FromFnWith, StageFn, StageFnWith, from_fn, from_fn_with};
 pub use logging::Logging;
 pub use next::{Next, Stage};
+pub(crate) use output::fits;
 pub use rate_limit::RateLimit;
 pub use retry::Retry;
 pub use timeout::Timeout;

@@ -67,7 +67,7 @@ fn check_value(plan: &CompiledTool, value: &Value) -> Result<(), CallError> {
 
 /// Returns whether the JSON of a value has at most this many bytes, not counting escapes and most digits. It stops
 /// counting as soon as the limit is exceeded.
-fn fits(value: &Value, max: u64) -> bool {
+pub(crate) fn fits(value: &Value, max: u64) -> bool {
     let mut left = max;
     let mut pending = Vec::new();
     let mut next = Some(value);

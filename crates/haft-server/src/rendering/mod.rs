@@ -6,4 +6,4 @@ mod plan;
 
 pub(crate) use address::RenderKey;
 pub(crate) use page::with_data;
-pub(crate) use plan::plan;
+pub(crate) use plan::{complete_plan, plan};

@@ -3,8 +3,9 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
+use axum::Json;
 use axum::extract::{Path, State};
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::sse::{KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::StreamExt as _;
@@ -20,6 +21,7 @@ use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use super::approvals;
+use super::workspaces::of_route;
 use crate::app::App;
 use crate::error::{ApiError, ErrorBody};
 use crate::events::sees_calls_of_others;
@@ -211,8 +213,50 @@ pub(crate) async fn get(
         approvals::collect(&app, &record).await;
     }
     let mut view = CallView::from(&record);
-    view.render_plan = rendering::plan(&record);
+    let whole = app.results().whole_for_rendering(&record).await?;
+    view.render_plan = rendering::plan(&record, whole.as_ref());
     Ok(success(view).into_response())
+}
+
+/// Return the result of a call, whole even if it is large.
+#[utoipa::path(
+    get, path = "/calls/{id}/result", tag = "calls",
+    params(
+        ("id" = Uuid, Path),
+        ("pointer" = Option<String>, Query, description = "The part to return, as a JSON pointer", example = "/items/0",
+            pattern = "^(/.*)?$"),
+        ("download" = Option<bool>, Query, description = "Let browsers save the result as a file"),
+    ),
+    responses(
+        (status = 200, body = Value, content_type = "application/json", description = "The value that the tool returned"),
+        (status = 404, body = ErrorBody, description = "The call or the part does not exist, or the result is no longer stored"),
+        (status = 409, body = ErrorBody, description = "The call has not ended, or it failed"),
+    )
+)]
+pub(crate) async fn result(
+    State(app): State<Arc<App>>,
+    identity: Identity,
+    Path(id): Path<String>,
+    params: Params,
+) -> Result<Response, ApiError> {
+    let record = find(&app, &identity, &id).await?;
+    if let Some(error) = &record.error {
+        let message =
+            format!("the call failed, so it has no result: {}", excerpt(&error.message, SHORT_MESSAGE));
+        return Err(ApiError::new(ErrorCode::Conflict, message));
+    }
+    let loaded = app.results().of_record(&record).await.map_err(of_route)?;
+    let pointer = params.get("pointer").unwrap_or_default();
+    let part =
+        loaded.value.pointer(pointer).ok_or_else(|| ApiError::not_found("part of the result", pointer))?;
+    let mut response = Json(part).into_response();
+    if params.flag("download")? {
+        let name = format!("attachment; filename=\"result-{}.json\"", record.id());
+        if let Ok(value) = HeaderValue::from_str(&name) {
+            response.headers_mut().insert(header::CONTENT_DISPOSITION, value);
+        }
+    }
+    Ok(response)
 }
 
 /// A call whose cancellation was requested.

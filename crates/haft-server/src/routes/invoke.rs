@@ -130,6 +130,7 @@ pub(crate) enum RejectedCall {
         ("ref" = String, Path, description = "Id, name or `bundle:name`; the latter two optionally with `@version`", example = "greet"),
         ("mode" = Option<Mode>, Query, description = "Default: the mode of the server"),
         ("async" = Option<bool>, Query, description = "Return 202 immediately and run the call in the background"),
+        ("result" = Option<String>, Query, pattern = "^inline$", description = "`inline` returns a large value itself, and not a handle"),
         ("Idempotency-Key" = Option<String>, Header, description = "A call with the same key and arguments runs only once",
             min_length = 1, max_length = 255, pattern = "^[!-~]+$"),
         ("Prefer" = Option<String>, Header, description = "`wait=30` waits up to 30 seconds for the decision about a call that needs approval", example = "wait=30"),
@@ -210,6 +211,10 @@ pub(crate) async fn run(
         }
     }
     let is_async = params.flag("async").map_err(ApiError::of_call)?;
+    let inline = params
+        .choice("result", |text| (text == "inline").then_some(()), "`inline`")
+        .map_err(ApiError::of_call)?
+        .is_some();
     if call.webhook.is_some() && !is_async {
         let message = "`webhook` needs `?async=true`: the response of other calls is the outcome";
         return Err(ApiError::bad_request(message).of_call());
@@ -245,7 +250,11 @@ pub(crate) async fn run(
         }
         result => result?,
     };
-    Ok(outcome(app, &completed))
+    let whole = match inline {
+        true => app.pipeline().whole_value(&identity.principal(), &completed).await?,
+        false => None,
+    };
+    Ok(outcome(app, &completed, whole.as_ref()))
 }
 
 /// Returns the workspace of a call: the one that it names, or that of its chat.
@@ -376,7 +385,8 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     }
 }
 
-fn outcome(app: &App, completed: &CompletedCall) -> Response {
+/// Writes the outcome; `inline` is the whole value, if it is wanted although it is large.
+fn outcome(app: &App, completed: &CompletedCall, inline: Option<&Value>) -> Response {
     let record = &completed.record;
     let snapshot = app.registry().snapshot();
     let tool = snapshot.tool(record.tenant(), record.invocation.tool_id).map(|entry| &entry.tool);
@@ -384,7 +394,10 @@ fn outcome(app: &App, completed: &CompletedCall) -> Response {
     let rejected = record.error.as_ref();
     let rejected = rejected.filter(|e| [ErrorCode::Overloaded, ErrorCode::RateLimited].contains(&e.code));
     let status = rejected.map_or(StatusCode::OK, |error| error::status(error.code));
-    let mut response = (status, Json(OutcomeView::new(record, notice.into_iter().collect()))).into_response();
+    let warnings = notice.into_iter().collect();
+    let mut view = OutcomeView::new(record, completed.whole.as_deref(), warnings);
+    view.replace_value(inline);
+    let mut response = (status, Json(view)).into_response();
     let limit = rejected.and_then(|error| error::rate_limit(error.code, error.details.as_deref()));
     if let Some(rate) = completed.rate {
         error::set_rate_limit(&mut response, rate);
@@ -420,7 +433,7 @@ fn http_date(at: Timestamp) -> String {
 fn accepted(app: &App, started: &CompletedCall, webhook: Option<AcceptedWebhook>) -> Response {
     let record = &started.record;
     if started.replayed {
-        return outcome(app, started);
+        return outcome(app, started, None);
     }
     let location = format!("/api/calls/{}", record.id());
     let events = format!("{location}/events");

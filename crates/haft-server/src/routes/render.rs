@@ -41,7 +41,7 @@ pub(crate) async fn address(
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     let record = calls::find(&app, &identity, &id).await?;
-    let plan = rendering::plan(&record);
+    let plan = rendering::plan(&record, None);
     if plan.is_none_or(|plan| plan.renderer != "html") {
         let message = "the result of this call is not shown by a page: its tool has no renderer `html`";
         return Err(ApiError::new(haft_core::outcome::ErrorCode::Conflict, message));
@@ -127,7 +127,8 @@ struct Found {
 async fn find(app: &App, address: &str) -> Option<Found> {
     let address = app.render_key().verify(address, app.now())?;
     let record = app.ledger().call(&address.tenant, address.call).await.ok().flatten()?;
-    let plan = rendering::plan(&record).filter(|plan| plan.renderer == "html")?;
+    let whole = app.results().whole_for_rendering(&record).await.ok()?;
+    let plan = rendering::complete_plan(&record, whole.as_ref()).filter(|plan| plan.renderer == "html")?;
     let package = package(app, &address.tenant, &record.invocation.tool).await?;
     Some(Found { plan, package })
 }

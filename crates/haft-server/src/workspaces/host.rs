@@ -15,12 +15,13 @@ use haft_core::workspace::{
     EnteredWorkspace, FileChange, FileChangeKind, MAX_CHANGES, ManifestSource, WorkspaceAccess,
     WorkspaceEntry, WorkspaceFolder, WorkspaceName, WorkspaceUse, Workspaces,
 };
-use haft_store::{NewManifest, Store, StoredManifest, WorkspaceLease};
+use haft_store::{Blobs, NewManifest, Store, StoredManifest, WorkspaceLease};
 use haft_workspace::{
     Change, ChangeKind, Limits, Listing, LocalPacks, Manifest, Packs, Workspace, WorkspaceError,
 };
 use tokio::sync::OwnedMutexGuard;
 
+use super::shared_packs::SharedPacks;
 use super::turns::{RETRY, Turns, try_lock};
 
 /// The folder in the home folder with the folders of workspaces.
@@ -55,8 +56,18 @@ pub(super) struct Exclusive {
 
 impl WorkspaceHost {
     /// Opens the folders of workspaces in the home folder.
-    pub(crate) fn open(home: &Path, store: Arc<Store>, limits: Limits) -> Result<Arc<Self>, WorkspaceError> {
-        let packs = Arc::new(LocalPacks::open(home.join("packs"))?);
+    pub(crate) fn open(
+        home: &Path,
+        store: Arc<Store>,
+        blobs: &Blobs,
+        limits: Limits,
+    ) -> Result<Arc<Self>, WorkspaceError> {
+        let local = LocalPacks::open(home.join("packs"))?;
+        let packs: Arc<dyn Packs> = if blobs.is_shared() {
+            Arc::new(SharedPacks::new(local, blobs.clone()))
+        } else {
+            Arc::new(local)
+        };
         Ok(Arc::new(Self { store, packs, root: home.join(WORKSPACES), limits, turns: Turns::default() }))
     }
 

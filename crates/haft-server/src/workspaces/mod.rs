@@ -3,6 +3,7 @@
 mod edit;
 mod host;
 mod read;
+mod shared_packs;
 mod turns;
 
 pub(crate) use edit::{FileEdit, StateChange};

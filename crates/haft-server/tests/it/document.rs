@@ -121,7 +121,7 @@ async fn an_unknown_query_parameter_is_rejected_with_the_nearest_known_one() {
         (
             Method::POST,
             "/api/tools/worker/invoke?wait=1",
-            "unknown query parameter `wait`; expected one of `mode`, `async`",
+            "unknown query parameter `wait`; expected one of `mode`, `async`, `result`",
         ),
         (
             Method::DELETE,

@@ -25,6 +25,7 @@ mod import;
 mod import_items;
 mod installation;
 mod isolation;
+mod large_results;
 mod life_cycle;
 mod limits;
 mod login;

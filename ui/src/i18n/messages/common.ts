@@ -213,6 +213,8 @@ export const common = {
   'result.steps': ['Steps', 'Schritte'],
   'result.nothing': ['The tool returned nothing.', 'Das Tool hat nichts zurückgegeben.'],
   'result.image': ['Image that the tool returned', 'Bild, das das Tool zurückgegeben hat'],
+  'result.large': ['The result has {size}, so it is stored apart.', 'Das Ergebnis hat {size} und ist deshalb gesondert gespeichert.'],
+  'result.download': ['Download the whole result', 'Ganzes Ergebnis herunterladen'],
   'result.retryable': ['Trying again may help.', 'Ein neuer Versuch kann helfen.'],
   'result.removed': ['The arguments and the result were removed after their retention time.', 'Argumente und Ergebnis wurden nach Ablauf der Aufbewahrungszeit entfernt.'],
   'result.running': ['Running…', 'Läuft …'],

@@ -20,6 +20,7 @@ import { HostFrame, HtmlFrame } from './embed';
 import { FileEditor } from './file-editor';
 import { FileImage } from './file-image';
 import { detectLanguage } from './language';
+import { useWholePlan } from './large';
 import { imageSource, readPlan, type ReadyPlan } from './plan';
 import { isPatch, parsePatch } from './patch';
 import { useText } from './source';
@@ -172,6 +173,13 @@ function Renderer(props: RendererProps) {
   }
 }
 
+/** Loads the large parts of a result first. */
+function WholeRenderer({ plan, call }: RendererProps) {
+  const whole = useWholePlan(plan, call.id);
+  if (whole.error) return <ErrorPanel error={whole.error} onRetry={whole.refetch} />;
+  return whole.isLoading ? <Loading rows={4} /> : <Renderer plan={whole.plan} call={call} />;
+}
+
 /** `fallback` is the result without a plan; it is shown below the reason where a plan cannot be used. */
 export default function RenderedResult({ call, plan, fallback }: { call: Call; plan: RenderPlan; fallback: ReactNode }) {
   const t = useT();
@@ -192,7 +200,7 @@ export default function RenderedResult({ call, plan, fallback }: { call: Call; p
           {call.workspace && <PageLink to={`/workspaces/${encodeURIComponent(call.workspace)}`} search={{ file: read.file }}>{t('render.openInWorkspace')}</PageLink>}
         </Group>
       )}
-      <Renderer key={call.id} plan={read} call={call} />
+      <WholeRenderer key={call.id} plan={read} call={call} />
     </Stack>
   );
 }

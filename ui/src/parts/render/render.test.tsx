@@ -5,10 +5,18 @@ import { linePath } from './chart';
 import { axisTicks, pieSlices, toChart } from './chart-data';
 import { frameHeight } from './embed';
 import { detectLanguage } from './language';
+import { handlesOf } from './large';
 import { isPatch, parsePatch } from './patch';
 import { decodeText, imageSource, readPlan, safeFrameUrl, safePath } from './plan';
 import { nextSorting } from './table';
 import { filterRows, isNumeric, parseCsv, sortRows, toCsv, toTable } from './table-data';
+
+describe('large results', () => {
+  it('are found by the handles of their own call', () => {
+    const config = { data: '$result:c1#/rows', all: '$result:c1', other: '$result:c2', text: 'see $result:c1', near: '$result:c10', n: 7 };
+    expect(handlesOf(config, 'c1')).toEqual([{ key: 'data', pointer: '/rows' }, { key: 'all', pointer: '' }]);
+  });
+});
 
 describe('plan', () => {
   it('is read with its file', () => expect(readPlan({ renderer: 'code', config: { file: './src//a.py', editable: true } })).toEqual({ renderer: 'code', config: { file: './src//a.py', editable: true }, file: 'src/a.py', isEditable: true }));

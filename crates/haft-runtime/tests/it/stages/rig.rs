@@ -93,6 +93,7 @@ impl Rig {
             tenant_limits: None,
             workspace: None,
             workspaces: None,
+            results: None,
         }));
         let seen = Arc::default();
         Self { pipeline, seen, registry, observed, bundle, tools: Mutex::default() }

@@ -76,6 +76,7 @@ pub(super) const EXPECTATIONS: &[(&str, &str, Expected)] = &[
     ("get", "/calls/{id}/events", NotFound),
     ("post", "/calls/{id}/cancel", NotFound),
     ("get", "/calls/{id}/render", NotFound),
+    ("get", "/calls/{id}/result", NotFound),
     ("get", "/approvals", Empty("approvals")),
     ("get", "/approvals/{id}", NotFound),
     ("post", "/approvals/{id}/approve", NotFound),
@@ -235,7 +236,7 @@ pub(super) fn path_values(first: &FirstTenant, path: &str, parameter: &str) -> V
 }
 
 /// Query parameters that name nothing of a tenant.
-const PLAIN_PARAMETERS: [&str; 45] = [
+const PLAIN_PARAMETERS: &[&str] = &[
     "allow_unsandboxed",
     "async",
     "base_url",
@@ -244,6 +245,7 @@ const PLAIN_PARAMETERS: [&str; 45] = [
     "code",
     "decision",
     "delete_missing",
+    "download",
     "dry_run",
     "error",
     "error_code",
@@ -268,8 +270,10 @@ const PLAIN_PARAMETERS: [&str; 45] = [
     "page_size",
     "page_token",
     "paths",
+    "pointer",
     "provider_key",
     "recommended_page_size",
+    "result",
     "runtime",
     "since",
     "skip",

@@ -147,7 +147,7 @@ async fn older_versions_get_supported_content_types() {
 
 #[tokio::test]
 async fn a_large_result_is_not_an_event() {
-    let server = Server::start().await;
+    let server = Server::start_with(|settings| settings.results.max_inline_bytes = 1 << 20).await;
     server.create(function_tool("echo", "echo")).await;
     for version in ["2025-06-18", "2025-11-25"] {
         let session = Session::open(&server, "/mcp", &server.token, version).await;
