@@ -18,7 +18,7 @@ export function simpleFiles({ id, name, version = '1.0.0', description = '', too
   const entries = tools.map((tool) => `  - id: ${tool.id}\n    name: ${tool.id}\n    description: ${tool.description ?? `The tool ${tool.id}`}\n    entrypoint: tools.all:${tool.id}\n    input_schema: {type: object, properties: {}}\n${tool.more ?? ''}`);
   return {
     'toolset.yaml': `manifest_version: "1"\nid: ${id}\nname: ${name}\nversion: ${version}\ndescription: ${description || name}\ntools:\n${entries.join('')}${more}`,
-    'tools/all.py': tools.map((tool) => `def ${tool.id}(**args):\n    return args\n`).join('\n'),
+    'tools/all.py': tools.map((tool) => `def ${tool.id}(workspace, **args):\n    return args\n`).join('\n'),
   };
 }
 

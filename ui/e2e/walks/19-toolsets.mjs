@@ -41,7 +41,7 @@ export const tests = {
     const data = await page.evaluateHandle((bytes) => { const transfer = new DataTransfer(); transfer.items.add(new File([new Uint8Array(bytes)], 'weather-kit.zip', { type: 'application/zip' })); return transfer; }, [...zip(signed(KIT))]);
     await card(page, 'App Builder').dispatchEvent('drop', { dataTransfer: data });
     const dialog = page.getByRole('dialog');
-    for (const text of ['Weather Kit', 'Starts a program as an MCP server', "maps: no-such-program -y '@example/maps server'", 'Signed by an unknown key', 'climate_chart', 'fetch_forecast']) await dialog.getByText(text).first().waitFor();
+    for (const text of ['Weather Kit', 'Starts a program as an MCP server', 'maps: no-such-program -y @example/maps server', 'Signed by an unknown key', 'climate_chart', 'fetch_forecast']) await dialog.getByText(text).first().waitFor();
     assert.equal((await toolsets(world)).length, 1);
     await dialog.getByRole('checkbox', { name: 'Let these tools run without the sandbox' }).waitFor();
     await dialog.getByRole('button', { name: 'Install toolset' }).click();
@@ -57,7 +57,7 @@ export const tests = {
     const broken = { 'toolset.yaml': 'manifest_version: "1"\nid: broken\nname: Broken\ndescription: x\ntools:\n  - id: run\n    description: x\n    entrypoint: tools.none:run\n    input_schema: {type: object}\n' };
     await dialog.locator('input[type=file]').setInputFiles(upload(zip(broken)));
     await dialog.getByText(/\d errors in the package/).waitFor();
-    await dialog.getByText(/tools\.none/).first().waitFor();
+    await dialog.getByText('`tools/none.py` is not in the package').waitFor();
     assert.equal(await dialog.getByRole('button', { name: 'Install toolset' }).count(), 0);
     // A wrong signature blocks as well.
     const forged = signed(simpleFiles({ id: 'forged', name: 'Forged', tools: [{ id: 'run' }] }));

@@ -43,8 +43,8 @@ export const tests = {
     await page.keyboard.press('Escape');
     await picker.waitFor({ state: 'detached' });
     assert.equal(await page.getByRole('textbox', { name: 'Name' }).inputValue(), 'limited');
-    await page.getByRole('button', { name: 'New token' }).last().click();
-    await page.getByText('shown only once').or(page.getByText(/haft_/)).first().waitFor();
+    await dialog(page, 'Create token').getByRole('button', { name: 'Create token' }).click();
+    await dialog(page, 'Token').getByRole('button', { name: 'Close' }).last().waitFor();
     const made = (await world.haft.api('GET', '/tokens')).tokens.find((token) => token.name === 'limited');
     assert.deepEqual(made.tools, ['user-created:pick-one', 'tag:picked']);
   },
@@ -71,17 +71,17 @@ export const tests = {
     const page = await world.open('/connect', { locale: 'de-DE' });
     await page.getByRole('button', { name: 'Tools auswählen' }).click();
     const picker = dialog(page, 'Tools des neuen Tokens');
-    await picker.getByRole('textbox', { name: 'Herkunft' }).click();
+    await picker.getByPlaceholder('Herkunft').click();
     await page.getByRole('option', { name: 'Eigene Tools' }).click();
-    await page.keyboard.press('Escape');
+    await picker.getByText('Tools des neuen Tokens').click();
     await picker.getByRole('checkbox', { name: 'pick-one', exact: true }).waitFor();
     await picker.getByRole('button', { name: /Eingebaut/ }).waitFor({ state: 'detached' });
     await picker.getByRole('checkbox', { name: 'pick-one', exact: true }).check();
     await picker.getByText('1 Tool ausgewählt').waitFor();
     await picker.getByText(/etwa \d+ Token/).waitFor();
     await picker.getByRole('button', { name: 'Fertig' }).click();
-    await page.getByRole('button', { name: /Token .*erstellen|erstellen/ }).first().click();
-    await page.waitForFunction(() => document.body.textContent.includes('haft_'));
+    await page.getByRole('button', { name: /^Token für .* erstellen$/ }).click();
+    await page.getByText('Wartet auf den ersten Aufruf').waitFor();
     assert.ok((await world.haft.api('GET', '/tokens')).tokens.some((token) => token.tools?.[0] === 'user-created:pick-one'));
   },
 

@@ -234,6 +234,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/calls/{id}/result": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Return the result of a call, whole even if it is large. */
+        get: operations["get_calls_id_result"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/chats": {
         parameters: {
             query?: never;
@@ -2323,6 +2340,11 @@ export interface components {
             /** @description How long each step took. */
             steps: components["schemas"]["StepTimes"];
             /**
+             * Format: int64
+             * @description The size of the result if it is stored apart: then `value` describes it, and `/calls/{id}/result` returns it.
+             */
+            stored_bytes?: number;
+            /**
              * @description The interface that the call came through: `rest`, `cli`, `mcp`, …
              * @example rest
              */
@@ -4305,7 +4327,7 @@ export interface components {
             ok: boolean;
             /** @description How the result is shown, if the tool has a renderer. */
             render_plan?: components["schemas"]["RenderPlan"];
-            /** @description The value of the tool. */
+            /** @description The value of the tool. One that is too large is described by a `LargeResult`, unless `result=inline` asks for it. */
             value?: unknown;
             /** @description What the caller should know, such as that the tool is deprecated and what replaces it. */
             warnings?: string[];
@@ -5376,6 +5398,11 @@ export interface components {
                 status: components["schemas"]["CallStatus"];
                 /** @description How long each step took. */
                 steps: components["schemas"]["StepTimes"];
+                /**
+                 * Format: int64
+                 * @description The size of the result if it is stored apart: then `value` describes it, and `/calls/{id}/result` returns it.
+                 */
+                stored_bytes?: number;
                 /**
                  * @description The interface that the call came through: `rest`, `cli`, `mcp`, …
                  * @example rest
@@ -8331,6 +8358,44 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["Success_RenderedResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_calls_id_result: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The part to return, as a JSON pointer
+                 * @example /items/0
+                 */
+                pointer?: string;
+                /** @description Let browsers save the result as a file */
+                download?: boolean;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The value that the tool returned */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /** @example null */
+                    "application/json": unknown;
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -14365,6 +14430,8 @@ export interface operations {
                 mode?: components["schemas"]["CallMode"];
                 /** @description Return 202 immediately and run the call in the background */
                 async?: boolean;
+                /** @description `inline` returns a large value itself, and not a handle */
+                result?: string;
             };
             header?: {
                 /** @description A call with the same key and arguments runs only once */

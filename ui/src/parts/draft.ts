@@ -1,5 +1,5 @@
 /** Unsaved edits, kept across a reload, a lost session and a restart of the server. */
-import { useCallback, useState } from 'react';
+import { useCallback, useRef, useState } from 'react';
 
 interface Stored<T> {
   at: number;
@@ -20,9 +20,11 @@ function read<T>(key: string): Stored<T> | undefined {
 
 export function useDraft<T>(key: string, initial: T) {
   const [draft, setDraft] = useState<Stored<T> | undefined>(() => read<T>(key));
+  const latest = useRef(draft);
   const [restored, setRestored] = useState(draft !== undefined);
   const set = useCallback((value: T) => {
     const next = { at: Date.now(), value };
+    latest.current = next;
     setDraft(next);
     // At once: the page may be closed, or read its data again, before a timer ends.
     try {
@@ -33,8 +35,15 @@ export function useDraft<T>(key: string, initial: T) {
   }, [key]);
   const clear = useCallback(() => {
     localStorage.removeItem(PREFIX + key);
+    latest.current = undefined;
     setDraft(undefined);
     setRestored(false);
   }, [key]);
-  return { value: draft?.value ?? initial, isDirty: draft !== undefined, restoredAt: restored ? draft?.at : undefined, set, clear };
+  /** Changes a draft that is there; `undefined` ends it. */
+  const update = useCallback((change: (value: T) => T | undefined) => {
+    const next = latest.current && change(latest.current.value);
+    if (next !== undefined) set(next);
+    else clear();
+  }, [set, clear]);
+  return { value: draft?.value ?? initial, isDirty: draft !== undefined, restoredAt: restored ? draft?.at : undefined, set, update, clear };
 }

@@ -41,7 +41,7 @@ function isConflict(error: unknown): boolean {
   return error instanceof ApiError && (error.status === 409 || error.status === 412);
 }
 
-function LoadedEditor({ content, text, onReload, ...props }: FileEditorProps & { content: FileContent; text: string; onReload: () => Promise<unknown> }) {
+function LoadedEditor({ content, text, onReload, ...props }: FileEditorProps & { content: FileContent; text: string; onReload: () => Promise<string | null> }) {
   const t = useT();
   const { workspace, path, isDocument = false, maxHeight = '32rem' } = props;
   const mayWrite = useMay('caller');
@@ -53,12 +53,13 @@ function LoadedEditor({ content, text, onReload, ...props }: FileEditorProps & {
   const language = useMemo(() => detectLanguage(props.language, path, text), [props.language, path, text]);
   const isDirty = draft.isDirty && draft.value.text !== text;
   const shown = isEditable ? draft.value.text : text;
-  const save = useAction((etag: string | null) => workspaces.put(workspace, path, draft.value.text, etag), {
+  const save = useAction((edit: Edit) => workspaces.put(workspace, path, edit.text, edit.etag), {
     invalidates: [workspaceKeys.all], failed: setFailure,
-    // The edit is shown until the saved file has been read, so that the former text does not flash up.
-    done: () => { setFailure(undefined); notify(t('files.saved', { path })); void onReload().then(draft.clear); },
+    // The edit is shown until the saved file has been read, so that the former text does not flash up. What was typed
+    // meanwhile goes on from the saved version.
+    done: (_, { text: saved }) => { setFailure(undefined); notify(t('files.saved', { path })); void onReload().then((etag) => draft.update((edit) => (edit.text === saved ? undefined : { ...edit, etag }))); },
   });
-  const run = () => { if (isDirty && !save.isPending) save.mutate(draft.value.etag); };
+  const run = () => { if (isDirty && !save.isPending) save.mutate(draft.value); };
   const discard = () => { setFailure(undefined); draft.clear(); void onReload(); };
   const editor = text.length > MAX_CHARACTERS
     ? <TextView text={text} label={path} />
@@ -76,7 +77,7 @@ function LoadedEditor({ content, text, onReload, ...props }: FileEditorProps & {
         </Group>
       )}
       {failure !== undefined && (isConflict(failure)
-        ? <Alert color="yellow" variant="light" role="alert" title={t('files.conflict')}><Text mb="sm">{t('files.conflictHint')}</Text><Group gap="sm"><Button variant="default" onClick={discard}>{t('files.loadCurrent')}</Button><Button variant="default" loading={save.isPending} onClick={() => save.mutate(null)}>{t('files.overwrite')}</Button></Group></Alert>
+        ? <Alert color="yellow" variant="light" role="alert" title={t('files.conflict')}><Text mb="sm">{t('files.conflictHint')}</Text><Group gap="sm"><Button variant="default" onClick={discard}>{t('files.loadCurrent')}</Button><Button variant="default" loading={save.isPending} onClick={() => save.mutate({ text: draft.value.text, etag: null })}>{t('files.overwrite')}</Button></Group></Alert>
         : <ErrorPanel error={failure} />)}
       {isDocument && mode === 'view' ? preview : isDocument && isEditable ? <div className={classes.steps}>{editor}{preview}</div> : editor}
     </Stack>
@@ -91,5 +92,5 @@ export function FileEditor(props: FileEditorProps) {
   if (query.error) return <ErrorPanel error={query.error} onRetry={() => void query.refetch()} />;
   if (!query.data) return <Loading rows={4} />;
   if (text === undefined) return <Text c="dimmed">{t('files.binary', { size: bytes(query.data.bytes.length) })} <a href={fileUrl(workspace, path, manifest)} download={path.split('/').at(-1)}>{t('files.download')}</a></Text>;
-  return <LoadedEditor key={`${workspace}/${path}`} {...props} content={query.data} text={text} onReload={() => query.refetch()} />;
+  return <LoadedEditor key={`${workspace}/${path}`} {...props} content={query.data} text={text} onReload={async () => (await query.refetch()).data?.etag ?? null} />;
 }

@@ -39,7 +39,7 @@ export function ToolPicker({ label, description, emptyText, value, onChange, onO
       <Stack gap="sm" className={classes.field} role="group" aria-label={label}>
         <Group justify="space-between" gap="sm">
           <SelectionSummary rules={value} chosen={chosen} emptyText={emptyText} />
-          <Group gap={4}>
+          <Group gap={4} ml="auto">
             {value.length > 0 && <Button variant="subtle" color="gray" size="compact-sm" onClick={() => onChange([])}>{t('picker.clear')}</Button>}
             <Button variant="default" size="compact-sm" leftSection={<IconListCheck size={14} />} onClick={() => open(true)}>{t('picker.choose')}</Button>
           </Group>

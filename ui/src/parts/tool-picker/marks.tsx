@@ -4,6 +4,7 @@ import { IconHandStop, IconLayoutBoard } from '@tabler/icons-react';
 import { RENDERERS } from '@/api/rendering';
 import { useT } from '@/i18n';
 import { visibleText } from '../format';
+import classes from './tool-picker.module.css';
 
 export function RendererWord({ renderer }: { renderer: string }) {
   const t = useT();
@@ -16,8 +17,8 @@ export function ToolMarks({ renderer, needsApproval }: { renderer: string | unde
   const shownAs = renderer !== undefined && <>{t('picker.shownAs')}: <RendererWord renderer={renderer} /></>;
   return (
     <>
-      {shownAs && <Tooltip label={shownAs}><span role="img" aria-label={t('picker.hasRenderer')} data-mark="renderer"><IconLayoutBoard size={15} color="var(--mantine-color-dimmed)" /></span></Tooltip>}
-      {needsApproval && <Tooltip label={t('picker.confirmation')}><span role="img" aria-label={t('picker.confirmation')} data-mark="confirmation"><IconHandStop size={15} color="var(--haft-warn)" /></span></Tooltip>}
+      {shownAs && <Tooltip label={shownAs}><span role="img" aria-label={t('picker.hasRenderer')} className={classes.mark}><IconLayoutBoard size={15} color="var(--mantine-color-dimmed)" /></span></Tooltip>}
+      {needsApproval && <Tooltip label={t('picker.confirmation')}><span role="img" aria-label={t('picker.confirmation')} className={classes.mark}><IconHandStop size={15} color="var(--haft-warn)" /></span></Tooltip>}
     </>
   );
 }
