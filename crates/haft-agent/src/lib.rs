@@ -2,4 +2,6 @@
 //!
 //! This crate knows no HTTP server, no SQL and no environment: settings and credentials are passed in.
 
+#[cfg(doctest)]
+mod guides;
 pub mod model;

@@ -41,10 +41,7 @@ pub fn connect(settings: &ModelSettings, egress: &ModelEgress) -> Result<Arc<dyn
     let choice = choose(settings).map_err(&invalid)?;
     let mut model: Arc<dyn Model> = match wire(choice.provider, settings) {
         Some(wire) => Arc::new(http_model(settings, egress, choice, wire).map_err(&invalid)?),
-        None => {
-            let name = if choice.name == "scripted" { "scripted" } else { choice.name.as_str() };
-            Arc::new(Scripted::new(name, settings.script.clone().unwrap_or_default()))
-        }
+        None => Arc::new(Scripted::new(choice.name, settings.script.clone().unwrap_or_default())),
     };
     if settings.text_tools {
         model = Arc::new(TextTools::new(model));

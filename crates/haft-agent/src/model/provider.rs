@@ -38,7 +38,7 @@ pub enum Provider {
     Groq,
     /// Mistral.
     Mistral,
-    /// `DeepSeek`.
+    /// DeepSeek.
     #[serde(rename = "deepseek")]
     DeepSeek,
     /// xAI.

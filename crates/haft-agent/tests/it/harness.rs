@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::{HeaderMap, Response, StatusCode, header};
+use axum::http::{HeaderMap, Response, StatusCode};
 use haft_agent::model::{
     ConfiguredBy, ContentPart, Model, ModelEgress, ModelError, ModelRequest, ModelResponse, ModelSettings,
     Provider, RetryPolicy, ToolDefinition, collect, connect,
@@ -173,4 +173,4 @@ pub(crate) fn seen_body(server: &Upstream) -> Value {
 }
 
 /// The name of a header, as the server records it.
-pub(crate) const AUTHORIZATION: &str = header::AUTHORIZATION.as_str();
+pub(crate) const AUTHORIZATION: &str = "authorization";

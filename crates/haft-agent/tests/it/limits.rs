@@ -14,6 +14,11 @@ async fn fail(provider: Provider, response: Canned) -> ModelErrorKind {
     play(provider, response).await.unwrap_err().kind
 }
 
+/// An event with pieces of tool calls.
+fn call_event(calls: &str) -> String {
+    format!("data: {{\"choices\":[{{\"delta\":{{\"tool_calls\":[{calls}]}}}}]}}\n\n")
+}
+
 #[tokio::test]
 async fn ten_thousand_calls_are_refused() {
     let call = |index: usize| {
@@ -22,13 +27,9 @@ async fn ten_thousand_calls_are_refused() {
         )
     };
     let calls: Vec<String> = (0..10_000).map(call).collect();
-    let one_event =
-        format!("data: {{\"choices\":[{{\"delta\":{{\"tool_calls\":[{}]}}}}]}}\n\n", calls.join(","));
+    let one_event = call_event(&calls.join(","));
     assert_eq!(fail(Provider::OpenAiChat, Canned::stream(one_event)).await, ModelErrorKind::TooManyToolCalls);
-    let many_events: String = calls
-        .iter()
-        .map(|call| format!("data: {{\"choices\":[{{\"delta\":{{\"tool_calls\":[{call}]}}}}]}}\n\n"))
-        .collect();
+    let many_events = calls.iter().map(|call| call_event(call)).collect::<Vec<_>>().concat();
     assert_eq!(
         fail(Provider::OpenAiChat, Canned::stream(many_events)).await,
         ModelErrorKind::TooManyToolCalls
@@ -51,10 +52,7 @@ async fn huge_answers_are_refused() {
     assert_eq!(kind, ModelErrorKind::TooLarge { part: "event of the answer", limit: MAX_EVENT_BYTES });
     let start = r#"{"index":0,"id":"c","function":{"name":"a","arguments":"{"}}"#;
     let more = format!(r#"{{"index":0,"function":{{"arguments":"{piece}"}}}}"#);
-    let mut arguments = format!("data: {{\"choices\":[{{\"delta\":{{\"tool_calls\":[{start}]}}}}]}}\n\n");
-    for _ in 0..20 {
-        arguments += &format!("data: {{\"choices\":[{{\"delta\":{{\"tool_calls\":[{more}]}}}}]}}\n\n");
-    }
+    let arguments = format!("{}{}", call_event(start), call_event(&more).repeat(20));
     let kind = fail(Provider::OpenAiChat, Canned::stream(arguments)).await;
     assert_eq!(
         kind,

@@ -12,7 +12,7 @@ use super::script_file::{Script, ScriptedArguments, ScriptedFailure, Turn};
 use crate::model::answer::Answer;
 use crate::model::error::{Failure, ModelError, ModelErrorKind};
 use crate::model::event::{ModelEvent, Usage};
-use crate::model::request::ModelRequest;
+use crate::model::request::{ModelMessage, ModelRequest};
 use crate::model::stream::{EventSource, EventStream, Model, failed, stream_of};
 
 /// How many characters a token has on average.
@@ -91,7 +91,7 @@ impl Rendered {
     fn new(turn: &Turn, values: &Map<String, Value>) -> Result<Self, Failure> {
         let (steps, secrets) = (Map::new(), BTreeMap::new());
         let values = Values { args: values, steps: &steps, secrets: &secrets, version: "" };
-        let text = |template: &Option<Template>| match template {
+        let text = |template: Option<&Template>| match template {
             Some(template) => template.render(EscapeContext::Text, &values).map(|rendered| rendered.text),
             None => Ok(String::new()),
         };
@@ -107,8 +107,8 @@ impl Rendered {
         }
         let fail = |error: RenderError| unrendered(&error);
         Ok(Self {
-            reasoning: text(&turn.reasoning).map_err(fail)?,
-            text: text(&turn.text).map_err(fail)?,
+            reasoning: text(turn.reasoning.as_ref()).map_err(fail)?,
+            text: text(turn.text.as_ref()).map_err(fail)?,
             calls,
         })
     }
@@ -127,7 +127,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 fn estimate(request: &ModelRequest, rendered: &Rendered) -> Usage {
     let tokens = |characters: usize| (characters / CHARACTERS_PER_TOKEN).max(1) as u64;
     let input: usize = request.messages.iter().map(|message| message.text().len()).sum();
-    let results = request.messages.iter().flat_map(|message| message.tool_results());
+    let results = request.messages.iter().flat_map(ModelMessage::tool_results);
     let results: usize = results.map(|result| result.text.len()).sum();
     let calls: usize =
         rendered.calls.iter().map(|(name, _, value)| name.len() + value.to_string().len()).sum();

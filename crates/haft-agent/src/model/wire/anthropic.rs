@@ -35,7 +35,7 @@ impl Wire for Anthropic {
     }
 
     fn body(&self, target: Target<'_>, request: &ModelRequest) -> Result<Value, Failure> {
-        anthropic_request::body(target, request, self.caching)
+        Ok(anthropic_request::body(target, request, self.caching))
     }
 
     fn decoder(&self) -> Box<dyn Decoder> {

@@ -5,19 +5,16 @@ use serde_json::{Map, Value, json};
 
 use super::format::Target;
 use super::parts::{object_arguments, own_proof, wire_id};
-use crate::model::error::Failure;
 use crate::model::image::ImageSource;
 use crate::model::provider::Provider;
-use crate::model::request::{
-    ContentPart, ModelMessage, ModelRequest, ReasoningEffort, ToolChoice, ToolResult,
-};
+use crate::model::request::{ContentPart, ModelMessage, ModelRequest, ToolChoice, ToolResult};
 
 /// The maximum number of tokens if the request has none: the API requires one.
 const DEFAULT_MAX_TOKENS: u32 = 8192;
 
 /// Writes a request. With `caching`, the ends of the tools, the instructions and the conversation are marked for the
 /// provider's cache.
-pub(super) fn body(target: Target<'_>, request: &ModelRequest, caching: bool) -> Result<Value, Failure> {
+pub(super) fn body(target: Target<'_>, request: &ModelRequest, caching: bool) -> Value {
     let mut messages = messages(&request.messages);
     let mut body = Map::new();
     body.insert("model".to_owned(), json!(target.model));
@@ -30,7 +27,7 @@ pub(super) fn body(target: Target<'_>, request: &ModelRequest, caching: bool) ->
             body.insert("thinking".to_owned(), json!({"type": "enabled", "budget_tokens": budget}));
         } else {
             body.insert("thinking".to_owned(), json!({"type": "adaptive", "display": "summarized"}));
-            output.insert("effort".to_owned(), json!(ReasoningEffort::as_str(effort)));
+            output.insert("effort".to_owned(), json!(effort.as_str()));
         }
     }
     body.insert("max_tokens".to_owned(), json!(limit));
@@ -73,7 +70,7 @@ pub(super) fn body(target: Target<'_>, request: &ModelRequest, caching: bool) ->
     if target.streaming {
         body.insert("stream".to_owned(), Value::Bool(true));
     }
-    Ok(Value::Object(body))
+    Value::Object(body)
 }
 
 /// Returns whether a model is older than adaptive reasoning.

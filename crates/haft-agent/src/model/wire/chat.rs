@@ -131,14 +131,13 @@ impl ChatDecoder {
         let id = text(call, "id").unwrap_or_default();
         let name = text(function, "name").unwrap_or_default();
         let index = call.get("index").and_then(Value::as_u64);
-        let key = match self.find(index, id, name) {
-            Some(key) => key,
-            None => {
-                self.calls.push((index, id.to_owned()));
-                let key = self.calls.len() as u64 - 1;
-                answer.call_start(key, Some(id), name)?;
-                key
-            }
+        let key = if let Some(key) = self.find(index, id, name) {
+            key
+        } else {
+            let key = self.calls.len() as u64;
+            self.calls.push((index, id.to_owned()));
+            answer.call_start(key, Some(id), name)?;
+            key
         };
         match function.get("arguments") {
             Some(Value::String(more)) => answer.call_arguments(key, more),

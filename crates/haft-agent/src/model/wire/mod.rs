@@ -13,6 +13,9 @@ mod parts;
 mod responses;
 mod responses_request;
 
+#[cfg(test)]
+mod request_tests;
+
 pub(super) use anthropic::Anthropic;
 pub(super) use chat::Chat;
 pub(super) use format::{Decoder, Target, Wire};
