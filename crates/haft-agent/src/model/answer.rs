@@ -101,6 +101,12 @@ impl Answer {
         self.open.contains_key(&key)
     }
 
+    /// Returns whether the arguments of an open call are a whole object already.
+    pub(super) fn is_call_whole(&self, key: u64) -> bool {
+        let call = self.open.get(&key).filter(|call| !call.arguments.is_empty());
+        call.is_some_and(|call| parse_arguments(&call.arguments).is_object())
+    }
+
     /// Starts a call. Missing ids and ids that another call of the answer has are replaced.
     pub(super) fn call_start(&mut self, key: u64, id: Option<&str>, name: &str) -> Result<(), Failure> {
         if self.calls >= MAX_TOOL_CALLS {

@@ -9,7 +9,7 @@ use super::request::{ReasoningProof, ToolCall};
 /// One event of an answer.
 ///
 /// An answer starts with one `start`, and ends with one `finish`, unless it fails. Text, reasoning and tool calls may
-/// alternate.
+/// alternate. A tool call that the maximum number of tokens cut off has a start and no end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -96,6 +96,7 @@ pub enum FinishReason {
 /// The tokens of one request and its answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(as = ModelUsage))]
 #[serde(default)]
 pub struct Usage {
     /// All tokens of the request, cached ones included.

@@ -218,7 +218,11 @@ impl Exchange {
         mut response: reqwest::Response,
         mut parser: SseParser,
     ) -> Result<(), Failure> {
-        let chunk = self.chunk(&mut response).await?;
+        let chunk = match self.chunk(&mut response).await {
+            // Some servers leave the connection open, or cut it, after a complete answer.
+            Err(failure) if self.answer.has_reason() && is_silence(&failure.kind) => None,
+            chunk => chunk?,
+        };
         let mut events = Vec::new();
         match &chunk {
             Some(bytes) => parser.push(bytes, &mut events)?,
@@ -274,6 +278,11 @@ impl EventSource for Exchange {
             }
         }
     }
+}
+
+/// Returns whether nothing more arrives.
+fn is_silence(kind: &ModelErrorKind) -> bool {
+    matches!(kind, ModelErrorKind::Stalled { .. } | ModelErrorKind::BrokenStream)
 }
 
 fn send_failure(error: SendError) -> Failure {

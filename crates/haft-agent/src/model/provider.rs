@@ -9,6 +9,7 @@ use super::name::infer;
 /// Who serves a model. It decides the wire format, the default address, and small differences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(as = ModelProvider))]
 #[serde(rename_all = "snake_case")]
 pub enum Provider {
     /// OpenAI, by the Responses API.

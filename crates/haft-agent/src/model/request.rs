@@ -157,6 +157,7 @@ pub struct ReasoningProof {
 /// A call that a model made.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(as = ModelToolCall))]
 #[serde(deny_unknown_fields)]
 pub struct ToolCall {
     /// Its id, unique within one answer.
@@ -174,6 +175,7 @@ pub struct ToolCall {
 /// The result of a call.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(as = ModelToolResult))]
 #[serde(deny_unknown_fields)]
 pub struct ToolResult {
     /// The id of the call.
@@ -193,6 +195,7 @@ pub struct ToolResult {
 /// A tool that a model may call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(as = ModelToolDefinition))]
 #[serde(deny_unknown_fields)]
 pub struct ToolDefinition {
     /// The name for models: `[A-Za-z0-9_-]{1,64}`.
@@ -208,6 +211,7 @@ pub struct ToolDefinition {
 /// Whether a model calls a tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(as = ModelToolChoice))]
 #[serde(rename_all = "snake_case")]
 pub enum ToolChoice {
     /// The model decides.
@@ -231,6 +235,7 @@ impl ToolChoice {
 /// The schema of an answer in JSON.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(as = ModelOutputSchema))]
 #[serde(deny_unknown_fields)]
 pub struct OutputSchema {
     /// A name for the schema: `[A-Za-z0-9_-]{1,64}`.

@@ -62,6 +62,23 @@ async fn odd_servers_are_tolerated() {
     );
 }
 
+/// Several whole calls have one index and no ids.
+#[tokio::test]
+async fn calls_without_ids_are_told_apart_by_their_names() {
+    let call = |city: &str| {
+        let arguments = format!("{{\\\"city\\\":\\\"{city}\\\"}}");
+        let function = format!(r#"{{"name":"get_weather","arguments":"{arguments}"}}"#);
+        format!(
+            "data: {{\"choices\":[{{\"delta\":{{\"tool_calls\":[{{\"index\":0,\"function\":{function}}}]}}}}]}}\n\n"
+        )
+    };
+    let end = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"tool_calls\"}]}\n\n";
+    let stream = format!("{}{}{end}", call("Oslo"), call("Rome"));
+    let answer = play(Provider::LlamaCpp, Canned::stream(stream)).await.unwrap();
+    let cities: Vec<_> = answer.tool_calls().map(|call| call.arguments["city"].clone()).collect();
+    assert_eq!(cities, ["Oslo", "Rome"]);
+}
+
 #[tokio::test]
 async fn openrouter_sends_comments_reasoning_and_images() {
     let answer = play(Provider::OpenRouter, Canned::cassette("chat_openrouter.sse")).await.unwrap();

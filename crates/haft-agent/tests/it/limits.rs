@@ -100,3 +100,14 @@ async fn stalls_end_within_their_limits() {
         assert!(before.elapsed() < Duration::from_secs(5));
     }
 }
+
+/// The connection stays open after a complete answer without `[DONE]`.
+#[tokio::test]
+async fn silence_after_a_complete_answer_is_its_end() {
+    let event = "data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\n";
+    let server = slow(event, "").await;
+    let mut settings = settings(&server, Provider::Ollama);
+    settings.timeouts.idle = Duration::from_millis(200);
+    let answer = collect(connected(&server, &settings).stream(&request())).await.unwrap();
+    assert_eq!(answer.text(), "Hi");
+}

@@ -62,7 +62,10 @@ pub(super) fn parse(text: &str) -> Result<Script, Vec<Problem>> {
     };
     let (mut errors, mut warnings) = report.into_parts();
     // A misspelled key would silently change what a demo or a test does.
-    errors.extend(warnings.extract_if(.., |problem| problem.code == UNKNOWN_FIELD));
+    for mut problem in warnings.extract_if(.., |problem| problem.code == UNKNOWN_FIELD) {
+        problem.message = problem.message.replacen("unknown field, ignored", "unknown field", 1);
+        errors.push(problem);
+    }
     if errors.is_empty() && turns.is_empty() {
         errors.push(Problem::new("turns", "missing_field", "expected at least one turn"));
     }

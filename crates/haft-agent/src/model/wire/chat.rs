@@ -131,7 +131,9 @@ impl ChatDecoder {
         let id = text(call, "id").unwrap_or_default();
         let name = text(function, "name").unwrap_or_default();
         let index = call.get("index").and_then(Value::as_u64);
-        let key = if let Some(key) = self.find(index, id, name) {
+        // A name after whole arguments starts another call, even if the server gives it the same index and no id.
+        let repeats = |key| id.is_empty() && !name.is_empty() && answer.is_call_whole(key);
+        let key = if let Some(key) = self.find(index, id, name).filter(|key| !repeats(*key)) {
             key
         } else {
             let key = self.calls.len() as u64;
