@@ -1,15 +1,18 @@
-//! Whether and when a failed call is retried.
+//! Whether and when a failed call or request is retried.
 
 use std::time::Duration;
 
+use haft_core::Timestamp;
 use haft_core::implementation::{HttpRequest, Implementation, Kind};
 use haft_core::outcome::CallError;
 use haft_core::spec::{Retry, ToolSpec, default_backoff};
 
 /// The default number of retries of a safe request.
 const DEFAULT_ATTEMPTS: u32 = 2;
-/// The maximum wait between two attempts.
+/// The maximum wait between two attempts, unless the server requests a longer one.
 const MAX_WAIT: Duration = Duration::from_secs(30);
+/// The maximum `Retry-After`.
+const MAX_RETRY_AFTER: Duration = Duration::from_mins(10);
 
 /// Returns the retry policy of a tool.
 pub(crate) fn policy(spec: &ToolSpec) -> Retry {
@@ -56,9 +59,32 @@ pub(crate) fn wait(retry: &Retry, error: &CallError, attempt: u32, random: f64) 
     if !error.retryable || attempt >= retry.attempts {
         return None;
     }
-    let doubled = Duration::from_millis(retry.backoff_ms).saturating_mul(1 << attempt.min(16)).min(MAX_WAIT);
+    Some(backoff(Duration::from_millis(retry.backoff_ms), attempt, error.retry_after, random))
+}
+
+/// Returns the wait after failed attempt number `attempt`, counted from 0: doubled with each attempt, spread by `random`
+/// in `0.0..1.0`, and at least what the server `requested`.
+pub fn backoff(first: Duration, attempt: u32, requested: Option<Duration>, random: f64) -> Duration {
+    let doubled = first.saturating_mul(1 << attempt.min(16)).min(MAX_WAIT);
     let jittered = doubled.mul_f64(0.5 + random / 2.0);
-    Some(error.retry_after.map_or(jittered, |requested| requested.max(jittered)))
+    requested.map_or(jittered, |requested| requested.max(jittered))
+}
+
+/// Returns a number in `0.0..1.0` for the jitter of waits.
+pub fn random() -> f64 {
+    f64::from(getrandom::u32().unwrap_or(u32::MAX / 2)) / (f64::from(u32::MAX) + 1.0)
+}
+
+/// Parses a `Retry-After`: seconds or an HTTP date, up to a maximum.
+pub fn parse_retry_after(text: &str, now: Timestamp) -> Option<Duration> {
+    let text = text.trim();
+    let wait = if let Ok(seconds) = text.parse::<u64>() {
+        Duration::from_secs(seconds)
+    } else {
+        let at = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text).ok()?;
+        Duration::try_from(at.duration_since(now)).unwrap_or(Duration::ZERO)
+    };
+    Some(wait.min(MAX_RETRY_AFTER))
 }
 
 #[cfg(test)]
@@ -85,5 +111,23 @@ mod tests {
         assert_eq!(wait(&retry, &error, 0, 0.5), Some(Duration::from_secs(7)));
         let huge = Retry { attempts: u32::MAX, backoff_ms: u64::MAX };
         assert!(wait(&huge, &error, 4000, 1.0).unwrap() <= MAX_WAIT);
+    }
+
+    #[test]
+    fn retry_after() {
+        let now: Timestamp = "2026-11-15T12:00:00Z".parse().unwrap();
+        for (text, expected) in [
+            ("3", Some(3)),
+            (" 0 ", Some(0)),
+            ("99999999", Some(600)),
+            ("Sun, 15 Nov 2026 12:00:30 GMT", Some(30)),
+            ("Sun, 15 Nov 2026 11:00:00 GMT", Some(0)),
+            ("Sun, 15 Nov 2099 11:00:00 GMT", Some(600)),
+            ("-1", None),
+            ("soon", None),
+            ("", None),
+        ] {
+            assert_eq!(parse_retry_after(text, now), expected.map(Duration::from_secs), "{text}");
+        }
     }
 }

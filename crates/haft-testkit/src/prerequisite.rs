@@ -10,6 +10,8 @@ pub enum Prerequisite {
     McpPeers,
     /// The validator of OpenAPI documents, installed into `target/peers`.
     ApiPeers,
+    /// The Python clients of model providers, installed into `target/peers`.
+    ModelPeers,
     /// The OpenAPI description of GitHub's API in `target/test-data`.
     GithubDescription,
     /// A small file system that the test can mount and fill; it takes root.
@@ -23,7 +25,11 @@ impl Prerequisite {
     const fn exception(self) -> Option<&'static str> {
         match self {
             Self::ContainerImage => Some("CI machines have no container engine"),
-            Self::McpPeers | Self::ApiPeers | Self::GithubDescription | Self::SmallFileSystem => None,
+            Self::McpPeers
+            | Self::ApiPeers
+            | Self::ModelPeers
+            | Self::GithubDescription
+            | Self::SmallFileSystem => None,
         }
     }
 }

@@ -62,7 +62,11 @@ const MEMBERS: &[Member] = &[
         &["haft-core", "haft-definition"],
     ),
     member("haft-workspace", "content-addressed snapshots of folders", &["haft-core"]),
-    member("haft-agent", "model providers, the tool loop, chats, retrieval", &["haft-core", "haft-runtime"]),
+    member(
+        "haft-agent",
+        "model providers, the tool loop, chats, retrieval",
+        &["haft-core", "haft-template", "haft-definition", "haft-runtime"],
+    ),
     member(
         "haft-server",
         "REST, MCP server, WebSocket/SSE, embedded UI; the only axum",

@@ -12,6 +12,7 @@ use serde_json::json;
 
 use super::response::{self, BodyError, ResponseBody};
 use crate::egress::SendError;
+use crate::retry::parse_retry_after;
 
 /// How much of an error response is read.
 const EXCERPT_BYTES: usize = 8 * 1024;
@@ -19,9 +20,6 @@ const EXCERPT_BYTES: usize = 8 * 1024;
 /// How much of it goes to the details, and how much to the model.
 const DETAILS_CHARACTERS: usize = 2000;
 const MODEL_CHARACTERS: usize = 500;
-
-/// The maximum `Retry-After`.
-const MAX_WAIT: Duration = Duration::from_mins(10);
 
 /// Whether a failed request may be retried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -145,40 +143,5 @@ pub(super) fn status_name(status: StatusCode) -> String {
     match status.canonical_reason() {
         Some(reason) => format!("{} {reason}", status.as_u16()),
         None => status.as_u16().to_string(),
-    }
-}
-
-/// Parses seconds or an HTTP date, up to a maximum.
-fn parse_retry_after(text: &str, now: Timestamp) -> Option<Duration> {
-    let text = text.trim();
-    let wait = if let Ok(seconds) = text.parse::<u64>() {
-        Duration::from_secs(seconds)
-    } else {
-        let at = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text).ok()?;
-        Duration::try_from(at.duration_since(now)).unwrap_or(Duration::ZERO)
-    };
-    Some(wait.min(MAX_WAIT))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn retry_after() {
-        let now: Timestamp = "2026-11-15T12:00:00Z".parse().unwrap();
-        for (text, expected) in [
-            ("3", Some(3)),
-            (" 0 ", Some(0)),
-            ("99999999", Some(600)),
-            ("Sun, 15 Nov 2026 12:00:30 GMT", Some(30)),
-            ("Sun, 15 Nov 2026 11:00:00 GMT", Some(0)),
-            ("Sun, 15 Nov 2099 11:00:00 GMT", Some(600)),
-            ("-1", None),
-            ("soon", None),
-            ("", None),
-        ] {
-            assert_eq!(parse_retry_after(text, now), expected.map(Duration::from_secs), "{text}");
-        }
     }
 }

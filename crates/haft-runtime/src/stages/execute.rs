@@ -87,7 +87,7 @@ async fn retry_run(
         if !retry::may_retry(&plan.spec, error) {
             break;
         }
-        let Some(wait) = retry::wait(&policy, error, retries, random()) else { break };
+        let Some(wait) = retry::wait(&policy, error, retries, retry::random()) else { break };
         // Waiting past the deadline would replace this error by a timeout, which says less.
         if clock::now() + wait >= context.deadline {
             break;
@@ -131,9 +131,4 @@ fn redact_outcome(outcome: &mut Outcome, secrets: &[Secret]) {
             }
         }
     }
-}
-
-/// Returns a number in `0.0..1.0` for the jitter of waits.
-pub(super) fn random() -> f64 {
-    f64::from(getrandom::u32().unwrap_or(u32::MAX / 2)) / (f64::from(u32::MAX) + 1.0)
 }

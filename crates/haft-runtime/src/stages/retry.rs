@@ -8,7 +8,6 @@ use haft_core::outcome::{CallError, ErrorCode, Outcome};
 use haft_core::spec::{self, default_backoff};
 
 use crate::pipeline::Call;
-use crate::stages::execute::random;
 use crate::stages::{Next, Stage};
 use crate::{clock, retry};
 
@@ -49,9 +48,9 @@ impl Retry {
     fn wait(&self, call: &Call, error: &CallError, attempt: u32) -> Option<Duration> {
         let wait = match &self.rule {
             Some(rule) if rule(call, error) => {
-                retry::wait(&self.policy, &error.clone().retryable(true), attempt, random())
+                retry::wait(&self.policy, &error.clone().retryable(true), attempt, retry::random())
             }
-            None if is_safe(call, error) => retry::wait(&self.policy, error, attempt, random()),
+            None if is_safe(call, error) => retry::wait(&self.policy, error, attempt, retry::random()),
             _ => None,
         }?;
         // Waiting past the deadline would replace this error by a timeout, which says less.

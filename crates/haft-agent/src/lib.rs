@@ -1,0 +1,7 @@
+//! The model side of haft: model providers behind one trait.
+//!
+//! This crate knows no HTTP server, no SQL and no environment: settings and credentials are passed in.
+
+#[cfg(doctest)]
+mod guides;
+pub mod model;
