@@ -184,7 +184,7 @@ impl<'a> Reference<'a> {
 
     /// Returns the handle of the part of a result that this refers to.
     fn handle(&self, call: CallId) -> ResultHandle {
-        let pointer = self.path.iter().map(|step| format!("/{step}")).collect();
+        let pointer = self.path.iter().flat_map(|step| ["/", *step]).collect();
         ResultHandle { call, pointer }
     }
 

@@ -60,7 +60,7 @@ fn body(name: &str, entry: &Value, network: bool) -> Result<Value, ClientServerE
         let value = references(value);
         match key.as_str() {
             "command" | "args" | "env" | "cwd" | "url" | "headers" | "workspace" => {
-                drop(body.insert(key.clone(), value))
+                drop(body.insert(key.clone(), value));
             }
             "serverUrl" | "httpUrl" => drop(body.insert("url".to_owned(), value)),
             "disabled" => drop(body.insert("enabled".to_owned(), json!(value != json!(true)))),
