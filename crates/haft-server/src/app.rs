@@ -144,8 +144,11 @@ impl App {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let resources = ExecutionResources::new(&settings)?;
         let Extensions { functions, built_ins, stages, mcp: extension } = extensions;
-        let parts = settings.built_ins.enabled.then(|| resources.built_in_parts(&settings, &clock));
-        let Installed { specs, handle } = install(parts.as_ref(), &functions, built_ins)?;
+        let Installed { specs, handle } = {
+            // Dropped at once, so that the future stays small.
+            let parts = settings.built_ins.enabled.then(|| resources.built_in_parts(&settings, &clock));
+            install(parts.as_ref(), &functions, built_ins)?
+        };
         let executors = resources
             .executors(&settings, &clock, &local_token)
             .with(Arc::new(FunctionExecutor::new(functions)));

@@ -20,13 +20,17 @@ const MAX_CACHED: usize = 256;
 /// The skills that were read, by the hash of their package, which never changes.
 #[derive(Default)]
 struct SkillCache {
-    skills: Mutex<HashMap<String, Option<Arc<Skill>>>>,
+    skills: Mutex<HashMap<String, CachedSkill>>,
     /// One package is read at a time: packages are large.
     loading: tokio::sync::Mutex<()>,
 }
 
+/// The skill of a package, if it has one.
+#[derive(Clone)]
+struct CachedSkill(Option<Arc<Skill>>);
+
 impl SkillCache {
-    fn get(&self, package: &str) -> Option<Option<Arc<Skill>>> {
+    fn get(&self, package: &str) -> Option<CachedSkill> {
         self.skills.lock().unwrap_or_else(PoisonError::into_inner).get(package).cloned()
     }
 
@@ -35,7 +39,7 @@ impl SkillCache {
         if skills.len() >= MAX_CACHED {
             skills.clear();
         }
-        skills.insert(package.to_owned(), skill);
+        skills.insert(package.to_owned(), CachedSkill(skill));
     }
 }
 
@@ -60,15 +64,15 @@ impl PackageSource for McpPackages {
         Box::pin(async move {
             let app = self.handle.get()?;
             // A definition can name any package.
-            if !app.store().has_package(tenant, package).await.map_err(unavailable)? {
+            if !app.store().has_package(tenant, package).await.map_err(|error| unavailable(&error))? {
                 return Ok(None);
             }
             let cache = &self.cache;
-            if let Some(known) = cache.get(package) {
+            if let Some(CachedSkill(known)) = cache.get(package) {
                 return Ok(known);
             }
             let _loading = cache.loading.lock().await;
-            if let Some(known) = cache.get(package) {
+            if let Some(CachedSkill(known)) = cache.get(package) {
                 return Ok(known);
             }
             // Another node has installed it just now, and this one unpacks it within a second.
@@ -88,7 +92,8 @@ impl PackageSource for McpPackages {
     ) -> BoxFuture<'a, Result<Option<Vec<u8>>, CallError>> {
         Box::pin(async move {
             let app = self.handle.get()?;
-            let is_own = app.store().has_package(tenant, package).await.map_err(unavailable)?;
+            let is_own =
+                app.store().has_package(tenant, package).await.map_err(|error| unavailable(&error))?;
             if !is_own || !package.bytes().all(|byte| byte.is_ascii_hexdigit()) {
                 return Ok(None);
             }
@@ -103,13 +108,13 @@ impl PackageSource for McpPackages {
     ) -> BoxFuture<'a, Result<Option<String>, CallError>> {
         Box::pin(async move {
             let app = self.handle.get()?;
-            let found = app.store().toolset(tenant, toolset).await.map_err(unavailable)?;
+            let found = app.store().toolset(tenant, toolset).await.map_err(|error| unavailable(&error))?;
             Ok(found.map(|toolset| toolset.package))
         })
     }
 }
 
-fn unavailable(error: StoreError) -> CallError {
+fn unavailable(error: &StoreError) -> CallError {
     CallError::new(ErrorCode::StoreUnavailable, error.to_string())
         .for_model("the packages of toolsets are unavailable")
 }

@@ -191,7 +191,7 @@ impl Prepared for McpTool {
                 && server.transport.works_in_workspace()
             {
                 let job = WorkspaceCall { server: &server, workspace, tool: &self.tool, call, args };
-                let outcome = clients.workspace_programs.call(clients.parts(), job, &timer).await;
+                let outcome = Box::pin(clients.workspace_programs.call(clients.parts(), job, &timer)).await;
                 return outcome.unwrap_or_else(|| Err(self.timed_out(&timer)));
             }
             let outcome = timer.limit(self.call_on(&connection, call, args, &timer)).await;

@@ -66,8 +66,9 @@ impl WorkspacePrograms {
             Err(why) => return Some(Err(not_connected(&job.server.id, &why))),
         };
         let handler = NotificationHandler::default();
+        // Boxed, because few calls need it.
         let outcome = timer
-            .limit(async {
+            .limit(Box::pin(async {
                 let served = serve_client_with_lifecycle(handler.clone(), transport, lifecycle()).await;
                 let service = match served {
                     Ok(service) => service,
@@ -79,7 +80,7 @@ impl WorkspacePrograms {
                 let (peer, stateless) = (service.peer().clone(), None);
                 let link = Link { peer, stateless, handler: handler.clone(), scrubber: scrubber.clone() };
                 make_call(&job, &link, timer).await
-            })
+            }))
             .await;
         running.kill();
         if let Err(error) = running.wait().await {

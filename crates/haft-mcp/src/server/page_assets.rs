@@ -172,10 +172,9 @@ fn tag_length(text: &str) -> Option<usize> {
     for (at, byte) in text.bytes().enumerate() {
         match (quote, byte) {
             (Some(open), byte) if open == byte => quote = None,
-            (Some(_), _) => {}
             (None, b'"' | b'\'') => quote = Some(byte),
             (None, b'>') => return Some(at + 1),
-            (None, _) => {}
+            _ => {}
         }
     }
     None

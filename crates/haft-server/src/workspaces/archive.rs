@@ -84,11 +84,8 @@ impl WorkspaceHost {
         let runtime = Handle::current();
         tokio::task::spawn_blocking(move || {
             let sink = PartSink::new(runtime, sender, STALL_TIMEOUT);
-            match write(&*packs, manifest.as_ref(), sink) {
-                Ok(()) => done.store(true, Ordering::Release),
-                Err(error) => {
-                    tracing::info!(workspace = shown, %error, "an archive was not sent completely");
-                }
+            if let Err(error) = write(&*packs, manifest.as_ref(), sink, &done) {
+                tracing::info!(workspace = shown, %error, "an archive was not sent completely");
             }
             drop(permit);
         });
@@ -96,8 +93,13 @@ impl WorkspaceHost {
     }
 }
 
-/// Writes all files of a state.
-fn write(packs: &dyn Packs, manifest: Option<&Manifest>, sink: PartSink) -> Result<(), WorkspaceError> {
+/// Writes all files of a state, and notes that the archive is complete.
+fn write(
+    packs: &dyn Packs,
+    manifest: Option<&Manifest>,
+    sink: PartSink,
+    is_complete: &AtomicBool,
+) -> Result<(), WorkspaceError> {
     let mut archive = ArchiveWriter::new(sink);
     if let Some(manifest) = manifest {
         haft_workspace::walk(packs, manifest, |step| {
@@ -114,7 +116,11 @@ fn write(packs: &dyn Packs, manifest: Option<&Manifest>, sink: PartSink) -> Resu
             written.map_err(failed)
         })?;
     }
-    archive.finish().and_then(|mut sink| sink.send()).map_err(failed)
+    let mut sink = archive.finish().map_err(failed)?;
+    sink.send().map_err(failed)?;
+    // Before the sink is dropped, which ends the stream.
+    is_complete.store(true, Ordering::Release);
+    Ok(())
 }
 
 fn failed(source: io::Error) -> WorkspaceError {
