@@ -265,7 +265,7 @@ mod tests {
 
     #[test]
     fn messages_say_what_to_do() {
-        let minute = Some(Duration::from_secs(60));
+        let minute = Some(Duration::from_mins(1));
         for (kind, detail, expected) in [
             (
                 ModelErrorKind::Auth,

@@ -76,7 +76,7 @@ impl Finder<'_> {
                 let range = self.with_wrapping(start..end);
                 at = range.end;
                 self.removed.push(range);
-            } else if value.is_object() || value.as_array().is_some_and(|list| list.is_empty()) {
+            } else if value.is_object() || value.as_array().is_some_and(Vec::is_empty) {
                 at = end;
             } else {
                 // A list may be prose in brackets around a call.

@@ -65,7 +65,7 @@ async fn slow(start: &'static str, again: &'static str) -> Upstream {
     Upstream::raw(move |mut stream| async move {
         read_head(&mut stream).await;
         if start.is_empty() {
-            tokio::time::sleep(Duration::from_secs(60)).await;
+            tokio::time::sleep(Duration::from_mins(1)).await;
             return;
         }
         let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
