@@ -122,7 +122,7 @@ export function Mono({ children }: { children: ReactNode }) {
 export function Facts({ rows }: { rows: [label: string, value: ReactNode][] }) {
   return (
     <dl className={classes.facts}>
-      {rows.filter(([, value]) => value !== null && value !== undefined && value !== '').map(([label, value]) => (
+      {rows.filter(([, value]) => value !== null && value !== undefined && value !== '' && value !== false).map(([label, value]) => (
         <Fragment key={label}><dt>{label}</dt><dd>{value}</dd></Fragment>
       ))}
     </dl>

@@ -1,8 +1,9 @@
 /** The result of a call: rendered, raw, output of the process, time per step. */
 import { Anchor, Badge, Group, Image, Stack, Table, Tabs, Text } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
 import { Suspense, useMemo, useState, type ReactNode } from 'react';
 import type { OutputLine } from '@/api/invoke';
-import { resultDownload } from '@/api/rendering';
+import { resultDownload, resultQuery } from '@/api/rendering';
 import type { Call, StepTimes } from '@/api/types';
 import { useT, type MessageKey } from '@/i18n';
 import { toLines } from './ansi';
@@ -22,6 +23,8 @@ const RenderedResult = lazyPart(async () => (await import('./render')).default);
 
 const MAX_ROWS = 200;
 const LONG_TEXT = 4000;
+/** Larger results are only described, and can be saved. */
+const MAX_LOADED = 16 * 1024 * 1024;
 
 function Rendered({ value }: { value: unknown }) {
   const t = useT();
@@ -63,10 +66,18 @@ function LargeNote({ call, size }: { call: string; size: number }) {
   );
 }
 
+/** The value of a call; one that is stored apart is loaded first. */
+function Whole({ call, value, children }: { call: Call; value: unknown; children: (value: unknown) => ReactNode }) {
+  const isApart = call.stored_bytes !== undefined && call.stored_bytes <= MAX_LOADED;
+  const { data, error, isPending } = useQuery({ ...resultQuery(call.id, ''), enabled: isApart });
+  if (!isApart || error) return children(value);
+  return isPending ? <Loading rows={4} /> : children(data);
+}
+
 /** The result as its render plan says; without a plan, as its value suggests. */
 function Planned({ call, value }: { call: Call; value: unknown }) {
   const plan = call.render_plan;
-  const plain = <Rendered value={value} />;
+  const plain = <Whole call={call} value={value}>{(whole) => <Rendered value={whole} />}</Whole>;
   const shown = plan ? <Suspense fallback={<Loading rows={4} />}><RenderedResult call={call} plan={plan} fallback={plain} /></Suspense> : plain;
   return call.stored_bytes === undefined ? shown : <Stack gap="sm"><LargeNote call={call.id} size={call.stored_bytes} />{shown}</Stack>;
 }
@@ -121,10 +132,10 @@ export function ResultView({ call, lines = [], isRunning = false, header }: Resu
             {call.error.details && <JsonView value={call.error.details} />}
           </Stack>
         )}
-        {call?.body_removed ? <Text c="dimmed">{t('result.removed')}</Text> : call && (!call.error || call.render_plan) && <Planned call={call} value={value} />}
+        {call?.body_removed ? <Text c="dimmed">{t('result.removed')}</Text> : call && (!call.error || (call.render_plan && !call.render_plan.error)) && <Planned call={call} value={value} />}
         {!call && isRunning && <Text c="dimmed">{t('result.running')}</Text>}
       </Tabs.Panel>
-      <Tabs.Panel value="raw">{call && <Raw value={call.error ?? value ?? null} />}</Tabs.Panel>
+      <Tabs.Panel value="raw">{call && <Whole call={call} value={call.error ?? value ?? null}>{(whole) => <Raw value={whole} />}</Whole>}</Tabs.Panel>
       <Tabs.Panel value="output">
         {output.length === 0 ? <Text c="dimmed">{t('result.noOutput')}</Text> : <OutputView lines={output} follow={isRunning} label={t('result.output')} />}
         {call?.process && <Group mt="sm"><Facts rows={[[t('result.exitCode'), call.process.exit_code], [t('result.signal'), call.process.signal], [t('result.limit'), call.process.limit]]} /></Group>}

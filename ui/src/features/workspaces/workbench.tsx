@@ -135,7 +135,7 @@ export function WorkspacePage() {
     </FileButton>
   );
   return (
-    <Page title={title} count={list?.total} primary={upload} menu={<>{mayWrite && <Menu.Item leftSection={<IconFilePlus size={15} />} onClick={() => setCreating(true)}>{t('workspaces.newFile')}</Menu.Item>}<Menu.Item leftSection={<IconHistory size={15} />} onClick={() => setUrl({ tab: 'timeline' })}>{t('workspaces.timeline')}</Menu.Item><Menu.Item leftSection={<IconDownload size={15} />} disabled={archive.isPending} onClick={() => archive.mutate(undefined)}>{t('workspaces.zip')}</Menu.Item></>}>
+    <Page title={title} count={list?.files.filter((file) => file.kind !== 'folder').length} primary={upload} menu={<>{mayWrite && <Menu.Item leftSection={<IconFilePlus size={15} />} onClick={() => setCreating(true)}>{t('workspaces.newFile')}</Menu.Item>}<Menu.Item leftSection={<IconHistory size={15} />} onClick={() => setUrl({ tab: 'timeline' })}>{t('workspaces.timeline')}</Menu.Item><Menu.Item leftSection={<IconDownload size={15} />} disabled={archive.isPending} onClick={() => archive.mutate(undefined)}>{t('workspaces.zip')}</Menu.Item></>}>
       {manifest && <PastBanner workspace={name} manifest={manifest} current={current} onLeave={() => setUrl({ manifest: undefined })} />}
       <div className={classes.bench} data-view={path || isTimeline ? 'pane' : 'tree'} onDragOver={(event) => { event.preventDefault(); if (mayWrite) setOver(true); }} onDragLeave={(event) => { if (!event.currentTarget.contains(event.relatedTarget as Node | null)) setOver(false); }} onDrop={drop}>
         <div className={classes.side}>

@@ -12,7 +12,7 @@ export const start = {
   'home.perMinute': ['Calls per minute', 'Aufrufe pro Minute'],
   'home.callsDay': ['{n} calls in 24 hours', '{n} Aufrufe in 24 Stunden'],
   'home.failures': ['Failures, 24 hours', 'Fehler, 24 Stunden'],
-  'home.failureRate': ['{n} % of calls', '{n} % der Aufrufe'],
+  'home.failureRate': ['{n}% of calls', '{n} % der Aufrufe'],
   'home.waiting': ['Approvals waiting', 'Offene Freigaben'],
   'home.waitingHint': ['Somebody waits for your yes or no.', 'Jemand wartet auf Ihr Ja oder Nein.'],
   'home.ready': ['{n} ready to run', '{n} bereit'],
