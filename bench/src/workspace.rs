@@ -50,7 +50,7 @@ fn measure(count: usize) -> Result<()> {
         &format!("hash all {:.0}, `cp -r` {:.0}", ms(hashed), ms(copied)),
     );
 
-    let mut last = first.clone();
+    let mut last = first;
     let (changed, ()) = best(|round| {
         workspace.begin_change()?;
         fs::write(workspace.folder().join("folder-0/file-0.txt"), format!("changed {round}"))?;

@@ -26,7 +26,7 @@ impl Engine {
     pub(crate) async fn open(settings: Settings) -> Result<Self, CliError> {
         let home = settings.home.clone();
         let database = settings.database_url.clone();
-        let app = App::open(settings).await.map_err(|error| match (error, database) {
+        let app = Box::pin(App::open(settings)).await.map_err(|error| match (error, database) {
             (StartError::Store(StoreError::Unavailable { source, .. }), Some(url)) => {
                 CliError::Database { address: address(&url), source }
             }

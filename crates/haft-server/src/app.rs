@@ -172,10 +172,9 @@ impl App {
         let workspaces = WorkspaceHost::open(&settings.home, Arc::clone(&store), &blobs, Limits::default())?;
         let results = Arc::new(ResultStore::new(&settings, &store, blobs));
         let render_key = RenderKey::new(store.signing_key("render").await?);
-        let ledger: Arc<dyn Ledger> = Arc::clone(&store) as _;
         let pipeline = Pipeline::new(PipelineParts {
             registry: Arc::clone(&registry),
-            ledger: Some(ledger),
+            ledger: Some(Arc::clone(&store) as _),
             waiting: Some(waiting_calls(&settings, &store)),
             policy: Arc::clone(policy.handle()),
             observer: Some(metrics.observer()),

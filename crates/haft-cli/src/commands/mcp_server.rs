@@ -84,6 +84,7 @@ pub(crate) enum Command {
 
 /// Add a server.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct Add {
     /// Id of the server, and of the bundle with its tools
     id: String,

@@ -229,7 +229,7 @@ fn script_string(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn spec(renderers: Value) -> ToolSpec {
+    fn spec(renderers: &Value) -> ToolSpec {
         serde_json::from_value(json!({
             "name": "t", "version": "1.0.0", "description": "d", "renderers": renderers,
             "implementation": {"type": "function", "function": "f"},
@@ -240,7 +240,7 @@ mod tests {
     #[test]
     fn the_page_is_that_of_the_winning_renderer() {
         let bundle = BundleSlug::new("b").unwrap();
-        let uri = |renderers: Value| AppPage::of(&bundle, &spec(renderers)).map(|page| page.uri());
+        let uri = |renderers: Value| AppPage::of(&bundle, &spec(&renderers)).map(|page| page.uri());
         let html = json!({"renderer": "html", "priority": 1, "config": {"artifact": "./artifacts/a b.html"}});
         let code = json!({"renderer": "code", "priority": 5, "config": {"file": "x"}});
         assert_eq!(uri(json!([html])).as_deref(), Some("ui://b/artifacts/a%20b.html"));
@@ -265,7 +265,7 @@ mod tests {
     fn data_that_differ_from_the_value_travel_beside_it() {
         let args = Map::from_iter([("n".to_owned(), json!(3))]);
         let data = |config: Value, whole: Option<Value>| {
-            let spec = spec(json!([{"renderer": "html", "config": config}]));
+            let spec = spec(&json!([{"renderer": "html", "config": config}]));
             page_data(&spec, &args, &json!({"rows": [1, 2]}), whole)
         };
         let whole = || Some(json!({"rows": [7]}));

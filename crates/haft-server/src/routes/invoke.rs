@@ -250,10 +250,8 @@ pub(crate) async fn run(
         }
         result => result?,
     };
-    let whole = match inline {
-        true => app.pipeline().whole_value(&identity.principal(), &completed).await?,
-        false => None,
-    };
+    let whole =
+        if inline { app.pipeline().whole_value(&identity.principal(), &completed).await? } else { None };
     Ok(outcome(app, &completed, whole.as_ref()))
 }
 
