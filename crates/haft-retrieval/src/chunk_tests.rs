@@ -41,7 +41,7 @@ fn chunks_follow_the_headings() {
             (
                 "Guide > Install".to_owned(),
                 "Run the installer.\n\non Linux\non macOS\n\nmake\nmake install",
-                Some((7, 15))
+                Some((7, 14))
             ),
             ("Guide > Use".to_owned(), "Start it.", Some((19, 19))),
             ("Guide".to_owned(), "Empty", Some((21, 21))),

@@ -18,6 +18,9 @@ const MAX_DEPTH: usize = 64;
 /// The maximum number of filters of a stream.
 const MAX_FILTERS: usize = 4;
 
+/// What decoding a stream costs besides its bytes.
+const STREAM_COST: usize = 1024;
+
 /// Where an object is.
 #[derive(Debug, Clone, Copy)]
 enum Place {
@@ -95,9 +98,7 @@ impl<'a> File<'a> {
             }
             self.places.insert(number, Place::File(at));
             // Arrays and the like are not read here: dictionaries are passed over as a whole, so every byte is read once.
-            let rest =
-                self.bytes.get(at..at + 64).unwrap_or_else(|| self.bytes.get(at..).unwrap_or_default());
-            if !rest.trim_ascii_start().starts_with(b"<<") {
+            if !self.is_dictionary(at) {
                 continue;
             }
             let mut lexer = Lexer::new(self.bytes, at);
@@ -114,6 +115,9 @@ impl<'a> File<'a> {
         let mut from = 0;
         while let Some(found) = find(self.bytes, from, b"trailer") {
             from = found + 7;
+            if !self.is_dictionary(from) {
+                continue;
+            }
             let mut lexer = Lexer::new(self.bytes, from);
             if let Some(Object::Dictionary(dictionary)) = lexer.next() {
                 self.add_trailer(dictionary);
@@ -121,6 +125,12 @@ impl<'a> File<'a> {
             }
         }
         Ok(object_streams)
+    }
+
+    /// Tells whether a dictionary starts at a place.
+    fn is_dictionary(&self, at: usize) -> bool {
+        let rest = self.bytes.get(at..).unwrap_or_default();
+        rest.get(..64).unwrap_or(rest).trim_ascii_start().starts_with(b"<<")
     }
 
     /// Moves behind the data of a stream, where `obj` may occur by chance.
@@ -185,8 +195,17 @@ impl<'a> File<'a> {
         }
         let mut lexer = Lexer::new(bytes, at);
         let object = lexer.next().unwrap_or(Object::Null);
-        self.work.set(self.work.get().saturating_sub(lexer.position().saturating_sub(at) + 64));
+        self.charge(lexer.position().saturating_sub(at) + 64);
         object
+    }
+
+    fn charge(&self, work: usize) {
+        self.work.set(self.work.get().saturating_sub(work));
+    }
+
+    /// Counts what it costs to copy an object that is used again and again.
+    fn charge_copy(&self, object: &Object) {
+        self.charge(weight(object));
     }
 
     /// Fails once the file has cost more than it may; until then its objects read as null.
@@ -214,6 +233,22 @@ impl<'a> File<'a> {
         if let Object::Dictionary(found) = self.get(dictionary, key) { Some(found) } else { None }
     }
 
+    /// Returns an entry of a category of resources, such as a font, unresolved.
+    pub(super) fn resource(&self, resources: &Dictionary, category: &[u8], name: &Object) -> Option<Object> {
+        let name = name.as_name()?;
+        let found = match resources.get(category)? {
+            Object::Dictionary(entries) => entries.get(name).cloned(),
+            other => match self.resolve(other) {
+                Object::Dictionary(mut entries) => entries.remove(name),
+                _ => None,
+            },
+        };
+        if let Some(found) = &found {
+            self.charge_copy(found);
+        }
+        found
+    }
+
     pub(super) fn integer(&self, dictionary: &Dictionary, key: &[u8]) -> Option<u32> {
         self.get(dictionary, key).as_number().and_then(integer)
     }
@@ -227,6 +262,7 @@ impl<'a> File<'a> {
         let mut start = lexer.position();
         start += usize::from(self.bytes.get(start) == Some(&b'\r'));
         start += usize::from(self.bytes.get(start) == Some(&b'\n'));
+        self.charge(start.saturating_sub(at));
         let length = self.integer(&dictionary, b"Length").and_then(|length| usize::try_from(length).ok());
         let declared = length.and_then(|length| start.checked_add(length)).filter(|end| {
             // The length holds only if the keyword follows.
@@ -257,7 +293,8 @@ impl<'a> File<'a> {
             return Err(damaged("a stream has too many filters"));
         }
         let mut data = stream.raw.to_vec();
-        self.spend(data.len())?;
+        // Every stream has a price, so that a tiny one cannot be run millions of times.
+        self.spend(data.len() + STREAM_COST)?;
         for (index, filter) in filters.iter().enumerate() {
             let filter = self.resolve(filter);
             data = match filter.as_name() {
@@ -365,6 +402,17 @@ impl<'a> File<'a> {
         let limit = self.limits.max_pages;
         if pages > limit { Err(ReadError::TooManyPages { limit }) } else { Ok(()) }
     }
+}
+
+/// Returns the size of an object in memory, roughly.
+fn weight(object: &Object) -> usize {
+    let content = match object {
+        Object::Name(bytes) | Object::String(bytes) | Object::Keyword(bytes) => bytes.len(),
+        Object::Array(elements) => elements.iter().map(weight).sum(),
+        Object::Dictionary(dictionary) => dictionary.values().map(weight).sum(),
+        Object::Null | Object::Bool(_) | Object::Number(_) | Object::Reference(_) => 0,
+    };
+    content + 64
 }
 
 /// Returns where a needle is.

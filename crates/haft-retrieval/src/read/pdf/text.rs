@@ -38,9 +38,12 @@ pub(super) fn paragraphs(
         }
         file.check_work()?;
     }
-    let resources = match file.resolve(&page.resources) {
-        Object::Dictionary(resources) => resources,
-        _ => Dictionary::new(),
+    let is_reference = matches!(*page.resources, Object::Reference(_));
+    let resolved = if is_reference { file.resolve(&page.resources) } else { Object::Null };
+    let none = Dictionary::new();
+    let resources = match (&*page.resources, &resolved) {
+        (Object::Dictionary(resources), _) | (_, Object::Dictionary(resources)) => resources,
+        _ => &none,
     };
     let mut interpreter = Interpreter {
         file,
@@ -52,7 +55,7 @@ pub(super) fn paragraphs(
         layout: Layout::default(),
         forms: 0,
     };
-    interpreter.run(&data, &resources)?;
+    interpreter.run(&data, resources)?;
     Ok(interpreter.layout.finish())
 }
 
@@ -185,10 +188,9 @@ impl Interpreter<'_, '_> {
     }
 
     fn font(&mut self, name: Option<&Object>, resources: &Dictionary) -> Result<Option<Rc<Font>>, ReadError> {
-        let Some(name) = name.and_then(Object::as_name) else { return Ok(None) };
-        let Some(fonts) = self.file.dictionary(resources, b"Font") else { return Ok(None) };
+        let font = name.and_then(|name| self.file.resource(resources, b"Font", name));
         self.file.check_work()?;
-        fonts.get(name).map_or(Ok(None), |font| self.fonts.get(self.file, font))
+        font.map_or(Ok(None), |font| self.fonts.get(self.file, &font))
     }
 
     fn show(&mut self, object: Option<&Object>) {
@@ -206,12 +208,9 @@ impl Interpreter<'_, '_> {
 
     /// Runs a form: a content stream that a page includes.
     fn form(&mut self, name: Option<&Object>, resources: &Dictionary) -> Result<(), ReadError> {
-        let Some(name) = name.and_then(Object::as_name) else { return Ok(()) };
-        let Some(objects) = self.file.dictionary(resources, b"XObject") else { return Ok(()) };
+        let object = name.and_then(|name| self.file.resource(resources, b"XObject", name));
         self.file.check_work()?;
-        let Some(stream) = objects.get(name).and_then(|object| self.file.stream(object)) else {
-            return Ok(());
-        };
+        let Some(stream) = object.and_then(|object| self.file.stream(&object)) else { return Ok(()) };
         if self.forms >= MAX_FORMS || self.file.get(&stream.dictionary, b"Subtype").as_name() != Some(b"Form")
         {
             return Ok(());
