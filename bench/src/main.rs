@@ -1,7 +1,7 @@
 //! Measures haft and a plain axum handler in one run and prints ratios, so that a noisy machine affects both.
 //!
 //! `haft-bench` runs everything, `haft-bench calls`, `mcp`, `proxied`, `confined`, `search`, `library`, `python`, `wasm`, `queue`,
-//! `tenants` or `workspace` one part;
+//! `tenants` or `workspace` one part; `retrieval FOLDER` needs the files of the Cranfield collection;
 //! `serve-plain`, `serve-proxy`, `serve-rmcp`, `serve-rmcp-stdio` and `serve-haft` are the servers it starts, and
 //! `load disk|os CLIENTS SECONDS` puts load on one of them, for use with a profiler.
 #![expect(clippy::disallowed_methods, reason = "a benchmark starts servers and reads system information")]
@@ -16,6 +16,7 @@ mod process;
 mod proxied;
 mod python;
 mod queue;
+mod retrieval;
 mod search;
 mod servers;
 mod tables;
@@ -44,6 +45,7 @@ fn main() -> Result<()> {
         ["queue"] => tokio::runtime::Runtime::new()?.block_on(queue::run()),
         ["tenants"] => tokio::runtime::Runtime::new()?.block_on(tenants::run(100_000)),
         ["tenants", count] => tokio::runtime::Runtime::new()?.block_on(tenants::run(count.parse()?)),
+        ["retrieval", folder] => retrieval::run(std::path::Path::new(folder)),
         ["workspace"] => workspace::run(&[10_000, 100_000]),
         ["workspace", count] => workspace::run(&[count.parse()?]),
         ["calls"] => tables::run_calls(),
@@ -61,7 +63,7 @@ fn main() -> Result<()> {
         }
         ["serve-haft-on", home, database] => servers::haft(home, LedgerSync::Auto, Some(database)),
         _ => bail!(
-            "usage: haft-bench [calls | mcp | proxied | confined | search [TOOLS] | library | python | wasm | queue | tenants [TOOLS] | workspace [FILES]]"
+            "usage: haft-bench [calls | mcp | proxied | confined | search [TOOLS] | library | python | wasm | queue | tenants [TOOLS] | workspace [FILES] | retrieval FOLDER]"
         ),
     }
 }

@@ -57,6 +57,11 @@ const MEMBERS: &[Member] = &[
     ),
     member("haft-search", "ranking tools for a query: BM25F and a static embedding; no I/O", &["haft-core"]),
     member(
+        "haft-retrieval",
+        "documents, chunks, BM25 and embeddings; the only tantivy",
+        &["haft-core"],
+    ),
+    member(
         "haft-package",
         "packages of tools: safe archives, toolset manifests, signatures, Agent Skills",
         &["haft-core", "haft-definition"],
@@ -82,6 +87,7 @@ const MEMBERS: &[Member] = &[
             "haft-mcp",
             "haft-store",
             "haft-search",
+            "haft-retrieval",
             "haft-package",
             "haft-workspace",
             "haft-agent",
@@ -114,7 +120,16 @@ const MEMBERS: &[Member] = &[
     member(
         "haft-bench",
         "benchmarks of haft next to its peers",
-        &["haft", "haft-server", "haft-wasm", "haft-runtime", "haft-sandbox", "haft-core", "haft-testkit"],
+        &[
+            "haft",
+            "haft-server",
+            "haft-wasm",
+            "haft-runtime",
+            "haft-retrieval",
+            "haft-sandbox",
+            "haft-core",
+            "haft-testkit",
+        ],
     ),
     member("haft-fuzz", "fuzz targets of the parsers", &["haft-core"]),
     member("xtask", "checks of the repository", &[]),
@@ -134,7 +149,8 @@ const ONLY: &[(&str, &[&str])] = &[
     ("wasmtime", &["haft-wasm", "haft-bench"]),
     ("wasmtime-wasi", &["haft-wasm"]),
     ("lettre", &["haft-builtins"]),
-    ("html5gum", &["haft-builtins"]),
+    ("html5gum", &["haft-builtins", "haft-retrieval"]),
+    ("tantivy", &["haft-retrieval"]),
     ("clap", &["haft-cli", "haft-bench"]),
 ];
 

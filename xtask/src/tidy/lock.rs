@@ -3,7 +3,7 @@
 use super::finding::Finding;
 
 /// The most packages that `Cargo.lock` may name.
-const BUDGET: usize = 615;
+const BUDGET: usize = 660;
 
 /// Checks the text of `Cargo.lock`.
 pub(crate) fn check(text: &str) -> Option<Finding> {
@@ -24,6 +24,6 @@ mod tests {
     fn the_budget_is_counted_in_packages() {
         assert_eq!(check(&"[[package]]\nname = \"x\"\n".repeat(BUDGET)), None);
         let finding = check(&"[[package]]\n".repeat(BUDGET + 1)).unwrap();
-        assert_eq!(finding.rule, "616 packages; the budget is 615");
+        assert_eq!(finding.rule, "661 packages; the budget is 660");
     }
 }
