@@ -30,7 +30,7 @@ const GUIDE: &str = "# Guide\n\nIntro.\n\n## Install\n\nRun the installer.\n\n- 
 #[test]
 fn chunks_follow_the_headings() {
     let chunks = chunks(GUIDE, &ChunkOptions::default());
-    let seen: Vec<(String, &str, Option<(u32, u32)>)> = chunks
+    let seen: Vec<_> = chunks
         .iter()
         .map(|chunk| (chunk.heading_path(), chunk.text.as_str(), chunk.position.lines))
         .collect();
@@ -60,7 +60,7 @@ fn code_that_fits_stays_whole() {
 
 #[test]
 fn long_text_is_cut_at_sentences_with_overlap_and_exact_positions() {
-    let text = (0..60).map(|n| format!("Sentence number {n} is here. ")).collect::<String>();
+    let text = (0..60).map(|n| format!("Sentence number {n} is here. ")).collect::<Vec<_>>().concat();
     let chunks = chunks(&text, &characters(200, 300, 60));
     assert!(chunks.len() > 5);
     for pair in chunks.windows(2) {

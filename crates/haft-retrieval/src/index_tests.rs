@@ -123,8 +123,8 @@ fn hostile_requests_are_rejected_by_name() {
     let deep = (0..50).fold(Filter::All(Vec::new()), |inner, _| Filter::Not(Box::new(inner)));
     let request = SearchRequest { query: "a", top_k: 1, filter: Some(&deep) };
     assert!(matches!(index.search(&request), Err(IndexError::Filter(_))));
-    let many: String = (0..2000).map(|n| format!("w{n} ")).collect();
-    assert_eq!(ids(&index, &many, None), Vec::<String>::new());
+    let many: Vec<String> = (0..2000).map(|n| format!("w{n} ")).collect();
+    assert_eq!(ids(&index, &many.concat(), None), Vec::<String>::new());
     let mut invalid = chunk("a/2", "beta", "{}");
     invalid.metadata.insert("n".into(), f64::INFINITY.into());
     assert!(matches!(index.update().unwrap().add(&invalid), Err(IndexError::Metadata(_))));

@@ -56,11 +56,7 @@ const MEMBERS: &[Member] = &[
         &["haft-core", "haft-definition"],
     ),
     member("haft-search", "ranking tools for a query: BM25F and a static embedding; no I/O", &["haft-core"]),
-    member(
-        "haft-retrieval",
-        "documents, chunks, BM25 and embeddings; the only tantivy",
-        &["haft-core"],
-    ),
+    member("haft-retrieval", "documents, chunks, BM25 and embeddings; the only tantivy", &["haft-core"]),
     member(
         "haft-package",
         "packages of tools: safe archives, toolset manifests, signatures, Agent Skills",

@@ -36,8 +36,8 @@ pub(super) fn read(source: &str, file_name: Option<&str>, output: &mut Output<'_
 }
 
 fn delimiter(line: Option<&str>) -> u8 {
-    let line = line.unwrap_or_default().as_bytes();
-    let count = |delimiter: u8| line.iter().filter(|byte| **byte == delimiter).count();
+    let line = line.unwrap_or_default();
+    let count = |delimiter: u8| line.matches(char::from(delimiter)).count();
     let candidates = [b'|', b'\t', b';', b','];
     candidates
         .into_iter()
@@ -53,9 +53,12 @@ struct Records<'a> {
     delimiter: u8,
 }
 
+/// The cells of a record and its range.
+type Record = (Vec<String>, Range<usize>);
+
 impl Records<'_> {
     /// Returns the cells of the next record and its range.
-    fn next(&mut self) -> Result<Option<(Vec<String>, Range<usize>)>, ReadError> {
+    fn next(&mut self) -> Result<Option<Record>, ReadError> {
         let start = self.at;
         if start >= self.source.len() {
             return Ok(None);

@@ -83,7 +83,7 @@ fn title(properties: &str) -> String {
             Ok(Event::Start(tag)) => in_title = tag.local_name().as_ref() == b"title",
             Ok(Event::Text(text)) if in_title => title.push_str(&text.decode().unwrap_or_default()),
             Ok(Event::GeneralRef(name)) if in_title => {
-                title.push_str(&resolve(&name.decode().unwrap_or_default()))
+                title.push_str(&resolve(&name.decode().unwrap_or_default()));
             }
             Ok(Event::End(_)) if in_title => return title,
             Ok(Event::Eof) | Err(_) => return title,

@@ -34,7 +34,7 @@ pub(super) fn read(source: &str, output: &mut Output<'_>) -> Result<(), ReadErro
             Ok(Token::StartTag(tag)) => reader.start(&tag.name, tag.self_closing)?,
             Ok(Token::EndTag(tag)) => reader.end(&tag.name)?,
             Ok(Token::String(text)) => {
-                reader.push(&String::from_utf8_lossy(&text.value), text.span.start..text.span.end)
+                reader.push(&String::from_utf8_lossy(&text.value), text.span.start..text.span.end);
             }
             Ok(Token::Comment(_) | Token::Doctype(_) | Token::Error(_)) | Err(_) => {}
         }

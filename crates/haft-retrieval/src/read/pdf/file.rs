@@ -105,7 +105,7 @@ impl<'a> File<'a> {
             let Some(Object::Dictionary(dictionary)) = lexer.next() else { continue };
             match dictionary.get(b"Type".as_slice()).and_then(Object::as_name) {
                 Some(b"ObjStm") => object_streams.push(at),
-                Some(b"XRef") => self.add_trailer(dictionary),
+                Some(b"XRef") => self.add_trailer(&dictionary),
                 _ => {}
             }
             // What is inside of a dictionary is no object; the time stays in proportion to the file.
@@ -120,7 +120,7 @@ impl<'a> File<'a> {
             }
             let mut lexer = Lexer::new(self.bytes, from);
             if let Some(Object::Dictionary(dictionary)) = lexer.next() {
-                self.add_trailer(dictionary);
+                self.add_trailer(&dictionary);
                 from = lexer.position().max(from);
             }
         }
@@ -146,7 +146,7 @@ impl<'a> File<'a> {
         if from > self.last_end { None } else { find(self.bytes, from, b"endstream") }
     }
 
-    fn add_trailer(&mut self, dictionary: Dictionary) {
+    fn add_trailer(&mut self, dictionary: &Dictionary) {
         for key in [b"Root".as_slice(), b"Info", b"Encrypt"] {
             if let Some(value) = dictionary.get(key) {
                 self.trailer.insert(key.to_vec(), value.clone());

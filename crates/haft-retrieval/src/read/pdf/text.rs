@@ -196,9 +196,9 @@ impl Interpreter<'_, '_> {
     fn show(&mut self, object: Option<&Object>) {
         let (Some(Object::String(string)), Some(font)) = (object, self.state.font.clone()) else { return };
         for (text, width) in font.decode(string) {
-            let [a, b, c, d, x, y] = multiply(&self.matrix, &self.state.transform);
-            let height = self.state.size.abs() * c.hypot(d);
-            let em = self.state.size.abs() * self.state.scale.abs() * a.hypot(b);
+            let [right, right_y, up_x, up, x, y] = multiply(&self.matrix, &self.state.transform);
+            let height = self.state.size.abs() * up_x.hypot(up);
+            let em = self.state.size.abs() * self.state.scale.abs() * right.hypot(right_y);
             self.layout.place(&text, (x, y), (em, height));
             self.advance(width);
             let [_, _, _, _, end, _] = multiply(&self.matrix, &self.state.transform);
