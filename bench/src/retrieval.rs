@@ -1,6 +1,6 @@
 //! The quality of BM25 on the Cranfield collection, next to the Python package `bm25s` with the same texts and the same k.
 //!
-//! No package registry ships the collection, so the benchmark takes a folder with its three files, which many
+//! The benchmark takes a folder with its three files, which many
 //! universities offer: `cran.all.1400`, `cran.qry` and `cranqrel`.
 
 use std::collections::{HashMap, HashSet};

@@ -125,6 +125,7 @@ const MEMBERS: &[Member] = &[
             "haft-sandbox",
             "haft-core",
             "haft-testkit",
+            "haft-workspace",
         ],
     ),
     member("haft-fuzz", "fuzz targets of the parsers", &["haft-core"]),

@@ -28,6 +28,7 @@ const LICENCES: &[&str] = &[
 
 /// Packages that our dependencies need in two or more versions. Remove a name as soon as `tidy` asks for it.
 const DUPLICATES: &[&str] = &[
+    "atoi",
     "base64",
     "bit-set",
     "bit-vec",
@@ -40,11 +41,15 @@ const DUPLICATES: &[&str] = &[
     "getrandom",
     "hashbrown",
     "io-lifetimes",
+    "itertools",
     "nom",
+    "prettyplease",
     "proc-macro-crate",
     "rand",
     "rand_core",
     "sha2",
+    "sketches-ddsketch",
+    "spin",
     "syn",
     "synstructure",
     "thiserror",

@@ -8,8 +8,8 @@ use std::rc::Rc;
 use flate2::read::{DeflateDecoder, ZlibDecoder};
 
 use super::super::{Format, ReadError, ReadLimits};
-use super::damaged;
 use super::lexer::{Dictionary, Lexer, Object, integer};
+use super::pages::damaged;
 
 /// The maximum number of objects.
 const MAX_OBJECTS: usize = 2_000_000;
