@@ -99,10 +99,3 @@ export async function download(path: string, signal: AbortSignal): Promise<{ byt
   if (!response.ok) throw new ApiError(response.status, (await response.json().catch(() => undefined)) as Partial<ErrorBody> | undefined, `The server answered ${response.status}.`);
   return { bytes: new Uint8Array(await response.arrayBuffer()), etag: response.headers.get('etag'), type: response.headers.get('content-type') ?? '' };
 }
-
-/** The mark of the version of a file, without its content; `undefined` if there is no such file. */
-export async function entityTag(path: string): Promise<string | null | undefined> {
-  const response = await send(path, { headers: { ...HEADERS, Range: 'bytes=0-0' } });
-  await response.body?.cancel();
-  return response.status === 404 ? undefined : response.headers.get('etag');
-}

@@ -1,7 +1,6 @@
 /** Workspaces: those with a name, and those of chats, which have the same routes at another address. */
 import { queryOptions } from '@tanstack/react-query';
-import { client, data, download, entityTag, upload } from './client';
-import { ApiError } from './error';
+import { client, data, download, upload } from './client';
 import type { FileChange, Manifest, WorkspaceUse } from './types';
 
 const CHAT = 'chat:';
@@ -20,6 +19,11 @@ export function workspacePath(name: string): string {
 export function fileUrl(workspace: string, path: string, manifest?: string | null): string {
   const encoded = path.split('/').map(encodeURIComponent).join('/');
   return `${workspacePath(workspace)}/files/${encoded}${manifest ? `?${new URLSearchParams({ manifest })}` : ''}`;
+}
+
+/** The address at which a browser saves all files of a state as a ZIP file. */
+export function archiveUrl(workspace: string, manifest?: string | null): string {
+  return `${workspacePath(workspace)}/archive${manifest ? `?${new URLSearchParams({ manifest })}` : ''}`;
 }
 
 export const workspaceKeys = {
@@ -94,11 +98,8 @@ export const lastCallQuery = (workspace: string) =>
 
 export const workspaces = {
   /** Writes a file. With `etag`, only if nobody changed it since. */
-  put: async (workspace: string, path: string, content: Blob | string, etag?: string | null) => {
-    const address = fileUrl(workspace, path);
-    if (etag && (await entityTag(address)) !== etag) throw new ApiError(412, undefined, 'The file has changed.');
-    return upload<WorkspaceUse>(address, { method: 'PUT', body: content, headers: { 'Content-Type': 'application/octet-stream' } });
-  },
+  put: (workspace: string, path: string, content: Blob | string, etag?: string | null) =>
+    upload<WorkspaceUse>(fileUrl(workspace, path), { method: 'PUT', body: content, headers: { 'Content-Type': 'application/octet-stream', ...(etag ? { 'If-Match': etag } : {}) } }),
   remove: (workspace: string, path: string) => upload<WorkspaceUse>(fileUrl(workspace, path), { method: 'DELETE' }),
   restore: (workspace: string, manifest: string) =>
     isChat(workspace)

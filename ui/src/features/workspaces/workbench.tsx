@@ -1,24 +1,22 @@
 /** The browser of one workspace: tree, file, timeline. */
 import { Button, FileButton, Group, Menu, Modal, Stack, Tabs, Text, TextInput } from '@mantine/core';
 import { IconDownload, IconFilePlus, IconFolderPlus, IconHistory, IconUpload } from '@tabler/icons-react';
-import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { useQuery } from '@tanstack/react-query';
 import { useParams } from '@tanstack/react-router';
 import { useState, type DragEvent } from 'react';
 import type { FileList as WorkspaceFiles } from '@/api/types';
-import { fileQuery, filesQuery, lastCallQuery, manifestsQuery, workspaceKeys, workspaces } from '@/api/workspaces';
+import { archiveUrl, filesQuery, lastCallQuery, manifestsQuery, workspaceKeys, workspaces } from '@/api/workspaces';
 import { useMay } from '@/api/session';
 import { useT } from '@/i18n';
 import { CodeBlock, EmptyState, ErrorPanel, SectionTitle } from '@/parts/basics';
-import { saveFile } from '@/parts/download';
 import { notify, useAction, useAsk } from '@/parts/feedback';
 import { FilterInput } from '@/parts/filters';
-import { bytes, visibleText } from '@/parts/format';
+import { visibleText } from '@/parts/format';
 import { CallLink } from '@/parts/links';
 import { Loading, Page } from '@/parts/page';
 import { safePath } from '@/parts/render/plan';
 import { Time } from '@/parts/time';
 import { useUrlState } from '@/parts/url-state';
-import { zip } from '@/parts/zip';
 import { FilePane } from './file-pane';
 import { FileTree } from './file-tree';
 import { ChangeList, Timeline, useRestore } from './timeline';
@@ -66,21 +64,6 @@ function NewFile({ workspace, list, folder, onDone }: { workspace: string; list:
   );
 }
 
-const MAX_ARCHIVE = 200 * 1024 * 1024;
-
-/** All files of a state as one ZIP file, made here. */
-function useArchive(workspace: string, list: WorkspaceFiles | undefined, manifest: string | undefined) {
-  const t = useT();
-  const queries = useQueryClient();
-  return useAction(async () => {
-    const files = list?.files.filter((file) => file.kind === 'file') ?? [];
-    if (files.reduce((sum, file) => sum + (file.size ?? 0), 0) > MAX_ARCHIVE) throw new Error(t('workspaces.zipTooLarge', { size: bytes(MAX_ARCHIVE) }));
-    const entries = [];
-    for (const { path } of files) entries.push({ path, bytes: (await queries.fetchQuery({ ...fileQuery(workspace, path, manifest), staleTime: 10_000 })).bytes });
-    saveFile(`${workspace.replaceAll(':', '-')}.zip`, 'application/zip', zip(entries));
-  });
-}
-
 /** What the last call changed: the first thing to see where no file is chosen. */
 function LastCall({ workspace }: { workspace: string }) {
   const t = useT();
@@ -123,7 +106,6 @@ export function WorkspacePage() {
   const list = query.data;
   const current = useQuery(filesQuery(name)).data?.manifest?.id;
   const changes = useQuery(lastCallQuery(name)).data?.changes ?? [];
-  const archive = useArchive(name, list, manifest);
   const uploads = useUpload(name, list);
   const folder = path ? (parents(path).at(-1) ?? '') : '';
   const drop = (event: DragEvent) => { event.preventDefault(); setOver(false); if (mayWrite) void droppedFiles(event.dataTransfer, folder).then(uploads.start); };
@@ -135,7 +117,7 @@ export function WorkspacePage() {
     </FileButton>
   );
   return (
-    <Page title={title} count={list?.files.filter((file) => file.kind !== 'folder').length} primary={upload} menu={<>{mayWrite && <Menu.Item leftSection={<IconFilePlus size={15} />} onClick={() => setCreating(true)}>{t('workspaces.newFile')}</Menu.Item>}<Menu.Item leftSection={<IconHistory size={15} />} onClick={() => setUrl({ tab: 'timeline' })}>{t('workspaces.timeline')}</Menu.Item><Menu.Item leftSection={<IconDownload size={15} />} disabled={archive.isPending} onClick={() => archive.mutate(undefined)}>{t('workspaces.zip')}</Menu.Item></>}>
+    <Page title={title} count={list?.files.filter((file) => file.kind !== 'folder').length} primary={upload} menu={<>{mayWrite && <Menu.Item leftSection={<IconFilePlus size={15} />} onClick={() => setCreating(true)}>{t('workspaces.newFile')}</Menu.Item>}<Menu.Item leftSection={<IconHistory size={15} />} onClick={() => setUrl({ tab: 'timeline' })}>{t('workspaces.timeline')}</Menu.Item><Menu.Item component="a" href={archiveUrl(name, manifest)} download={`${name.replaceAll(':', '-')}.zip`} leftSection={<IconDownload size={15} />}>{t('workspaces.zip')}</Menu.Item></>}>
       {manifest && <PastBanner workspace={name} manifest={manifest} current={current} onLeave={() => setUrl({ manifest: undefined })} />}
       <div className={classes.bench} data-view={path || isTimeline ? 'pane' : 'tree'} onDragOver={(event) => { event.preventDefault(); if (mayWrite) setOver(true); }} onDragLeave={(event) => { if (!event.currentTarget.contains(event.relatedTarget as Node | null)) setOver(false); }} onDrop={drop}>
         <div className={classes.side}>

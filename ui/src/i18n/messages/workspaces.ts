@@ -67,7 +67,6 @@ export const workspaces = {
   'workspaces.replaceTitle': ['Replace {n} {n|file|files}?', '{n} {n|Datei|Dateien} ersetzen?'],
   'workspaces.replace': ['Replace', 'Ersetzen'],
   'workspaces.zip': ['Download as ZIP', 'Als ZIP herunterladen'],
-  'workspaces.zipTooLarge': ['The files have more than {size} together. Use `haft workspace export`.', 'Die Dateien haben zusammen mehr als {size}. Verwenden Sie `haft workspace export`.'],
   'workspaces.deleted': ['Deleted {path}', '{path} gelöscht'],
   'workspaces.gone': ['There is no such file in this state', 'In diesem Stand gibt es diese Datei nicht'],
   'workspaces.link': ['A symbolic link to {target}', 'Eine symbolische Verknüpfung zu {target}'],
