@@ -4,6 +4,23 @@
  */
 
 export interface paths {
+    "/apply": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Bring the installation to the state of a folder: its bundles, toolsets, MCP servers and policy rules, all or nothing. */
+        post: operations["post_apply"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/approval-grants": {
         parameters: {
             query?: never;
@@ -323,6 +340,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/chats/{id}/workspace/archive": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Download the files of a chat as a ZIP archive. */
+        get: operations["get_chats_id_workspace_archive"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/chats/{id}/workspace/changes": {
         parameters: {
             query?: never;
@@ -492,6 +526,23 @@ export interface paths {
          *     calls and approvals, and the tools they may call; editors and admins those of the tenant.
          */
         get: operations["get_events"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Export the installation, or some bundles of it, as a folder that can be applied elsewhere. Secrets become `${VAR}`. */
+        get: operations["get_export"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1769,6 +1820,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/workspaces/{name}/archive": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Download the files of a workspace as a ZIP archive. */
+        get: operations["get_workspaces_name_archive"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/workspaces/{name}/changes": {
         parameters: {
             query?: never;
@@ -1926,6 +1994,27 @@ export interface components {
          * @enum {string}
          */
         ApiKeyLocation: "header" | "query";
+        /** @description What a folder changes, or has changed. */
+        ApplyReport: {
+            /** @description Whether the changes were applied. */
+            applied: boolean;
+            changes: components["schemas"]["PlannedChange"][];
+            /** @description Identifies the folder and the state that it was compared with. Applying with this id fails if either differs. */
+            plan: string;
+            summary: components["schemas"]["ApplySummary"];
+            /** @description What to know about the folder. */
+            warnings: components["schemas"]["Problem"][];
+        };
+        /** @description How many things change. */
+        ApplySummary: {
+            create: number;
+            delete: number;
+            publish: number;
+            unchanged: number;
+            /** @description Things beside those of the folder, which `prune` would delete. */
+            unmanaged: number;
+            update: number;
+        };
         /** @description A call that needs approval. */
         Approval: {
             /** @description The arguments, as requested or as the approver changed them. */
@@ -2560,6 +2649,16 @@ export interface components {
             /** @example cancellation requested */
             message: string;
         };
+        /**
+         * @description What happens to a thing.
+         * @enum {string}
+         */
+        ChangeAction: "create" | "update" | "publish" | "delete" | "unchanged" | "unmanaged";
+        /**
+         * @description The kind of a thing.
+         * @enum {string}
+         */
+        ChangeKind: "bundle" | "tool" | "toolset" | "mcp_server" | "policy";
         /** @description The files that differ between two states. */
         ChangeList: {
             changes: components["schemas"]["FileChange"][];
@@ -3208,9 +3307,9 @@ export interface components {
         };
         /** @description A field that differs. */
         FieldChange: {
-            /** @description The value in the later revision; `null` if the field is missing there. */
+            /** @description The later value; `null` if the field is missing there. */
             after: unknown;
-            /** @description The value in the earlier revision; `null` if the field is missing there. */
+            /** @description The earlier value; `null` if the field is missing there. */
             before: unknown;
             /**
              * @description The dotted path of the field.
@@ -4033,6 +4132,8 @@ export interface components {
             network: boolean;
             /** @description Whether it is sandboxed: it can read only system folders and `cwd`. */
             sandbox: boolean;
+            /** @description Whether calls in a workspace run in a process of their own, in the folder of the workspace. */
+            workspace?: boolean;
         };
         /** @description A tool of an MCP server. */
         McpTool: {
@@ -4048,6 +4149,8 @@ export interface components {
             server_url?: string | null;
             /** @description The name of the tool on that server. */
             tool_name: string;
+            /** @description Whether its calls work in the folder of their workspace; a setting of the server. Default: `false`. */
+            workspace?: boolean;
         };
         /** @description A tool of an MCP server that changed since it was accepted. */
         McpToolChange: {
@@ -4188,6 +4291,8 @@ export interface components {
             timeout_ms?: number | null;
             /** @description The URL of a remote server. */
             url?: string | null;
+            /** @description Whether each call in a workspace runs in a process of its own, in the folder of the workspace. */
+            workspace?: boolean;
         };
         /** @description A new tenant. */
         NewTenant: {
@@ -4439,6 +4544,29 @@ export interface components {
          * @enum {string}
          */
         ParamStyle: "comma" | "space" | "pipe" | "deep_object" | "spread" | "json";
+        /** @description One thing, and what happens to it. */
+        PlannedChange: {
+            action: components["schemas"]["ChangeAction"];
+            /**
+             * @description The bundle of a tool.
+             * @example weather
+             */
+            bundle: string | null;
+            /** @description The fields that change; secrets are masked. */
+            fields: components["schemas"]["FieldChange"][];
+            /**
+             * @description The file or folder that defines it.
+             * @example bundles/weather/forecast.yaml
+             */
+            file: string | null;
+            kind: components["schemas"]["ChangeKind"];
+            /** @example forecast */
+            name: string;
+            /** @description What a new thing is for. */
+            summary?: string;
+            /** @example 1.0.0 */
+            version: string | null;
+        };
         /**
          * @description The call policy of a tool.
          * @enum {string}
@@ -4780,6 +4908,15 @@ export interface components {
              */
             manifest_id: string;
         };
+        /**
+         * @description The value that a tool returned.
+         * @example {
+         *       "greeting": "Hello, Ada!"
+         *     }
+         */
+        ResultValue: {
+            [key: string]: unknown;
+        } | unknown[] | string | number | boolean;
         /** @description The retry settings. */
         Retry: {
             /**
@@ -5173,6 +5310,21 @@ export interface components {
                  *     ]
                  */
                 accepted: string[];
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_ApplyReport: {
+            /** @description What a folder changes, or has changed. */
+            data: {
+                /** @description Whether the changes were applied. */
+                applied: boolean;
+                changes: components["schemas"]["PlannedChange"][];
+                /** @description Identifies the folder and the state that it was compared with. Applying with this id fails if either differs. */
+                plan: string;
+                summary: components["schemas"]["ApplySummary"];
+                /** @description What to know about the folder. */
+                warnings: components["schemas"]["Problem"][];
             };
             status: components["schemas"]["SuccessStatus"];
         };
@@ -7583,6 +7735,93 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
+    post_apply: {
+        parameters: {
+            query?: {
+                /** @description Report the changes, and change nothing */
+                dry_run?: boolean;
+                /** @description Delete tools of these bundles, and MCP servers, that the folder does not have */
+                prune?: boolean;
+                /** @description The id of the plan to apply; if the folder or the installation has changed since, nothing is applied */
+                plan?: string;
+                /** @description Let tools of toolsets that ask for it run without isolation */
+                allow_unsandboxed?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The folder as a ZIP file */
+        requestBody: {
+            content: {
+                /**
+                 * @example [
+                 *       1
+                 *     ]
+                 */
+                "application/zip": number[];
+            };
+        };
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "applied": true,
+                     *         "changes": [
+                     *           {
+                     *             "action": "create",
+                     *             "bundle": "weather",
+                     *             "fields": [
+                     *               {
+                     *                 "after": null,
+                     *                 "before": null,
+                     *                 "field": "description"
+                     *               }
+                     *             ],
+                     *             "file": "bundles/weather/forecast.yaml",
+                     *             "kind": "bundle",
+                     *             "name": "forecast",
+                     *             "version": "1.0.0"
+                     *           }
+                     *         ],
+                     *         "plan": "text",
+                     *         "summary": {
+                     *           "create": 1,
+                     *           "delete": 1,
+                     *           "publish": 1,
+                     *           "unchanged": 1,
+                     *           "unmanaged": 1,
+                     *           "update": 1
+                     *         },
+                     *         "warnings": [
+                     *           {
+                     *             "code": "missing_field",
+                     *             "field": "implementation.url",
+                     *             "message": "missing `url`"
+                     *           }
+                     *         ]
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_ApplyReport"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     get_approval_grants: {
         parameters: {
             query?: {
@@ -8394,8 +8633,12 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    /** @example null */
-                    "application/json": unknown;
+                    /**
+                     * @example {
+                     *       "greeting": "Hello, Ada!"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ResultValue"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -8798,6 +9041,43 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    get_chats_id_workspace_archive: {
+        parameters: {
+            query?: {
+                /** @description A state; default: the active one */
+                manifest?: string;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The archive */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example [
+                     *       1
+                     *     ]
+                     */
+                    "application/zip": number[];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     get_chats_id_workspace_changes: {
         parameters: {
             query?: never;
@@ -9057,7 +9337,12 @@ export interface operations {
     put_chats_id_workspace_files_path: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The `ETag` of the file to replace, or `*` for any file */
+                "If-Match"?: string;
+                /** @description `*`: only if there is no such file */
+                "If-None-Match"?: string;
+            };
             path: {
                 id: string;
                 /** @example summary.md */
@@ -9104,6 +9389,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
             413: components["responses"]["PayloadTooLarge"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -9112,7 +9398,10 @@ export interface operations {
     delete_chats_id_workspace_files_path: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The `ETag` of the file to delete */
+                "If-Match"?: string;
+            };
             path: {
                 id: string;
                 /** @example summary.md */
@@ -9150,6 +9439,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
         };
@@ -9579,6 +9869,40 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_export: {
+        parameters: {
+            query?: {
+                /** @description Only these bundles, comma-separated; default: all, with MCP servers and policy rules */
+                bundle?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The folder as a ZIP file */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example [
+                     *       1
+                     *     ]
+                     */
+                    "application/zip": number[];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
         };
@@ -16436,6 +16760,44 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    get_workspaces_name_archive: {
+        parameters: {
+            query?: {
+                /** @description A state; default: the active one */
+                manifest?: string;
+            };
+            header?: never;
+            path: {
+                /** @example report */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The archive */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example [
+                     *       1
+                     *     ]
+                     */
+                    "application/zip": number[];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     get_workspaces_name_changes: {
         parameters: {
             query?: never;
@@ -16699,7 +17061,12 @@ export interface operations {
     put_workspaces_name_files_path: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The `ETag` of the file to replace, or `*` for any file */
+                "If-Match"?: string;
+                /** @description `*`: only if there is no such file */
+                "If-None-Match"?: string;
+            };
             path: {
                 /** @example report */
                 name: string;
@@ -16747,6 +17114,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
             413: components["responses"]["PayloadTooLarge"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -16755,7 +17123,10 @@ export interface operations {
     delete_workspaces_name_files_path: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The `ETag` of the file to delete */
+                "If-Match"?: string;
+            };
             path: {
                 /** @example report */
                 name: string;
@@ -16794,6 +17165,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
         };
