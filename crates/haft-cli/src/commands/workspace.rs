@@ -226,8 +226,9 @@ async fn export(name: &str, target: &Path, state: &State, context: &Context) -> 
     let archive = client.bytes(request).await;
     client.close().await;
     if is_archive {
+        let archive = archive?;
         let mut file = std::fs::File::create_new(target).map_err(failed())?;
-        file.write_all(&archive?).map_err(failed())?;
+        file.write_all(&archive).map_err(failed())?;
         let data = json!({"archive": target.display().to_string()});
         return context.output.data(&data, |output| {
             output.note(&format!("wrote `{}`", target.display()));

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::Stream;
+use futures_util::{Stream, StreamExt as _};
 use haft_core::id::ManifestId;
 use haft_core::name::TenantId;
 use haft_core::outcome::{CallError, ErrorCode};
@@ -55,14 +55,16 @@ pub(crate) struct ArchiveStream {
 impl ArchiveStream {
     /// Converts it to a stream for the body of a response.
     pub(crate) fn into_stream(self) -> impl Stream<Item = io::Result<Bytes>> + Send {
-        futures_util::stream::unfold(Some(self), |state| async move {
+        let parts = futures_util::stream::unfold(Some(self), |state| async move {
             let mut state = state?;
             match state.parts.recv().await {
                 Some(part) => Some((Ok(part), Some(state))),
                 None if state.is_complete.load(Ordering::Acquire) => None,
                 None => Some((Err(io::Error::other("the archive is incomplete")), None)),
             }
-        })
+        });
+        // The server asks again after the end.
+        parts.fuse()
     }
 }
 
