@@ -118,7 +118,7 @@ fn a_file_has_comments_and_joined_lines() {
     );
     check(
         &"x".repeat(MAX_FILE_BYTES + 1),
-        "`requirements.txt`: the file has 262145 bytes; the limit is 262144",
+        "`requirements.txt`: the file has 1048577 bytes; the limit is 1048576",
     );
     check(&"a\n".repeat(501), "`requirements.txt`: the limit is 500 requirements");
 }

@@ -299,7 +299,7 @@ async fn an_export_applied_elsewhere_is_the_same() {
     let database = postgres::database().unwrap();
     let (one, two) = (Server::start().await, on_postgres(&database.url).await);
     let report = apply(&one, &everything(), "").await;
-    assert_eq!(report["summary"]["create"], 12, "{report}");
+    assert_eq!(report["summary"]["create"], 13, "{report}");
     assert_eq!(one.get("/api/tools/app-builder:write_file").await.1["data"]["status"], "published");
     assert_eq!(one.get("/api/tools/web:off").await.1["data"]["enabled"], false);
     assert_eq!(one.get("/api/mcp-servers/files").await.1["data"]["policy"], "elevated");
