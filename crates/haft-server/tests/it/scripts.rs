@@ -266,7 +266,7 @@ async fn a_file_that_does_not_parse_never_runs() {
 
 #[tokio::test]
 async fn an_output_that_is_too_long_is_cut_and_marked() {
-    let server = Server::start().await;
+    let server = Server::start_with(|settings| settings.results.max_inline_bytes = 1 << 24).await;
     let answer = call(&server, "head -c 5000000 /dev/zero | tr '\\0' x", json!({})).await;
     let value = answer["value"].as_str().unwrap_or_default();
     assert!(value.starts_with("xxx"), "{}", answer["error"]);
