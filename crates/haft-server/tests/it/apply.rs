@@ -311,7 +311,7 @@ async fn an_export_applied_elsewhere_is_the_same() {
     let source = apply(&one, &archive, "?prune=true&dry_run=true").await;
     assert_eq!(shown(&source), Vec::<String>::new(), "{source}");
     let plan = apply(&two, &archive, "").await;
-    assert_eq!(plan["summary"]["create"], 12, "{plan}");
+    assert_eq!(plan["summary"]["create"], 13, "{plan}");
     let diff = apply(&two, &archive, "?prune=true&dry_run=true").await;
     assert_eq!(shown(&diff), Vec::<String>::new(), "{diff}");
     assert_eq!(export(&two, "").await, archive, "the second installation has the same folder");
