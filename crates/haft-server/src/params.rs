@@ -144,6 +144,11 @@ impl Params {
     /// Parses a number of items. OpenAPI has no type of 32 bits without a sign, so half of the range is enough.
     fn count(&self, name: &str) -> Result<Option<u32>, ApiError> {
         let expected = "an integer from 0 to 2147483647";
+        if self.values(name).count() > 1 {
+            return Err(ApiError::bad_request(format!(
+                "`{name}` occurs more than once; expected {expected}"
+            )));
+        }
         let number = self.parsed::<i32>(name, expected)?;
         let number = number.map(u32::try_from);
         number.transpose().map_err(|_| invalid(name, self.get(name).unwrap_or_default(), expected))

@@ -20,7 +20,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::body::Body;
+use crate::body::{self, Body};
 use crate::error::{ApiError, ErrorBody};
 use crate::identity::Identity;
 use crate::reply::{Success, success};
@@ -41,7 +41,7 @@ pub(crate) struct ExplainBody {
     #[schema(value_type = Object, example = json!({"name": "Ada"}))]
     args: Map<String, Value>,
     /// Who calls; default: you.
-    #[serde(rename = "as")]
+    #[serde(default, rename = "as", deserialize_with = "body::optional_object")]
     caller: Option<ExplainCaller>,
 }
 
