@@ -1,5 +1,7 @@
 //! Request bodies: bounded in size and time, with errors that name the field.
 
+use std::fmt;
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,9 +11,9 @@ use axum::http::{HeaderMap, header};
 use haft_core::outcome::ErrorCode;
 use haft_core::problem::excerpt;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
-use serde::Deserialize as _;
-use serde::de::{DeserializeOwned, Deserializer, Error as _};
-use serde_json::{Map, Value};
+use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeOwned, Deserializer, MapAccess, Visitor};
 
 use crate::app::App;
 use crate::error::ApiError;
@@ -65,11 +67,29 @@ impl Body {
 }
 
 /// Reads an object or `null`. A derived reader would take an array for the fields in their order, too.
-pub(crate) fn optional_object<'de, D: Deserializer<'de>, T: DeserializeOwned>(
+pub(crate) fn optional_object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {
-    let fields = Option::<Map<String, Value>>::deserialize(deserializer)?;
-    fields.map(|fields| serde_json::from_value(Value::Object(fields)).map_err(D::Error::custom)).transpose()
+    deserializer.deserialize_any(OptionalObject(PhantomData))
+}
+
+/// Passes the fields of an object on as they come, so that errors name them.
+struct OptionalObject<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for OptionalObject<T> {
+    type Value = Option<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Option<T>, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(map)).map(Some)
+    }
+
+    fn visit_unit<E>(self) -> Result<Option<T>, E> {
+        Ok(None)
+    }
 }
 
 /// Reads and discards a body, within bounds: many clients read the response only after sending everything, and would
