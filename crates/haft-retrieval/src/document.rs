@@ -46,6 +46,6 @@ pub enum BlockKind {
     TableRow,
     /// A block of code, whose line breaks matter.
     Code,
-    /// A record that stands for itself, such as a line of JSON Lines.
+    /// One record, such as a line of a JSON Lines file.
     Record,
 }

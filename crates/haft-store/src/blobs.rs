@@ -147,7 +147,7 @@ fn bucket(url: &str, settings: &BlobSettings) -> Result<Arc<dyn ObjectStore>, St
         .with_checksum_algorithm(Checksum::SHA256)
         .with_region(settings.region.as_deref().unwrap_or("us-east-1"));
     if let Some(endpoint) = &settings.endpoint {
-        // Plain HTTP is for a service on the same machine or network: whoever configures it decides.
+        // Plain HTTP is fine for a service on the same network; only the operator can configure it.
         let options = ClientOptions::new().with_allow_http(endpoint.starts_with("http://"));
         builder = builder.with_endpoint(endpoint).with_client_options(options);
     }

@@ -12,14 +12,14 @@ use serde_json::Value;
 ///
 /// The server asks only for packages of tools that the client sees.
 pub trait PackageSource: Send + Sync {
-    /// Returns the skill in a package of a tenant; `None` if there is none.
+    /// Returns the skill in a tenant's package, or `None` if the package has no skill.
     fn skill<'a>(
         &'a self,
         tenant: &'a TenantId,
         package: &'a str,
     ) -> BoxFuture<'a, Result<Option<Arc<Skill>>, CallError>>;
 
-    /// Reads a file of a package of a tenant; `None` if there is none.
+    /// Reads a file from a tenant's package; `None` if it does not exist.
     fn file<'a>(
         &'a self,
         tenant: &'a TenantId,

@@ -1,6 +1,6 @@
 //! Writes an archive piece by piece, and unpacks one that was written so.
 //!
-//! Unlike packages, such archives have no limits of their own: whoever writes one knows what is in it.
+//! Unlike the reader of packages, it sets no limits: the caller has already limited what goes in.
 
 use std::collections::HashSet;
 use std::io::{self, Cursor, Read as _, Write};

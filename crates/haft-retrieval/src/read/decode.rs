@@ -7,7 +7,7 @@ use super::{Format, ReadError};
 /// The share of control characters above which bytes are no text: one in this many.
 const CONTROL_SHARE: usize = 200;
 
-/// Decodes text: by its byte order mark, else as UTF-8, else as declared, else as Windows-1252, of which Latin-1 is a part.
+/// Decodes text: by its byte order mark, as UTF-8 or as declared, in this order; otherwise as Windows-1252.
 pub(super) fn decode(bytes: &[u8], format: Format, media_type: Option<&str>) -> Result<String, ReadError> {
     if bytes.starts_with(b"\0\0\xfe\xff") || bytes.starts_with(b"\xff\xfe\0\0") {
         return Err(ReadError::Encoding("UTF-8 (it is UTF-32)"));

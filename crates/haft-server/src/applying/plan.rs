@@ -201,7 +201,7 @@ pub(super) fn field(name: &str, before: impl Into<Value>, after: impl Into<Value
     FieldChange { field: name.to_owned(), before: before.into(), after: after.into() }
 }
 
-/// Returns the id of a plan: that of the folder, the state, and what was asked for.
+/// Returns the id of a plan: a hash of the folder, the state and the options.
 pub(super) fn id_of(parts: &Value) -> String {
     hash::of_value(&json!({ "plan": parts })).unwrap_or_default()
 }

@@ -16,7 +16,7 @@ use crate::error::ApiError;
 use crate::identity::Identity;
 use crate::toolsets::unpack;
 
-/// What whoever applies a folder asks for.
+/// How a folder is applied.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ApplyOptions {
     /// Whether things beside those of the folder are deleted.

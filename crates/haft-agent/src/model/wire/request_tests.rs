@@ -14,7 +14,7 @@ fn image() -> ImageSource {
     ImageSource::Base64 { media_type: "image/png".to_owned(), data: "AAAA".to_owned() }
 }
 
-/// Reasoning, calls and results, of which `provider` has issued the proofs.
+/// Reasoning, tool calls and results whose proofs `provider` issued.
 fn conversation(provider: Provider) -> ModelRequest {
     let proof = |data: &str| {
         Some(ReasoningProof { provider, id: Some("rs_1".to_owned()), data: data.to_owned(), redacted: false })

@@ -181,7 +181,7 @@ impl<'a> File<'a> {
         Ok(())
     }
 
-    /// Returns an object by its number; `Null` if there is none.
+    /// Returns the object with this number, or `Null` if the file does not have it.
     fn load(&self, number: u32) -> Object {
         let (bytes, at) = match self.places.get(&number) {
             Some(Place::File(at)) => (self.bytes, *at),
