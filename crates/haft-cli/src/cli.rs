@@ -6,8 +6,9 @@ use clap::{ArgAction, Args, Parser, Subcommand};
 use haft_core::secret::Secret;
 
 use crate::commands::{
-    apply, approval, audit, bundle, call, completions, doctor, import, init, key, limits, login_link, mcp,
-    mcp_server, policy, reindex, secret, serve, tenant, token, tool, toolset, webhook, workspace,
+    agent, apply, approval, artifact, audit, bundle, call, chat, completions, doctor, import, init, key,
+    limits, login_link, mcp, mcp_server, pipeline, policy, reindex, secret, serve, tenant, token, tool,
+    toolset, webhook, workspace,
 };
 use crate::context::Context;
 use crate::error::CliError;
@@ -94,6 +95,23 @@ pub(crate) enum Command {
     #[command(subcommand)]
     #[command(after_help = examples!("haft tool list", "haft tool call weather -a city=Paris"))]
     Tool(tool::Command),
+    /// Manage and run agents: models with instructions and tools
+    ///
+    /// An agent is referred to by its slug or id.
+    #[command(subcommand)]
+    #[command(after_help = examples!("haft agent create assistant.yaml", "haft agent run assistant \"What time is it in Tokyo?\""))]
+    Agent(agent::Command),
+    /// Chat with an agent in the terminal
+    #[command(after_help = concat!(
+        "Ctrl-C stops the answer, `/quit` or Ctrl-D ends the chat. Calls that need approval are asked here.\n\
+         Without a terminal, each line of standard input is a message.\n\n",
+        examples!(
+            "haft chat --agent assistant",
+            "haft chat --chat 019a8f50-b7b6-7a01-9a05-a22a6e0af101",
+            "echo \"What time is it in Tokyo?\" | haft chat --agent assistant"
+        )
+    ))]
+    Chat(chat::Arguments),
     /// Manage MCP servers whose tools haft uses
     #[command(subcommand)]
     #[command(after_help = examples!("haft mcp-server add time -- mcp-server-time", "haft mcp-server list"))]
@@ -114,6 +132,14 @@ pub(crate) enum Command {
     #[command(subcommand)]
     #[command(after_help = examples!("haft bundle list", "haft bundle disable pets"))]
     Bundle(bundle::Command),
+    /// Manage retrieval pipelines: documents that tools and agents search
+    #[command(subcommand)]
+    #[command(after_help = examples!("haft pipeline create handbook", "haft pipeline add handbook ./docs", "haft pipeline query handbook \"How do I install it?\""))]
+    Pipeline(pipeline::Command),
+    /// Manage code artifacts: stored programs with declared inputs, which tools run
+    #[command(subcommand)]
+    #[command(after_help = examples!("haft artifact create word-count count.sh --input text:string!", "haft artifact list"))]
+    Artifact(artifact::Command),
     /// Manage toolsets: bundles that are installed as packages
     #[command(subcommand)]
     #[command(after_help = examples!("haft toolset new reports", "haft toolset install ./reports"))]
@@ -192,11 +218,15 @@ impl Command {
             Self::Doctor => doctor::run(context).await,
             Self::Reindex => reindex::run(context).await,
             Self::Tool(command) => command.run(context).await,
+            Self::Agent(command) => agent::run(command, context).await,
+            Self::Chat(arguments) => chat::run(arguments, context).await,
             Self::McpServer(command) => mcp_server::run(command, context).await,
             Self::Import(command) => import::run(command, context).await,
             Self::Secret(command) => secret::run(command, context).await,
             Self::Key(command) => key::run(command, context).await,
             Self::Bundle(command) => bundle::run(command, context).await,
+            Self::Pipeline(command) => pipeline::run(command, context).await,
+            Self::Artifact(command) => artifact::run(command, context).await,
             Self::Toolset(command) => toolset::run(command, context).await,
             Self::Apply(arguments) => apply::apply(arguments, context).await,
             Self::Diff(arguments) => apply::diff(arguments, context).await,

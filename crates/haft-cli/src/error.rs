@@ -101,6 +101,14 @@ pub(crate) enum CliError {
         /// Machine-readable details.
         details: Value,
     },
+    /// The run of an agent failed or was stopped; with `--json` the run was printed as data.
+    #[error("{}{message}", if matches!(code.as_str(), "approval_required" | "cancelled") { "" } else { "the run failed: " })]
+    RunFailed {
+        /// The stable code.
+        code: String,
+        /// The message.
+        message: String,
+    },
     /// The definition is invalid; the problems were printed as data.
     #[error("`{0}` is not valid")]
     Invalid(String),
@@ -276,7 +284,9 @@ impl CliError {
         match self {
             Self::Config(_) | Self::Usage { .. } => Exit::Usage,
             Self::Api(error) => exit_of(&error.code).unwrap_or_else(|| status_exit(error.status)),
-            Self::CallFailed { code, .. } => exit_of(code).unwrap_or(Exit::CallFailed),
+            Self::CallFailed { code, .. } | Self::RunFailed { code, .. } => {
+                exit_of(code).unwrap_or(Exit::CallFailed)
+            }
             Self::Invalid(_) | Self::NothingImported { .. } | Self::SomeFailed { .. } => Exit::Invalid,
             Self::Unreachable { .. }
             | Self::WrongScheme { .. }
@@ -334,6 +344,7 @@ impl CliError {
             ),
             Self::LocalRequest { .. }
             | Self::CallFailed { .. }
+            | Self::RunFailed { .. }
             | Self::Invalid(_)
             | Self::NothingImported { .. }
             | Self::SomeFailed { .. }
@@ -383,6 +394,7 @@ impl CliError {
         let (code, details) = match self {
             Self::Api(error) => (error.code.clone(), error.details.clone()),
             Self::CallFailed { code, details, .. } => (code.clone(), details.clone()),
+            Self::RunFailed { code, .. } => (code.clone(), Value::Null),
             other => (other.exit().name().to_owned(), Value::Null),
         };
         let mut error = Map::new();
@@ -505,7 +517,9 @@ const fn code_exit(code: ErrorCode) -> Exit {
         | ErrorCode::InvalidResponse
         | ErrorCode::InvalidOutput
         | ErrorCode::ExecutionFailed
-        | ErrorCode::Panicked => Exit::CallFailed,
+        | ErrorCode::Panicked
+        | ErrorCode::ModelError
+        | ErrorCode::BudgetExceeded => Exit::CallFailed,
         ErrorCode::MethodNotAllowed | ErrorCode::Internal => Exit::Failed,
     }
 }
@@ -531,6 +545,10 @@ fn api_hint(error: &ApiError) -> Option<String> {
             None => "list the tools with `haft tool list`".to_owned(),
         },
         "ambiguous_name" => "add the bundle, as in `bundle:name`".to_owned(),
+        "not_published" if error.message.starts_with("agent ") => {
+            let agent = error.message.split('`').nth(1).unwrap_or("AGENT");
+            format!("publish it with `haft agent publish {agent}`, or use `--mode debug`")
+        }
         "not_published" => {
             format!("publish it with `haft tool publish {tool}`, or call it with `--mode debug`")
         }

@@ -86,6 +86,18 @@ impl Output {
         print(&if text.ends_with('\n') { text } else { text + "\n" })
     }
 
+    /// Prints a part of a line at once. On a terminal, control characters are replaced.
+    pub(crate) fn part(&self, text: &str) -> Result<(), CliError> {
+        if self.terminal { print(&without_control_characters(text)) } else { print(text) }
+    }
+
+    /// Prints a question to stderr and leaves the cursor behind it; bold if stderr has colors.
+    pub(crate) fn ask(&self, question: &str) {
+        let question = self.paint(&without_control_characters(question), "1");
+        let mut error = std::io::stderr().lock();
+        let _ = write!(error, "{question}").and_then(|()| error.flush());
+    }
+
     /// Prints one line of data with ranges of it, in characters, in bold if stdout has colors.
     pub(crate) fn marked_line(
         &self,

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::Timestamp;
-use crate::id::{ChatId, ManifestId, MessageId};
+use crate::id::{ChatId, ManifestId, MessageId, RunId};
 
 /// The longest title, in characters.
 pub const MAX_TITLE: usize = 200;
@@ -30,6 +30,8 @@ pub struct Chat {
     /// The last message of the branch that is shown.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<uuid::Uuid>, required))]
     pub active_leaf: Option<MessageId>,
+    /// Whether everybody in the tenant may read it.
+    pub shared: bool,
     /// When it was created.
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub created_at: Timestamp,
@@ -92,6 +94,10 @@ pub struct Message {
     /// The state of the workspace after it; `null`: that of the nearest message before it.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<uuid::Uuid>, required))]
     pub manifest_id: Option<ManifestId>,
+    /// The run that wrote it, if an agent did.
+    #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<uuid::Uuid>, required))]
+    pub run_id: Option<RunId>,
     /// When it was written.
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub created_at: Timestamp,

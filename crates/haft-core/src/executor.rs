@@ -29,6 +29,11 @@ pub trait Executor: Send + Sync {
     fn available(&self, _spec: &ToolSpec) -> Result<(), Problem> {
         Ok(())
     }
+    /// Returns the problem if the definition refers to something that its tenant does not have now, such as a pipeline.
+    /// Unlike [`Executor::available`] it is asked whenever the tool is shown or called, so it must be cheap.
+    fn missing_reference(&self, _tenant: &TenantId, _spec: &ToolSpec) -> Option<Problem> {
+        None
+    }
     /// Runs slow checks, such as the syntax of a script, when a definition is written or validated, never when it is
     /// called. Problems with the codes [`crate::problem::NOT_CHECKED`] and [`crate::problem::MISSING_IMPORT`] are warnings.
     fn examine<'a>(&'a self, _spec: &'a ToolSpec) -> BoxFuture<'a, Vec<Problem>> {

@@ -55,6 +55,26 @@ macro_rules! id {
 }
 
 id!(
+    /// Identifies an agent through all its revisions.
+    AgentId
+);
+id!(
+    /// Identifies one run of an agent.
+    RunId
+);
+id!(
+    /// Identifies a retrieval pipeline.
+    PipelineId
+);
+id!(
+    /// Identifies a document of a retrieval pipeline.
+    DocumentId
+);
+id!(
+    /// Identifies a code artifact through all its versions.
+    ArtifactId
+);
+id!(
     /// Identifies an approval.
     ApprovalId
 );

@@ -4,7 +4,9 @@
 //! environment, no async runtime. Interfaces that other crates implement (stores, executors,
 //! clocks) are declared here as traits.
 
+pub mod agent;
 pub mod approval;
+pub mod artifact;
 pub mod audit;
 pub mod bundle;
 pub mod call;
@@ -25,6 +27,7 @@ pub mod ledger;
 pub mod lifecycle;
 pub mod limit;
 pub mod login;
+pub mod mapping;
 pub mod mcp;
 pub mod name;
 pub mod outcome;
@@ -37,6 +40,8 @@ pub mod redact;
 pub mod reference;
 pub mod render;
 pub mod requirement;
+pub mod retrieval;
+pub mod run;
 pub mod runnable;
 pub mod schema;
 pub mod secret;

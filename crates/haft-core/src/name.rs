@@ -85,6 +85,20 @@ const VERSION: Rule = Rule {
 };
 const WORKSPACE: Rule =
     Rule { what: "workspace", extra: &['-', '_'], allowed: "letters, digits, `-` and `_`", reserved: false };
+const AGENT: Rule =
+    Rule { what: "agent slug", extra: &['-', '_'], allowed: "letters, digits, `-` and `_`", reserved: false };
+const PIPELINE: Rule = Rule {
+    what: "pipeline slug",
+    extra: &['-', '_'],
+    allowed: "letters, digits, `-` and `_`",
+    reserved: false,
+};
+const ARTIFACT: Rule = Rule {
+    what: "artifact slug",
+    extra: &['-', '_'],
+    allowed: "letters, digits, `-` and `_`",
+    reserved: false,
+};
 const TENANT: Rule =
     Rule { what: "tenant", extra: &['-', '_'], allowed: "letters, digits, `-` and `_`", reserved: false };
 
@@ -193,6 +207,21 @@ name!(
     /// The name of a workspace that does not belong to a chat.
     WorkspaceSlug,
     WORKSPACE
+);
+name!(
+    /// The slug of an agent; also the name of its file.
+    AgentSlug,
+    AGENT
+);
+name!(
+    /// The slug of a retrieval pipeline.
+    PipelineSlug,
+    PIPELINE
+);
+name!(
+    /// The slug of a code artifact.
+    ArtifactSlug,
+    ARTIFACT
 );
 name!(
 /// The id of a tenant.

@@ -116,6 +116,10 @@ codes! {
     ExecutionFailed = "execution_failed", retry false;
     /// The tool's function panicked.
     Panicked = "panicked", retry false;
+    /// The model of an agent failed, or its answer cannot be used.
+    ModelError = "model_error", retry false;
+    /// A run of an agent used up its budget or its number of answers.
+    BudgetExceeded = "budget_exceeded", retry false;
 /// The store is unavailable or cannot be written.
     StoreUnavailable = "store_unavailable", retry true;
 /// An internal error of haft.

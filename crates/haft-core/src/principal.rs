@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::TokenId;
+use crate::id::{RunId, TokenId};
 use crate::limit::CallRate;
-use crate::name::TenantId;
+use crate::name::{AgentSlug, TenantId};
 use crate::token::{Role, TokenRecord};
 use crate::tool::Tool;
 
@@ -44,6 +44,9 @@ pub struct Principal {
     /// The person on whose behalf the call is made, if the surface knows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<Arc<str>>,
+    /// The agent that calls on its behalf, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<Arc<ActingAgent>>,
     /// The rate limit of the token. It is not stored with a call: the one in force when the call runs counts.
     #[serde(skip)]
     pub rate_limit: Option<CallRate>,
@@ -61,6 +64,7 @@ impl Principal {
             platform: false,
             tools: AllowList::default(),
             user: None,
+            agent: None,
             rate_limit: None,
         }
     }
@@ -78,7 +82,16 @@ impl Principal {
     /// Returns whether it may see and call a tool: one that its allow-list names, or a built-in tool that finds and
     /// describes what it may call and reveals nothing else.
     pub fn allows(&self, tool: &Tool) -> bool {
-        self.tools.allows(tool) || (tool.built_in && FINDERS.contains(&tool.spec.name.as_str()))
+        let is_finder = tool.built_in && FINDERS.contains(&tool.spec.name.as_str());
+        // An agent has the tools that it lists and no others, not even those that find tools.
+        (is_finder || self.tools.allows(tool)) && self.agent.as_ref().is_none_or(|agent| agent.allows(tool))
+    }
+
+    /// Returns the principal of the calls that an agent makes on its behalf: never more than it may do itself, and never
+    /// elevated, because nobody has seen what the model calls.
+    #[must_use]
+    pub fn acting(&self, agent: ActingAgent) -> Self {
+        Self { agent: Some(Arc::new(agent)), elevated: false, ..self.clone() }
     }
 
     /// Returns a principal that runs tools that need approval without it.
@@ -99,6 +112,29 @@ impl From<&TokenRecord> for Principal {
             rate_limit: token.rate_limit,
             ..Self::new(token.tenant.clone(), token.name.as_str(), token.role).elevated(token.elevated)
         }
+    }
+}
+
+/// An agent that calls tools on behalf of a principal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ActingAgent {
+    /// Its slug.
+    pub slug: AgentSlug,
+    /// The run that the call belongs to.
+    pub run: RunId,
+    /// The tools that it lists.
+    pub tools: AllowList,
+    /// The tools that it excludes from those.
+    #[serde(default)]
+    pub excluded: Option<AllowList>,
+    /// The agents above it, outermost first, so that a circle of agents is found.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ancestors: Vec<AgentSlug>,
+}
+
+impl ActingAgent {
+    fn allows(&self, tool: &Tool) -> bool {
+        self.tools.allows(tool) && !self.excluded.as_ref().is_some_and(|excluded| excluded.allows(tool))
     }
 }
 

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::id::CallId;
 use crate::large_result::ResultHandle;
+use crate::mapping::{Mapping, MissingValue, Reference};
 use crate::spec::Renderer;
 
 /// The renderers, each with the settings of which it needs one.
@@ -29,8 +30,6 @@ pub const RENDERERS: [(&str, &[&str]); 10] = [
 const REQUIRED: [&str; 3] = ["file", "url", "artifact"];
 /// The largest part of a large result that a plan contains itself, in bytes.
 const MAX_PART: usize = 16 * 1024;
-/// The deepest nesting of settings.
-const MAX_DEPTH: usize = 32;
 
 /// How the result of a call is shown.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -77,7 +76,7 @@ impl RenderPlan {
         let mut config = Map::new();
         for (name, setting) in &renderer.config {
             let mut unresolved = Vec::new();
-            config.insert(name.clone(), fill(setting, context, MAX_DEPTH, &mut unresolved));
+            config.insert(name.clone(), fill(setting, context, &mut unresolved));
             if REQUIRED.contains(&name.as_str()) {
                 missing.extend(unresolved.into_iter().map(|reference| format!("`{reference}` in `{name}`")));
             }
@@ -91,131 +90,46 @@ impl RenderPlan {
     }
 }
 
-fn fill(setting: &Value, context: RenderContext<'_>, depth: usize, missing: &mut Vec<String>) -> Value {
-    match setting {
-        Value::String(text) => fill_text(text, context, missing),
-        Value::Array(items) if depth > 0 => {
-            items.iter().map(|item| fill(item, context, depth - 1, missing)).collect()
-        }
-        Value::Object(fields) if depth > 0 => {
-            let filled =
-                fields.iter().map(|(name, value)| (name.clone(), fill(value, context, depth - 1, missing)));
-            Value::Object(filled.collect())
-        }
-        other => other.clone(),
-    }
-}
+/// The references of settings.
+const SETTINGS: Mapping = Mapping {
+    with_path: &["args", "return"],
+    without_path: &["chat_id", "workspace", "toolset"],
+    missing: MissingValue::Null,
+};
 
-fn fill_text(text: &str, context: RenderContext<'_>, missing: &mut Vec<String>) -> Value {
-    let mut filled = String::new();
-    let mut rest = text;
-    while let Some(start) = rest.find('$') {
-        let (before, from) = rest.split_at(start);
-        filled.push_str(before);
-        if let Some(after) = from.strip_prefix("$$") {
-            filled.push('$');
-            rest = after;
-            continue;
-        }
-        let Some((reference, after)) = Reference::parse(from) else {
-            filled.push('$');
-            rest = from.get(1..).unwrap_or_default();
-            continue;
-        };
-        let value = reference.resolve(context);
+fn fill(setting: &Value, context: RenderContext<'_>, missing: &mut Vec<String>) -> Value {
+    SETTINGS.fill(setting, &mut |reference| {
+        let value = resolve(reference, context);
         if value.is_none() {
             missing.push(reference.text.to_owned());
         }
-        if reference.text.len() == text.len() {
-            return value.unwrap_or(Value::Null);
-        }
-        match value {
-            Some(Value::String(value)) => filled.push_str(&value),
-            Some(Value::Null) | None => {}
-            Some(other) => filled.push_str(&other.to_string()),
-        }
-        rest = after;
-    }
-    filled.push_str(rest);
-    Value::String(filled)
+        value
+    })
 }
 
-/// `$name` with a path.
-struct Reference<'a> {
-    /// As it is written.
-    text: &'a str,
-    name: &'a str,
-    path: Vec<&'a str>,
+fn resolve(reference: &Reference<'_>, context: RenderContext<'_>) -> Option<Value> {
+    let text = |text: Option<&str>| text.map(|text| Value::String(text.to_owned()));
+    match reference.name {
+        "args" => reference.walk(context.args).cloned(),
+        "return" => reference.walk(context.value?).map(|value| match context.large_result {
+            Some(call) if is_large(value) => Value::String(handle(reference, call).to_string()),
+            _ => value.clone(),
+        }),
+        "chat_id" => text(context.chat_id),
+        "workspace" => text(context.workspace),
+        _ => text(context.toolset),
+    }
 }
 
-impl<'a> Reference<'a> {
-    /// Parses the reference at the start of a text; returns it with what follows.
-    fn parse(text: &'a str) -> Option<(Self, &'a str)> {
-        let after_sign = text.strip_prefix('$')?;
-        let names = ["args", "return", "chat_id", "workspace", "toolset"];
-        let name = names.into_iter().find(|name| {
-            after_sign.strip_prefix(name).is_some_and(|rest| !rest.starts_with(is_name_character))
-        })?;
-        let mut rest = after_sign.get(name.len()..)?;
-        let mut path = Vec::new();
-        if matches!(name, "args" | "return") {
-            while let Some((step, after)) = parse_step(rest) {
-                path.push(step);
-                rest = after;
-            }
-        }
-        let text = text.get(..text.len() - rest.len())?;
-        Some((Self { text, name, path }, rest))
-    }
-
-    fn resolve(&self, context: RenderContext<'_>) -> Option<Value> {
-        let text = |text: Option<&str>| text.map(|text| Value::String(text.to_owned()));
-        match self.name {
-            "args" => self.walk(Some(context.args)),
-            "return" => self.walk(context.value).map(|value| match context.large_result {
-                Some(call) if is_large(&value) => Value::String(self.handle(call).to_string()),
-                _ => value,
-            }),
-            "chat_id" => text(context.chat_id),
-            "workspace" => text(context.workspace),
-            _ => text(context.toolset),
-        }
-    }
-
-    /// Returns the handle of the part of a result that this refers to.
-    fn handle(&self, call: CallId) -> ResultHandle {
-        let pointer = self.path.iter().flat_map(|step| ["/", *step]).collect();
-        ResultHandle { call, pointer }
-    }
-
-    fn walk(&self, start: Option<&Value>) -> Option<Value> {
-        let found = self.path.iter().try_fold(start?, |value, step| match value {
-            Value::Array(items) => items.get(step.parse::<usize>().ok()?),
-            other => other.get(step),
-        });
-        found.cloned()
-    }
+/// Returns the handle of the part of a result that a reference refers to.
+fn handle(reference: &Reference<'_>, call: CallId) -> ResultHandle {
+    let pointer = reference.path.iter().flat_map(|step| ["/", *step]).collect();
+    ResultHandle { call, pointer }
 }
 
 /// Returns whether a part of a large result is too large for a plan.
 fn is_large(value: &Value) -> bool {
     value.to_string().len() > MAX_PART
-}
-
-/// Parses `.name`, `.0` or `[0]`. A dot that ends a sentence is none.
-fn parse_step(text: &str) -> Option<(&str, &str)> {
-    if let Some(inside) = text.strip_prefix('[') {
-        let (step, after) = inside.split_once(']')?;
-        let is_number = !step.is_empty() && step.bytes().all(|byte| byte.is_ascii_digit());
-        return is_number.then_some((step, after));
-    }
-    let name = text.strip_prefix('.')?;
-    let end = name.find(|character| !is_name_character(character)).unwrap_or(name.len());
-    (end > 0).then(|| name.split_at(end))
-}
-
-fn is_name_character(character: char) -> bool {
-    character.is_alphanumeric() || matches!(character, '_' | '-')
 }
 
 #[cfg(test)]

@@ -117,6 +117,7 @@ impl ToolSpec {
                 http.timeout().saturating_mul(rounds).min(CAP)
             }
             Implementation::Exec(_) | Implementation::AgentCall(_) => Duration::from_mins(1),
+            Implementation::Steps(_) => Duration::from_mins(5),
             _ => Duration::from_secs(30),
         }
     }

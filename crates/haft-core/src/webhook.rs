@@ -21,6 +21,9 @@ pub enum WebhookEvent {
     /// A call has ended, however it ended.
     #[serde(rename = "call.finished")]
     CallFinished,
+    /// A run of an agent has ended, however it ended.
+    #[serde(rename = "run.finished")]
+    RunFinished,
     /// A call waits for a person's decision.
     #[serde(rename = "approval.requested")]
     ApprovalRequested,
@@ -40,8 +43,9 @@ pub enum WebhookEvent {
 
 impl WebhookEvent {
     /// The events that a webhook can select.
-    pub const SELECTABLE: [WebhookEvent; 5] = [
+    pub const SELECTABLE: [WebhookEvent; 6] = [
         WebhookEvent::CallFinished,
+        WebhookEvent::RunFinished,
         WebhookEvent::ApprovalRequested,
         WebhookEvent::ApprovalDecided,
         WebhookEvent::ApprovalExpired,
@@ -52,6 +56,7 @@ impl WebhookEvent {
     pub const fn as_str(self) -> &'static str {
         match self {
             WebhookEvent::CallFinished => "call.finished",
+            WebhookEvent::RunFinished => "run.finished",
             WebhookEvent::ApprovalRequested => "approval.requested",
             WebhookEvent::ApprovalDecided => "approval.decided",
             WebhookEvent::ApprovalExpired => "approval.expired",
@@ -138,7 +143,7 @@ fn is_pattern(text: &str) -> bool {
 pub enum WebhookScope {
     /// The selected events of the tenant.
     Tenant,
-    /// The end of one call.
+    /// The end of one call or run.
     Call,
 }
 
@@ -174,10 +179,12 @@ pub struct Webhook {
 impl Webhook {
     /// Returns whether an event about a tool is delivered to it.
     pub fn selects(&self, event: WebhookEvent, tool: &str) -> bool {
-        self.enabled
-            && self.scope == WebhookScope::Tenant
-            && self.target.events.contains(&event)
-            && self.target.tools.matches(tool)
+        self.subscribes(event) && self.target.tools.matches(tool)
+    }
+
+    /// Returns whether an event that is not about a tool is delivered to it.
+    pub fn subscribes(&self, event: WebhookEvent) -> bool {
+        self.enabled && self.scope == WebhookScope::Tenant && self.target.events.contains(&event)
     }
 }
 

@@ -3,9 +3,11 @@
 //! Dialects check the form of a text, this module checks the content of the definition. Functions and servers are
 //! checked by their executors.
 
+mod artifact;
 mod http;
 mod scripts;
 mod shell;
+mod steps;
 mod templates;
 mod values;
 mod words;
@@ -282,8 +284,9 @@ fn implementation(spec: &ToolSpec, checked: &mut CheckReport) {
             dependencies(&python.dependencies, checked);
         }
         Implementation::Mcp(mcp) => self::mcp(mcp, checked),
-        Implementation::Artifact(artifact) => named(&artifact.artifact_id, "artifact_id", checked),
+        Implementation::Artifact(artifact) => artifact::check(artifact, checked),
         Implementation::AgentCall(call) => agent(call, checked),
+        Implementation::Steps(steps) => steps::check(spec, steps, checked),
         Implementation::RagRetrieval(rag) => {
             named(&rag.pipeline_id, "pipeline_id", checked);
             if !required(&spec.input_schema.value()).any(|name| name == "query") {

@@ -161,7 +161,6 @@ fn missing_fields_of_every_kind_are_reported() {
         (json!({ "type": "mcp", "tool_name": "t", "server_url": "x" }), "implementation.server_url"),
         (json!({ "type": "artifact", "artifact_id": "" }), "implementation.artifact_id"),
         (json!({ "type": "agent_call" }), "implementation.target_agent_slug"),
-        (json!({ "type": "rag_retrieval", "pipeline_id": "p" }), "input_schema.required"),
         (json!({ "type": "http" }), "implementation.url"),
     ] {
         let definition = json!({

@@ -4,6 +4,7 @@
 //! I/O except in [`folder`], which reads and watches definition files: everywhere else callers pass text and receive
 //! values.
 
+pub mod agent;
 pub mod check;
 pub mod curl;
 pub mod dialect;
@@ -13,3 +14,4 @@ pub mod mcp_client_config;
 pub mod mcp_import;
 pub mod openapi;
 pub mod policy;
+pub mod steps;

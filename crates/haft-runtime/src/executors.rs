@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use haft_core::executor::{Executor, Prepared};
 use haft_core::implementation::Kind;
+use haft_core::name::TenantId;
 use haft_core::problem::Problem;
 use haft_core::spec::ToolSpec;
 
@@ -25,6 +26,16 @@ impl Executors {
     /// Checks, without compiling, that the kind of a tool is supported and that what it names exists.
     pub fn available(&self, spec: &ToolSpec) -> Result<(), Problem> {
         self.executor(spec)?.available(spec)
+    }
+
+    /// Returns the problem if a tool refers to something that its tenant does not have now.
+    pub fn missing_reference(&self, tenant: &TenantId, spec: &ToolSpec) -> Option<Problem> {
+        self.of(spec)?.missing_reference(tenant, spec)
+    }
+
+    /// Returns the executor of a tool.
+    pub(crate) fn of(&self, spec: &ToolSpec) -> Option<&Arc<dyn Executor>> {
+        self.by_kind.get(&spec.implementation.kind())
     }
 
     /// Makes the checks that take longer, such as the syntax of scripts.

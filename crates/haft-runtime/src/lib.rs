@@ -2,6 +2,7 @@
 //!
 //! Every call, from every surface, runs through [`pipeline::Pipeline`]. This crate knows no HTTP server and no SQL.
 
+pub mod artifact;
 pub mod clock;
 mod concurrency;
 mod depth;
@@ -22,6 +23,8 @@ pub mod python;
 pub mod queue;
 pub mod rate;
 pub mod registry;
+pub mod retrieval;
 pub mod retry;
 pub mod script;
 pub mod stages;
+pub mod steps;

@@ -66,7 +66,7 @@ use crate::concurrency::ConcurrencyLimit;
 use crate::events::BackgroundCalls;
 use crate::function::catch_panic;
 use crate::limits::{AppliedRate, LimitSettings, LimitUsage, LimitedCall, Limits};
-use crate::policy::{PolicyHandle, Question};
+use crate::policy::{PolicyHandle, Question, acting_agent};
 use crate::registry::{CompiledTool, Entry, Registry, ResolvedTool};
 use crate::stages::{Next, Stage};
 use crate::{clock, depth};
@@ -286,7 +286,7 @@ impl Pipeline {
                 None => pipeline.reserve(checked).await?,
             };
             match reserved {
-                Reserved::Run(checked) => pipeline.run_reserved(*checked).await,
+                Reserved::Run(checked) => Box::pin(pipeline.run_reserved(*checked)).await,
                 Reserved::Earlier(completed) => Ok(completed),
             }
         });
@@ -429,7 +429,7 @@ impl Pipeline {
             principal: draft.context.principal(),
             tool: &draft.entry.tool,
             surface: &draft.invocation.surface,
-            agent: None,
+            agent: acting_agent(draft.context.principal()),
             args: draft.args(),
         });
         if let Some(rule) = &decision.rule {
@@ -454,13 +454,25 @@ impl Pipeline {
     ) -> Result<Option<ApprovalCause>, CallError> {
         let principal = &*call.invocation.principal;
         let surface = &call.invocation.surface;
-        let decision = self.decide(&Question { principal, tool, surface, agent: None, args });
+        let agent = acting_agent(principal);
+        let decision = self.decide(&Question { principal, tool, surface, agent, args });
         cause_of(&decision, &plan.spec, principal.elevated)
     }
 
     fn draft(self: &Arc<Self>, request: Request, entry: Arc<Entry>) -> CallDraft {
-        let Request { principal, args, mode, surface, events, labels, lineage, timeout, workspace, .. } =
-            request;
+        let Request {
+            principal,
+            args,
+            mode,
+            surface,
+            events,
+            labels,
+            lineage,
+            timeout,
+            workspace,
+            cancel,
+            ..
+        } = request;
         let labels = labels.map(|labels| *labels).unwrap_or_default();
         let args = Value::Object(args);
         let session = labels.session.or_else(|| labels.chat_id.as_deref().map(Arc::from));
@@ -488,6 +500,7 @@ impl Pipeline {
         };
         let mut draft = self.draft_of(invocation, entry);
         draft.context.events = events;
+        draft.stop = cancel;
         if workspace.is_some() {
             draft.context.workspace = workspace;
         }
@@ -516,6 +529,7 @@ impl Pipeline {
             context,
             loaded: None,
             full_args: None,
+            stop: None,
             started_at: self.clock.now(),
             decision: None,
             steps: StepTimes::default(),

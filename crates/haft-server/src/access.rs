@@ -9,7 +9,7 @@ use arc_swap::ArcSwap;
 use haft_core::id::TokenId;
 use haft_core::login::SessionRecord;
 use haft_core::name::TenantId;
-use haft_core::principal::Principal;
+use haft_core::principal::{ActingAgent, Principal};
 use haft_core::tenant::{Tenant, TenantLimits};
 use haft_core::token::TokenRecord;
 use haft_core::{Timestamp, hash};
@@ -123,7 +123,14 @@ impl Access {
         let Some(id) = principal.token else { return Some(Arc::new(principal.clone())) };
         let snapshot = self.snapshot.load();
         let token = snapshot.tokens.values().find(|token| token.principal.token == Some(id))?;
-        token.is_valid(now).then(|| Arc::clone(&token.principal))
+        if !token.is_valid(now) {
+            return None;
+        }
+        Some(match &principal.agent {
+            // The agent still calls on its behalf, with the rights that the token has now.
+            Some(agent) => Arc::new(token.principal.acting(ActingAgent::clone(agent))),
+            None => Arc::clone(&token.principal),
+        })
     }
 
     /// Finds a session by the hash of its cookie.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use haft_agent::model::{ModelEgress, ModelEgressError};
 use haft_core::catalog::{ChangeSink, StoreError};
 use haft_core::id::TokenId;
 use haft_core::ledger::Ledger;
@@ -17,7 +18,7 @@ use haft_core::{Clock, Timestamp, hash};
 use haft_mcp::client::McpClients;
 use haft_mcp::server::ProtocolExtension;
 use haft_runtime::clock::SystemClock;
-use haft_runtime::egress::{Egress, RulesError};
+use haft_runtime::egress::{Egress, EgressRules, RulesError};
 use haft_runtime::files::{Files, RootsError};
 use haft_runtime::function::{FunctionExecutor, Functions};
 use haft_runtime::limits::LimitSettings;
@@ -34,6 +35,8 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::access::{Access, AccessRecords};
+use crate::agents::ModelConnections;
+use crate::artifacts::ArtifactHost;
 use crate::built_ins::{Installed, install};
 use crate::events::{EventHub, EventSink};
 use crate::execution_resources::ExecutionResources;
@@ -43,6 +46,8 @@ use crate::metrics::{Gauges, Metrics};
 use crate::policy::{LoadPolicyError, PolicyState};
 use crate::rendering::RenderKey;
 use crate::results::ResultStore;
+use crate::retrieval::RetrievalHost;
+use crate::runs::{AgentCallExecutor, RunEngine};
 use crate::search::ToolSearch;
 use crate::secrets::Secrets;
 use crate::settings::Settings;
@@ -88,6 +93,9 @@ pub enum StartError {
     /// The folder of the files of workspaces cannot be opened.
     #[error("cannot open the workspaces")]
     Workspaces(#[from] WorkspaceError),
+    /// The addresses of model servers are invalid.
+    #[error("invalid setting `models.private_urls`: {0}")]
+    Models(#[from] ModelEgressError),
     /// The store cannot be opened.
     #[error("cannot open the store")]
     Store(#[from] StoreError),
@@ -129,6 +137,9 @@ pub struct App {
     search: Arc<ToolSearch>,
     events: Arc<EventHub>,
     queue_stop: CancellationToken,
+    runs: RunEngine,
+    retrieval: Arc<RetrievalHost>,
+    artifacts: Arc<ArtifactHost>,
 }
 
 impl App {
@@ -139,8 +150,7 @@ impl App {
 
     /// Opens an installation with a program's own functions and tools.
     pub async fn open_with(settings: Settings, extensions: Extensions) -> Result<Arc<Self>, StartError> {
-        create_home(&settings)?;
-        let local_token = local_token::load_or_create(&settings.home)?;
+        let local_token = open_home(&settings)?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let resources = ExecutionResources::new(&settings)?;
         let Extensions { functions, built_ins, stages, mcp: extension } = extensions;
@@ -151,28 +161,26 @@ impl App {
         };
         let executors = resources
             .executors(&settings, &clock, &local_token)
+            .with(Arc::new(AgentCallExecutor::new(handle.clone())))
             .with(Arc::new(FunctionExecutor::new(functions)));
         let registry = Arc::new(Registry::new(executors));
-        let search = Arc::new(ToolSearch::new(Arc::clone(&registry)));
-        let events = Arc::new(EventHub::default());
-        let sink = event_sink(&events, &registry, &search);
+        let (search, events, sink) = followers(&registry);
         let store = Store::open(store_settings(&settings), Arc::clone(&clock), sink).await?;
         store.set_built_ins(specs).await?;
-
         let policy = PolicyState::load(&store).await?;
         let metrics = Arc::new(Metrics::new(settings.metrics.top_tools));
         let access = Arc::new(Access::default());
-        let secrets: Arc<dyn SecretSource> = Arc::new(Secrets {
-            store: Arc::clone(&store),
-            environment: settings.secrets.environment.iter().cloned().collect(),
-            access: Arc::clone(&access),
-        });
+        let secrets = secret_source(&settings, &store, &access);
+        let model_egress = model_egress(&settings, &clock)?;
+        let retrieval = resources.retrieval_host(&settings, &store, &secrets, &model_egress).await?;
+        let artifacts = resources.artifact_host(&store).await?;
+        let runs = RunEngine::new(ModelConnections::new(model_egress, Arc::clone(&secrets)));
         let mcp_clients = resources.mcp_clients(&secrets, &store);
         let blobs = Blobs::open(&settings.home, &settings.blobs)?;
         let workspaces = WorkspaceHost::open(&settings.home, Arc::clone(&store), &blobs, Limits::default())?;
         let results = Arc::new(ResultStore::new(&settings, &store, blobs));
         let render_key = RenderKey::new(store.signing_key("render").await?);
-        let pipeline = Pipeline::new(PipelineParts {
+        let pipeline = Arc::new(Pipeline::new(PipelineParts {
             registry: Arc::clone(&registry),
             ledger: Some(Arc::clone(&store) as _),
             waiting: Some(waiting_calls(&settings, &store)),
@@ -188,8 +196,7 @@ impl App {
             workspace: None,
             workspaces: Some(workspaces.for_calls()),
             results: Some(Arc::clone(&results) as _),
-        });
-        let pipeline = Arc::new(pipeline);
+        }));
         let mcp = Mcp::new(&settings, &registry, &pipeline, McpParts::new(&handle, extension));
         let app = Arc::new(Self {
             settings,
@@ -213,12 +220,21 @@ impl App {
             results,
             render_key,
             queue_stop: CancellationToken::new(),
+            runs,
+            retrieval,
+            artifacts,
         });
         handle.set(&app);
-        app.reload_access().await?;
-        mcp_connections::declare_servers(&app).await?;
-        toolsets::start(&app).await;
+        app.prepare().await?;
         Ok(app)
+    }
+
+    /// Loads and stores what needs the whole installation.
+    async fn prepare(self: &Arc<Self>) -> Result<(), StoreError> {
+        self.reload_access().await?;
+        mcp_connections::declare_servers(self).await?;
+        toolsets::start(self).await;
+        Ok(())
     }
 
     /// Returns the settings.
@@ -304,6 +320,26 @@ impl App {
     /// Returns the live events.
     pub(crate) fn events(&self) -> &Arc<EventHub> {
         &self.events
+    }
+
+    /// Returns the runs of agents on this node.
+    pub(crate) fn runs(&self) -> &RunEngine {
+        &self.runs
+    }
+
+    /// Returns the retrieval pipelines on this node.
+    pub(crate) fn retrieval(&self) -> &Arc<RetrievalHost> {
+        &self.retrieval
+    }
+
+    /// Returns the code artifacts.
+    pub(crate) fn artifacts(&self) -> &ArtifactHost {
+        &self.artifacts
+    }
+
+    /// Returns the clock.
+    pub(crate) fn clock(&self) -> Arc<dyn Clock> {
+        Arc::clone(&self.clock)
     }
 
     pub(crate) fn pipeline(&self) -> &Arc<Pipeline> {
@@ -487,21 +523,40 @@ impl App {
     }
 }
 
-/// Returns the sink of the store: events, the search index, the registry.
-fn event_sink(
-    hub: &Arc<EventHub>,
-    registry: &Arc<Registry>,
-    search: &Arc<ToolSearch>,
-) -> Arc<dyn ChangeSink> {
-    let (hub, registry) = (Arc::clone(hub), Arc::clone(registry));
-    Arc::new(EventSink { hub, registry, next: Arc::clone(search) as _ })
+/// Returns the values of `${NAME}`: stored credentials, and the configured environment variables.
+fn secret_source(settings: &Settings, store: &Arc<Store>, access: &Arc<Access>) -> Arc<dyn SecretSource> {
+    Arc::new(Secrets {
+        store: Arc::clone(store),
+        environment: settings.secrets.environment.iter().cloned().collect(),
+        access: Arc::clone(access),
+    })
 }
 
-fn create_home(settings: &Settings) -> Result<(), StartError> {
+/// Returns what follows the changes of the store: search, live events, and the sink that tells them and the registry.
+fn followers(registry: &Arc<Registry>) -> (Arc<ToolSearch>, Arc<EventHub>, Arc<dyn ChangeSink>) {
+    let search = Arc::new(ToolSearch::new(Arc::clone(registry)));
+    let hub = Arc::new(EventHub::default());
+    let next = Arc::clone(&search) as _;
+    let sink = EventSink { hub: Arc::clone(&hub), registry: Arc::clone(registry), next };
+    (search, hub, Arc::new(sink))
+}
+
+/// Returns the guard of requests to models. Only models may reach the private addresses in `models.private_urls`.
+fn model_egress(settings: &Settings, clock: &Arc<dyn Clock>) -> Result<ModelEgress, ModelEgressError> {
+    let rules = EgressRules {
+        allowed_hosts: settings.egress.allowed_hosts.clone(),
+        private_hosts: settings.egress.private_hosts.clone(),
+    };
+    ModelEgress::new(&rules, &settings.models.private_urls, Arc::clone(clock))
+}
+
+/// Creates the home folder if necessary, and returns its token.
+fn open_home(settings: &Settings) -> Result<Secret, StartError> {
     use std::os::unix::fs::DirBuilderExt as _;
     // Only the owner may read the folder: it holds keys and tokens.
     let created = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&settings.home);
-    created.map_err(|source| StartError::Home { path: settings.home.clone(), source })
+    created.map_err(|source| StartError::Home { path: settings.home.clone(), source })?;
+    Ok(local_token::load_or_create(&settings.home)?)
 }
 
 /// Returns the limits of each tenant.

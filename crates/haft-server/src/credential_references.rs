@@ -1,4 +1,4 @@
-//! Which tools and MCP servers refer to a credential.
+//! Which tools, MCP servers and pipelines refer to a credential.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use crate::app::App;
 pub(crate) struct CredentialReferences(BTreeMap<String, BTreeSet<String>>);
 
 impl CredentialReferences {
-    /// Collects the references of all tools and MCP servers of a tenant, in one pass.
+    /// Collects the references of all tools, MCP servers and pipelines of a tenant, in one pass.
     pub(crate) async fn collect(app: &App, tenant: &TenantId) -> Result<Self, StoreError> {
         let mut references = Self(BTreeMap::new());
         let snapshot = app.registry().snapshot();
@@ -25,6 +25,12 @@ impl CredentialReferences {
         for server in app.store().mcp_servers().await?.iter().filter(|server| server.tenant == *tenant) {
             let text = serde_json::to_string(server).unwrap_or_default();
             references.add(template_names(&text), &format!("MCP server {}", server.id));
+        }
+        for pipeline in app.store().pipelines(tenant).await? {
+            let credential =
+                pipeline.definition.embedding.as_ref().and_then(|model| model.credential.clone());
+            references
+                .add(credential.into_iter().collect(), &format!("pipeline {}", pipeline.definition.slug));
         }
         Ok(references)
     }

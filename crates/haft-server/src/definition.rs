@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use haft_core::catalog::{FileForm, SourceText, UnreadableFile};
+use haft_core::implementation::Implementation;
 use haft_core::name::{BundleSlug, TenantId};
 use haft_core::outcome::ErrorCode;
 use haft_core::problem::{MISSING_IMPORT, NOT_CHECKED, Problem, nearest};
@@ -149,6 +150,13 @@ pub(crate) async fn validate(
     folder: Option<String>,
 ) -> check::CheckReport {
     let mut report = validate_without_process(app, tenant, spec, folder).await;
+    // A retrieval tool is stored only if its tenant has the pipeline.
+    if let Some(problem) = missing_reference(app, tenant, spec).await
+        && matches!(spec.implementation, Implementation::RagRetrieval(_))
+    {
+        report.warnings.retain(|warning| *warning != problem);
+        report.errors.push(problem);
+    }
     // The executor may start a process for its check, so it runs only if there are no errors yet.
     if report.errors.is_empty() {
         let problems = app.registry().executors().examine(spec).await;
@@ -169,6 +177,7 @@ pub(crate) async fn validate_without_process(
 ) -> check::CheckReport {
     let mut report = check::definition(spec);
     report.warnings.extend(shadowed_by_built_in(app, spec));
+    report.warnings.extend(missing_reference(app, tenant, spec).await);
     let spec = Arc::new(spec.clone());
     // A definition whose executor or function is unavailable is stored, but not ready.
     if let Err(problem) = app.registry().executors().available(&spec) {
@@ -183,6 +192,23 @@ pub(crate) async fn validate_without_process(
         }
     }
     report
+}
+
+/// Returns the problem if a definition refers to something that the tenant does not have.
+async fn missing_reference(app: &App, tenant: &TenantId, spec: &ToolSpec) -> Option<Problem> {
+    let refreshed = match spec.implementation {
+        Implementation::RagRetrieval(_) => app.retrieval().refresh_names().await,
+        Implementation::Artifact(_) => app.artifacts().refresh_names().await,
+        _ => Ok(()),
+    };
+    if let Err(error) = refreshed {
+        tracing::warn!(
+            error = &error as &dyn std::error::Error,
+            "cannot read the names that a definition refers to"
+        );
+        return None;
+    }
+    app.registry().executors().missing_reference(tenant, spec)
 }
 
 /// Warns if a built-in tool has the same name: the bare name resolves to the built-in tool.

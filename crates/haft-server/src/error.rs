@@ -193,6 +193,8 @@ pub(crate) fn status(code: ErrorCode) -> StatusCode {
         | ErrorCode::SandboxUnavailable
         | ErrorCode::ExecutionFailed
         | ErrorCode::Panicked
+        | ErrorCode::ModelError
+        | ErrorCode::BudgetExceeded
         | ErrorCode::Internal => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }

@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
+use haft_agent::model::ModelEgress;
 use haft_builtins::{BuiltInParts, PlatformSettings};
 use haft_core::Clock;
+use haft_core::catalog::StoreError;
 use haft_core::name::TenantId;
 use haft_core::secret::{Secret, SecretSource};
 use haft_mcp::client::{McpClients, McpExecutor};
+use haft_runtime::artifact::ArtifactExecutor;
 use haft_runtime::egress::{Egress, EgressRules, RulesError};
 use haft_runtime::exec::ExecExecutor;
 use haft_runtime::executors::Executors;
@@ -14,13 +17,17 @@ use haft_runtime::files::{FileReadExecutor, FileWriteExecutor, Files, Root, Root
 use haft_runtime::http::HttpExecutor;
 use haft_runtime::process::Processes;
 use haft_runtime::python::{PythonEnvironments, PythonExecutor, PythonPool};
+use haft_runtime::retrieval::RetrievalExecutor;
 use haft_runtime::script::ScriptExecutor;
+use haft_runtime::steps::StepsExecutor;
 use haft_sandbox::{Sandbox, SandboxError};
 use haft_store::Store;
 use haft_wasm::{CacheSettings, TenantFolders, WasmExecutor, WasmFolder, WasmNetwork, WasmSettings};
 
 use crate::app::StartError;
+use crate::artifacts::{ArtifactHandle, ArtifactHost};
 use crate::mcp_connections;
+use crate::retrieval::{HostParts, RetrievalHandle, RetrievalHost};
 use crate::settings::Settings;
 
 /// The folder in the home folder with the workspaces of tenants.
@@ -36,6 +43,9 @@ pub(crate) struct ExecutionResources {
     pub(crate) egress: Egress,
     pub(crate) python_environments: PythonEnvironments,
     mcp: Arc<McpExecutor>,
+    /// The pipelines and artifacts, which are connected when the store is open.
+    retrieval: Arc<RetrievalHandle>,
+    artifacts: Arc<ArtifactHandle>,
 }
 
 impl ExecutionResources {
@@ -52,6 +62,8 @@ impl ExecutionResources {
             ),
             processes,
             mcp: Arc::default(),
+            retrieval: Arc::default(),
+            artifacts: Arc::default(),
         })
     }
 
@@ -66,16 +78,22 @@ impl ExecutionResources {
             PythonPool::new(self.processes.clone()).with_environments(self.python_environments.clone());
         let bundles = settings.database_url.is_none().then(|| settings.home.clone());
         let scripts = ScriptExecutor::new(self.processes.clone(), interpreters.clone());
-        Executors::default()
-            .with(Arc::new(HttpExecutor::new(self.egress.clone(), Arc::clone(clock))))
+        // What runs the sources of artifacts.
+        let runtimes = Executors::default()
             .with(Arc::new(scripts.with_home(bundles.clone())))
+            .with(Arc::new(wasm(settings, local_token, &self.files, self.egress.clone())));
+        runtimes
+            .clone()
+            .with(Arc::new(ArtifactExecutor::new(runtimes, Some(Arc::clone(&self.artifacts) as _))))
+            .with(Arc::new(RetrievalExecutor::new(Arc::clone(&self.retrieval) as _)))
+            .with(Arc::new(HttpExecutor::new(self.egress.clone(), Arc::clone(clock))))
             .with(Arc::new(
                 PythonExecutor::new(interpreters, bundles).with_packages(settings.home.join(PACKAGES)),
             ))
             .with(Arc::new(ExecExecutor::new(self.processes.clone())))
             .with(Arc::new(FileReadExecutor::new(self.files.clone())))
             .with(Arc::new(FileWriteExecutor::new(self.files.clone())))
-            .with(Arc::new(wasm(settings, local_token, &self.files, self.egress.clone())))
+            .with(Arc::new(StepsExecutor))
             .with(Arc::clone(&self.mcp) as _)
     }
 
@@ -88,6 +106,33 @@ impl ExecutionResources {
             platform: PlatformSettings::new(settings.built_ins.platform.clone()),
             emails_per_minute: settings.built_ins.emails_per_minute,
         }
+    }
+
+    /// Opens the retrieval pipelines and connects their executor to them.
+    pub(crate) async fn retrieval_host(
+        &self,
+        settings: &Settings,
+        store: &Arc<Store>,
+        secrets: &Arc<dyn SecretSource>,
+        models: &ModelEgress,
+    ) -> Result<Arc<RetrievalHost>, StoreError> {
+        let parts = HostParts {
+            store: Arc::clone(store),
+            secrets: Arc::clone(secrets),
+            egress: self.egress.clone(),
+            models: models.clone(),
+            settings: settings.retrieval,
+        };
+        let host = RetrievalHost::open(parts).await?;
+        self.retrieval.connect(&host);
+        Ok(host)
+    }
+
+    /// Opens the code artifacts and connects their executor to them.
+    pub(crate) async fn artifact_host(&self, store: &Arc<Store>) -> Result<Arc<ArtifactHost>, StoreError> {
+        let host = ArtifactHost::open(Arc::clone(store)).await?;
+        self.artifacts.connect(&host);
+        Ok(host)
     }
 
     /// Creates the clients of the stored MCP servers and connects the MCP executor to them.

@@ -18,13 +18,14 @@ use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::query::QueryParameters;
 use crate::routes::{
-    apply, approval_grants, approvals, audit_log, bundle_publish, bundle_tools, bundles, call_histogram,
-    calls, chat_workspace, chats, credentials, definitions, deliveries, events, examples, health, import,
-    import_items, import_registry, installation, invoke, key, lifecycle, limits, login, mcp, mcp_logins,
-    mcp_servers, policy, policy_explain, render, revisions, search, sessions, stats, tenants, test,
+    agent_revisions, agents, apply, approval_grants, approvals, audit_log, bundle_publish, bundle_tools,
+    bundles, call_histogram, calls, chat_answers, chat_workspace, chats, code_artifacts, credentials,
+    definitions, deliveries, events, examples, health, import, import_items, import_registry, installation,
+    invoke, key, lifecycle, limits, login, mcp, mcp_logins, mcp_servers, models, pipeline_documents,
+    pipelines, policy, policy_explain, render, revisions, runs, search, sessions, stats, tenants, test,
     token_rates, tokens, tool, tools, toolsets, usage, validate, webhooks, workspaces,
 };
-use crate::{audit, docs, document, ui};
+use crate::{audit, docs, document, openai, socket, ui};
 
 /// The OpenAPI document that the routes are added to.
 #[derive(OpenApi)]
@@ -54,6 +55,8 @@ pub(crate) fn edge(app: &Arc<App>) -> Edge {
         .merge(tools)
         .merge(operation)
         .merge(mcp_routes().with_state(Arc::clone(app)))
+        .merge(openai::router().with_state(Arc::clone(app)))
+        .merge(socket::router().with_state(Arc::clone(app)))
         .merge(render_routes().with_state(Arc::clone(app)))
         .merge(ui_routes().with_state(Arc::clone(app)))
         .route("/", get(ui::home))
@@ -174,9 +177,15 @@ fn other_routes(app: &Arc<App>) -> OpenApiRouter<Arc<App>> {
         .routes(routes!(approval_grants::delete))
         .routes(routes!(chats::list, chats::create))
         .routes(routes!(chats::get, chats::patch, chats::delete))
-        .routes(routes!(chats::messages, chats::add_message))
+        .routes(routes!(chats::messages, chat_answers::add_message))
+        .routes(routes!(chat_answers::answer))
+        .routes(routes!(chat_answers::stop))
+        .routes(routes!(chat_answers::export))
         .routes(routes!(chats::message_manifest))
         .merge(workspace_routes())
+        .merge(retrieval_routes())
+        .merge(agent_routes())
+        .routes(routes!(runs::cancel))
         .routes(routes!(toolsets::list, toolsets::import))
         .routes(routes!(toolsets::get, toolsets::delete))
         .routes(routes!(toolsets::enable))
@@ -216,6 +225,15 @@ fn other_routes(app: &Arc<App>) -> OpenApiRouter<Arc<App>> {
         .routes(routes!(mcp_logins::login))
         .routes(routes!(mcp_logins::logout))
         .layer(middleware::from_fn_with_state(Arc::clone(app), audit::record))
+        // A run is recorded itself.
+        .routes(routes!(runs::start))
+        .routes(routes!(agents::check_definition))
+        .routes(routes!(runs::list))
+        .routes(routes!(runs::get))
+        .routes(routes!(runs::steps))
+        .routes(routes!(runs::events))
+        .routes(routes!(models::list))
+        .routes(routes!(pipelines::query))
         .routes(routes!(audit_log::list))
         .routes(routes!(limits::list))
         .routes(routes!(stats::get))
@@ -224,6 +242,35 @@ fn other_routes(app: &Arc<App>) -> OpenApiRouter<Arc<App>> {
         .routes(routes!(events::stream))
         .routes(routes!(policy_explain::explain))
         .routes(routes!(mcp_logins::callback))
+}
+
+/// Agents and their revisions.
+fn agent_routes() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new()
+        .routes(routes!(agents::list, agents::create))
+        .routes(routes!(agents::get, agents::put, agents::patch, agents::delete))
+        .routes(routes!(agents::tools))
+        .routes(routes!(agents::publish))
+        .routes(routes!(agents::deprecate))
+        .routes(routes!(agent_revisions::list))
+        .routes(routes!(agent_revisions::get))
+        .routes(routes!(agent_revisions::restore))
+}
+
+/// Retrieval pipelines and code artifacts.
+fn retrieval_routes() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new()
+        .routes(routes!(pipelines::list, pipelines::create))
+        .routes(routes!(pipelines::get, pipelines::put, pipelines::delete))
+        .routes(routes!(pipelines::publish))
+        .routes(routes!(pipelines::reingest))
+        .routes(routes!(pipelines::ingests))
+        .routes(routes!(pipeline_documents::list, pipeline_documents::add))
+        .routes(routes!(pipeline_documents::get, pipeline_documents::delete))
+        .routes(routes!(code_artifacts::list, code_artifacts::create))
+        .routes(routes!(code_artifacts::get, code_artifacts::put, code_artifacts::delete))
+        .routes(routes!(code_artifacts::versions))
+        .routes(routes!(code_artifacts::version))
 }
 
 /// The files of chats and of named workspaces.

@@ -23,7 +23,7 @@ use tokio_util::task::TaskTracker;
 use crate::app::App;
 use crate::edge::Edge;
 use crate::mcp::{StdioClient, UnknownBundle};
-use crate::{events, mcp_connections, permissions, python_packages, router, toolsets, webhooks};
+use crate::{events, mcp_connections, permissions, python_packages, router, runs, toolsets, webhooks};
 
 /// The most concurrent connections; further ones wait in the accept queue of the operating system.
 const MAX_CONNECTIONS: usize = 10_000;
@@ -86,8 +86,10 @@ async fn shut_down(app: &App, background: BackgroundTasks, connections: impl Fut
     app.mcp().stop();
     app.events().stop();
     app.stop_queue();
+    app.runs().stop();
     drain(app, connections).await;
     app.mcp().end();
+    app.retrieval().stop().await;
     background.stop().await;
     app.close().await;
 }
@@ -120,6 +122,7 @@ struct BackgroundTasks {
     watching: haft_store::WatchTasks,
     maintenance: JoinHandle<()>,
     queue: JoinHandle<()>,
+    runs: JoinHandle<()>,
     webhooks: JoinHandle<()>,
 }
 
@@ -160,6 +163,7 @@ impl BackgroundTasks {
     fn start(app: &Arc<App>) -> Self {
         let watching = app.store().watch();
         let queue = tokio::spawn(Arc::clone(app).run_queue());
+        let runs = tokio::spawn(runs::claim_runs(Arc::clone(app)));
         let webhooks = tokio::spawn(webhooks::deliver(Arc::clone(app), app.queue_stop().clone()));
         let app = Arc::clone(app);
         let maintenance = tokio::spawn(async move {
@@ -173,16 +177,21 @@ impl BackgroundTasks {
                 app.policy().follow(app.store()),
                 mcp_connections::keep_connected(&app),
                 events::server_states(&app),
+                app.retrieval().follow(),
+                app.artifacts().follow(),
                 keep_toolsets_unpacked(&app),
                 collect_files(&app),
                 collect_results(&app),
                 python_packages::collect_periodically(&app)
             );
         });
-        Self { watching, maintenance, queue, webhooks }
+        Self { watching, maintenance, queue, runs, webhooks }
     }
 
     async fn stop(self) {
+        if tokio::time::timeout(RECORD_TIMEOUT, self.runs).await.is_err() {
+            tracing::error!("some runs did not stop; they continue after the next start");
+        }
         // Queued calls that run have been cancelled by now, if they did not end within the grace period.
         if tokio::time::timeout(RECORD_TIMEOUT, self.queue).await.is_err() {
             tracing::error!("some queued calls did not stop and were not recorded");

@@ -1,9 +1,11 @@
 //! The settings of a server. Reading them from files, flags or the environment is up to the caller.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use haft_agent::model::Prices;
 pub use haft_builtins::VARIABLES as BUILT_IN_VARIABLES;
 use haft_core::mcp::McpServer;
 use haft_core::runnable::Mode;
@@ -64,6 +66,12 @@ pub struct Settings {
     pub ledger: LedgerSettings,
     /// The queue of calls.
     pub queue: QueueSettings,
+    /// The models of agents.
+    pub models: ModelSettings,
+    /// Retrieval pipelines.
+    pub retrieval: RetrievalSettings,
+    /// Runs of agents.
+    pub runs: RunSettings,
     /// Approvals of calls.
     pub approvals: ApprovalSettings,
     /// The limits that hold for all tenants.
@@ -255,6 +263,60 @@ impl Default for QueueSettings {
     }
 }
 
+/// The models of agents.
+#[derive(Debug, Clone)]
+pub struct ModelSettings {
+    /// The model of agents that name none.
+    pub default: Option<String>,
+    /// The addresses of model servers that agents may use although they are private.
+    pub private_urls: Vec<String>,
+    /// What models cost, by name; `*` stands for any text.
+    pub prices: BTreeMap<String, Prices>,
+    /// How long an answer may take.
+    pub timeout: Duration,
+}
+
+impl Default for ModelSettings {
+    fn default() -> Self {
+        Self {
+            default: None,
+            private_urls: vec!["http://localhost:11434".to_owned()],
+            prices: BTreeMap::new(),
+            timeout: Duration::from_mins(10),
+        }
+    }
+}
+
+/// Retrieval pipelines.
+#[derive(Debug, Clone, Copy)]
+pub struct RetrievalSettings {
+    /// The largest document in bytes.
+    pub max_document_bytes: usize,
+    /// The most chunks of one pipeline.
+    pub max_chunks: u64,
+    /// The memory for the indexes of a node; those that were used least recently make room.
+    pub max_index_bytes: usize,
+}
+
+impl Default for RetrievalSettings {
+    fn default() -> Self {
+        Self { max_document_bytes: 100 << 20, max_chunks: 200_000, max_index_bytes: 1 << 30 }
+    }
+}
+
+/// Runs of agents.
+#[derive(Debug, Clone)]
+pub struct RunSettings {
+    /// How many runs a node works on at once; runs inside a run do not count.
+    pub max_running: usize,
+}
+
+impl Default for RunSettings {
+    fn default() -> Self {
+        Self { max_running: 64 }
+    }
+}
+
 /// Approvals of calls.
 #[derive(Debug, Clone)]
 pub struct ApprovalSettings {
@@ -347,6 +409,9 @@ impl Settings {
             built_ins: BuiltInSettings::default(),
             ledger: LedgerSettings::default(),
             queue: QueueSettings::default(),
+            models: ModelSettings::default(),
+            retrieval: RetrievalSettings::default(),
+            runs: RunSettings::default(),
             approvals: ApprovalSettings::default(),
             limits: LimitSettings::default(),
             metrics: MetricsSettings::default(),

@@ -136,7 +136,7 @@ fn bucket(url: &str, settings: &BlobSettings) -> Result<Arc<dyn ObjectStore>, St
     const OPEN: &str = "open the bucket of `blob_url`";
     let place =
         url.strip_prefix("s3://").ok_or_else(|| failed(OPEN)("the URL does not start with `s3://`"))?;
-    // The client of the bucket takes the provider of the process; `haft` and most programs have installed one.
+    // The client of the bucket, `reqwest`, takes the provider of the process; `haft` and most programs have installed one.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let (bucket, prefix) = place.split_once('/').unwrap_or((place, ""));
     let retry =

@@ -2,7 +2,7 @@
 
 use haft_core::catalog::StoreError;
 use haft_core::chat::{Chat, Message, MessageRole};
-use haft_core::id::{ChatId, ManifestId, MessageId};
+use haft_core::id::{CallId, ChatId, ManifestId, MessageId, RunId};
 use haft_core::name::TenantId;
 use haft_core::workspace::WorkspaceName;
 use serde_json::Value;
@@ -11,6 +11,7 @@ use sqlx::{Any, AssertSqlSafe, Row as _, Transaction};
 
 use crate::engine::failed_to;
 use crate::rows;
+use crate::runs::retention::delete_runs_of_chat;
 use crate::store::{Inner, Store};
 use crate::time;
 
@@ -18,8 +19,12 @@ const READ: &str = "read the chat";
 const CHANGE: &str = "change the chat";
 
 const CHAT: &str =
-    "SELECT id, title, owner, owner_name, agent, active_leaf, created_at, modified_at FROM chats";
-const MESSAGE: &str = "SELECT id, parent_id, role, body, manifest_id, created_at FROM messages";
+    "SELECT id, title, owner, owner_name, agent, active_leaf, shared, created_at, modified_at FROM chats";
+const MESSAGE: &str = "SELECT id, parent_id, role, body, manifest_id, run_id, created_at FROM messages";
+/// The longest branch that is read, in messages.
+const MAX_BRANCH: u32 = 10_000;
+/// The longest text of a message that a search looks at, in bytes.
+const MAX_SEARCH_TEXT: usize = 64 * 1024;
 
 /// A chat to create.
 #[derive(Debug, Clone)]
@@ -43,6 +48,8 @@ pub struct NewMessage {
     pub role: MessageRole,
     /// What it says.
     pub content: Value,
+    /// The run that writes it, if an agent does.
+    pub run_id: Option<RunId>,
 }
 
 /// What changes in a chat.
@@ -52,6 +59,34 @@ pub struct ChatChange {
     pub title: Option<String>,
     /// The last message of the branch to show.
     pub active_leaf: Option<MessageId>,
+    /// Whether everybody in the tenant may read it.
+    pub shared: Option<bool>,
+    /// The slug of the agent that answers from now on.
+    pub agent: Option<String>,
+}
+
+/// Whose chats are listed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ChatScope {
+    /// Those of a principal, by its id.
+    Owner(String),
+    /// Those that everybody in the tenant may read.
+    Shared,
+    /// All of the tenant.
+    All,
+}
+
+/// Which chats are listed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChatQuery {
+    /// Whose chats.
+    pub scope: ChatScope,
+    /// A part of the title or of a message, in any case.
+    pub q: Option<String>,
+    /// Only chats before this one.
+    pub before: Option<ChatId>,
+    /// The largest number of chats.
+    pub limit: u32,
 }
 
 impl Store {
@@ -66,17 +101,19 @@ impl Store {
             owner_name: new.owner_name,
             agent: new.agent,
             active_leaf: None,
+            shared: false,
             created_at: now,
             modified_at: now,
         };
-        let sql = "INSERT INTO chats (id, tenant, owner, owner_name, title, agent, created_at, modified_at) \
-                   VALUES ($1, $2, $3, $4, $5, $6, $7, $7)";
+        let sql = "INSERT INTO chats (id, tenant, owner, owner_name, title, search, agent, created_at, modified_at) \
+                   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8)";
         sqlx::query(sql)
             .bind(chat.id.to_string())
             .bind(tenant.as_str())
             .bind(&chat.owner)
             .bind(&chat.owner_name)
             .bind(&chat.title)
+            .bind(rows::search_text(&chat.title))
             .bind(chat.agent.as_deref())
             .bind(now.as_microsecond())
             .execute(&inner.engine.pool)
@@ -93,22 +130,27 @@ impl Store {
         found.as_ref().map(chat).transpose().map_err(failed_to(READ))
     }
 
-    /// Lists chats, newest first: those of one owner, or all of the tenant.
-    pub async fn chats(
-        &self,
-        tenant: &TenantId,
-        owner: Option<&str>,
-        before: Option<ChatId>,
-        limit: u32,
-    ) -> Result<Vec<Chat>, StoreError> {
+    /// Lists chats, newest first.
+    pub async fn chats(&self, tenant: &TenantId, query: &ChatQuery) -> Result<Vec<Chat>, StoreError> {
+        let (scope, owner) = match &query.scope {
+            ChatScope::Owner(owner) => ("owner = $3", owner.as_str()),
+            ChatScope::Shared => ("shared = 1 AND $3 = ''", ""),
+            ChatScope::All => ("$3 = ''", ""),
+        };
+        // Rows of earlier versions have no text for searches.
+        let contains = "(COALESCE(search, LOWER(title)) LIKE $4 ESCAPE '!' OR EXISTS (SELECT 1 FROM messages m \
+                        WHERE m.chat_id = chats.id AND COALESCE(m.search, LOWER(m.body)) LIKE $4 ESCAPE '!'))";
+        let text = query.q.as_deref().filter(|text| !text.is_empty());
+        let search = if text.is_some() { contains } else { "$4 = ''" };
         let sql = AssertSqlSafe(format!(
-            "{CHAT} WHERE tenant = $1 AND ($2 = '' OR owner = $2) AND id < $3 ORDER BY id DESC LIMIT $4"
+            "{CHAT} WHERE tenant = $1 AND id < $2 AND {scope} AND {search} ORDER BY id DESC LIMIT $5"
         ));
         let found = sqlx::query(sql)
             .bind(tenant.as_str())
-            .bind(owner.unwrap_or_default())
-            .bind(before.map_or_else(|| "g".to_owned(), |id| id.to_string()))
-            .bind(i64::from(limit))
+            .bind(query.before.map_or_else(|| "g".to_owned(), |id| id.to_string()))
+            .bind(owner)
+            .bind(text.map(rows::containing).unwrap_or_default())
+            .bind(i64::from(query.limit))
             .fetch_all(&self.inner.engine.pool)
             .await
             .map_err(failed_to(READ))?;
@@ -122,11 +164,15 @@ impl Store {
         id: ChatId,
         change: ChatChange,
     ) -> Result<Option<Chat>, StoreError> {
-        let sql = "UPDATE chats SET title = COALESCE($1, title), active_leaf = COALESCE($2, active_leaf), \
-                   modified_at = $3 WHERE tenant = $4 AND id = $5";
+        let sql = "UPDATE chats SET title = COALESCE($1, title), search = COALESCE($2, search), \
+                   active_leaf = COALESCE($3, active_leaf), shared = COALESCE($4, shared), agent = COALESCE($5, agent), \
+                   modified_at = $6 WHERE tenant = $7 AND id = $8";
         sqlx::query(sql)
-            .bind(change.title)
+            .bind(change.title.as_deref())
+            .bind(change.title.as_deref().map(rows::search_text))
             .bind(change.active_leaf.map(|leaf| leaf.to_string()))
+            .bind(change.shared.map(i64::from))
+            .bind(change.agent.as_deref())
             .bind(self.inner.now().as_microsecond())
             .bind(tenant.as_str())
             .bind(id.to_string())
@@ -136,11 +182,15 @@ impl Store {
         self.chat(tenant, id).await
     }
 
-    /// Deletes a chat with its messages and its workspace; returns whether there was one.
+    /// Deletes a chat with its messages, its runs and its workspace; returns whether there was one. Calls that its runs
+    /// wait for are cancelled.
     pub async fn delete_chat(&self, tenant: &TenantId, id: ChatId) -> Result<bool, StoreError> {
         let tenant = tenant.clone();
         self.run(move |inner| async move {
-            inner.delete_chat(&tenant, id).await.map_err(failed_to("delete the chat"))
+            let deleted = inner.delete_chat(&tenant, id).await.map_err(failed_to("delete the chat"));
+            let (deleted, calls) = deleted?;
+            inner.cancel_waiting_calls(&tenant, calls).await;
+            Ok(deleted)
         })
         .await
     }
@@ -195,6 +245,41 @@ impl Store {
         found.iter().map(message).collect::<Result<_, _>>().map_err(failed_to(READ))
     }
 
+    /// Returns a branch: the messages from the root to a leaf, at most the last 10,000. It is empty if the chat has no such
+    /// message.
+    pub async fn chat_branch(
+        &self,
+        tenant: &TenantId,
+        chat: ChatId,
+        leaf: MessageId,
+    ) -> Result<Vec<Message>, StoreError> {
+        let sql = AssertSqlSafe(format!(
+            "WITH RECURSIVE line (line_id, line_parent, depth) AS ( \
+             SELECT id, parent_id, 1 FROM messages WHERE tenant = $1 AND chat_id = $2 AND id = $3 \
+             UNION ALL SELECT m.id, m.parent_id, line.depth + 1 FROM messages m \
+             JOIN line ON m.id = line.line_parent WHERE m.chat_id = $2 AND line.depth < {MAX_BRANCH}) \
+             {MESSAGE} JOIN line ON id = line_id ORDER BY depth DESC"
+        ));
+        let query = sqlx::query(sql).bind(tenant.as_str()).bind(chat.to_string()).bind(leaf.to_string());
+        let found = query.fetch_all(&self.inner.engine.pool).await.map_err(failed_to(READ))?;
+        found.iter().map(message).collect::<Result<_, _>>().map_err(failed_to(READ))
+    }
+
+    /// Replaces the content of a message, such as the answer of a run when it ends; returns whether there was one.
+    pub async fn set_message_content(
+        &self,
+        tenant: &TenantId,
+        chat: ChatId,
+        id: MessageId,
+        content: Value,
+    ) -> Result<bool, StoreError> {
+        let tenant = tenant.clone();
+        self.run(move |inner| async move {
+            inner.set_content(&tenant, chat, id, &content).await.map_err(failed_to(CHANGE))
+        })
+        .await
+    }
+
     /// Returns the state of the workspace at a message: its own, or that of the nearest message before it.
     pub async fn manifest_of_message(
         &self,
@@ -214,8 +299,10 @@ impl Store {
 }
 
 impl Inner {
-    async fn delete_chat(&self, tenant: &TenantId, id: ChatId) -> Result<bool, sqlx::Error> {
+    /// Returns whether there was one, and the calls that nobody waits for any more.
+    async fn delete_chat(&self, tenant: &TenantId, id: ChatId) -> Result<(bool, Vec<CallId>), sqlx::Error> {
         let mut tx = self.engine.begin().await?;
+        let calls = delete_runs_of_chat(&mut tx, tenant, id).await?;
         let workspace = WorkspaceName::Chat(id).to_string();
         for sql in [
             "DELETE FROM workspace_manifests WHERE tenant = $1 AND workspace = $2",
@@ -233,7 +320,7 @@ impl Inner {
         }
         crate::audit::store_current_record(&mut tx, &id.to_string()).await?;
         tx.commit().await?;
-        Ok(deleted > 0)
+        Ok((deleted > 0, calls))
     }
 
     async fn add_message(
@@ -254,6 +341,7 @@ impl Inner {
             role: new.role,
             content: new.content,
             manifest_id: None,
+            run_id: new.run_id,
             created_at: self.now(),
         };
         let sql = "UPDATE chats SET active_leaf = $1, modified_at = $2 WHERE tenant = $3 AND id = $4";
@@ -267,8 +355,8 @@ impl Inner {
         if updated.rows_affected() == 0 {
             return Ok(None);
         }
-        let sql = "INSERT INTO messages (id, tenant, chat_id, parent_id, role, body, created_at) \
-                   VALUES ($1, $2, $3, $4, $5, $6, $7)";
+        let sql = "INSERT INTO messages (id, tenant, chat_id, parent_id, role, body, search, run_id, created_at) \
+                   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
         sqlx::query(sql)
             .bind(message.id.to_string())
             .bind(tenant.as_str())
@@ -276,12 +364,64 @@ impl Inner {
             .bind(message.parent_id.map(|id| id.to_string()))
             .bind(message.role.as_str())
             .bind(message.content.to_string())
+            .bind(searchable(&message.content))
+            .bind(message.run_id.map(|id| id.to_string()))
             .bind(message.created_at.as_microsecond())
             .execute(&mut *tx)
             .await?;
         tx.commit().await?;
         Ok(Some(message))
     }
+}
+
+impl Inner {
+    async fn set_content(
+        &self,
+        tenant: &TenantId,
+        chat: ChatId,
+        id: MessageId,
+        content: &Value,
+    ) -> Result<bool, sqlx::Error> {
+        let mut tx = self.engine.begin().await?;
+        let sql = "UPDATE messages SET body = $1, search = $2 WHERE tenant = $3 AND chat_id = $4 AND id = $5";
+        let updated = sqlx::query(sql)
+            .bind(content.to_string())
+            .bind(searchable(content))
+            .bind(tenant.as_str())
+            .bind(chat.to_string())
+            .bind(id.to_string())
+            .execute(&mut *tx)
+            .await?;
+        let sql = "UPDATE chats SET modified_at = $1 WHERE tenant = $2 AND id = $3";
+        let touch = sqlx::query(sql).bind(self.now().as_microsecond()).bind(tenant.as_str());
+        touch.bind(chat.to_string()).execute(&mut *tx).await?;
+        tx.commit().await?;
+        Ok(updated.rows_affected() > 0)
+    }
+}
+
+/// Returns the texts of a message as searches compare them: the message itself, or its blocks with a `text`.
+fn searchable(content: &Value) -> String {
+    let mut text = String::new();
+    let blocks = match content {
+        Value::String(whole) => {
+            text.push_str(whole);
+            &[]
+        }
+        Value::Array(blocks) => blocks.as_slice(),
+        _ => &[],
+    };
+    for block in blocks.iter().filter_map(|block| block.get("text")?.as_str()) {
+        if text.len() >= MAX_SEARCH_TEXT {
+            break;
+        }
+        text.push_str(block);
+        text.push('\n');
+    }
+    if text.len() > MAX_SEARCH_TEXT {
+        text.truncate(text.floor_char_boundary(MAX_SEARCH_TEXT));
+    }
+    rows::search_text(&text)
 }
 
 async fn has_message(
@@ -304,6 +444,7 @@ fn chat(row: &AnyRow) -> Result<Chat, sqlx::Error> {
         owner_name: row.try_get("owner_name")?,
         agent: row.try_get("agent")?,
         active_leaf: leaf.and_then(|id| id.parse().ok()),
+        shared: rows::boolean(row, "shared")?,
         created_at: rows::timestamp(row, "created_at")?,
         modified_at: rows::timestamp(row, "modified_at")?,
     })
@@ -319,6 +460,7 @@ fn message(row: &AnyRow) -> Result<Message, sqlx::Error> {
             .ok_or_else(|| sqlx::Error::Decode(format!("unknown role `{role}`").into()))?,
         content: rows::json_column(row, "body")?,
         manifest_id: id("manifest_id")?.and_then(|id| id.parse().ok()),
+        run_id: id("run_id")?.and_then(|id| id.parse().ok()),
         created_at: rows::timestamp(row, "created_at")?,
     })
 }

@@ -1,11 +1,13 @@
-//! Persistent data: catalog, definition files, call ledger, queue, approvals, credentials, tenants, tokens, policy
-//! rules, audit records.
+//! Persistent data: catalog, definition files, call ledger, queue, approvals, agents and their runs, chats, credentials,
+//! tenants, tokens, policy rules, audit records.
 //!
 //! The only crate with SQL. Embedded, the definition files in `skills/` are the source of truth and SQLite is their
 //! index. Scaled out, PostgreSQL is the source of truth and there are no files. Both use the same statements.
 
+mod agents;
 mod approval_grants;
 mod approvals;
+mod artifacts;
 mod audit;
 mod blobs;
 mod catalog;
@@ -18,9 +20,11 @@ mod limits;
 mod logins;
 mod migrate;
 mod nodes;
+mod pipelines;
 mod policies;
 mod reaper;
 mod rows;
+mod runs;
 mod session;
 mod settings;
 mod signing_keys;
@@ -33,19 +37,30 @@ mod watch;
 mod webhooks;
 mod workspaces;
 
+pub use agents::apply::AgentChange;
+pub use agents::files::AgentFileError;
+pub use agents::read::AgentQuery;
+pub use agents::write::AgentUpdate;
 pub use approvals::{ApprovalDecision, ApprovalQuery};
+pub use artifacts::{ArtifactNames, NewArtifact};
 pub use blobs::{BlobSettings, Blobs};
 pub use catalog::apply::{ApplyChanges, BundleFields, ToolStep, ToolsetStep};
 pub use catalog::apply_state::{ApplyScope, ApplyState};
 pub use catalog::mcp::PendingToolChange;
 pub use catalog::sync::ReindexReport;
 pub use catalog::toolsets::{InstallReport, ToolsetInstall};
-pub use chats::{ChatChange, NewChat, NewMessage};
+pub use chats::{ChatChange, ChatQuery, ChatScope, NewChat, NewMessage};
 pub use ledger::callers::{COUNTED_CALLS, ToolCaller};
 pub use ledger::histogram::CallCounts;
 pub use limits::TenantUsage;
+pub use pipelines::{
+    ClaimedDocument, DocumentChunks, IndexChanges, IndexedDocument, KeptChunk, NewDocument, PipelineNames,
+    StoredChunk, StoredChunks,
+};
 pub use policies::StoredPolicies;
 pub use reaper::ReapReport;
+pub use runs::claim::ClaimedRun;
+pub use runs::read::RunQuery;
 pub use settings::{LedgerSync, Retention, StoreSettings};
 pub use store::Store;
 pub use tenants::TenantChange;

@@ -48,6 +48,8 @@ impl Inner {
         self.reap_limits().await.map_err(failed_to("remove old counters of limits"))?;
         self.reap_events().await.map_err(failed_to("remove old events"))?;
         self.reap_missing().await.map_err(failed_to("remove tools without a file"))?;
+        self.reap_hidden_agents().await.map_err(failed_to("remove agents without a file"))?;
+        self.reap_runs().await.map_err(failed_to("remove old runs"))?;
         Ok(ReapReport { bundles: self.reap_bundles().await?, calls: self.reap_calls().await? })
     }
 

@@ -82,7 +82,8 @@ fn owner(row: &AnyRow) -> Result<TenantId, sqlx::Error> {
     TenantId::parse_owner(text).map_err(|reason| invalid("tenant", text, &reason))
 }
 
-fn number(row: &AnyRow, column: &'static str) -> Result<u32, sqlx::Error> {
+/// Reads a column with a small number.
+pub(crate) fn number(row: &AnyRow, column: &'static str) -> Result<u32, sqlx::Error> {
     let value: i64 = row.try_get(column)?;
     u32::try_from(value).map_err(|reason| invalid(column, &value.to_string(), &reason))
 }
@@ -202,6 +203,16 @@ pub(crate) fn unreadable(row: &AnyRow) -> Result<UnreadableFile, sqlx::Error> {
         error: row.try_get("error")?,
         modified_at: timestamp(row, "modified_at")?,
     })
+}
+
+/// Returns a text as searches compare it: in lower case, and without NUL, which PostgreSQL rejects.
+pub(crate) fn search_text(text: &str) -> String {
+    text.to_lowercase().replace('\0', " ")
+}
+
+/// Returns the pattern for `LIKE … ESCAPE '!'` of texts from [`search_text`] that contain a text.
+pub(crate) fn containing(text: &str) -> String {
+    format!("%{}%", escape_like(&search_text(text)))
 }
 
 /// Escapes a text for `LIKE … ESCAPE '!'`.

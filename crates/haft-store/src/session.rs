@@ -43,6 +43,8 @@ pub(crate) struct Session<'a> {
     removed_tenant: Option<TenantId>,
     /// Whether policy rules change.
     policies: bool,
+    /// Whether agents change.
+    agents: bool,
     /// Whether a journal in the home folder undoes the changes of files after a crash.
     journaled: bool,
 }
@@ -126,6 +128,7 @@ impl Inner {
             file_edits: Vec::new(),
             removed_tenant: None,
             policies: false,
+            agents: false,
             journaled: false,
         };
         session.undo_interrupted_change().await?;
@@ -165,6 +168,11 @@ impl Session<'_> {
         self.policies = true;
     }
 
+    /// Marks agents as changed.
+    pub(crate) fn touch_agents(&mut self) {
+        self.agents = true;
+    }
+
     /// Removes the journal in the home folder when the change is committed or undone.
     pub(crate) fn set_journaled(&mut self) {
         self.journaled = true;
@@ -177,7 +185,8 @@ impl Session<'_> {
 
     /// Returns the number of changes to announce.
     pub(crate) fn touched(&self) -> usize {
-        let flags = usize::from(self.removed_tenant.is_some()) + usize::from(self.policies);
+        let flags = [self.removed_tenant.is_some(), self.policies, self.agents];
+        let flags = flags.into_iter().filter(|flag| *flag).count();
         self.tools.len() + self.bundles.len() + self.paths.len() + flags
     }
 

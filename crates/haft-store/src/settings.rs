@@ -46,6 +46,8 @@ pub enum LedgerSync {
 pub struct Retention {
     /// The largest number of calls of a tenant.
     pub calls: u32,
+    /// How many days ended runs of agents are kept. Those that answer in a chat stay as long as the chat.
+    pub run_days: u32,
     /// The largest size of the calls of a tenant in bytes. The oldest arguments and results are removed first, and the
     /// calls themselves only if that is not enough.
     pub tenant_bytes: u64,
@@ -67,6 +69,7 @@ impl Default for Retention {
     fn default() -> Self {
         Self {
             calls: 5_000_000,
+            run_days: 30,
             tenant_bytes: 4 << 30,
             ledger_bytes: 16 << 30,
             idempotency_keys: Duration::from_hours(24),

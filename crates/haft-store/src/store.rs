@@ -17,6 +17,7 @@ use haft_definition::folder::FileStamp;
 use sqlx::Row as _;
 use tokio::sync::{Mutex, Notify, watch};
 
+use crate::agents::files::AgentFileScope;
 use crate::engine::{Engine, failed_to};
 use crate::files::Files;
 use crate::files::reserve::Reserve;
@@ -27,6 +28,7 @@ use crate::ledger::journal::Journal;
 use crate::ledger::unsaved::UnsavedCalls;
 use crate::ledger::usage::LedgerUsage;
 use crate::nodes::Leases;
+use crate::runs::signals::RunSignals;
 use crate::settings::{Retention, StoreSettings};
 use crate::vault::Vault;
 use crate::webhooks::Outbox;
@@ -64,6 +66,8 @@ pub(crate) struct Inner {
     pub(crate) queue_changed: Notify,
     /// The tenant whose queued call was claimed last: the next claim begins after it.
     pub(crate) queue_cursor: Mutex<String>,
+    /// What the tasks of this process tell each other about runs of agents.
+    pub(crate) runs: RunSignals,
     pub(crate) sink: Arc<dyn ChangeSink>,
     /// Which events are delivered to webhooks.
     pub(crate) outbox: Arc<Outbox>,
@@ -149,6 +153,7 @@ impl Store {
             leases: Leases::new(settings.lease),
             queue_changed: Notify::new(),
             queue_cursor: Mutex::default(),
+            runs: RunSignals::default(),
             sink,
             outbox,
             built_in_names: RwLock::default(),
@@ -167,25 +172,7 @@ impl Store {
         }
         inner.ensure_default_tenant().await?;
         inner.reload().await?;
-        if let Some(files) = &inner.files {
-            files.clean_history().await?;
-            if has_room {
-                // Undoes what a crash interrupted, before the files are read.
-                drop(inner.session().await?);
-            }
-            match inner.sync().await {
-                // The catalog is that of the last sync.
-                Err(error) if !has_room => {
-                    tracing::error!(error = &error as &dyn std::error::Error, "changed files are not read");
-                }
-                result => drop(result?),
-            }
-            if has_room {
-                // In a new home folder. A disk without room for it is full soon, and reports that itself.
-                let reserve = files.reserve.clone();
-                drop(files.run("reserve space".into(), move |_| reserve.ensure()).await);
-            }
-        }
+        inner.read_files(has_room).await?;
         Ok(Arc::new(Store { inner }))
     }
 
@@ -257,6 +244,33 @@ impl Inner {
         time::now(&*self.clock)
     }
 
+    /// Brings the index up to date with the files when the store opens.
+    async fn read_files(&self, has_room: bool) -> Result<(), StoreError> {
+        let Some(files) = &self.files else { return Ok(()) };
+        files.clean_history().await?;
+        if has_room {
+            // Undoes what a crash interrupted, before the files are read.
+            drop(self.session().await?);
+        }
+        match self.sync().await {
+            // The catalog is that of the last sync.
+            Err(error) if !has_room => {
+                tracing::error!(error = &error as &dyn std::error::Error, "changed files are not read");
+            }
+            result => drop(result?),
+        }
+        if let Err(error) = self.sync_agents(AgentFileScope::Changed).await {
+            // The agents are those of the last sync.
+            tracing::error!(error = &error as &dyn std::error::Error, "changed files of agents are not read");
+        }
+        if has_room {
+            // In a new home folder. A disk without room for it is full soon, and reports that itself.
+            let reserve = files.reserve.clone();
+            drop(files.run("reserve space".into(), move |_| reserve.ensure()).await);
+        }
+        Ok(())
+    }
+
     /// Announces changes to the sink.
     pub(crate) fn announce(&self, changes: &[Change]) {
         if !changes.is_empty() {
@@ -288,8 +302,19 @@ impl Inner {
     async fn load(&self) -> Result<(State, Vec<Change>), sqlx::Error> {
         // Read first: a change in between is then announced twice rather than never.
         let mut state = State { generation: self.generation().await?, ..State::default() };
-        let mut everything = Vec::new();
         let pool = &self.engine.pool;
+        // Before the bundles: a bundle that is created in between has no tool yet. One by one: all rows at once would take
+        // as much memory as all tools.
+        let mut tools = Vec::new();
+        let mut found = sqlx::query(rows::TOOL).fetch(pool);
+        let mut texts = HashSet::new();
+        while let Some(row) = found.try_next().await? {
+            let mut tool = rows::tool(&row)?;
+            share_schemas(&mut tool, &mut texts);
+            tools.push(Change::Tool(Box::new(tool)));
+        }
+        drop(found);
+        let mut everything = Vec::new();
         let bundles = "SELECT id, tenant, slug, display_name, description, enabled, kind, created_at, \
                        modified_at, soft_deleted_at, stamp FROM bundles";
         for row in sqlx::query(bundles).fetch_all(pool).await? {
@@ -301,15 +326,7 @@ impl Inner {
             }
             everything.push(Change::Bundle(bundle));
         }
-        // One by one: all rows at once would take as much memory as all tools.
-        let mut tools = sqlx::query(rows::TOOL).fetch(pool);
-        let mut texts = HashSet::new();
-        while let Some(row) = tools.try_next().await? {
-            let mut tool = rows::tool(&row)?;
-            share_schemas(&mut tool, &mut texts);
-            everything.push(Change::Tool(Box::new(tool)));
-        }
-        drop(tools);
+        everything.append(&mut tools);
         for row in sqlx::query(rows::UNREADABLE).fetch_all(pool).await? {
             everything.push(Change::Unreadable(rows::unreadable(&row)?));
         }

@@ -18,6 +18,7 @@ use haft_runtime::http::HttpExecutor;
 use haft_runtime::process::Processes;
 use haft_runtime::python::{PythonEnvironments, PythonExecutor, PythonPool, PythonSettings};
 use haft_runtime::script::ScriptExecutor;
+use haft_runtime::steps::StepsExecutor;
 use tempfile::TempDir;
 
 /// The network, file and process resources of tools. Clones share them.
@@ -58,6 +59,7 @@ impl Resources {
             Ok(Arc::new(haft_wasm::WasmExecutor::new(settings)))
         }));
         executors
+            .with(Arc::new(StepsExecutor))
             .with(LazyExecutor::new(Kind::Http, self, |resources| {
                 let no_client =
                     |error: RulesError| Problem::new("implementation.type", "no_client", error.to_string());

@@ -47,6 +47,7 @@ const DUPLICATES: &[&str] = &[
     "proc-macro-crate",
     "rand",
     "rand_core",
+    "sha1",
     "sha2",
     "sketches-ddsketch",
     "spin",

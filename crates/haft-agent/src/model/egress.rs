@@ -69,7 +69,7 @@ impl ModelEgress {
     }
 
     /// Returns the guard for an address.
-    pub(super) fn guard(&self, url: &Url, configured_by: ConfiguredBy) -> &Egress {
+    pub fn guard(&self, url: &Url, configured_by: ConfiguredBy) -> &Egress {
         match configured_by {
             ConfiguredBy::Platform if self.listed.contains(&url.origin()) => &self.platform,
             ConfiguredBy::Platform | ConfiguredBy::Tenant => &self.common,

@@ -16,6 +16,8 @@ const MAX_WASTED_BYTES: usize = 4 * 1024 * 1024;
 /// The keys of the name of a tool, and of its arguments.
 const NAME_KEYS: [&str; 4] = ["tool_name", "name", "tool", "function"];
 const ARGUMENT_KEYS: [&str; 5] = ["parameters", "arguments", "args", "input", "tool_input"];
+/// Keys of results: an object with one of them and no arguments imitates a result and is no call.
+const RESULT_KEYS: [&str; 5] = ["result", "tool_result", "output", "error", "content"];
 
 /// What a text contains.
 #[derive(Debug, Clone, PartialEq)]
@@ -122,6 +124,9 @@ impl Finder<'_> {
             return None;
         }
         let arguments = ARGUMENT_KEYS.iter().find_map(|key| map.get(*key)).cloned();
+        if arguments.is_none() && RESULT_KEYS.iter().any(|key| map.contains_key(*key)) {
+            return None;
+        }
         let arguments = arguments.unwrap_or_else(|| Value::Object(Map::new()));
         Some((name.to_owned(), arguments))
     }

@@ -45,6 +45,7 @@ fn other_text_stays() {
         "It is sunny.",
         r#"{"tool_name": "unknown", "parameters": {}}"#,
         r#"{"tool_result": {"tool_name": "weather", "result": "sunny"}}"#,
+        r#"{"tool_name": "weather", "result": "sunny"}"#,
         r#"{"city": "Oslo"}"#,
         r#"{"tool_name": "weather", "parameters": {"city": "Os"#,
         "```json\n{\"a\": 1}\n```",

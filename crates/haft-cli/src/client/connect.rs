@@ -64,7 +64,7 @@ pub(crate) async fn find_server(home: &Path) -> Option<Url> {
     response.status().is_success().then_some(base)
 }
 
-fn http_client(base: &Url) -> Result<reqwest::Client, CliError> {
+pub(super) fn http_client(base: &Url) -> Result<reqwest::Client, CliError> {
     build(base, reqwest::Client::builder().timeout(REQUEST_TIMEOUT))
 }
 

@@ -86,20 +86,37 @@ impl Client {
 
     /// Opens the stream of live events; `None` where there is no server to send any.
     pub(crate) async fn events(&self, topics: &str) -> Result<Option<EventStream>, CliError> {
-        let Transport::Http { client, base } = &self.transport else { return Ok(None) };
+        match self.transport {
+            Transport::Local { .. } => Ok(None),
+            Transport::Http { .. } => {
+                self.stream(Request::get("/api/events").query("topics", topics)).await.map(Some)
+            }
+        }
+    }
+
+    /// Sends a request to a running server, whose response is a stream of events.
+    pub(crate) async fn stream(&self, request: Request) -> Result<EventStream, CliError> {
+        let Transport::Http { client, base } = &self.transport else {
+            return Err(CliError::LocalRequest { source: "a stream needs a server".into() });
+        };
         let failed = |source: Box<dyn std::error::Error + Send + Sync>| CliError::unreachable(base, source);
-        let request = Request::get("/api/events").query("topics", topics);
         let uri = format!("{}{}", base.as_str().trim_end_matches('/'), request.path);
         let request = self.build(&uri, request).map_err(|error| failed(error.into()))?;
-        let request = reqwest::Request::try_from(request).map_err(|error| failed(error.into()))?;
+        let mut request = reqwest::Request::try_from(request).map_err(|error| failed(error.into()))?;
+        request.headers_mut().insert(ACCEPT, http::HeaderValue::from_static("text/event-stream"));
         let response = client.execute(request).await.map_err(|error| failed(error.without_url().into()))?;
-        if !response.status().is_success() {
-            let status = response.status().as_u16();
-            let body = response.bytes().await.map_err(|error| failed(error.without_url().into()))?;
-            // An error status is an error.
-            return read_response(status, &body, || self.location()).map(|_| None);
+        let status = response.status().as_u16();
+        let is_stream = response
+            .headers()
+            .get(CONTENT_TYPE)
+            .is_some_and(|media| media.as_bytes().starts_with(b"text/event-stream"));
+        if response.status().is_success() && is_stream {
+            return Ok(EventStream::new(response));
         }
-        Ok(Some(EventStream::new(response)))
+        let body = response.bytes().await.map_err(|error| failed(error.without_url().into()))?;
+        read_response(status, &body, || self.location())?;
+        // An error status is an error; any other response is not the stream.
+        Err(CliError::InvalidResponse { url: self.location(), status })
     }
 
     async fn exchange(&self, request: Request) -> Result<(u16, Bytes), CliError> {

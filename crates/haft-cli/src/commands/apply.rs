@@ -16,7 +16,7 @@ use crate::output::{Form, Output};
 use crate::{input, view};
 
 /// The folders and files of a repository that are applied. Nothing else leaves this machine.
-const FOLDERS: [&str; 2] = ["bundles", "skills"];
+const FOLDERS: [&str; 3] = ["bundles", "skills", "agents"];
 const FILES: [&str; 3] = ["mcp-servers.yaml", "mcp.json", "policy.yaml"];
 /// The longest value in a plan, in characters.
 const MAX_VALUE: usize = 100;
@@ -24,9 +24,9 @@ const MAX_VALUE: usize = 100;
 /// What to compare.
 #[derive(Debug, Args)]
 pub(crate) struct Diff {
-    /// Folder with `bundles/`, `mcp-servers.yaml` and `policy.yaml`, each optional
+    /// Folder with `bundles/`, `agents/`, `mcp-servers.yaml` and `policy.yaml`, each optional
     dir: PathBuf,
-    /// Also delete tools of these bundles, and MCP servers, that the folder does not have
+    /// Also delete tools of these bundles, agents and MCP servers that the folder does not have
     #[arg(long)]
     prune: bool,
     /// Let tools of toolsets that ask for it run without isolation
@@ -49,7 +49,7 @@ pub(crate) struct Apply {
 pub(crate) struct Export {
     /// Folder to write to
     dir: PathBuf,
-    /// Only this bundle; repeat for several [default: all, with MCP servers and policy rules]
+    /// Only this bundle; repeat for several [default: all, with agents, MCP servers and policy rules]
     #[arg(long, value_name = "ID")]
     bundle: Vec<String>,
     /// Replace bundles and files that are in the folder
@@ -59,7 +59,7 @@ pub(crate) struct Export {
 
 /// Runs `haft diff`.
 pub(crate) async fn diff(arguments: Diff, context: &Context) -> Result<(), CliError> {
-    let archive = pack(&arguments.dir, &context.output)?;
+    let archive = pack(&arguments.dir)?;
     let plan = context.request(request(&arguments, &archive).query("dry_run", "true")).await?;
     warn(&plan, &context.output);
     context.output.data(&plan, |output| print_plan(&plan, &arguments, output))?;
@@ -68,7 +68,7 @@ pub(crate) async fn diff(arguments: Diff, context: &Context) -> Result<(), CliEr
 
 /// Runs `haft apply`.
 pub(crate) async fn apply(arguments: Apply, context: &Context) -> Result<(), CliError> {
-    let archive = pack(&arguments.diff.dir, &context.output)?;
+    let archive = pack(&arguments.diff.dir)?;
     let client = context.client().await?;
     let result = run(&arguments, &archive, &client, &context.output).await;
     client.close().await;
@@ -115,7 +115,7 @@ fn problems(problems: &[Problem]) -> CliError {
 }
 
 /// Packs what is applied of a folder.
-fn pack(dir: &Path, output: &Output) -> Result<Vec<u8>, CliError> {
+fn pack(dir: &Path) -> Result<Vec<u8>, CliError> {
     if !dir.is_dir() {
         return Err(CliError::usage(format!("`{}` is not a folder", dir.display())));
     }
@@ -143,16 +143,11 @@ fn pack(dir: &Path, output: &Output) -> Result<Vec<u8>, CliError> {
             files.put_text(name, input::read_text(&path)?).map_err(|problem| problems(&[problem]))?;
         }
     }
-    if dir.join("agents").is_dir() {
-        output.warn(
-            "`agents/` is not applied: this version of haft applies tools, toolsets, MCP servers and policy",
-        );
-    }
     if files.is_empty() {
         return Err(CliError::Usage {
             message: format!("nothing to apply in `{}`", dir.display()),
             hint: Some(
-                "put definition files in `bundles/<id>/`, or write the installation to the folder: `haft export DIR`"
+                "put definition files in `bundles/<id>/` or `agents/`, or write the installation to the folder: `haft export DIR`"
                     .to_owned(),
             ),
         });

@@ -1,10 +1,13 @@
 //! One command per file.
 
+pub(crate) mod agent;
 pub(crate) mod apply;
 pub(crate) mod approval;
+pub(crate) mod artifact;
 pub(crate) mod audit;
 pub(crate) mod bundle;
 pub(crate) mod call;
+pub(crate) mod chat;
 pub(crate) mod completions;
 pub(crate) mod doctor;
 pub(crate) mod import;
@@ -16,6 +19,7 @@ pub(crate) mod login_link;
 pub(crate) mod mcp;
 mod mcp_import;
 pub(crate) mod mcp_server;
+pub(crate) mod pipeline;
 pub(crate) mod policy;
 pub(crate) mod reindex;
 pub(crate) mod secret;

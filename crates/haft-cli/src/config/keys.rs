@@ -8,7 +8,7 @@ use haft_core::mcp::McpServer;
 use haft_core::runnable::Mode;
 use haft_core::secret::{MASK, Secret};
 use haft_package::signature::{PublicKey, TrustedKey};
-use haft_server::settings::{EngineName, LedgerSync, SettingSource, Settings, check_host};
+use haft_server::settings::{EngineName, LedgerSync, Prices, SettingSource, Settings, check_host};
 use tracing_subscriber::EnvFilter;
 
 use super::value::{InvalidValue, Value};
@@ -355,6 +355,66 @@ pub(crate) const KEYS: &[Key] = &[
     key("queue.max_queued", "100000", "How many calls of one tenant may wait in the queue.", |to, value| {
         value.number(1..=10_000_000).map(|max| to.settings.queue.max_queued = max)
     }),
+    key(
+        "models.default",
+        "\"\"",
+        "Model of agents that name none, e.g. `claude-sonnet-5` or `ollama/llama3.2`.",
+        |to, value| {
+            let name = value.text()?;
+            to.settings.models.default = (!name.is_empty()).then(|| name.to_owned());
+            Ok(())
+        },
+    ),
+    key(
+        "models.private_urls",
+        "[\"http://localhost:11434\"]",
+        "Model servers at private addresses that agents may use; tools may not. The default is Ollama on this machine.",
+        |to, value| model_urls(value).map(|urls| to.settings.models.private_urls = urls),
+    ),
+    key(
+        "models.prices",
+        "[]",
+        "Prices of models per million tokens, as `NAME=INPUT/OUTPUT`, optionally `/CACHED` and a currency, e.g. `claude-sonnet-5=3/15/0.3 USD`; `*` in a name stands for any text.",
+        |to, value| model_prices(value).map(|prices| to.settings.models.prices = prices),
+    ),
+    key("models.timeout", "\"10m\"", "How long one answer of a model may take.", |to, value| {
+        let timeout = value.duration()?;
+        if timeout.is_zero() {
+            return Err(InvalidValue("must be more than zero".to_owned()));
+        }
+        to.settings.models.timeout = timeout;
+        Ok(())
+    }),
+    key(
+        "retrieval.max_document_bytes",
+        "104857600",
+        "Maximum size of a document of a retrieval pipeline in bytes.",
+        |to, value| value.size(1024..=1 << 30).map(|size| to.settings.retrieval.max_document_bytes = size),
+    ),
+    key(
+        "retrieval.max_chunks",
+        "200000",
+        "Maximum number of chunks of one retrieval pipeline.",
+        |to, value| value.number(1..=10_000_000).map(|count| to.settings.retrieval.max_chunks = count),
+    ),
+    key(
+        "retrieval.max_index_bytes",
+        "1073741824",
+        "Memory for the indexes of retrieval pipelines in bytes; indexes that were used least recently make room.",
+        |to, value| value.size(1 << 20..=1 << 40).map(|size| to.settings.retrieval.max_index_bytes = size),
+    ),
+    key(
+        "runs.max_running",
+        "64",
+        "How many runs of agents this node works on at once; further ones wait. Runs inside a run do not count.",
+        |to, value| value.size(1..=100_000).map(|limit| to.settings.runs.max_running = limit),
+    ),
+    key(
+        "runs.keep_days",
+        "30",
+        "How many days ended runs of agents are kept with their steps; 0 keeps them forever. Runs that answer in a chat are kept with the chat.",
+        |to, value| days(value).map(|days| to.settings.retention.run_days = days),
+    ),
     key("approvals.expire_after", "\"24h\"", "How long a call waits for approval.", |to, value| {
         value.duration().map(|time| to.settings.approvals.lifetime = time)
     }),
@@ -668,4 +728,53 @@ pub(crate) fn parse_log_filter(text: &str) -> Result<String, String> {
         ));
     }
     Ok(text.to_owned())
+}
+
+/// Returns the addresses of model servers.
+fn model_urls(value: &Value) -> Result<Vec<String>, InvalidValue> {
+    let urls = value.list()?;
+    let is_valid = |text: &String| {
+        let parsed = url::Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+        parsed.is_some_and(|url| url.host_str().is_some())
+    };
+    match urls.iter().find(|url| !is_valid(url)) {
+        None => Ok(urls),
+        Some(_) => Err(InvalidValue("must be a list of URLs, e.g. [\"http://localhost:11434\"]".to_owned())),
+    }
+}
+
+/// Returns the prices of models: `NAME=INPUT/OUTPUT[/CACHED] [CURRENCY]`.
+fn model_prices(value: &Value) -> Result<BTreeMap<String, Prices>, InvalidValue> {
+    let invalid = |text: &str| {
+        InvalidValue(format!("must be a list such as [\"claude-sonnet-5=3/15 USD\"]; `{text}` is invalid"))
+    };
+    let parsed = value.list()?.into_iter().map(|text| {
+        let prices = text.split_once('=').and_then(|(name, prices)| {
+            let name = Some(name.trim()).filter(|name| !name.is_empty())?;
+            Some((name.to_owned(), parse_prices(prices)?))
+        });
+        prices.ok_or_else(|| invalid(&text))
+    });
+    parsed.collect()
+}
+
+fn parse_prices(text: &str) -> Option<Prices> {
+    let (numbers, currency) = match text.trim().split_once(' ') {
+        Some((numbers, currency)) => (numbers, Some(currency.trim())),
+        None => (text.trim(), None),
+    };
+    let price =
+        |text: &str| text.trim().parse::<f64>().ok().filter(|price| price.is_finite() && *price >= 0.0);
+    let numbers = numbers.split('/').map(price).collect::<Option<Vec<_>>>()?;
+    let (input, output, cached) = match numbers.as_slice() {
+        [input, output] => (*input, *output, None),
+        [input, output, cached] => (*input, *output, Some(*cached)),
+        _ => return None,
+    };
+    let mut prices = Prices { cached, ..Prices::new(input, output) };
+    if let Some(currency) = currency {
+        let is_currency = (1..=8).contains(&currency.len()) && currency.chars().all(char::is_alphanumeric);
+        prices.currency = is_currency.then(|| currency.to_owned())?;
+    }
+    Some(prices)
 }

@@ -106,7 +106,7 @@ fn problems_name_the_file_and_the_line() {
     ----- stderr
     error: nothing to apply in `DIR/home`
 
-    hint: put definition files in `bundles/<id>/`, or write the installation to the folder: `haft export DIR`
+    hint: put definition files in `bundles/<id>/` or `agents/`, or write the installation to the folder: `haft export DIR`
     ");
     assert_eq!(haft.run(&["apply", "/nowhere"]).code, 2);
 }

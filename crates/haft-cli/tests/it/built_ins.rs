@@ -17,7 +17,7 @@ fn a_new_installation_has_tools_that_work() {
     for name in ["read_file", "web_search", "create_tool"] {
         assert!(list.stdout.contains(&format!("builtin:{name}@1.0.0")), "{}", list.shown());
     }
-    assert_eq!(list.stdout.matches("  yes  ").count(), 19, "all of them are ready: {}", list.shown());
+    assert_eq!(list.stdout.matches("  yes  ").count(), 20, "all of them are ready: {}", list.shown());
     let call =
         run(&haft, &["tool", "call", "write_file", "-a", "path=a.txt", "-a", "content=hello", "--json"]);
     assert_eq!(call.code, 0, "{}", call.shown());

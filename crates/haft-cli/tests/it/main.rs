@@ -1,9 +1,11 @@
 //! The binary as people and programs use it.
 
+mod agents;
 mod apply;
 mod built_ins;
 mod client;
 mod crash;
+mod crash_of_runs;
 mod crash_of_waiting_calls;
 mod crash_of_workspaces;
 mod harness;

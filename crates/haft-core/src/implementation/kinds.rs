@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::implementation::Http;
+use crate::artifact::{ArtifactInput, ArtifactRuntime};
+use crate::implementation::{Http, Steps};
 
 /// The implementation of a tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -36,6 +37,8 @@ pub enum Implementation {
     AgentCall(AgentCall),
     /// A query to a retrieval pipeline.
     RagRetrieval(RagRetrieval),
+    /// Calls of other tools, in sequence or as a graph.
+    Steps(Steps),
 }
 
 /// The name of an implementation type.
@@ -68,11 +71,13 @@ pub enum Kind {
     AgentCall,
     /// See [`Implementation::RagRetrieval`].
     RagRetrieval,
+    /// See [`Implementation::Steps`].
+    Steps,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 12] = [
+    pub const ALL: [Kind; 13] = [
         Kind::Function,
         Kind::Http,
         Kind::Script,
@@ -85,6 +90,7 @@ impl Kind {
         Kind::Artifact,
         Kind::AgentCall,
         Kind::RagRetrieval,
+        Kind::Steps,
     ];
 
     /// Returns the name used in definitions and in JSON.
@@ -102,6 +108,7 @@ impl Kind {
             Kind::Artifact => "artifact",
             Kind::AgentCall => "agent_call",
             Kind::RagRetrieval => "rag_retrieval",
+            Kind::Steps => "steps",
         }
     }
 
@@ -130,6 +137,7 @@ impl Implementation {
             Implementation::Artifact(_) => Kind::Artifact,
             Implementation::AgentCall(_) => Kind::AgentCall,
             Implementation::RagRetrieval(_) => Kind::RagRetrieval,
+            Implementation::Steps(_) => Kind::Steps,
         }
     }
 
@@ -159,6 +167,7 @@ impl Implementation {
             Implementation::Script(script) => Some(script.runtime.as_str()),
             Implementation::Wasm(_) => Some("wasm"),
             Implementation::Python(_) => Some("python"),
+            Implementation::Artifact(Artifact { runtime: Some(runtime), .. }) => Some(runtime.as_str()),
             _ => None,
         }
     }
@@ -500,15 +509,25 @@ impl ToolHints {
     }
 }
 
-/// A stored code artifact.
+/// A code artifact: a stored one, or inline source code.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(as = ArtifactImplementation))]
 #[serde(default)]
 pub struct Artifact {
-    /// The id of the artifact.
-    #[cfg_attr(feature = "openapi", schema(required))]
-    pub artifact_id: String,
-    /// The version; by default the newest.
+    /// The id or slug of a stored artifact; `None` if `source` has the code.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub artifact_id: Option<String>,
+    /// The language of `source`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runtime: Option<ArtifactRuntime>,
+    /// The code, if it is not stored.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// The inputs of `source`; those of a stored artifact are stored with it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub inputs: Vec<ArtifactInput>,
+    /// The version of the stored artifact; by default the newest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub artifact_version: Option<String>,
     /// Settings, passed through unchanged.

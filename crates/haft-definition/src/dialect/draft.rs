@@ -121,6 +121,14 @@ impl Draft {
         if self.display_name == name.as_str() {
             self.display_name.clear();
         }
+        if matches!(self.implementation, Some(Implementation::RagRetrieval(_))) {
+            self.input_schema = Some(haft_core::retrieval::with_query(self.input_schema));
+        }
+        let declares_nothing =
+            self.input_schema.as_ref().is_none_or(|schema| schema.as_object().is_some_and(Map::is_empty));
+        if declares_nothing && matches!(self.implementation, Some(Implementation::AgentCall(_))) {
+            self.input_schema = Some(haft_core::agent::call_input_schema());
+        }
         Some(Finished {
             spec: ToolSpec {
                 name,

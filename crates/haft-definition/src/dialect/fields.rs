@@ -398,7 +398,7 @@ impl Drop for Fields<'_> {
 }
 
 /// Fields without which a tool would do something else, or less safely: a misspelled one is an error.
-const BREAKING: [&str; 36] = [
+const BREAKING: [&str; 44] = [
     "input_schema",
     "parameters",
     "argSchema",
@@ -435,6 +435,14 @@ const BREAKING: [&str; 36] = [
     "mcp_servers",
     "dependencies",
     "permissions",
+    "steps",
+    "tool",
+    "args",
+    "after",
+    "when",
+    "for_each",
+    "on_failure",
+    "source",
 ];
 
 /// Words for the arguments of a tool that no dialect uses.

@@ -7,11 +7,10 @@ use serde_json::{Map, Value};
 
 use super::execution::{self, retry};
 use super::fields::{Fields, unknown};
-use super::http;
+use super::{artifact, http, steps};
 use haft_core::implementation::{
-    AgentCall, Artifact, Encoding, Exec, ExecProgram, FileAccess, FileRead, FileWrite, Function,
-    Implementation, Kind, Mcp, Notation, OutputFormat, Python, RagRetrieval, Script, ScriptRuntime,
-    ToolHints, Wasm,
+    AgentCall, Encoding, Exec, ExecProgram, FileAccess, FileRead, FileWrite, Function, Implementation, Kind,
+    Mcp, Notation, OutputFormat, Python, RagRetrieval, Script, ScriptRuntime, ToolHints, Wasm,
 };
 use haft_core::problem::excerpt;
 use haft_core::spec::Retry;
@@ -69,12 +68,13 @@ impl Reader {
             Kind::FileWrite => file_write(fields),
             Kind::Python => python(fields),
             Kind::Mcp => mcp(fields),
-            Kind::Artifact => artifact(fields),
+            Kind::Artifact => artifact::read(fields),
             Kind::AgentCall => Some(Implementation::AgentCall(AgentCall {
                 target_agent_id: fields.text("target_agent_id"),
                 target_agent_slug: fields.text("target_agent_slug"),
             })),
             Kind::RagRetrieval => rag(fields),
+            Kind::Steps => steps::read(fields).map(Implementation::Steps),
         };
         let timeout_ms = if kind == Kind::Http { None } else { execution::timeout(fields) };
         let retry = retry(fields);
@@ -261,13 +261,6 @@ fn mode(fields: &mut Fields<'_>) -> Option<u32> {
             bits
         }
     }
-}
-
-fn artifact(fields: &mut Fields<'_>) -> Option<Implementation> {
-    let artifact_id = fields.required_text("artifact_id", "the id of the artifact");
-    let artifact_version = fields.text("artifact_version");
-    let config = fields.object("config").unwrap_or_default();
-    Some(Implementation::Artifact(Artifact { artifact_id: artifact_id?, artifact_version, config }))
 }
 
 fn rag(fields: &mut Fields<'_>) -> Option<Implementation> {

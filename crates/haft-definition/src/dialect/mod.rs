@@ -4,6 +4,7 @@
 //! No other module knows dialects. Everything here is bounded: the text, its nesting, its nodes, its aliases, and the
 //! number of problems.
 
+mod artifact;
 mod author_path;
 mod canonical;
 mod control;
@@ -23,6 +24,7 @@ mod reading;
 mod registry;
 mod several;
 mod skill;
+mod steps;
 #[cfg(test)]
 mod test_support;
 mod tool_json;

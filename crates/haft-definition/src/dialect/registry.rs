@@ -1,6 +1,6 @@
 //! The registry form: `implementation_type`, `implementation_config`, `execution_config`.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::canonical;
 use super::draft::{self, Draft, Finished};
@@ -11,8 +11,8 @@ use super::reading::Defaults;
 use haft_core::implementation::{Kind, Notation};
 
 /// The types of this dialect; the other types of haft are accepted, too.
-const TYPES: [&str; 8] =
-    ["internal", "http", "rag_retrieval", "agent_call", "function", "custom", "artifact", "mcp"];
+const TYPES: [&str; 9] =
+    ["internal", "http", "rag_retrieval", "agent_call", "function", "custom", "artifact", "mcp", "steps"];
 
 pub(super) fn read(mut fields: Fields<'_>, defaults: &Defaults) -> Option<Finished> {
     let mut draft = Draft::default();
@@ -29,9 +29,6 @@ pub(super) fn read(mut fields: Fields<'_>, defaults: &Defaults) -> Option<Finish
         };
         required(&blocks.implementation, kind);
         draft.take(reader.read(&mut blocks.implementation, kind));
-        if kind == Kind::RagRetrieval {
-            draft.input_schema = Some(with_query(draft.input_schema.take()));
-        }
     } else {
         blocks.implementation.rest();
     }
@@ -159,27 +156,6 @@ fn required(config: &Fields<'_>, kind: Kind) {
         }
         _ => {}
     }
-}
-
-/// A retrieval tool always has a required `query`.
-fn with_query(schema: Option<Value>) -> Value {
-    let Some(Value::Object(mut schema)) = schema else {
-        return with_query(Some(json!({ "type": "object" })));
-    };
-    let properties = schema.entry("properties").or_insert_with(|| json!({}));
-    if let Value::Object(properties) = properties {
-        properties
-            .entry("query")
-            .or_insert_with(|| json!({ "type": "string", "description": "What to look for" }));
-    }
-    let required = schema.entry("required").or_insert_with(|| json!([]));
-    if let Value::Array(required) = required
-        && !required.iter().any(|name| name == "query")
-    {
-        required.push(json!("query"));
-    }
-    schema.entry("type").or_insert_with(|| json!("object"));
-    Value::Object(schema)
 }
 
 #[cfg(test)]

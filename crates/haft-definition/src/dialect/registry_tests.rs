@@ -137,12 +137,12 @@ fn missing_fields_are_reported() {
 `implementation_config.tool_name`: missing required field; expected the name of the tool on that server
 `implementation_config.pipeline_id`: missing required field; expected the id of the retrieval pipeline
 `implementation_config.target_agent_slug`: missing required field; expected the agent, by `target_agent_slug` or `target_agent_id`
-`implementation_config.artifact_id`: missing required field; expected the id of the artifact
+`implementation_config.artifact_id`: missing required field; expected the id of a stored artifact, or `source` with inline code
 `implementation_config.url`: missing required field; expected a URL that starts with `http://` or `https://`
 `implementation_type`: `custom` is not an implementation; set `type` in `implementation_config`
-`implementation_type`: unknown implementation type `teleport`; expected one of `internal`, `http`, `rag_retrieval`, `agent_call`, `function`, `custom`, `artifact`, `mcp`
+`implementation_type`: unknown implementation type `teleport`; expected one of `internal`, `http`, `rag_retrieval`, `agent_call`, `function`, `custom`, `artifact`, `mcp`, `steps`
 ");
-    insta::assert_snapshot!(faults(json!({ "slug": "t", "implementation_config": {} })), @r"`implementation_type`: missing required field; expected one of internal, http, rag_retrieval, agent_call, function, custom, artifact, mcp");
+    insta::assert_snapshot!(faults(json!({ "slug": "t", "implementation_config": {} })), @r"`implementation_type`: missing required field; expected one of internal, http, rag_retrieval, agent_call, function, custom, artifact, mcp, steps");
     insta::assert_snapshot!(faults(json!({ "slug": "t", "implementation_type": "http",
         "implementation_config": { "url": "https://a.example" }, "status": "live", "schema": { "input": 3 },
         "execution_config": { "timeout_s": "long", "max_concurrency": -1 } })), @r"

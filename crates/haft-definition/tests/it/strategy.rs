@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use haft_core::artifact::{ArtifactInput, ArtifactRuntime, InputType};
 use haft_core::implementation::*;
 use haft_core::name::{ToolName, Version};
 use haft_core::spec::*;
@@ -267,6 +268,77 @@ fn hints() -> impl Strategy<Value = ToolHints> {
         .prop_map(|(destructive, idempotent, open_world)| ToolHints { destructive, idempotent, open_world })
 }
 
+fn artifact_runtime() -> BoxedStrategy<ArtifactRuntime> {
+    prop::sample::select(ArtifactRuntime::ALL.map(|(_, runtime)| runtime).to_vec()).boxed()
+}
+
+fn artifact_input() -> BoxedStrategy<ArtifactInput> {
+    let kind = prop::sample::select(InputType::ALL.map(|(_, kind)| kind).to_vec());
+    (text(), kind, any::<bool>(), of(no_null()), text())
+        .prop_map(|(name, kind, required, default, description)| ArtifactInput {
+            name,
+            kind,
+            required,
+            default,
+            description,
+        })
+        .boxed()
+}
+
+/// `null` and a missing value are the same thing to every form.
+fn no_null() -> BoxedStrategy<Value> {
+    json().prop_filter("null is no value", |value| !value.is_null()).boxed()
+}
+
+fn condition() -> BoxedStrategy<Condition> {
+    let reference = prop::sample::select(vec!["$args.x", "$steps.a.value[0].b", "$item", "$index"]);
+    let comparison = prop::sample::select(vec![
+        Comparison::Equal,
+        Comparison::NotEqual,
+        Comparison::Less,
+        Comparison::AtMost,
+        Comparison::Greater,
+        Comparison::AtLeast,
+        Comparison::In,
+        Comparison::Contains,
+    ]);
+    let operand = prop_oneof![reference.clone().prop_map(Value::from), json()];
+    let leaf = prop_oneof![
+        reference.prop_map(|reference| Condition::Truthy(reference.to_owned())),
+        (operand.clone(), comparison, operand).prop_map(|(left, comparison, right)| Condition::Compare {
+            left,
+            comparison,
+            right
+        }),
+    ];
+    leaf.prop_recursive(3, 8, 3, |inner| {
+        prop_oneof![
+            vec(inner.clone(), 1..3).prop_map(Condition::All),
+            vec(inner.clone(), 1..3).prop_map(Condition::Any),
+            inner.prop_map(|inner| Condition::Not(Box::new(inner))),
+        ]
+    })
+    .boxed()
+}
+
+fn step() -> BoxedStrategy<Step> {
+    let on_failure = prop::sample::select(OnFailure::ALL.map(|(_, policy)| policy).to_vec());
+    let rules = (of(condition()), of(no_null()), of(any::<u32>()), on_failure, no_null());
+    (text(), text(), object(), vec(text(), 0..3), rules)
+        .prop_map(|(id, tool, args, after, (when, for_each, max_items, on_failure, fallback))| Step {
+            id,
+            tool,
+            args,
+            after,
+            when,
+            for_each,
+            max_items,
+            on_failure,
+            fallback: (on_failure == OnFailure::Fallback).then_some(fallback),
+        })
+        .boxed()
+}
+
 fn implementation() -> BoxedStrategy<Implementation> {
     let runtime = prop::sample::select(vec![ScriptRuntime::Bash, ScriptRuntime::Python]);
     let encoding = || prop::sample::select(vec![Encoding::Utf8, Encoding::Base64, Encoding::Binary]);
@@ -307,8 +379,24 @@ fn implementation() -> BoxedStrategy<Implementation> {
                 Implementation::Mcp(Mcp { server, server_url, tool_name, headers, hints, workspace })
             }
         ),
-        1 => (text(), of(text()), object()).prop_map(|(artifact_id, artifact_version, config)| {
-            Implementation::Artifact(Artifact { artifact_id, artifact_version, config })
+        1 => (text(), of(text()), object()).prop_map(|(id, artifact_version, config)| {
+            Implementation::Artifact(Artifact {
+                artifact_id: Some(id),
+                artifact_version,
+                config,
+                ..Artifact::default()
+            })
+        }),
+        1 => (artifact_runtime(), text(), vec(artifact_input(), 0..3)).prop_map(|(runtime, source, inputs)| {
+            Implementation::Artifact(Artifact {
+                runtime: Some(runtime),
+                source: Some(source),
+                inputs,
+                ..Artifact::default()
+            })
+        }),
+        2 => (vec(step(), 0..3), of(no_null()), of(any::<u32>())).prop_map(|(steps, output, max_parallel)| {
+            Implementation::Steps(Steps { steps, output, max_parallel })
         }),
         1 => (of(text()), of(text())).prop_map(|(target_agent_id, target_agent_slug)| {
             Implementation::AgentCall(AgentCall { target_agent_id, target_agent_slug })
@@ -389,6 +477,15 @@ pub(crate) fn spec() -> BoxedStrategy<ToolSpec> {
             let (name, version, display_name, description, category, tags, origin) = words;
             let (implementation, input_schema, output_schema, execution, policy, flags, renderers) = rules;
             let [requires_confirmation, sandbox, network] = flags;
+            // Reading adds a required `query` to a retrieval tool.
+            let input_schema = match implementation {
+                Implementation::RagRetrieval(_) => haft_core::retrieval::with_query(Some(input_schema)),
+                // Reading adds the arguments of a tool that runs an agent, if it declares none.
+                Implementation::AgentCall(_) if input_schema == serde_json::json!({}) => {
+                    haft_core::agent::call_input_schema()
+                }
+                _ => input_schema,
+            };
             ToolSpec {
                 name,
                 version,

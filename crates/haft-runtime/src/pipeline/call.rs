@@ -49,6 +49,8 @@ pub(super) struct CallDraft {
     /// The arguments with results in place of their handles, if there are any; the record keeps the handles.
     pub(super) full_args: Option<Box<Value>>,
     pub(super) context: CallContext,
+    /// Cancels the call although it runs on without its client.
+    pub(super) stop: Option<CancellationToken>,
     pub(super) started_at: Timestamp,
     pub(super) decision: Option<Box<CallDecision>>,
     pub(super) steps: StepTimes,

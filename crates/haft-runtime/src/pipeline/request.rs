@@ -11,6 +11,7 @@ use haft_core::reference::ToolRef;
 use haft_core::runnable::Mode;
 use haft_core::workspace::{WorkspaceFolder, WorkspaceName};
 use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
 
 use crate::registry::ResolvedTool;
 
@@ -48,6 +49,8 @@ pub struct Request {
     pub lineage: Lineage,
     /// The workspace of the call that makes this one, which this call shares.
     pub workspace: Option<Arc<WorkspaceFolder>>,
+    /// Cancels the call, also if it has an idempotency key and so runs on when its client is gone.
+    pub cancel: Option<CancellationToken>,
     /// Whether a person tries the tool, who thereby confirms the call. Policy rules still hold.
     pub is_trial: bool,
     /// Labels for the record of the call.
@@ -66,6 +69,7 @@ impl Request {
             events: None,
             lineage: Lineage::default(),
             workspace: None,
+            cancel: None,
             is_trial: false,
             labels: None,
         }

@@ -1,5 +1,6 @@
 //! The steps that may have to wait: idempotency, approval, the queue.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,6 +14,7 @@ use haft_core::limit::LimitName;
 use haft_core::name::TenantId;
 use haft_core::outcome::{CallError, ErrorCode};
 use serde_json::json;
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::call::CallDraft;
@@ -66,7 +68,8 @@ impl Pipeline {
         let cancel = self.tenant_stops.token(call.tenant()).child_token();
         let (background, _listed) = self.background.insert(call.id(), call.tenant().clone(), cancel);
         call.cancel = Some(background.cancel.clone());
-        let completed = self.run(call).await?;
+        let stop = call.draft.stop.take();
+        let completed = stoppable(self.run(call), &background.cancel, stop).await?;
         if let Some(listed) = listed {
             listed.finish(&completed.record);
         }
@@ -238,6 +241,24 @@ impl Pipeline {
                 let error = LimitName::QueuedCalls.refuse(limit, message, None);
                 Err(self.record_rejection(Box::new(RejectedCall { error, draft: checked.draft })).await)
             }
+        }
+    }
+}
+
+/// Runs a call to its end; `stop` cancels it.
+async fn stoppable<T>(
+    running: impl Future<Output = T>,
+    cancel: &CancellationToken,
+    stop: Option<CancellationToken>,
+) -> T {
+    let Some(stop) = stop else { return running.await };
+    let mut running = pin!(running);
+    tokio::select! {
+        biased;
+        ended = &mut running => ended,
+        () = stop.cancelled() => {
+            cancel.cancel();
+            running.await
         }
     }
 }

@@ -31,7 +31,7 @@ pub(super) struct Facts<'a> {
 }
 
 impl<'a> Facts<'a> {
-    /// Returns the facts of a call whose agent and arguments are not known.
+    /// Returns the facts of a call whose arguments are not known.
     pub(super) fn new(principal: &'a Principal, tool: &'a Tool, surface: &'a str) -> Self {
         Self {
             tenant: principal.tenant.as_str(),
@@ -39,7 +39,7 @@ impl<'a> Facts<'a> {
             elevated: principal.elevated,
             token: &principal.name,
             token_id: principal.token,
-            agent: None,
+            agent: acting_agent(principal),
             bundle: tool.bundle.as_str(),
             tool: tool.spec.name.as_str(),
             tags: &tool.spec.tags,
@@ -65,4 +65,9 @@ impl<'a> Facts<'a> {
             args: Some(args),
         }
     }
+}
+
+/// Returns the slug of the agent that calls on behalf of a principal.
+pub(crate) fn acting_agent(principal: &Principal) -> Option<&str> {
+    principal.agent.as_ref().map(|agent| agent.slug.as_str())
 }

@@ -3,6 +3,8 @@
 use std::sync::{Arc, OnceLock};
 
 use haft_core::Clock as _;
+use haft_core::executor::Executor;
+use haft_core::implementation::Implementation;
 use haft_core::name::TenantId;
 use haft_core::outcome::CallError;
 use haft_core::problem::{Problem, join};
@@ -31,6 +33,8 @@ pub struct Entry {
     pub qualified: Arc<str>,
     /// Why the newest definition cannot run, as far as that is known without compiling it.
     unavailable: Option<Problem>,
+    /// The executor, for tools that refer to something that may appear or vanish.
+    references: Option<Arc<dyn Executor>>,
     head: Arc<CompileCache>,
     published: Arc<CompileCache>,
     pub(super) usage: Arc<UsageCounter>,
@@ -80,6 +84,7 @@ impl Entry {
         Self {
             qualified: tool.qualified().into(),
             unavailable: executors.available(&tool.spec).err(),
+            references: executors.of(&tool.spec).filter(|_| has_references(&tool.spec)).cloned(),
             tool,
             head,
             published,
@@ -182,12 +187,17 @@ impl Entry {
         self.head.secrets()
     }
 
+    /// Returns the problem if the newest definition refers to something that its tenant does not have now.
+    fn missing_reference(&self) -> Option<Problem> {
+        self.references.as_ref()?.missing_reference(&self.tool.tenant, &self.tool.spec)
+    }
+
     /// Returns why the newest definition cannot run, or `None` if it can.
     pub fn fault(&self) -> Option<String> {
         if let Some(fault) = &self.tool.fault {
             return Some(fault.clone());
         }
-        if let Some(problem) = &self.unavailable {
+        if let Some(problem) = self.unavailable.clone().or_else(|| self.missing_reference()) {
             return Some(problem.to_string());
         }
         self.head.problems().map(|problems| join(&problems)).or_else(|| self.head.late_fault())
@@ -195,9 +205,9 @@ impl Entry {
 
     /// Returns the problems of the newest definition itself.
     pub fn problems(&self) -> Vec<Problem> {
-        match (&self.tool.fault, &self.unavailable) {
+        match (&self.tool.fault, self.unavailable.clone().or_else(|| self.missing_reference())) {
             (Some(_), _) => Vec::new(),
-            (None, Some(problem)) => vec![problem.clone()],
+            (None, Some(problem)) => vec![problem],
             (None, None) => self.head.problems().map(|problems| problems.to_vec()).unwrap_or_default(),
         }
     }
@@ -215,6 +225,7 @@ impl Entry {
             && self.unavailable.is_none()
             && self.head.problems().is_none()
             && self.head.late_fault().is_none()
+            && self.missing_reference().is_none()
     }
 
     /// Decides whether the tool may run in a mode.
@@ -263,6 +274,14 @@ impl Entry {
     pub fn usage(&self) -> Usage {
         self.usage.usage()
     }
+}
+
+/// Returns whether a definition refers to something that is neither a file nor a part of the program.
+fn has_references(spec: &ToolSpec) -> bool {
+    matches!(
+        spec.implementation,
+        Implementation::Artifact(_) | Implementation::AgentCall(_) | Implementation::RagRetrieval(_)
+    )
 }
 
 fn has_rate_limit(tool: &Tool) -> bool {

@@ -13,7 +13,7 @@ use haft_package::files::{MANIFEST, PackageFiles, SKILL};
 use haft_package::package::Package;
 use haft_package::path::PackagePath;
 
-use super::documents::{self, DesiredServer, WrittenBundle};
+use super::documents::{self, DesiredAgent, DesiredServer, WrittenBundle};
 use crate::definition;
 
 /// The folders that hold bundles: that of a repository, and that of a home folder.
@@ -21,6 +21,8 @@ const ROOTS: [&str; 2] = ["bundles", "skills"];
 /// The MCP servers, in haft's form and in that of other MCP clients.
 const SERVERS_FILE: &str = "mcp-servers.yaml";
 const CLIENT_SERVERS_FILE: &str = "mcp.json";
+/// The folder of the agents.
+const AGENTS: &str = "agents";
 /// The policy rules of the tenant.
 const POLICY_FILE: &str = "policy.yaml";
 /// The largest number of problems, and of warnings.
@@ -34,6 +36,8 @@ pub(super) struct Desired {
     pub(super) servers: Option<Vec<DesiredServer>>,
     /// `None` if the folder has no file with rules.
     pub(super) policy: Option<DesiredPolicy>,
+    /// `None` if the folder has no agents.
+    pub(super) agents: Option<Vec<DesiredAgent>>,
     pub(super) warnings: Vec<Problem>,
     /// The hash of all files.
     pub(super) hash: String,
@@ -82,6 +86,7 @@ pub(super) fn read(files: &PackageFiles) -> Result<Desired, Vec<Problem>> {
         let parts: Vec<&str> = path.as_str().splitn(3, '/').collect();
         match parts.as_slice() {
             [name] => reader.top_file(name, &file.bytes),
+            [AGENTS, name] => reader.agent_file(path.as_str(), name, &file.bytes),
             [root, _] if ROOTS.contains(root) => {
                 // A file outside of every bundle belongs to the default bundle, as in a home folder.
                 let folder = folders.entry((*root).to_owned()).or_default();
@@ -108,10 +113,12 @@ struct Reader {
 
 impl Reader {
     fn finish(mut self) -> Result<Desired, Vec<Problem>> {
-        let Desired { bundles, servers, policy, .. } = &self.desired;
-        if self.problems.is_empty() && bundles.is_empty() && servers.is_none() && policy.is_none() {
+        let Desired { bundles, servers, policy, agents, .. } = &self.desired;
+        let is_empty = bundles.is_empty() && servers.is_none() && policy.is_none() && agents.is_none();
+        if self.problems.is_empty() && is_empty {
             let message = format!(
-                "nothing to apply: expected `bundles/<id>/` with definition files, `{SERVERS_FILE}` or `{POLICY_FILE}`"
+                "nothing to apply: expected `bundles/<id>/` with definition files, `{AGENTS}/`, `{SERVERS_FILE}` or \
+                 `{POLICY_FILE}`"
             );
             self.problems.push(Problem::new("", "nothing_to_apply", message));
         }
@@ -184,6 +191,33 @@ impl Reader {
                 continue;
             }
             all.push(server);
+        }
+    }
+
+    fn agent_file(&mut self, path: &str, name: &str, bytes: &[u8]) {
+        let Some(stem) = documents::agent_stem(name) else {
+            if !is_documentation(name) {
+                self.ignored(path);
+            }
+            return;
+        };
+        let Some(text) = self.text(path, bytes) else { return };
+        let read = match documents::agents(path, text, stem) {
+            Ok(read) => read,
+            Err(problems) => return self.fail(path, &problems),
+        };
+        for (agent, warnings) in read {
+            self.desired.warnings.extend(warnings.iter().map(|warning| in_file(path, warning)));
+            let all = self.desired.agents.get_or_insert_default();
+            match all.iter().find(|known| known.definition.slug == agent.definition.slug) {
+                None => all.push(agent),
+                Some(known) => {
+                    let slug = &known.definition.slug;
+                    let message =
+                        format!("agent `{slug}` is also defined by `{}`; keep one of them", known.file);
+                    self.problems.push(Problem::new(path, "duplicate_agent", message));
+                }
+            }
         }
     }
 

@@ -1,6 +1,9 @@
-//! The documents of a folder that are not definitions: `bundle.yaml`, `mcp-servers.yaml` and `mcp.json`.
+//! The documents of a folder that are not definitions of tools: `bundle.yaml`, `mcp-servers.yaml`, `mcp.json` and agents.
 
+use haft_core::agent::AgentDefinition;
 use haft_core::problem::Problem;
+use haft_core::tool::Status;
+use haft_definition::agent;
 use haft_definition::dialect::{DocumentLimits, YamlDocument};
 use haft_definition::mcp_client_config;
 use serde_json::{Map, Value};
@@ -27,6 +30,67 @@ pub(super) struct DesiredServer {
     pub(super) line: Option<u32>,
     /// The request body that adds it.
     pub(super) body: Value,
+}
+
+/// An agent.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct DesiredAgent {
+    pub(super) file: String,
+    pub(super) definition: AgentDefinition,
+    /// What the file says; what it does not say stays as it is.
+    pub(super) enabled: Option<bool>,
+    pub(super) status: Option<Status>,
+}
+
+/// Returns the name of a file of agents without its extension.
+pub(super) fn agent_stem(name: &str) -> Option<&str> {
+    let (stem, extension) = name.rsplit_once('.')?;
+    ["yaml", "yml", "json"].contains(&extension).then_some(stem)
+}
+
+/// Reads a file of agents; each comes with its warnings.
+pub(super) fn agents(
+    file: &str,
+    text: &str,
+    stem: &str,
+) -> Result<Vec<(DesiredAgent, Vec<Problem>)>, Vec<Problem>> {
+    let read = agent::read(text, stem)?;
+    // A file with several agents says nothing about their states.
+    let (enabled, status) = if read.len() == 1 { agent_state(text)? } else { (None, None) };
+    let desired = |agent: agent::ReadAgent| {
+        let (definition, file) = (agent.definition, file.to_owned());
+        (DesiredAgent { file, definition, enabled, status }, agent.warnings)
+    };
+    Ok(read.into_iter().map(desired).collect())
+}
+
+/// Reads the state of an agent, which is not part of its definition.
+fn agent_state(text: &str) -> Result<(Option<bool>, Option<Status>), Vec<Problem>> {
+    // The reader of definitions has checked the syntax; streams of documents have no state.
+    let Ok(mut document) = YamlDocument::parse(text, LIMITS) else { return Ok((None, None)) };
+    let Value::Object(map) = document.take_value() else { return Ok((None, None)) };
+    let mut problems = Vec::new();
+    let enabled = match map.get("enabled") {
+        None | Some(Value::Null) => None,
+        Some(Value::Bool(enabled)) => Some(*enabled),
+        Some(_) => {
+            problems.push(Problem::new("enabled", "wrong_type", "expected `true` or `false`"));
+            None
+        }
+    };
+    let status = match map.get("status") {
+        None | Some(Value::Null) => None,
+        Some(value) => {
+            let status = value.as_str().and_then(Status::parse);
+            if status.is_none() {
+                let message = "expected `draft`, `published`, `deprecated` or `disabled`";
+                problems.push(Problem::new("status", "invalid_value", message));
+            }
+            status
+        }
+    };
+    document.locate(&mut problems);
+    if problems.is_empty() { Ok((enabled, status)) } else { Err(problems) }
 }
 
 /// Reads `bundle.yaml`.

@@ -14,6 +14,7 @@ use haft_package::toolset::{DeclaredServer, ToolEntry, Toolset};
 use haft_store::ApplyScope;
 use serde_json::{Map, Value, json};
 
+use super::export_agents::write_agents;
 use crate::app::App;
 use crate::error::ApiError;
 use crate::identity::Identity;
@@ -22,7 +23,7 @@ use crate::toolsets::{package_of, packed_toolset};
 /// The fields of a server that a folder does not have.
 const SERVER_STATE: [&str; 5] = ["id", "tenant", "declared_in", "created_at", "modified_at"];
 
-/// Packs bundles as a folder; without any, everything of the tenant, with MCP servers and policy rules.
+/// Packs bundles as a folder; without any, everything of the tenant, with MCP servers, policy rules and agents.
 pub(crate) async fn export(app: &App, identity: &Identity, bundles: &[String]) -> Result<Vec<u8>, ApiError> {
     let mut files = PackageFiles::new();
     for bundle in selected(app, identity, bundles)? {
@@ -42,6 +43,9 @@ pub(crate) async fn export(app: &App, identity: &Identity, bundles: &[String]) -
     }
     if bundles.is_empty() {
         write_servers(app, identity, &mut files).await?;
+        let scope = ApplyScope { agents: true, ..ApplyScope::default() };
+        let state = app.store().apply_state(identity.tenant.clone(), scope).await?;
+        write_agents(&state.agents, &mut files)?;
         let rules = app.store().policies().await?;
         let rules = rules.of(&haft_core::policy::PolicyScope::Tenant(identity.tenant.clone()));
         if !rules.rules.is_empty()

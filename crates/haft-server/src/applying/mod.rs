@@ -5,7 +5,9 @@
 mod desired;
 mod documents;
 mod export;
+mod export_agents;
 mod plan;
+mod plan_agents;
 mod plan_servers;
 mod plan_toolsets;
 mod planner;

@@ -69,6 +69,7 @@ pub(crate) enum ChangeKind {
     Toolset,
     McpServer,
     Policy,
+    Agent,
 }
 
 /// What happens to a thing.
@@ -94,6 +95,7 @@ impl ChangeKind {
             Self::Toolset => "toolset",
             Self::McpServer => "mcp_server",
             Self::Policy => "policy",
+            Self::Agent => "agent",
         }
     }
 }

@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::desired::{BundleContent, Desired, DesiredBundle, DesiredTool, in_file};
 use super::documents::WrittenBundle;
 use super::plan::{ChangeAction, ChangeKind, PlannedChange, field, fields};
+use super::plan_agents::tools_of;
 use super::run::ApplyOptions;
 use crate::app::App;
 use crate::definition;
@@ -39,7 +40,8 @@ pub(super) struct Planner<'a> {
 impl Planner<'_> {
     /// Plans everything.
     pub(super) async fn plan(&mut self, desired: Desired) {
-        let Desired { bundles, servers, policy, .. } = desired;
+        let Desired { bundles, servers, policy, agents, .. } = desired;
+        let agents_of_folder = agents.map(|agents| (agents, tools_of(&bundles)));
         let declared: Vec<String> = bundles.iter().flat_map(declared_servers).collect();
         for bundle in bundles {
             let stored = self.state.bundles.iter().find(|stored| stored.slug == bundle.slug).cloned();
@@ -48,6 +50,9 @@ impl Planner<'_> {
         self.servers(servers, &declared);
         if let Some(policy) = policy {
             self.policy(policy).await;
+        }
+        if let Some((agents, tools)) = agents_of_folder {
+            self.agents(agents, &tools);
         }
     }
 
@@ -199,7 +204,7 @@ impl Planner<'_> {
 
 /// Returns the status of a tool after it is applied: what the file says, otherwise published. What an operator has
 /// deprecated or disabled stays so.
-fn target_status(written: Option<Status>, current: Option<Status>) -> Status {
+pub(super) fn target_status(written: Option<Status>, current: Option<Status>) -> Status {
     match (written, current) {
         (Some(status), _) | (None, Some(status @ (Status::Deprecated | Status::Disabled))) => status,
         (None, Some(Status::Draft | Status::Published) | None) => Status::Published,

@@ -107,6 +107,7 @@ pub(crate) async fn apply(
     changes.records = changed
         .map(|change| audit::change_record(app, identity, &action_of(change), &change.target()))
         .collect();
+    changes.author = identity.name.to_string();
     let (has_servers, has_policy) = (
         !changes.mcp_servers.is_empty() || !changes.deleted_mcp_servers.is_empty(),
         changes.policy.is_some(),
@@ -143,6 +144,7 @@ fn scope_of(desired: &Desired) -> ApplyScope {
         mcp_servers: desired.servers.is_some()
             || desired.bundles.iter().any(|bundle| has_servers(&bundle.content)),
         policy: desired.policy.is_some(),
+        agents: desired.agents.is_some(),
     }
 }
 

@@ -15,6 +15,7 @@ use super::describe_tool::{self, DescribeTool};
 use super::function_call::{self, FunctionCall};
 use super::mcp_call::{self, McpCall};
 use super::read_skill::ReadSkill;
+use super::retrieval_pipeline::{self, RetrievalPipeline};
 use super::search_tools::{self, SearchTools};
 
 /// The built-in tools.
@@ -42,6 +43,7 @@ pub(crate) fn install(
         (describe_tool::spec()?, function(DescribeTool(handle.clone()))),
         (search_tools::spec()?, function(SearchTools(handle.clone()))),
         (mcp_call::spec()?, function(McpCall(handle.clone()))),
+        (retrieval_pipeline::spec()?, function(RetrievalPipeline(handle.clone()))),
         (function_call::spec()?, function(FunctionCall::new(handle.clone(), functions.clone()))),
     ] {
         standard.insert(spec.name.as_str(), Arc::clone(&built_in));

@@ -11,6 +11,7 @@ mod install;
 mod mcp_call;
 mod nested_call;
 mod read_skill;
+mod retrieval_pipeline;
 mod search_tools;
 
 pub(crate) use app_handle::{AppHandle, call_error};

@@ -18,12 +18,12 @@ use crate::params::Params;
 use crate::reply::{Success, success};
 use crate::toolsets::MAX_PACKAGE_BYTES;
 
-/// Bring the installation to the state of a folder: its bundles, toolsets, MCP servers and policy rules, all or nothing.
+/// Bring the installation to the state of a folder: its bundles, toolsets, MCP servers, policy rules and agents, all or nothing.
 #[utoipa::path(
     post, path = "/apply", tag = "apply",
     params(
         ("dry_run" = Option<bool>, Query, description = "Report the changes, and change nothing"),
-        ("prune" = Option<bool>, Query, description = "Delete tools of these bundles, and MCP servers, that the folder does not have"),
+        ("prune" = Option<bool>, Query, description = "Delete tools of these bundles, agents and MCP servers that the folder does not have"),
         ("plan" = Option<String>, Query, description = "The id of the plan to apply; if the folder or the installation has changed since, nothing is applied"),
         ("allow_unsandboxed" = Option<bool>, Query, description = "Let tools of toolsets that ask for it run without isolation"),
     ),
@@ -68,7 +68,7 @@ pub(crate) async fn apply(
 /// Export the installation, or some bundles of it, as a folder that can be applied elsewhere. Secrets become `${VAR}`.
 #[utoipa::path(
     get, path = "/export", tag = "apply",
-    params(("bundle" = Option<String>, Query, description = "Only these bundles, comma-separated; default: all, with MCP servers and policy rules")),
+    params(("bundle" = Option<String>, Query, description = "Only these bundles, comma-separated; default: all, with MCP servers, policy rules and agents")),
     responses(
         (status = 200, body = Vec<u8>, content_type = "application/zip", description = "The folder as a ZIP file"),
         (status = 404, body = ErrorBody),

@@ -8,7 +8,7 @@ use haft_core::Timestamp;
 use haft_core::approval::{Approval, ApprovalCause, ApprovalStatus, CannotDecide, Remember};
 use haft_core::call::CallRecord;
 use haft_core::hash;
-use haft_core::id::ApprovalId;
+use haft_core::id::{ApprovalId, CallId};
 use haft_core::outcome::ErrorCode;
 use haft_core::policy::Approvers;
 use haft_core::principal::Principal;
@@ -272,9 +272,19 @@ pub(crate) async fn approve(
     body: Body,
 ) -> Result<Response, ApiError> {
     let approval = approvable(&app, &identity, &id).await?;
-    let ApproveBody { args, remember } = body.json_or_default()?;
-    let Some(CurrentCall { plan: current, .. }) = current_call(&app, &approval).await else {
-        return Err(outdated(&app, &identity, &approval).await);
+    let decision = body.json_or_default()?;
+    Ok(success(approve_call(&app, &identity, &approval, decision).await?).into_response())
+}
+
+/// Approves a call, on whatever surface.
+async fn approve_call(
+    app: &App,
+    identity: &Identity,
+    approval: &Approval,
+    ApproveBody { args, remember }: ApproveBody,
+) -> Result<ApprovalView, ApiError> {
+    let Some(CurrentCall { plan: current, .. }) = current_call(app, approval).await else {
+        return Err(outdated(app, identity, approval).await);
     };
     let args = match args {
         Some(args) => {
@@ -284,9 +294,36 @@ pub(crate) async fn approve(
         }
         None => None,
     };
-    let cause = covered_cause(&app, &identity, &approval, args.as_ref(), remember).await?;
+    let cause = covered_cause(app, identity, approval, args.as_ref(), remember).await?;
     let decision = ApprovalDecision::Approve { args, remember, cause };
-    decide(&app, &identity, &approval, decision, "approval.approve").await
+    decide(app, identity, approval, decision, "approval.approve").await
+}
+
+/// What a person decided about a call.
+pub(crate) enum PersonDecision {
+    /// It runs, with other arguments if there are some.
+    Approve(Option<serde_json::Map<String, Value>>),
+    /// It never runs.
+    Deny(Option<String>),
+}
+
+/// Decides about a call for another surface; returns the call.
+pub(crate) async fn decide_call(
+    app: &App,
+    identity: &Identity,
+    id: &str,
+    decision: PersonDecision,
+) -> Result<CallId, ApiError> {
+    let approval = approvable(app, identity, id).await?;
+    match decision {
+        PersonDecision::Approve(args) => {
+            approve_call(app, identity, &approval, ApproveBody { args, remember: None }).await?;
+        }
+        PersonDecision::Deny(reason) => {
+            deny_call(app, identity, &approval, DenyBody { reason }).await?;
+        }
+    }
+    Ok(approval.call_id)
 }
 
 /// Returns why the call needs approval as it would run now, and checks that the approver may decide that, too: the rules
@@ -337,12 +374,22 @@ pub(crate) async fn deny(
     body: Body,
 ) -> Result<Response, ApiError> {
     let approval = approvable(&app, &identity, &id).await?;
-    let DenyBody { reason } = body.json_or_default()?;
+    let decision = body.json_or_default()?;
+    Ok(success(deny_call(&app, &identity, &approval, decision).await?).into_response())
+}
+
+/// Denies a call, on whatever surface.
+async fn deny_call(
+    app: &App,
+    identity: &Identity,
+    approval: &Approval,
+    DenyBody { reason }: DenyBody,
+) -> Result<ApprovalView, ApiError> {
     if reason.as_ref().is_some_and(|reason| reason.chars().count() > MAX_REASON) {
         return Err(ApiError::bad_request(format!("`reason` exceeds the limit of {MAX_REASON} characters")));
     }
     let reason = reason.map(|reason| reason.trim().to_owned()).filter(|reason| !reason.is_empty());
-    decide(&app, &identity, &approval, ApprovalDecision::Deny { reason }, "approval.deny").await
+    decide(app, identity, approval, ApprovalDecision::Deny { reason }, "approval.deny").await
 }
 
 /// Finds an approval that the caller may decide.
@@ -360,10 +407,10 @@ async fn decide(
     approval: &Approval,
     decision: ApprovalDecision,
     action: &str,
-) -> Result<Response, ApiError> {
+) -> Result<ApprovalView, ApiError> {
     audit::note(identity, action, &approval.id.to_string());
     let decided = app.store().decide(approval.id, identity, decision).await?;
-    Ok(success(ApprovalView::new(app, decided, identity)).into_response())
+    Ok(ApprovalView::new(app, decided, identity))
 }
 
 /// Approves a call with its own arguments, if its tool is still the one that was shown.
@@ -380,7 +427,7 @@ pub(crate) async fn approve_as(
 }
 
 /// Notes that the requester has the outcome of a call that was decided: the same call later is a new one.
-pub(super) async fn collect(app: &App, record: &CallRecord) {
+pub(crate) async fn collect(app: &App, record: &CallRecord) {
     let approval = record.decision.as_ref().and_then(|decision| decision.approval_id);
     let Some(approval) = approval else { return };
     if let Err(error) = app.store().collect_approval(ApprovalId(approval)).await {

@@ -9,7 +9,7 @@ use haft_core::chat::Chat;
 use haft_core::token::Role;
 use haft_core::workspace::{WorkspaceName, WorkspaceUse};
 
-use super::chats::visible;
+use super::chats::{readable, visible};
 use super::workspaces::{
     self, ChangeList, ManifestList, RestoreBody, archive_of, changes_of, diff_of, expected, files_of,
     manifests_of, read_of, restore_of,
@@ -22,9 +22,18 @@ use crate::params::{PageParams, Params};
 use crate::reply::Success;
 use crate::workspaces::{FileEdit, FileListing};
 
-/// Returns the workspace of a chat, which exists from the first time that somebody looks at it.
+/// Returns the workspace of a chat that the caller may change.
 async fn of_chat(app: &App, identity: &Identity, id: &str) -> Result<(Chat, WorkspaceName), ApiError> {
-    let chat = visible(app, identity, id).await?;
+    opened(app, identity, visible(app, identity, id).await?).await
+}
+
+/// Returns the workspace of a chat that the caller may read.
+async fn of_readable(app: &App, identity: &Identity, id: &str) -> Result<(Chat, WorkspaceName), ApiError> {
+    opened(app, identity, readable(app, identity, id).await?).await
+}
+
+/// Returns the workspace of a chat, which exists from the first time that somebody looks at it.
+async fn opened(app: &App, identity: &Identity, chat: Chat) -> Result<(Chat, WorkspaceName), ApiError> {
     let name = WorkspaceName::Chat(chat.id);
     if app.store().active_manifest(&identity.tenant, &name).await?.is_none() {
         app.store().create_workspace(&identity.tenant, &name).await?;
@@ -48,7 +57,7 @@ pub(crate) async fn files(
     Path(id): Path<String>,
     params: Params,
 ) -> Result<Response, ApiError> {
-    let (_, name) = of_chat(&app, &identity, &id).await?;
+    let (_, name) = of_readable(&app, &identity, &id).await?;
     files_of(&app, &identity, &name, &params).await
 }
 
@@ -79,7 +88,7 @@ pub(crate) async fn read(
     params: Params,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let (_, name) = of_chat(&app, &identity, &id).await?;
+    let (_, name) = of_readable(&app, &identity, &id).await?;
     read_of(&app, &identity, &name, (&path, &params, &headers)).await
 }
 
@@ -154,7 +163,7 @@ pub(crate) async fn archive(
     Path(id): Path<String>,
     params: Params,
 ) -> Result<Response, ApiError> {
-    let (_, name) = of_chat(&app, &identity, &id).await?;
+    let (_, name) = of_readable(&app, &identity, &id).await?;
     archive_of(&app, &identity, &name, &params).await
 }
 
@@ -169,7 +178,7 @@ pub(crate) async fn manifests(
     Path(id): Path<String>,
     params: Params,
 ) -> Result<Response, ApiError> {
-    let (_, name) = of_chat(&app, &identity, &id).await?;
+    let (_, name) = of_readable(&app, &identity, &id).await?;
     manifests_of(&app, &identity, &name, &params).await
 }
 
@@ -189,7 +198,7 @@ pub(crate) async fn diff(
     Path(id): Path<String>,
     params: Params,
 ) -> Result<Response, ApiError> {
-    let (_, name) = of_chat(&app, &identity, &id).await?;
+    let (_, name) = of_readable(&app, &identity, &id).await?;
     diff_of(&app, &identity, &name, &params).await
 }
 
@@ -203,7 +212,7 @@ pub(crate) async fn changes(
     identity: Identity,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
-    let (_, name) = of_chat(&app, &identity, &id).await?;
+    let (_, name) = of_readable(&app, &identity, &id).await?;
     changes_of(&app, &identity, &name).await
 }
 

@@ -4,29 +4,31 @@ use std::sync::Arc;
 
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
-use haft_core::chat::{Chat, MAX_TITLE, Message as ChatMessage, MessageRole};
+use haft_core::chat::{Chat, MAX_TITLE, Message as ChatMessage};
 use haft_core::id::{ChatId, MessageId};
+use haft_core::outcome::ErrorCode;
 use haft_core::problem::excerpt;
 use haft_core::token::Role;
 use haft_core::workspace::{ManifestInfo, ManifestSource, WorkspaceName};
-use haft_store::{ChatChange, NewChat, NewMessage};
+use haft_store::{ChatChange, ChatQuery, ChatScope, NewChat};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::workspaces::of_route;
+use crate::agents::visible_agent;
 use crate::app::App;
 use crate::audit;
 use crate::body::Body;
+use crate::chats::repair_answers;
 use crate::error::{ApiError, ErrorBody};
 use crate::identity::Identity;
 use crate::params::{PageParams, Params};
 use crate::reply::{self, Message, Success, created, success};
 use crate::workspaces::StateChange;
 
-/// The longest message, in bytes of JSON.
-const MAX_MESSAGE: usize = 1 << 20;
+/// The longest text to search for, in characters.
+const MAX_SEARCH: usize = 200;
 
 /// A chat to create.
 #[derive(Debug, Default, Deserialize, ToSchema)]
@@ -49,26 +51,11 @@ pub(crate) struct ChatPatch {
     title: Option<String>,
     /// The last message of the branch to show. The workspace is brought to its state at that message.
     active_leaf: Option<Uuid>,
-}
-
-/// A message to write.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields, expecting = "an object")]
-pub(crate) struct NewMessageBody {
-    /// What it says: a text, or an array of content blocks.
-    #[schema(value_type = Value, example = "Summarise report.csv")]
-    content: Value,
-    /// Who writes it.
-    #[serde(default = "user")]
-    role: MessageRole,
-    /// The message before it. Another message with the same one makes a branch. Default: the last one of the branch that
-    /// is shown.
-    #[serde(default)]
-    parent_id: Option<Uuid>,
-}
-
-fn user() -> MessageRole {
-    MessageRole::User
+    /// Whether everybody in the tenant may read it.
+    shared: Option<bool>,
+    /// The slug of the agent that answers from now on.
+    #[schema(max_length = 64)]
+    agent: Option<String>,
 }
 
 /// A page of chats.
@@ -95,13 +82,31 @@ pub(crate) struct MessageManifest {
     manifest: Option<ManifestInfo>,
 }
 
-/// Returns a chat that the caller may see: its own, and for admins those of the tenant.
-pub(super) async fn visible(app: &App, identity: &Identity, id: &str) -> Result<Chat, ApiError> {
+/// Returns a chat that the caller may change: its own, and for admins those of the tenant.
+pub(crate) async fn visible(app: &App, identity: &Identity, id: &str) -> Result<Chat, ApiError> {
+    let chat = readable(app, identity, id).await?;
+    if is_own(identity, &chat) {
+        return Ok(chat);
+    }
+    let message = "the chat belongs to somebody else, who shares it for reading only";
+    Err(ApiError::new(ErrorCode::Forbidden, message))
+}
+
+fn is_own(identity: &Identity, chat: &Chat) -> bool {
+    identity.role >= Role::Admin || chat.owner == *identity.id()
+}
+
+/// Returns a chat that the caller may read: its own, shared ones, and for admins those of the tenant.
+pub(super) async fn readable(app: &App, identity: &Identity, id: &str) -> Result<Chat, ApiError> {
     let missing = || ApiError::not_found("chat", id);
     let parsed: ChatId = id.parse().map_err(|_| missing())?;
     let chat = app.store().chat(&identity.tenant, parsed).await?.ok_or_else(missing)?;
-    let is_visible = identity.role >= Role::Admin || chat.owner == *identity.id();
-    if is_visible { Ok(chat) } else { Err(missing()) }
+    if chat.shared || is_own(identity, &chat) { Ok(chat) } else { Err(missing()) }
+}
+
+/// Returns the slug of an agent that a chat names.
+async fn slug_of(app: &App, identity: &Identity, reference: &str) -> Result<String, ApiError> {
+    Ok(visible_agent(app, identity, reference).await?.definition.slug.to_string())
 }
 
 fn check_title(title: Option<&str>) -> Result<(), ApiError> {
@@ -115,7 +120,13 @@ fn check_title(title: Option<&str>) -> Result<(), ApiError> {
 
 /// List chats, newest first. Callers see their own; admins those of the tenant.
 #[utoipa::path(
-    get, path = "/chats", tag = "chats", params(PageParams), responses((status = 200, body = Success<ChatList>))
+    get, path = "/chats", tag = "chats",
+    params(
+        ("q" = Option<String>, Query, description = "A part of the title or of a message"),
+        ("shared" = Option<bool>, Query, description = "Those that everybody in the tenant may read"),
+        PageParams,
+    ),
+    responses((status = 200, body = Success<ChatList>))
 )]
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
@@ -123,8 +134,14 @@ pub(crate) async fn list(
     params: Params,
 ) -> Result<Response, ApiError> {
     let page = params.page("chats")?;
-    let owner = (identity.role < Role::Admin).then(|| identity.id().to_string());
-    let found = app.store().chats(&identity.tenant, owner.as_deref(), page.after()?, page.size).await?;
+    let scope = match (params.flag("shared")?, identity.role >= Role::Admin) {
+        (true, _) => ChatScope::Shared,
+        (false, true) => ChatScope::All,
+        (false, false) => ChatScope::Owner(identity.id().to_string()),
+    };
+    let q = params.get("q").map(|text| excerpt(text, MAX_SEARCH));
+    let query = ChatQuery { scope, q, before: page.after()?, limit: page.size };
+    let found = app.store().chats(&identity.tenant, &query).await?;
     let next_page_token = page.token_after(&found, page.size, |chat| chat.id.to_string());
     Ok(success(ChatList { chats: found, next_page_token }).into_response())
 }
@@ -132,7 +149,7 @@ pub(crate) async fn list(
 /// Create a chat.
 #[utoipa::path(
     post, path = "/chats", tag = "chats", request_body = Option<NewChatBody>,
-    responses((status = 201, body = Success<Chat>))
+    responses((status = 201, body = Success<Chat>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn create(
     State(app): State<Arc<App>>,
@@ -142,9 +159,10 @@ pub(crate) async fn create(
     identity.require(Role::Caller)?;
     let NewChatBody { title, agent } = body.json_or_default()?;
     check_title(title.as_deref())?;
-    if agent.as_ref().is_some_and(|agent| agent.chars().count() > 64) {
-        return Err(ApiError::bad_request("`agent` exceeds the limit of 64 characters"));
-    }
+    let agent = match agent {
+        Some(reference) => Some(slug_of(&app, &identity, &reference).await?),
+        None => None,
+    };
     let new = NewChat {
         title: title.unwrap_or_default(),
         owner: identity.id().to_string(),
@@ -166,10 +184,10 @@ pub(crate) async fn get(
     identity: Identity,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
-    Ok(success(visible(&app, &identity, &id).await?).into_response())
+    Ok(success(readable(&app, &identity, &id).await?).into_response())
 }
 
-/// Rename a chat, or show another branch; the workspace is then brought to its state in that branch.
+/// Rename or share a chat, choose its agent, or show another branch; the workspace is then brought to its state there.
 #[utoipa::path(
     patch, path = "/chats/{id}", tag = "chats", params(("id" = Uuid, Path)), request_body = ChatPatch,
     responses((status = 200, body = Success<Chat>), (status = 404, body = ErrorBody))
@@ -182,20 +200,29 @@ pub(crate) async fn patch(
 ) -> Result<Response, ApiError> {
     identity.require(Role::Caller)?;
     let chat = visible(&app, &identity, &id).await?;
-    let ChatPatch { title, active_leaf } = body.json()?;
+    let ChatPatch { title, active_leaf, shared, agent } = body.json()?;
     check_title(title.as_deref())?;
+    let agent = match agent {
+        Some(reference) => Some(slug_of(&app, &identity, &reference).await?),
+        None => None,
+    };
     audit::note(&identity, "chat.update", &id);
     let leaf = active_leaf.map(MessageId);
     if let Some(leaf) = leaf {
         show_branch(&app, &identity, &chat, leaf).await?;
     }
-    let change = ChatChange { title, active_leaf: leaf };
+    let change = ChatChange { title, active_leaf: leaf, shared, agent };
     let changed = app.store().change_chat(&identity.tenant, chat.id, change).await?;
     Ok(success(changed.ok_or_else(|| ApiError::not_found("chat", &id))?).into_response())
 }
 
 /// Brings the workspace to its state at a message.
-async fn show_branch(app: &App, identity: &Identity, chat: &Chat, leaf: MessageId) -> Result<(), ApiError> {
+pub(crate) async fn show_branch(
+    app: &App,
+    identity: &Identity,
+    chat: &Chat,
+    leaf: MessageId,
+) -> Result<(), ApiError> {
     let (tenant, name) = (&identity.tenant, WorkspaceName::Chat(chat.id));
     let missing = || ApiError::not_found("message", &leaf.to_string());
     app.store().message(tenant, chat.id, leaf).await?.ok_or_else(missing)?;
@@ -243,43 +270,12 @@ pub(crate) async fn messages(
     Path(id): Path<String>,
     params: Params,
 ) -> Result<Response, ApiError> {
-    let chat = visible(&app, &identity, &id).await?;
+    let chat = readable(&app, &identity, &id).await?;
     let page = params.page("messages")?;
-    let found = app.store().messages(&identity.tenant, chat.id, page.after()?, page.size).await?;
+    let mut found = app.store().messages(&identity.tenant, chat.id, page.after()?, page.size).await?;
+    repair_answers(&app, &identity.tenant, &chat, &mut found).await?;
     let next_page_token = page.token_after(&found, page.size, |message| message.id.to_string());
     Ok(success(MessageList { messages: found, next_page_token }).into_response())
-}
-
-/// Write a message; it becomes the last one of the branch that is shown.
-#[utoipa::path(
-    post, path = "/chats/{id}/messages", tag = "chats", params(("id" = Uuid, Path)), request_body = NewMessageBody,
-    responses((status = 201, body = Success<ChatMessage>), (status = 404, body = ErrorBody))
-)]
-pub(crate) async fn add_message(
-    State(app): State<Arc<App>>,
-    identity: Identity,
-    Path(id): Path<String>,
-    body: Body,
-) -> Result<Response, ApiError> {
-    identity.require(Role::Caller)?;
-    let chat = visible(&app, &identity, &id).await?;
-    let NewMessageBody { content, role, parent_id } = body.json()?;
-    if !(content.is_string() || content.is_array()) {
-        return Err(ApiError::bad_request("`content` must be a text or an array of content blocks"));
-    }
-    if content.to_string().len() > MAX_MESSAGE {
-        return Err(ApiError::bad_request("`content` exceeds the limit of 1 MiB"));
-    }
-    let parent = parent_id.map(MessageId);
-    if let Some(parent) = parent.filter(|parent| chat.active_leaf != Some(*parent)) {
-        // The branch continues from the files as they were there.
-        show_branch(&app, &identity, &chat, parent).await?;
-    }
-    let parent_id = parent.or(chat.active_leaf);
-    let new = NewMessage { parent_id, role, content };
-    let added = app.store().add_message(&identity.tenant, chat.id, new).await?;
-    audit::note(&identity, "chat.message", &excerpt(&id, 64));
-    Ok(created(added.ok_or_else(|| ApiError::not_found("chat", &id))?))
 }
 
 /// Get the state of the workspace at a message: its own, or that of the nearest message before it.
@@ -293,7 +289,7 @@ pub(crate) async fn message_manifest(
     identity: Identity,
     Path((id, message)): Path<(String, String)>,
 ) -> Result<Response, ApiError> {
-    let chat = visible(&app, &identity, &id).await?;
+    let chat = readable(&app, &identity, &id).await?;
     let missing = || ApiError::not_found("message", &message);
     let parsed: MessageId = message.parse().map_err(|_| missing())?;
     let tenant = &identity.tenant;

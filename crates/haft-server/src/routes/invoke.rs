@@ -94,7 +94,7 @@ pub(crate) struct AcceptedCall {
 /// The webhook of a call.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AcceptedWebhook {
-    id: Uuid,
+    pub(super) id: Uuid,
     /// The signing secret, if the request had none; no later response contains it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "whsec_…")]
@@ -222,7 +222,10 @@ pub(crate) async fn run(
     let mode = mode(app, identity, &params)?;
     let workspace = workspace(app, identity, &call).await.map_err(ApiError::of_call)?;
     let webhook = match call.webhook {
-        Some(webhook) => Some(create_webhook(app, identity, webhook).await.map_err(ApiError::of_call)?),
+        Some(webhook) => {
+            let created = create_webhook(app, identity, webhook, WebhookEvent::CallFinished).await;
+            Some(created.map_err(ApiError::of_call)?)
+        }
         None => None,
     };
     let request = Request {
@@ -278,11 +281,12 @@ async fn workspace(
     }
 }
 
-/// Stores the webhook of a call before the call: it must not end without it.
-async fn create_webhook(
+/// Stores the webhook of a call or a run before it starts: it must not end without it.
+pub(super) async fn create_webhook(
     app: &App,
     identity: &Identity,
     webhook: CallWebhook,
+    event: WebhookEvent,
 ) -> Result<AcceptedWebhook, ApiError> {
     let url = check_url(app, "webhook.url", &webhook.url)?.to_string();
     let (secret, is_given) = match &webhook.secret {
@@ -293,8 +297,7 @@ async fn create_webhook(
         }
         None => (webhooks::generate()?, false),
     };
-    let target =
-        WebhookTarget { url, events: vec![WebhookEvent::CallFinished], tools: ToolPatterns::default() };
+    let target = WebhookTarget { url, events: vec![event], tools: ToolPatterns::default() };
     let webhook = webhooks::new_webhook(app, &identity.tenant, WebhookScope::Call, target);
     webhooks::store(app, &webhook, &secret).await?;
     let secret = (!is_given).then(|| secret.secret().expose().to_owned());
@@ -346,14 +349,14 @@ async fn decided(
 }
 
 /// Returns how long the client wants to wait for a decision: `Prefer: wait=30`, in seconds.
-fn preferred_wait(headers: &HeaderMap) -> Option<Duration> {
+pub(crate) fn preferred_wait(headers: &HeaderMap) -> Option<Duration> {
     let value = headers.get("prefer")?.to_str().ok()?;
     let wait = value.split(',').find_map(|part| part.trim().strip_prefix("wait="))?;
     wait.parse().ok().map(|seconds: u64| Duration::from_secs(seconds).min(MAX_WAIT))
 }
 
-/// Returns the mode of a call: that of the query if the token permits it, otherwise the server's.
-fn mode(app: &App, identity: &Identity, params: &Params) -> Result<Mode, ApiError> {
+/// Returns the mode of a call or a run: that of the query if the token permits it, otherwise the server's.
+pub(super) fn mode(app: &App, identity: &Identity, params: &Params) -> Result<Mode, ApiError> {
     let requested = params.choice("mode", Mode::parse, "`production`, `debug`").map_err(ApiError::of_call)?;
     let default = app.settings().mode;
     match requested {
@@ -366,7 +369,7 @@ fn mode(app: &App, identity: &Identity, params: &Params) -> Result<Mode, ApiErro
     }
 }
 
-fn surface(headers: &HeaderMap) -> &'static str {
+pub(super) fn surface(headers: &HeaderMap) -> &'static str {
     match headers.get("x-haft-surface").map(HeaderValue::as_bytes) {
         Some(b"cli") => "cli",
         _ => "rest",

@@ -64,7 +64,10 @@ pub(crate) async fn publish(
 /// Returns why a tool cannot be published, after it is known whether it can run.
 pub(super) async fn unpublishable(app: &App, entry: &Arc<Entry>) -> Option<String> {
     app.registry().verified(entry).await;
-    entry.fault()
+    match entry.fault() {
+        Some(fault) => Some(fault),
+        None => app.retrieval().draft_pipeline_of(&entry.tool).await,
+    }
 }
 
 /// Why a tool is deprecated.

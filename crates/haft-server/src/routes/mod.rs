@@ -1,5 +1,7 @@
 //! The routes, one group per module.
 
+pub(crate) mod agent_revisions;
+pub(crate) mod agents;
 pub(crate) mod apply;
 pub(crate) mod approval_grants;
 pub(crate) mod approvals;
@@ -10,8 +12,10 @@ pub(crate) mod bundle_tools;
 pub(crate) mod bundles;
 pub(crate) mod call_histogram;
 pub(crate) mod calls;
+pub(crate) mod chat_answers;
 pub(crate) mod chat_workspace;
 pub(crate) mod chats;
+pub(crate) mod code_artifacts;
 pub(crate) mod credentials;
 pub(crate) mod definitions;
 pub(crate) mod deliveries;
@@ -31,10 +35,14 @@ pub(crate) mod login;
 pub(crate) mod mcp;
 pub(crate) mod mcp_logins;
 pub(crate) mod mcp_servers;
+pub(crate) mod models;
+pub(crate) mod pipeline_documents;
+pub(crate) mod pipelines;
 pub(crate) mod policy;
 pub(crate) mod policy_explain;
 pub(crate) mod render;
 pub(crate) mod revisions;
+pub(crate) mod runs;
 pub(crate) mod search;
 pub(crate) mod sessions;
 pub(crate) mod stats;

@@ -7,6 +7,7 @@ use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use haft_core::Timestamp;
 use haft_core::id::TokenId;
+use haft_core::implementation::Implementation;
 use haft_core::policy::{Effect, PolicyRules};
 use haft_core::principal::AllowList;
 use haft_core::reference::ToolRef;
@@ -175,24 +176,26 @@ fn matching_rules(scope: &str, rules: &PolicyRules, tool: &Tool) -> Vec<UsingRul
     matching.map(|rule| view(&rule.name, rule.effect)).collect()
 }
 
-/// Returns the tools that refer to a tool as their replacement.
+/// Returns the tools that refer to a tool: as their replacement, or in their steps.
 fn using_tools(snapshot: &Snapshot, identity: &Identity, entry: &Entry) -> Vec<UsingTool> {
-    let refers = |other: &&Arc<Entry>| {
-        let reference = other.tool.deprecation().and_then(|deprecation| deprecation.replaced_by.clone());
-        let reference = reference.and_then(|text| text.parse::<ToolRef>().ok());
-        reference.is_some_and(|reference| {
-            let found = snapshot.resolve(&identity.tenant, &reference);
-            found.is_ok_and(|found| found.tool.id == entry.tool.id)
-        })
+    let is_it = |text: &str| {
+        let reference = text.parse::<ToolRef>();
+        let found = reference.ok().and_then(|reference| snapshot.resolve(&identity.tenant, &reference).ok());
+        found.is_some_and(|found| found.tool.id == entry.tool.id)
     };
-    let found = snapshot.tools(&identity.tenant).filter(refers).take(MAX_ITEMS);
-    found
-        .map(|other| UsingTool {
-            id: other.tool.id.0,
-            tool: other.qualified.to_string(),
-            field: "replaced_by",
-        })
-        .collect()
+    let field = |other: &Entry| {
+        let replaced_by = other.tool.deprecation().and_then(|deprecation| deprecation.replaced_by.clone());
+        if replaced_by.is_some_and(|text| is_it(&text)) {
+            return Some("replaced_by");
+        }
+        let Implementation::Steps(steps) = &other.tool.spec.implementation else { return None };
+        steps.steps.iter().any(|step| is_it(&step.tool)).then_some("implementation.steps")
+    };
+    let using = |other: &Arc<Entry>| {
+        let field = field(other)?;
+        Some(UsingTool { id: other.tool.id.0, tool: other.qualified.to_string(), field })
+    };
+    snapshot.tools(&identity.tenant).filter_map(using).take(MAX_ITEMS).collect()
 }
 
 /// Returns the MCP endpoints that list a tool.

@@ -380,3 +380,106 @@ async fn a_toolset_is_updated_and_its_drift_is_undone() {
     assert_eq!(status, 400, "{answer}");
     assert!(answer.to_string().contains("is an installed toolset"), "{answer}");
 }
+
+const GREETER: &str =
+    "model: {name: scripted, script: 'turns: [{text: Hi}]'}\ninstructions: Greet.\ntools: [web:one]\n";
+
+#[tokio::test]
+async fn agents_are_applied_with_the_tools_that_they_name() {
+    let database = postgres::database().unwrap();
+    for server in [Server::start().await, on_postgres(&database.url).await] {
+        let one = tool("First");
+        let team = "agents:\n  writer: {model: scripted, system: Write.}\n  critic: {model: scripted, system: Judge.}\n";
+        let first = packed(&[
+            ("bundles/web/one.yaml", &one),
+            ("agents/greeter.yaml", GREETER),
+            ("agents/team.yaml", team),
+            ("agents/draft.yaml", &format!("status: draft\nenabled: false\n{GREETER}")),
+            ("agents/README.md", "about"),
+            ("agents/deep/x.yaml", "model: scripted\n"),
+        ]);
+        let plan = apply(&server, &first, "?dry_run=true").await;
+        assert_eq!(
+            shown(&plan),
+            [
+                "create bundle web",
+                "create tool one",
+                "create agent draft",
+                "create agent greeter",
+                "create agent writer",
+                "create agent critic",
+            ],
+            "{plan}"
+        );
+        assert!(plan["warnings"].to_string().contains("agents/deep/x.yaml"), "{plan}");
+        assert_eq!(server.get("/api/agents/greeter").await.0, 404, "a plan changes nothing");
+        apply(&server, &first, &format!("?plan={}", plan["plan"].as_str().unwrap())).await;
+        let (_, greeter) = server.get("/api/agents/greeter").await;
+        let greeter = &greeter["data"];
+        assert_eq!((&greeter["status"], &greeter["published_revision"]), (&json!("published"), &json!(1)));
+        assert_eq!(greeter["modified_by"], "local", "{greeter}");
+        let (_, draft) = server.get("/api/agents/draft").await;
+        assert_eq!((&draft["data"]["status"], &draft["data"]["enabled"]), (&json!("draft"), &json!(false)));
+        let (_, run) = server.post("/api/agents/greeter/runs", json!({"input": "x"})).await;
+        assert_eq!(run["data"]["output"], "Hi", "{run}");
+        assert!(shown(&apply(&server, &first, "?dry_run=true").await).is_empty());
+
+        let second = packed(&[("agents/greeter.yaml", &GREETER.replace("Greet.", "Greet politely."))]);
+        let report = apply(&server, &second, "?prune=true").await;
+        assert_eq!(
+            shown(&report),
+            ["delete agent critic", "delete agent draft", "delete agent writer", "update agent greeter"]
+        );
+        let change = report["changes"].as_array().unwrap().iter().find(|change| change["action"] == "update");
+        assert_eq!(change.unwrap()["fields"][0]["field"], "instructions", "{report}");
+        let (_, list) = server.get("/api/agents").await;
+        assert_eq!(list["data"]["total"], 1, "{list}");
+        let (_, audit) = server.get("/api/audit?action=agent.delete").await;
+        assert_eq!(audit["data"]["total"], 3, "{audit}");
+    }
+}
+
+#[tokio::test]
+async fn wrong_agents_apply_nothing() {
+    let server = Server::start().await;
+    for (files, expected) in [
+        (vec![("agents/a.yaml", "model: scripted\ntools: [no-such-tool]\n")], "no-such-tool"),
+        (vec![("agents/a.yaml", "model: [\n")], "agents/a.yaml"),
+        (vec![("agents/a.yaml", "model: scripted\nstatus: sleeping\n")], "`draft`, `published`"),
+        (
+            vec![("agents/a.yaml", "slug: b\nmodel: scripted\n"), ("agents/b.yaml", "model: scripted\n")],
+            "also defined by",
+        ),
+    ] {
+        let mut files = files;
+        files.push(("agents/good.yaml", "model: scripted\n"));
+        let (status, answer) = send_folder(&server, &server.token, &packed(&files), "").await;
+        assert_eq!((status, code(&answer)), (400, "invalid_definition"), "{answer}");
+        assert!(answer.to_string().contains(expected), "{answer}");
+        assert_eq!(server.get("/api/agents").await.1["data"]["total"], 0);
+    }
+}
+
+#[tokio::test]
+async fn exported_agents_can_be_applied_elsewhere() {
+    let server = Server::start().await;
+    let definition = json!({
+        "slug": "helper", "instructions": "Help.", "tools": [],
+        "model": {"name": "local", "provider": "openai_compatible", "base_url": "https://models.example/v1"},
+        "variables": {"api_token": "hunter3", "city": "Bern"},
+    });
+    let (status, answer) = server.post("/api/agents", definition).await;
+    assert_eq!(status, 201, "{answer}");
+    let archive = server.request(Method::GET, "/api/export").send().await.unwrap().bytes().await.unwrap();
+    let files = zip::read(&archive).unwrap();
+    let text = files.iter().find(|(path, _)| path.as_str() == "agents/helper.yaml").unwrap().1;
+    let text = std::str::from_utf8(&text.bytes).unwrap().to_owned();
+    assert!(
+        !text.contains("hunter") && text.contains("${API_TOKEN}") && text.contains("status: draft"),
+        "{text}"
+    );
+    let other = Server::start().await;
+    let report = apply(&other, &archive, "").await;
+    assert!(shown(&report).contains(&"create agent helper".to_owned()), "{report}");
+    assert_eq!(other.get("/api/agents/helper").await.1["data"]["status"], "draft");
+}

@@ -42,6 +42,7 @@ async fn built_in_tools_are_listed_ready_and_read_only() {
             "list_files",
             "mcp_call",
             "read_file",
+            "retrieval_pipeline",
             "search_tools",
             "send_email",
             "send_whatsapp",
@@ -50,7 +51,7 @@ async fn built_in_tools_are_listed_ready_and_read_only() {
             "write_file"
         ]
     );
-    assert_eq!((&catalog["data"]["total"], &catalog["data"]["failed"]), (&json!(21), &json!(0)), "{catalog}");
+    assert_eq!((&catalog["data"]["total"], &catalog["data"]["failed"]), (&json!(22), &json!(0)), "{catalog}");
     let (_, listed) = server.get("/api/tools?filter=built-in&page_size=100").await;
     assert_eq!(names(&listed), names(&catalog));
     let (_, tool) = server.get("/api/tools/web_search").await;

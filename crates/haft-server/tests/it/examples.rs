@@ -52,6 +52,11 @@ async fn every_example_runs_without_warnings() {
     }
     let cases = [
         ("greet.yaml", json!({"name": "Ada"}), json!("Hello, Ada!")),
+        (
+            "greet-all.yaml",
+            json!({"names": ["Ada", "Grace"]}),
+            json!({"greetings": ["Hello, Ada!", "Hello, Grace!"], "first": "Hello, Ada! And so on."}),
+        ),
         ("calculator.skill", json!({"expression": "(2 + 3) * -4 ** 2"}), json!(-80)),
         (
             "text-analysis.skill",

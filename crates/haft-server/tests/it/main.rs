@@ -2,6 +2,8 @@
 #![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests may fail loudly")]
 
 mod access;
+mod agent_calls;
+mod agents;
 mod apply;
 mod approval_scope;
 mod audit;
@@ -10,6 +12,8 @@ mod built_ins;
 mod bundles;
 mod call_counts;
 mod calls;
+mod chat_answers;
+mod code_artifacts;
 mod credentials;
 mod crowd;
 mod definitions;
@@ -17,6 +21,7 @@ mod deliveries;
 mod deprecation;
 mod document;
 mod events;
+mod example_agents;
 mod examples;
 mod files;
 mod full_disk;
@@ -35,17 +40,22 @@ mod mcp_login;
 mod mcp_servers;
 mod mcp_workspace;
 mod oauth;
+mod openai;
+mod openai_clients;
 mod operation;
 mod policy;
 mod postgres;
 mod registry_import;
+mod retrieval;
 mod robustness;
+mod runs;
 mod scopes;
 mod scripts;
 mod search;
 #[cfg(feature = "embedding")]
 mod search_reference;
 mod seeds;
+mod socket;
 mod tenants;
 mod tokens;
 mod tool_examples;

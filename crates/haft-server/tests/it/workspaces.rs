@@ -226,7 +226,7 @@ async fn a_chat_has_a_workspace_that_follows_its_branches() {
         }
         let (status, answer) = server.post(&messages, body).await;
         assert_eq!(status, 201, "{answer}");
-        answer["data"]["id"].as_str().unwrap().to_owned()
+        answer["data"]["message"]["id"].as_str().unwrap().to_owned()
     };
     let put = async |message: &str, content: &str| {
         let args = json!({"path": "a.txt", "content": content});

@@ -1,4 +1,4 @@
-//! Brings bundles, tools, toolsets, MCP servers and policy rules to a new state: all of it or nothing.
+//! Brings bundles, tools, toolsets, MCP servers, policy rules and agents to a new state: all of it or nothing.
 //!
 //! All rows change in one transaction. Where definitions are files, a journal of what they replace is on disk before the
 //! first file changes; the next session undoes a change that was not committed.
@@ -22,6 +22,7 @@ use super::bundles::{check_slug, read_only};
 use super::insert::ToolInsert;
 use super::tool_files::Content;
 use super::toolsets::ToolsetInstall;
+use crate::agents::apply::AgentChange;
 use crate::audit;
 use crate::engine::failed_to;
 use crate::files::write::Undo;
@@ -47,6 +48,10 @@ pub struct ApplyChanges {
     pub deleted_mcp_servers: Vec<BundleSlug>,
     /// The new policy rules. The caller has compiled them.
     pub policy: Option<PolicyRules>,
+    /// Agents to create, change or delete.
+    pub agents: Vec<AgentChange>,
+    /// Who makes the changes.
+    pub author: String,
     /// An audit record of each change.
     pub records: Vec<AuditRecord>,
 }
@@ -144,8 +149,8 @@ impl Inner {
         }
         let paths = session.files_of(tenant, &changes).await?;
         session.write_journal(paths).await?;
-        let ApplyChanges { bundles, toolsets, tools, mcp_servers, deleted_mcp_servers, policy, records } =
-            changes;
+        let ApplyChanges { bundles, toolsets, tools, mcp_servers, deleted_mcp_servers, .. } = changes;
+        let ApplyChanges { policy, agents, author, records, .. } = changes;
         let mut known: HashMap<BundleSlug, Bundle> = HashMap::new();
         for bundle in state.bundles {
             known.insert(bundle.slug.clone(), bundle);
@@ -168,6 +173,9 @@ impl Inner {
         }
         if let Some(rules) = policy {
             session.set_policy(tenant, &rules).await.map_err(failed_to(APPLY))?;
+        }
+        for agent in agents {
+            session.apply_agent(tenant, agent, &author).await?;
         }
         audit::store_records(&mut session.tx, records).await.map_err(failed_to(APPLY))?;
         session.finish().await.map(drop)

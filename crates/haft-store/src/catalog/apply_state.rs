@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use haft_core::agent::Agent;
 use haft_core::bundle::Bundle;
 use haft_core::catalog::StoreError;
 use haft_core::hash;
@@ -29,6 +30,8 @@ pub struct ApplyScope {
     pub mcp_servers: bool,
     /// Whether the policy rules belong to it.
     pub policy: bool,
+    /// Whether the agents belong to it.
+    pub agents: bool,
 }
 
 /// The state of a scope.
@@ -46,6 +49,8 @@ pub struct ApplyState {
     pub mcp_servers: Vec<McpServer>,
     /// The policy rules of the tenant.
     pub policy: PolicyRules,
+    /// The agents of the tenant, if they belong to the scope.
+    pub agents: Vec<Agent>,
     /// Changes whenever something in the scope does.
     pub digest: String,
 }
@@ -93,6 +98,7 @@ impl Session<'_> {
             toolsets: self.toolsets_of(tenant).await?,
             mcp_servers: self.mcp_servers_of(tenant).await?,
             policy: self.policy_of(tenant).await?,
+            agents: if scope.agents { self.agents_of(tenant).await? } else { Vec::new() },
             digest: String::new(),
         })
     }
@@ -117,7 +123,12 @@ impl ApplyState {
         let toolsets = self.toolsets.iter().filter(|toolset| scope.bundles.contains(&toolset.id));
         let toolsets = toolsets.map(|toolset| json!([toolset.id, toolset.package, toolset.mcp_servers]));
         let servers: &[McpServer] = if scope.mcp_servers { &self.mcp_servers } else { &[] };
+        let agents = self.agents.iter().map(|agent| {
+            let published = agent.published.as_ref().map(|(number, _)| *number);
+            json!([agent.id, agent.revision, published, agent.status, agent.enabled, agent.error, agent.path])
+        });
         let value = json!({
+            "agents": agents.collect::<Vec<Value>>(),
             "bundles": bundles.collect::<Vec<Value>>(),
             "tools": tools.collect::<Vec<Value>>(),
             "toolsets": toolsets.collect::<Vec<Value>>(),

@@ -41,6 +41,10 @@ impl Ledger for Store {
             let result = self.inner.append(CallRow::new(&call)?).await;
             self.inner.unsaved.keep(&call, &result);
             self.inner.health.observe(result)?;
+            // The run that waits for the call looks at the table. If that fails, it sees the end a little later.
+            if is_waited_for(&call) {
+                drop(self.inner.drain_journal().await);
+            }
             self.inner.report_call(&call);
             Ok(())
         })
@@ -65,6 +69,12 @@ impl Ledger for Store {
     fn calls(&self, query: CallQuery) -> BoxFuture<'_, Result<CallPage, StoreError>> {
         Box::pin(self.inner.calls(query))
     }
+}
+
+/// Tells whether a run of an agent waits for the end of a call: the call was approved, so the run had to wait.
+fn is_waited_for(call: &CallRecord) -> bool {
+    let was_approved = call.decision.as_ref().is_some_and(|decision| decision.approval_id.is_some());
+    call.status.is_final() && was_approved && call.invocation.principal.agent.is_some()
 }
 
 impl Inner {

@@ -146,6 +146,9 @@ impl Inner {
 
     /// Reports the new state of a call, after it is stored.
     pub(crate) fn report_call(&self, call: &CallRecord) {
+        if call.status.is_final() && call.invocation.principal.agent.is_some() {
+            self.runs.signal_call_ended();
+        }
         if self.sink.follows_calls() {
             self.sink.call_changed(call);
         }
@@ -234,7 +237,7 @@ impl Inner {
         Ok(())
     }
 
-    async fn cancel(
+    pub(crate) async fn cancel(
         self: &Arc<Self>,
         tenant: &TenantId,
         id: CallId,

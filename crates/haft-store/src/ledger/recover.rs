@@ -32,7 +32,9 @@ impl Inner {
                 self.replay(&node).await?;
             }
         }
-        self.recover_running().await
+        self.recover_running().await?;
+        // After the calls: a run that continues finds the calls that it made ended.
+        self.recover_runs().await
     }
 
     /// Leaves the calls of dead processes in their journals until there is room on the disk. Until then no calls are

@@ -28,9 +28,17 @@ const AFTER_EVERY_CALL: &str = "g";
 
 /// Deletes the rows of a tenant, in an order that keeps references valid. A table with the column `tenant` that is not
 /// named here, in [`DELETED_LATER`] or in [`KEPT`] fails a test.
-const STATEMENTS: [&str; 23] = [
+const STATEMENTS: &[&str] = &[
+    // With their contents and chunks.
+    "DELETE FROM pipeline_documents WHERE tenant = $1",
+    "DELETE FROM pipelines WHERE tenant = $1",
+    "DELETE FROM code_artifacts WHERE tenant = $1",
     "DELETE FROM toolset_packages WHERE tenant = $1",
     "DELETE FROM toolsets WHERE tenant = $1",
+    // With their steps and revisions.
+    "DELETE FROM runs WHERE tenant = $1",
+    "DELETE FROM agents WHERE tenant = $1",
+    "DELETE FROM agent_files WHERE tenant = $1",
     "DELETE FROM messages WHERE tenant = $1",
     "DELETE FROM chats WHERE tenant = $1",
     "DELETE FROM workspace_manifests WHERE tenant = $1",
@@ -75,7 +83,7 @@ impl Inner {
         let removed_folder = session.hide_tenant_folder(id).await?;
         session.touch_catalog_of(id).await.map_err(failed_to(PURGE))?;
         for statement in STATEMENTS {
-            let query = sqlx::query(statement).bind(id.as_str());
+            let query = sqlx::query(*statement).bind(id.as_str());
             query.execute(&mut *session.tx).await.map_err(failed_to(PURGE))?;
         }
         session.touch_tenant(id.clone());

@@ -40,7 +40,8 @@ pub(super) async fn watch(inner: Arc<Inner>, stop: CancellationToken) {
     }
 }
 
-fn interval(period: Duration) -> Interval {
+/// Returns ticks at least a period apart.
+pub(super) fn interval(period: Duration) -> Interval {
     let mut interval = tokio::time::interval(period);
     interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     interval

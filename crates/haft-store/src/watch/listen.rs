@@ -127,6 +127,11 @@ impl Inner {
         if changes.queue {
             self.queue_changed.notify_one();
             self.signal_approval_change();
+            // A denied call has ended.
+            self.runs.signal_call_ended();
+        }
+        if changes.runs {
+            self.runs.signal_change();
         }
         if changes.policies {
             self.signal_policy_change();

@@ -1,5 +1,6 @@
 //! The background tasks of the store: change detection, draining the journal, removing old data.
 
+mod agents;
 mod definitions;
 mod listen;
 pub(crate) mod notification;

@@ -19,6 +19,8 @@ pub(crate) struct ChangeSet {
     pub(crate) queue: bool,
     pub(crate) policies: bool,
     pub(crate) webhooks: bool,
+    /// Runs of agents were left or cancelled.
+    pub(crate) runs: bool,
     /// Approvals that were requested or decided.
     pub(crate) approvals: BTreeSet<ApprovalId>,
 }
@@ -44,6 +46,10 @@ impl ChangeSet {
         Self { webhooks: true, ..Self::default() }
     }
 
+    pub(crate) fn runs() -> Self {
+        Self { runs: true, ..Self::default() }
+    }
+
     /// Returns the change of some approvals, and of the queue that approved calls are in.
     pub(crate) fn approvals(ids: impl IntoIterator<Item = ApprovalId>) -> Self {
         Self { approvals: ids.into_iter().collect(), queue: true, ..Self::default() }
@@ -59,7 +65,9 @@ impl ChangeSet {
         let queue = self.queue.then(|| " q".to_owned());
         let policies = self.policies.then(|| " p".to_owned());
         let webhooks = self.webhooks.then(|| " w".to_owned());
+        let runs = self.runs.then(|| " r".to_owned());
         let flags = tokens.into_iter().chain(credentials).chain(queue).chain(policies).chain(webhooks);
+        let flags = flags.chain(runs);
         let mut payloads: Vec<String> = Vec::new();
         for item in bundles.chain(tools).chain(approvals).chain(flags) {
             match payloads.last_mut() {
@@ -87,6 +95,7 @@ impl ChangeSet {
                     self.queue |= item == "q";
                     self.policies |= item == "p";
                     self.webhooks |= item == "w";
+                    self.runs |= item == "r";
                 }
             }
         }
@@ -108,6 +117,7 @@ mod tests {
             queue: true,
             policies: true,
             webhooks: true,
+            runs: true,
             approvals: BTreeSet::from([ApprovalId(id(2))]),
         };
         let payloads = changes.payloads("node-1");

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::{definitions, listen};
+use super::{agents, definitions, listen};
 use crate::engine::Kind;
 use crate::ledger::LedgerBackend;
 use crate::store::{Inner, Store};
@@ -46,6 +46,7 @@ impl Store {
         match inner.engine.kind {
             Kind::Sqlite => {
                 tasks.spawn(definitions::watch(Arc::clone(inner), stop.clone()));
+                tasks.spawn(agents::watch(Arc::clone(inner), stop.clone()));
                 tasks.spawn(drain_regularly(Arc::clone(inner), stop.clone()));
             }
             Kind::Postgres => {

@@ -11,6 +11,7 @@ use haft_core::approval::Approval;
 use haft_core::call::CallRecord;
 use haft_core::id::{DeliveryId, WebhookId};
 use haft_core::name::TenantId;
+use haft_core::run::Run;
 use haft_core::webhook::{Webhook, WebhookEvent};
 use sqlx::{Any, Sqlite, Transaction};
 use tokio::sync::Notify;
@@ -100,6 +101,34 @@ impl Outbox {
             webhook,
             event,
             subject: subject.clone(),
+            payload: payload.clone(),
+            at,
+        };
+        targets.into_iter().map(new).collect()
+    }
+
+    /// Returns the deliveries of a run, if it has ended.
+    pub(crate) fn of_run(&self, run: &Run) -> Vec<NewDelivery> {
+        if !run.status.is_final() {
+            return Vec::new();
+        }
+        let (event, tenant) = (WebhookEvent::RunFinished, &run.principal.tenant);
+        let selected = self.of(tenant).into_iter().flat_map(|webhooks| {
+            let selected = webhooks.iter().filter(|webhook| webhook.subscribes(event));
+            selected.map(|webhook| webhook.id).collect::<Vec<_>>()
+        });
+        let targets: Vec<WebhookId> = selected.chain(run.webhook).collect();
+        if targets.is_empty() {
+            return Vec::new();
+        }
+        let at = run.finished_at.unwrap_or(run.created_at);
+        let payload = payload::body(event, at, &payload::run(run));
+        let new = |webhook| NewDelivery {
+            id: DeliveryId(Uuid::now_v7()),
+            tenant: tenant.clone(),
+            webhook,
+            event,
+            subject: format!("{} {}", event.as_str(), run.id),
             payload: payload.clone(),
             at,
         };

@@ -4,10 +4,12 @@ use haft_core::Timestamp;
 use haft_core::approval::Approval;
 use haft_core::call::CallRecord;
 use haft_core::problem::excerpt;
+use haft_core::run::Run;
 use haft_core::webhook::WebhookEvent;
 use serde_json::{Map, Value, json};
 
-/// The largest value of a call that is sent, in bytes of JSON. The receiver gets larger ones from `/api/calls/{id}`.
+/// The largest value of a call or a run that is sent, in bytes of JSON. The receiver gets larger ones from
+/// `/api/calls/{id}` and `/api/runs/{id}`.
 const MAX_VALUE_BYTES: usize = 64 * 1024;
 /// The longest error message, in characters.
 const MAX_MESSAGE: usize = 2000;
@@ -48,6 +50,43 @@ pub(super) fn call(record: &CallRecord) -> Value {
             data.insert("value".to_owned(), value.clone());
         } else {
             data.insert("value_omitted".to_owned(), json!(true));
+        }
+    }
+    Value::Object(data)
+}
+
+/// Returns the data of a run that has ended.
+pub(super) fn run(run: &Run) -> Value {
+    let mut data = Map::new();
+    let mut set = |name: &str, value: Value| {
+        if !value.is_null() {
+            data.insert(name.to_owned(), value);
+        }
+    };
+    set("run_id", json!(run.id));
+    set("agent_id", json!(run.agent_id));
+    set("agent", json!(run.definition.slug));
+    set("agent_revision", json!(run.agent_revision));
+    set("status", json!(run.status));
+    set("requested_by", json!(run.principal.name));
+    set("surface", json!(run.surface));
+    set("chat_id", json!(run.chat_id));
+    set("message_id", json!(run.message_id));
+    set("parent_call_id", json!(run.parent_call));
+    set("parent_run_id", json!(run.parent_run));
+    set("usage", json!(run.usage));
+    set("created_at", json!(run.created_at));
+    set("started_at", json!(run.started_at));
+    set("finished_at", json!(run.finished_at));
+    if let Some(error) = &run.error {
+        let message = excerpt(error.for_model.as_deref().unwrap_or(&error.message), MAX_MESSAGE);
+        set("error", json!({"code": error.code, "message": message, "retryable": error.retryable}));
+    }
+    if let Some(output) = &run.output {
+        if output.to_string().len() <= MAX_VALUE_BYTES {
+            data.insert("output".to_owned(), output.clone());
+        } else {
+            data.insert("output_omitted".to_owned(), json!(true));
         }
     }
     Value::Object(data)

@@ -71,14 +71,14 @@ async fn ask(harness: &Harness, caller: &str, args: Value) -> ApprovalAnswer {
     harness.store.ask(call, approval, 1000).await.unwrap()
 }
 
-async fn waiting(harness: &Harness, caller: &str, args: Value) -> Approval {
+pub(crate) async fn waiting(harness: &Harness, caller: &str, args: Value) -> Approval {
     match ask(harness, caller, args).await {
         ApprovalAnswer::Waiting(approval) => *approval,
         other => panic!("{other:?}"),
     }
 }
 
-async fn decide(
+pub(crate) async fn decide(
     harness: &Harness,
     id: ApprovalId,
     decision: ApprovalDecision,
@@ -86,11 +86,11 @@ async fn decide(
     harness.store.decide(id, &principal("default", "boss"), decision).await
 }
 
-fn approve() -> ApprovalDecision {
+pub(crate) fn approve() -> ApprovalDecision {
     ApprovalDecision::Approve { args: None, remember: None, cause: None }
 }
 
-async fn claimed(harness: &Harness) -> Vec<CallRecord> {
+pub(crate) async fn claimed(harness: &Harness) -> Vec<CallRecord> {
     let limits = ClaimLimits { max: 100, per_tenant: 100, running: std::collections::HashMap::new() };
     harness.store.claim(limits).await.unwrap()
 }

@@ -6,12 +6,16 @@
     reason = "tests and their helpers fail by panicking"
 )]
 
+mod agent_files;
+mod agents;
 mod apply;
 mod approvals;
+mod artifacts;
 mod audit;
 mod author;
 mod bundles;
 mod catalog;
+mod chats;
 mod credentials;
 mod disk;
 mod examples;
@@ -23,11 +27,13 @@ mod limits;
 mod logins;
 mod mcp;
 mod nodes;
+mod pipelines;
 mod policies;
 mod processes;
 mod property;
 mod queue;
 mod reload;
+mod runs;
 mod skipped_files;
 mod tenants;
 mod tokens;

@@ -14,6 +14,7 @@ use haft_core::catalog::{Change, ChangeSink, StoreError};
 use haft_core::id::CallId;
 use haft_core::ledger::Ledger as _;
 use haft_core::name::TenantId;
+use haft_core::run::{RunStore as _, RunUsage};
 use haft_core::{Clock, Timestamp};
 use haft_store::{Store, StoreSettings};
 use haft_testkit::soak::rounds;
@@ -85,6 +86,7 @@ async fn the_child() {
         "work" => work(store).await,
         "grow" => grow(&store).await,
         "shut" => shut(Path::new(home), &store).await,
+        "run" => run(&store).await,
         other => panic!("{other}"),
     }
 }
@@ -127,6 +129,18 @@ async fn work(store: Arc<Store>) {
         }
     });
     tasks.join_all().await;
+}
+
+/// Appends steps to a run until it is killed; reports acknowledged ones.
+async fn run(store: &Store) {
+    let run = crate::runs::run_at(&RealClock, "default");
+    let (run, lease) = store.create_claimed_run(run).await.unwrap();
+    println!("> run {}", run.id);
+    for number in 1.. {
+        let usage = RunUsage { answers: number, ..RunUsage::default() };
+        store.append_steps(&lease, vec![crate::runs::step(&RealClock, number)], &usage).await.unwrap();
+        println!("> step {number}");
+    }
 }
 
 /// Writes a definition that exceeds the size limit of files.
@@ -267,4 +281,45 @@ fn a_folder_that_cannot_be_listed_keeps_its_tools() {
             "revisions 1"
         ]
     );
+}
+
+/// The next process continues a run at once, with every step that was acknowledged and no gap.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_continues_after_its_process_is_killed() {
+    let home = tempfile::tempdir().unwrap();
+    for round in 0..rounds(50) {
+        let mut child = child("run", home.path(), None);
+        let (mut id, mut last) = (String::new(), 0);
+        let mut lines = report(&mut child);
+        while last < 3 + round % 20 {
+            let line = lines.next().unwrap();
+            match line.split_once(' ').unwrap() {
+                ("run", run) => run.clone_into(&mut id),
+                (_, number) => last = number.parse().unwrap(),
+            }
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        // What was reported before the kill counts, too.
+        for line in lines {
+            last = line.split_once(' ').unwrap().1.parse().unwrap();
+        }
+        let settings = StoreSettings::embedded(home.path());
+        let store = Store::open(settings, Arc::new(RealClock), Arc::new(NullSink)).await.unwrap();
+        let mut claimed = store.claim_runs(10).await.unwrap();
+        assert_eq!(claimed.len(), 1, "the run can be claimed at once");
+        let (run, steps, lease) = claimed.pop().unwrap();
+        assert_eq!(run.id.to_string(), id);
+        let numbers: Vec<usize> = steps.iter().map(|step| usize::try_from(step.number).unwrap()).collect();
+        assert_eq!(numbers, (1..=numbers.len()).collect::<Vec<_>>());
+        assert!(numbers.len() >= last, "{} of {last} acknowledged steps", numbers.len());
+        assert_eq!(usize::try_from(run.usage.answers).unwrap(), numbers.len(), "both in one transaction");
+        let end = haft_core::run::RunEnd::Finished {
+            status: haft_core::run::RunStatus::Cancelled,
+            output: None,
+            error: None,
+        };
+        store.leave_run(&lease, end, &run.usage).await.unwrap();
+        store.close().await;
+    }
 }

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use haft_core::runnable::Mode;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::arguments::{CallArguments, parse_mode};
 use crate::client::{Request, explain, segment};
@@ -23,6 +23,9 @@ pub(crate) struct Arguments {
     /// Do not wait; print the id of the call for `haft call show`
     #[arg(long = "async")]
     background: bool,
+    /// URL that the end of the call is posted to
+    #[arg(long, value_name = "URL", requires = "background")]
+    webhook: Option<String>,
     /// Idempotency key: a call with the same key runs only once
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
@@ -55,10 +58,10 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), C
 }
 
 fn request(arguments: &Arguments, args: &Value) -> Request {
-    let body = match &arguments.workspace {
-        Some(workspace) => json!({"args": args, "workspace": workspace}),
-        None => json!({"args": args}),
-    };
+    let mut body = Map::from_iter([("args".to_owned(), args.clone())]);
+    body.extend(arguments.workspace.as_ref().map(|name| ("workspace".to_owned(), json!(name))));
+    body.extend(arguments.webhook.as_ref().map(|url| ("webhook".to_owned(), json!({ "url": url }))));
+    let body = Value::Object(body);
     let mut request = Request::post(format!("/api/tools/{}/invoke", segment(&arguments.tool)), body)
         .query_some("mode", arguments.mode.map(Mode::as_str));
     if arguments.background {

@@ -11,4 +11,5 @@ mod rate_limit;
 mod registry;
 mod reporting;
 mod rig;
+mod steps;
 mod time;

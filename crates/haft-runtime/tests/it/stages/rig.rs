@@ -24,6 +24,7 @@ use haft_runtime::limits::LimitSettings;
 use haft_runtime::pipeline::{CallTarget, Pipeline, PipelineParts, Principal, Request};
 use haft_runtime::registry::{Entry, Registry};
 use haft_runtime::stages::Stage;
+use haft_runtime::steps::StepsExecutor;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -51,7 +52,9 @@ pub(super) fn secs(seconds: u64) -> Duration {
 impl Rig {
     pub(super) fn new(stages: Vec<Arc<dyn Stage>>) -> Self {
         let seen = Arc::new(Seen::default());
-        let executors = Executors::default().with(Arc::new(FunctionExecutor::new(functions(&seen))));
+        let executors = Executors::default()
+            .with(Arc::new(FunctionExecutor::new(functions(&seen))))
+            .with(Arc::new(StepsExecutor));
         Self { seen, ..Self::with_executors(stages, executors) }
     }
 
@@ -124,13 +127,25 @@ impl Rig {
 
     /// Applies the change of a tool to the registry; nothing waits for its compilation.
     pub(super) fn apply_tool(&self, name: &str, function: &str, execution: Value) {
-        let mut tools = self.tools.lock().unwrap();
-        let mut spec: ToolSpec = serde_json::from_value(json!({
+        let mut definition = json!({
             "name": name, "version": "1.0.0",
             "implementation": {"type": "function", "function": function},
-        }))
-        .unwrap();
-        spec.execution = serde_json::from_value(execution).unwrap();
+        });
+        definition["execution"] = execution;
+        self.apply_definition(definition);
+    }
+
+    /// Adds a tool with this definition.
+    pub(super) fn defined(&self, definition: Value) -> &Self {
+        let name = definition["name"].as_str().unwrap().to_owned();
+        self.apply_definition(definition);
+        drop(self.entry(&name).plan(Mode::Debug.into(), self.registry.executors()));
+        self
+    }
+
+    fn apply_definition(&self, definition: Value) {
+        let mut tools = self.tools.lock().unwrap();
+        let spec: ToolSpec = serde_json::from_value(definition).unwrap();
         let (spec, now) = (Arc::new(spec), SystemClock.now());
         let earlier = tools.iter().find(|tool| tool.spec.name == spec.name);
         let (id, revision) = earlier.map_or((ToolId(Uuid::now_v7()), 1), |tool| (tool.id, tool.revision + 1));

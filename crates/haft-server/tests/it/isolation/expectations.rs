@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::first_tenant::{
-    BROKEN_TOOL, BUNDLE, CHAT, CONFIRMED_TOOL, CREDENTIAL, EXAMPLE, FILE, FirstTenant, HTTP_TOOL, MCP_SERVER,
-    OTHER_TENANT, TAG, TOKEN, TOOL, TOOLSET, WORKSPACE,
+    AGENT, ARTIFACT, BROKEN_TOOL, BUNDLE, CHAT, CONFIRMED_TOOL, CREDENTIAL, EXAMPLE, FILE, FirstTenant,
+    HTTP_TOOL, MCP_SERVER, OTHER_TENANT, PIPELINE, TAG, TOKEN, TOOL, TOOLSET, WORKSPACE,
 };
 use crate::harness::function_tool;
 
@@ -90,6 +90,9 @@ pub(super) const EXPECTATIONS: &[(&str, &str, Expected)] = &[
     ("delete", "/chats/{id}", NotFound),
     ("get", "/chats/{id}/messages", NotFound),
     ("post", "/chats/{id}/messages", NotFound),
+    ("post", "/chats/{id}/answer", NotFound),
+    ("post", "/chats/{id}/stop", NotFound),
+    ("get", "/chats/{id}/export", NotFound),
     ("get", "/chats/{id}/messages/{message_id}/manifest", NotFound),
     ("get", "/chats/{id}/workspace/files", NotFound),
     ("get", "/chats/{id}/workspace/files/{path}", NotFound),
@@ -100,6 +103,49 @@ pub(super) const EXPECTATIONS: &[(&str, &str, Expected)] = &[
     ("get", "/chats/{id}/workspace/diff", NotFound),
     ("get", "/chats/{id}/workspace/changes", NotFound),
     ("post", "/chats/{id}/workspace/restore", NotFound),
+    ("get", "/agents", Empty("agents")),
+    // Slugs are per tenant.
+    ("post", "/agents", Own(&[201])),
+    ("post", "/agents/check", Own(&[200])),
+    ("get", "/agents/{ref}", NotFound),
+    ("put", "/agents/{ref}", NotFound),
+    ("patch", "/agents/{ref}", NotFound),
+    ("delete", "/agents/{ref}", NotFound),
+    ("get", "/agents/{ref}/tools", NotFound),
+    ("post", "/agents/{ref}/publish", NotFound),
+    ("post", "/agents/{ref}/deprecate", NotFound),
+    ("get", "/agents/{ref}/revisions", NotFound),
+    ("get", "/agents/{ref}/revisions/{n}", NotFound),
+    ("post", "/agents/{ref}/revisions/{n}/restore", NotFound),
+    ("post", "/agents/{ref}/runs", NotFound),
+    ("get", "/models", Own(&[200])),
+    ("get", "/runs", Empty("runs")),
+    ("get", "/runs/{id}", NotFound),
+    ("get", "/runs/{id}/steps", NotFound),
+    ("get", "/runs/{id}/events", NotFound),
+    ("post", "/runs/{id}/cancel", NotFound),
+    ("get", "/pipelines", Empty("pipelines")),
+    // Slugs are per tenant.
+    ("post", "/pipelines", Own(&[201])),
+    ("get", "/pipelines/{ref}", NotFound),
+    ("put", "/pipelines/{ref}", NotFound),
+    ("delete", "/pipelines/{ref}", NotFound),
+    ("post", "/pipelines/{ref}/publish", NotFound),
+    ("post", "/pipelines/{ref}/reingest", NotFound),
+    ("get", "/pipelines/{ref}/ingests", NotFound),
+    ("post", "/pipelines/{ref}/query", NotFound),
+    ("get", "/pipelines/{ref}/documents", NotFound),
+    ("post", "/pipelines/{ref}/documents", NotFound),
+    ("get", "/pipelines/{ref}/documents/{id}", NotFound),
+    ("delete", "/pipelines/{ref}/documents/{id}", NotFound),
+    ("get", "/code-artifacts", Empty("artifacts")),
+    // Slugs are per tenant.
+    ("post", "/code-artifacts", Own(&[201])),
+    ("get", "/code-artifacts/{id}", NotFound),
+    ("put", "/code-artifacts/{id}", NotFound),
+    ("delete", "/code-artifacts/{id}", NotFound),
+    ("get", "/code-artifacts/{id}/versions", NotFound),
+    ("get", "/code-artifacts/{id}/versions/{number}", NotFound),
     ("get", "/toolsets", Empty("toolsets")),
     // A package of its own; ids are per tenant.
     ("post", "/toolsets", Own(&[400])),
@@ -218,7 +264,7 @@ pub(super) fn path_values(first: &FirstTenant, path: &str, parameter: &str) -> V
         ("tools", "name") => texts(&[TOOL]),
         ("examples", "name") => texts(&[EXAMPLE]),
         ("version", "version") => texts(&["1.0.0"]),
-        ("revisions", "n") => texts(&["1"]),
+        ("revisions", "n") | ("versions", "number") => texts(&["1"]),
         ("calls", "id") => first.calls.clone(),
         ("approvals", "id") => texts(&[&first.approval]),
         ("approval-grants", "id") => texts(&[&first.grant]),
@@ -227,6 +273,11 @@ pub(super) fn path_values(first: &FirstTenant, path: &str, parameter: &str) -> V
         ("credentials", "name") => texts(&[CREDENTIAL]),
         ("chats", "id") => texts(&[&first.chat]),
         ("messages", "message_id") => texts(&[&first.message]),
+        ("agents", "ref") => texts(&[&first.agent, AGENT]),
+        ("runs", "id") => texts(&[&first.run]),
+        ("pipelines", "ref") => texts(&[&first.pipeline, PIPELINE]),
+        ("documents", "id") => texts(&[&first.document]),
+        ("code-artifacts", "id") => texts(&[&first.artifact, ARTIFACT]),
         ("workspaces", "name") => texts(&[WORKSPACE]),
         ("toolsets", "id") => texts(&[TOOLSET]),
         ("files", "path") => texts(&[FILE]),
@@ -242,6 +293,7 @@ pub(super) fn path_values(first: &FirstTenant, path: &str, parameter: &str) -> V
 
 /// Query parameters that name nothing of a tenant.
 const PLAIN_PARAMETERS: &[&str] = &[
+    "after",
     "allow_unsandboxed",
     "async",
     "base_url",
@@ -269,7 +321,9 @@ const PLAIN_PARAMETERS: &[&str] = &[
     "keep_backup",
     "kind",
     "limit",
+    "metadata",
     "mode",
+    "name",
     "next",
     "outcome",
     "page_size",
@@ -279,9 +333,11 @@ const PLAIN_PARAMETERS: &[&str] = &[
     "pointer",
     "provider_key",
     "prune",
+    "publish",
     "recommended_page_size",
     "result",
     "runtime",
+    "shared",
     "since",
     "skip",
     "state",
@@ -298,13 +354,23 @@ const PLAIN_PARAMETERS: &[&str] = &[
 pub(super) fn query_values(first: &FirstTenant, path: &str, parameter: &str) -> Vec<String> {
     let texts = |values: &[&str]| values.iter().map(|&value| value.to_owned()).collect();
     match parameter {
-        "q" | "text" => texts(&[TOOL, "opal-second-description", "topaz-default", "ruby-argument"]),
+        "q" | "text" => texts(&[
+            TOOL,
+            "opal-second-description",
+            "topaz-default",
+            "ruby-argument",
+            AGENT,
+            "gneiss-message",
+        ]),
         "tool" | "names" => texts(&[&first.tool, TOOL]),
         "tag" | "tags" => texts(&[TAG]),
         "bundle" | "bundle_ids" => texts(&[&first.bundle, BUNDLE]),
         "caller" | "actor" => texts(&[TOKEN, &first.token, "local"]),
+        "chat_id" if path == "/runs" => texts(&[&first.chat]),
         "chat_id" => texts(&[CHAT]),
+        "parent_id" if path == "/runs" => texts(&[&first.run]),
         "parent_id" => first.calls.clone(),
+        "agent" => texts(&[&first.agent, AGENT]),
         "manifest" => texts(&[&first.manifest]),
         "from" | "to" if path.ends_with("/diff") && !path.starts_with("/tools") => texts(&[&first.manifest]),
         "path" => texts(&[FILE]),
@@ -337,7 +403,7 @@ pub(super) fn body(first: &FirstTenant, method: &str, path: &str) -> Value {
         ("patch", path) if path.starts_with("/tools") => json!({"enabled": false}),
         ("patch", "/mcp-servers/{id}") => json!({"policy": "deny"}),
         ("post", "/webhooks") => json!({"url": "http://127.0.0.1:9/own"}),
-        ("patch", "/webhooks/{id}") => json!({"enabled": false}),
+        ("patch", "/webhooks/{id}" | "/agents/{ref}") => json!({"enabled": false}),
         ("patch", "/tenants/{id}") => json!({"name": "changed"}),
         ("post", "/tenants") => json!({"id": "another"}),
         ("put", "/credentials/{name}") => json!({"value": "changed"}),
@@ -345,6 +411,16 @@ pub(super) fn body(first: &FirstTenant, method: &str, path: &str) -> Value {
         ("post", "/tokens") => json!({"name": TOKEN, "role": "admin"}),
         ("patch", "/chats/{id}") => json!({"title": "changed"}),
         ("post", "/chats/{id}/messages") => json!({"content": "changed"}),
+        ("post", "/agents" | "/agents/check") | ("put", "/agents/{ref}") => {
+            json!({"slug": AGENT, "model": "scripted", "instructions": "changed"})
+        }
+        ("post", "/agents/{ref}/runs") => json!({"input": "changed"}),
+        ("post", "/pipelines") => json!({"slug": PIPELINE}),
+        ("post", "/pipelines/{ref}/query") => json!({"query": "siltstone-text"}),
+        ("post", "/pipelines/{ref}/documents") => json!({"name": "x.md", "text": "changed"}),
+        ("post", "/code-artifacts") | ("put", "/code-artifacts/{id}") => {
+            json!({"slug": ARTIFACT, "runtime": "bash", "source": "echo changed"})
+        }
         ("post", "/chats/{id}/workspace/restore" | "/workspaces/{name}/restore") => {
             json!({"manifest_id": first.manifest})
         }

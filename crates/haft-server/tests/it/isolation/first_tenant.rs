@@ -23,6 +23,9 @@ pub(super) const WORKSPACE: &str = "slate-workspace";
 pub(super) const FILE: &str = "granite-file";
 pub(super) const TOOLSET: &str = "gabbro-toolset";
 pub(super) const SKILL: &str = "diorite-skill";
+pub(super) const AGENT: &str = "feldspar-agent";
+pub(super) const PIPELINE: &str = "travertine-pipeline";
+pub(super) const ARTIFACT: &str = "chalk-artifact";
 /// A third tenant, whose id is a secret, too.
 pub(super) const OTHER_TENANT: &str = "zircon-tenant";
 /// The key of a call of the global tool `hello`.
@@ -31,7 +34,7 @@ pub(super) const KEY: &str = "same-key-in-both-tenants";
 pub(super) const ARGUMENT: &str = "ruby-argument";
 
 /// Names by which the things of the tenant are requested.
-pub(super) const NAMES: [&str; 17] = [
+pub(super) const NAMES: [&str; 20] = [
     TOOL,
     HTTP_TOOL,
     GATED_TOOL,
@@ -48,11 +51,14 @@ pub(super) const NAMES: [&str; 17] = [
     FILE,
     TOOLSET,
     SKILL,
+    AGENT,
+    PIPELINE,
+    ARTIFACT,
     OTHER_TENANT,
 ];
 
 /// Words inside the things of the tenant.
-const CONTENTS: [&str; 20] = [
+const CONTENTS: [&str; 27] = [
     "sapphire-title",
     "opal-first-description",
     "opal-second-description",
@@ -72,6 +78,13 @@ const CONTENTS: [&str; 20] = [
     "gneiss-message",
     "diorite-description",
     "diorite-instructions",
+    "gypsum-answer",
+    "mica-instructions",
+    "calcite-question",
+    "dolomite-model",
+    "limestone-document",
+    "siltstone-text",
+    "pumice-source",
     ARGUMENT,
 ];
 
@@ -90,6 +103,13 @@ pub(super) struct FirstTenant {
     pub(super) chat: String,
     pub(super) message: String,
     pub(super) manifest: String,
+    /// An agent and one of its runs.
+    pub(super) agent: String,
+    pub(super) run: String,
+    /// A pipeline with a document, and a code artifact.
+    pub(super) pipeline: String,
+    pub(super) document: String,
+    pub(super) artifact: String,
     /// A call that runs until the test opens the gate.
     pub(super) running: String,
     /// Calls that succeeded, failed, run, and wait for approval.
@@ -109,6 +129,9 @@ impl FirstTenant {
         let (token, value) = create_settings(server).await;
         let (webhook, delivery) = create_webhook(server).await;
         let (chat, message, manifest) = create_chat(server).await;
+        let (agent, run) = create_agent(server).await;
+        let (pipeline, document) = create_pipeline(server).await;
+        let artifact = create_artifact(server).await;
         let grant = remember_approval(server, &value).await;
         let (calls, approval) = make_calls(server, &value).await;
         let form = server.bare(Method::POST, "/login").header("sec-fetch-site", "same-origin");
@@ -125,6 +148,11 @@ impl FirstTenant {
             chat,
             message,
             manifest,
+            agent,
+            run,
+            pipeline,
+            document,
+            artifact,
             running: calls[2].clone(),
             calls,
             cookie,
@@ -158,6 +186,15 @@ impl FirstTenant {
             "/api/chats".to_owned(),
             format!("/api/chats/{}/messages", self.chat),
             format!("/api/chats/{}/workspace/files", self.chat),
+            "/api/agents".to_owned(),
+            format!("/api/agents/{AGENT}"),
+            format!("/api/agents/{AGENT}/revisions"),
+            "/api/runs".to_owned(),
+            "/api/pipelines".to_owned(),
+            format!("/api/pipelines/{PIPELINE}/documents"),
+            "/api/code-artifacts".to_owned(),
+            format!("/api/code-artifacts/{ARTIFACT}/versions"),
+            format!("/api/runs/{}/steps", self.run),
             "/api/toolsets".to_owned(),
             format!("/api/toolsets/{TOOLSET}"),
             "/api/workspaces".to_owned(),
@@ -301,7 +338,7 @@ async fn create_chat(server: &Server) -> (String, String, String) {
     let chat = chat["data"]["id"].as_str().unwrap().to_owned();
     let path = format!("/api/chats/{chat}/messages");
     let message = server.post(&path, json!({"content": "gneiss-message"})).await.1;
-    let message = message["data"]["id"].as_str().unwrap().to_owned();
+    let message = message["data"]["message"]["id"].as_str().unwrap().to_owned();
     let mut skill = haft_package::files::PackageFiles::new();
     let text = format!("---\nname: {SKILL}\ndescription: diorite-description\n---\ndiorite-instructions\n");
     skill.put_text("SKILL.md", text).unwrap();
@@ -320,6 +357,49 @@ async fn create_chat(server: &Server) -> (String, String, String) {
         written["data"]["post_manifest"].as_str().unwrap().clone_into(&mut manifest);
     }
     (chat, message, manifest)
+}
+
+/// Creates an agent with a scripted model, and lets it answer; returns the agent and the run.
+async fn create_agent(server: &Server) -> (String, String) {
+    let definition = json!({
+        "slug": AGENT, "instructions": "mica-instructions", "tools": [TOOL],
+        "model": {"name": "scripted/dolomite-model", "script": "turns: [{text: gypsum-answer}]"},
+    });
+    let (status, agent) = server.post("/api/agents", definition).await;
+    assert_eq!(status, 201, "{agent}");
+    let path = format!("/api/agents/{AGENT}/runs");
+    let (status, run) = server.post(&path, json!({"input": "calcite-question"})).await;
+    assert_eq!((status, &run["data"]["output"]), (200, &json!("gypsum-answer")), "{run}");
+    let id = |answer: &Value| answer["data"]["id"].as_str().unwrap().to_owned();
+    (id(&agent), id(&run))
+}
+
+/// Creates a pipeline with a document; returns their ids.
+async fn create_pipeline(server: &Server) -> (String, String) {
+    let (status, pipeline) = server.post("/api/pipelines", json!({"slug": PIPELINE})).await;
+    assert_eq!(status, 201, "{pipeline}");
+    let path = format!("/api/pipelines/{PIPELINE}/documents");
+    let body = json!({"name": "limestone-document.md", "text": "The siltstone-text of the document."});
+    let (status, answer) = server.post(&path, body).await;
+    assert!((200..300).contains(&status), "{answer}");
+    // Its state no longer changes.
+    let document = poll(async || {
+        let (_, list) = server.get(&path).await;
+        let document = list["data"]["documents"][0].clone();
+        let path = format!("/api/pipelines/{PIPELINE}/query");
+        let (_, hits) = server.post(&path, json!({"query": "siltstone-text"})).await;
+        let is_indexed = !hits["data"]["hits"].as_array()?.is_empty();
+        is_indexed.then(|| document["id"].as_str().unwrap().to_owned())
+    });
+    let document = document.await;
+    (pipeline["data"]["id"].as_str().unwrap().to_owned(), document)
+}
+
+async fn create_artifact(server: &Server) -> String {
+    let body = json!({"slug": ARTIFACT, "runtime": "bash", "source": "echo pumice-source"});
+    let (status, artifact) = server.post("/api/code-artifacts", body).await;
+    assert_eq!(status, 201, "{artifact}");
+    artifact["data"]["id"].as_str().unwrap().to_owned()
 }
 
 /// Creates a webhook and a delivery to it; returns their ids.

@@ -6,7 +6,8 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::first_tenant::{
-    BROKEN_TOOL, BUNDLE, CONFIRMED_TOOL, FirstTenant, GATED_TOOL, HTTP_TOOL, MCP_SERVER, SKILL, TOOL, TOOLSET,
+    BROKEN_TOOL, BUNDLE, CONFIRMED_TOOL, FirstTenant, GATED_TOOL, HTTP_TOOL, MCP_SERVER, PIPELINE, SKILL,
+    TOOL, TOOLSET,
 };
 use super::probe::Probe;
 use crate::harness::function_tool;
@@ -94,6 +95,9 @@ fn calls(probe: &Probe<'_>) -> Vec<(&'static str, Value)> {
     {
         calls.push(("bash", json!({"script": command})));
         calls.push(("exec", json!({"command": command})));
+    }
+    for pipeline in [PIPELINE, &probe.first.pipeline] {
+        calls.push(("retrieval_pipeline", json!({"pipeline": pipeline, "query": "quartz"})));
     }
     for reference in references(probe.first) {
         calls.push(("describe_tool", json!({"tool": reference})));

@@ -4,7 +4,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::expectations::{EXPECTATIONS, Expected, body, expected, path_values, query_values};
-use super::first_tenant::{FirstTenant, KEY};
+use super::first_tenant::{AGENT, FirstTenant, KEY};
 use super::probe::{Probe, ProbeRequest, ProbeResponse};
 use crate::harness::send;
 
@@ -206,6 +206,32 @@ pub(super) async fn walk_undocumented(probe: &Probe<'_>) {
         let response = probe.send(&request).await;
         assert_eq!(response.status, 200, "{path}: {}", response.body);
     }
+    // `socket.rs` opens `/ws` as two tenants.
+    use_openai_routes(probe).await;
+}
+
+/// The OpenAI-compatible routes.
+async fn use_openai_routes(probe: &Probe<'_>) {
+    let request =
+        |method: Method, path: &str, body: Value| ProbeRequest { method, path: path.to_owned(), body };
+    let models = probe.send(&request(Method::GET, "/v1/models", Value::Null)).await;
+    assert!(models.status == 200 && models.body.contains("\"data\":[]"), "{models:?}");
+    let messages = json!([{"role": "user", "content": "x"}]);
+    for request in [
+        request(Method::GET, &format!("/v1/models/{AGENT}"), Value::Null),
+        request(Method::GET, &format!("/v1/models/{}", probe.first.agent), Value::Null),
+        request(Method::POST, "/v1/chat/completions", json!({"model": AGENT, "messages": messages})),
+        request(Method::POST, "/v1/responses", json!({"model": probe.first.agent, "input": "x"})),
+        request(Method::GET, &format!("/v1/responses/resp_{}", probe.first.run), Value::Null),
+        request(Method::POST, &format!("/v1/responses/resp_{}/cancel", probe.first.run), Value::Null),
+    ] {
+        assert_eq!(probe.send_like_absent(&request).await.status, 404, "{request:?}");
+    }
+    let body = json!({
+        "model": AGENT, "input": "x", "previous_response_id": format!("resp_{}", probe.first.run),
+    });
+    let request = request(Method::POST, "/v1/responses", body);
+    assert_eq!(probe.send_like_absent(&request).await.status, 400, "{request:?}");
 }
 
 /// Requests whose body names another tenant, and keys that another tenant has used.

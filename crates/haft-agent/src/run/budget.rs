@@ -1,0 +1,76 @@
+//! What a run may still use.
+
+use haft_core::agent::AgentBudget;
+use haft_core::outcome::{CallError, ErrorCode};
+use haft_core::run::RunUsage;
+
+use super::progress::answers;
+use super::session::Session;
+
+impl Session {
+    /// Checks the budget before a request to the model.
+    pub(super) fn check_request(&self) -> Result<(), CallError> {
+        let limit = self.definition().max_iterations;
+        if answers(&self.steps).count() >= limit as usize {
+            return Err(self.too_many_answers());
+        }
+        check(&self.run.budget, &self.usage())
+    }
+
+    /// Checks the budget before a call, while others are in progress.
+    pub(super) fn check_call(&self, in_progress: usize) -> Result<(), CallError> {
+        let usage = self.usage();
+        let calls = usage.calls.saturating_add(u32::try_from(in_progress).unwrap_or(u32::MAX));
+        if let Some(limit) = self.run.budget.calls.filter(|limit| calls >= *limit) {
+            return Err(exceeded("calls", &format!("{calls} tool calls made"), &limit.to_string()));
+        }
+        check(&self.run.budget, &usage)
+    }
+
+    /// Returns what a call may use, with the runs of agents inside it.
+    pub(super) fn remaining(&self) -> AgentBudget {
+        let (budget, usage) = (&self.run.budget, self.usage());
+        AgentBudget {
+            calls: budget.calls.map(|limit| limit.saturating_sub(usage.calls)),
+            tokens: budget.tokens.map(|limit| limit.saturating_sub(usage.tokens())),
+            time_ms: budget.time_ms.map(|limit| limit.saturating_sub(usage.active_ms)),
+            cost: budget.cost.map(|limit| (limit - usage.cost.unwrap_or_default()).max(0.0)),
+        }
+    }
+
+    /// Returns the error of a run whose time is over.
+    pub(super) fn out_of_time(&self) -> CallError {
+        let limit = self.run.budget.time_ms.unwrap_or_default();
+        exceeded("time_ms", &format!("{} ms used", self.usage().active_ms), &format!("{limit} ms"))
+    }
+
+    /// Returns the error of a run that calls tools without an end.
+    pub(super) fn too_many_answers(&self) -> CallError {
+        let limit = self.definition().max_iterations;
+        let message = format!(
+            "stopped after {limit} answers of the model without a final one; the limit is `max_iterations` of the agent"
+        );
+        CallError::new(ErrorCode::BudgetExceeded, message)
+    }
+}
+
+/// Checks everything but the number of calls, of which a request makes none.
+fn check(budget: &AgentBudget, usage: &RunUsage) -> Result<(), CallError> {
+    if let Some(limit) = budget.tokens.filter(|limit| usage.tokens() >= *limit) {
+        return Err(exceeded("tokens", &format!("{} tokens used", usage.tokens()), &limit.to_string()));
+    }
+    if let Some(limit) = budget.time_ms.filter(|limit| usage.active_ms >= *limit) {
+        return Err(exceeded("time_ms", &format!("{} ms used", usage.active_ms), &format!("{limit} ms")));
+    }
+    let cost = usage.cost.unwrap_or_default();
+    if let Some(limit) = budget.cost.filter(|limit| cost >= *limit) {
+        let currency = usage.currency.as_deref().unwrap_or_default();
+        return Err(exceeded("cost", &format!("{cost:.4} {currency} used"), &format!("{limit} {currency}")));
+    }
+    Ok(())
+}
+
+fn exceeded(name: &str, used: &str, limit: &str) -> CallError {
+    let message = format!("budget exceeded: {}; the limit `budget.{name}` is {}", used.trim(), limit.trim());
+    CallError::new(ErrorCode::BudgetExceeded, message)
+}

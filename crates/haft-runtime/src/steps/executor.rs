@@ -1,0 +1,93 @@
+//! The executor, which compiles the steps of a definition.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use haft_core::BoxFuture;
+use haft_core::executor::{CallContext, Executor, Prepared};
+use haft_core::implementation::{Implementation, Kind, Steps};
+use haft_core::outcome::Outcome;
+use haft_core::problem::Problem;
+use haft_core::reference::ToolRef;
+use haft_core::schema::declared_properties;
+use haft_core::spec::ToolSpec;
+use haft_definition::check;
+use haft_definition::steps::StepGraph;
+use serde_json::{Map, Value};
+
+use super::run::StepsRun;
+
+/// Runs `steps` tools.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct StepsExecutor;
+
+impl Executor for StepsExecutor {
+    fn kind(&self) -> Kind {
+        Kind::Steps
+    }
+
+    fn prepare(
+        &self,
+        spec: &Arc<ToolSpec>,
+        _folder: Option<&str>,
+    ) -> Result<Arc<dyn Prepared>, Vec<Problem>> {
+        let Implementation::Steps(steps) = &spec.implementation else {
+            return Err(vec![Problem::new("implementation.type", "wrong_type", "expected `steps`")]);
+        };
+        let problems = check::implementation_errors(spec);
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let graph = StepGraph::new(steps)?;
+        let mut tools = Vec::with_capacity(steps.steps.len());
+        for (index, step) in steps.steps.iter().enumerate() {
+            let field = format!("implementation.steps[{index}].tool");
+            let tool = step.tool.parse::<ToolRef>();
+            tools.push(tool.map_err(|error| vec![Problem::new(field, "invalid_value", error.to_string())])?);
+        }
+        let arguments = declared_properties(&spec.input_schema.value())
+            .into_iter()
+            .map(|(name, schema)| (name.to_owned(), schema.get("default").cloned()))
+            .collect();
+        Ok(Arc::new(PreparedSteps { steps: steps.clone(), graph, tools, arguments }))
+    }
+}
+
+/// The compiled steps of a tool.
+pub(super) struct PreparedSteps {
+    pub(super) steps: Steps,
+    pub(super) graph: StepGraph,
+    /// The tool of each step.
+    pub(super) tools: Vec<ToolRef>,
+    /// The declared arguments with their defaults.
+    arguments: Vec<(String, Option<Value>)>,
+}
+
+impl PreparedSteps {
+    /// Returns what `$args` refers to: the declared arguments, with defaults for those that the call does not have.
+    pub(super) fn visible(&self, args: &Map<String, Value>) -> Value {
+        let mut visible = Map::new();
+        for (name, default) in &self.arguments {
+            if let Some(value) = args.get(name).or(default.as_ref()) {
+                visible.insert(name.clone(), value.clone());
+            }
+        }
+        Value::Object(visible)
+    }
+}
+
+impl Prepared for PreparedSteps {
+    fn run<'a>(&'a self, call: &'a CallContext, args: &'a Map<String, Value>) -> BoxFuture<'a, Outcome> {
+        Box::pin(StepsRun::new(self, call, args).execute())
+    }
+
+    fn preview(&self, _args: &Map<String, Value>) -> Option<String> {
+        let mut text = String::new();
+        for step in &self.steps.steps {
+            let each = if step.for_each.is_some() { " for each item" } else { "" };
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "{}: {}{each} {}", step.id, step.tool, Value::Object(step.args.clone()));
+        }
+        Some(text.trim_end().to_owned())
+    }
+}

@@ -1,0 +1,14 @@
+//! Chats that an agent answers: from a message to a run, and from a run to an answer.
+
+mod answer;
+mod blocks;
+mod content;
+mod conversation;
+mod export;
+
+pub(crate) use answer::{
+    Asked, Place, Question, answer_again, ask, check_content, complete_answer, repair_answers, stop,
+    write_answer,
+};
+pub(crate) use content::content_parts;
+pub(crate) use export::markdown;

@@ -1,0 +1,44 @@
+//! `/v1/models`: the agents that answer.
+
+use haft_core::agent::Agent;
+use haft_core::outcome::ErrorCode;
+use haft_store::AgentQuery;
+use serde_json::{Value, json};
+
+use super::error::OpenAiError;
+use crate::agents::{require_runnable, visible_agent};
+use crate::app::App;
+use crate::identity::Identity;
+
+/// The most agents that are listed.
+const MAX_LISTED: u32 = 1000;
+
+/// Lists the agents that can run.
+pub(super) async fn list(app: &App, identity: &Identity) -> Result<Value, OpenAiError> {
+    let query = AgentQuery { limit: MAX_LISTED, ..AgentQuery::default() };
+    let (agents, _) = app.store().agents(&identity.tenant, &query).await?;
+    let mode = app.settings().mode;
+    let runnable = agents.iter().filter(|agent| require_runnable(agent, mode).is_ok());
+    Ok(json!({"object": "list", "data": runnable.map(model).collect::<Vec<_>>()}))
+}
+
+/// Returns one agent that can run.
+pub(super) async fn get(app: &App, identity: &Identity, name: &str) -> Result<Value, OpenAiError> {
+    let agent = visible_agent(app, identity, name).await.map_err(|error| match error.code {
+        ErrorCode::NotFound => OpenAiError::no_model(name),
+        _ => error.into(),
+    })?;
+    require_runnable(&agent, app.settings().mode)?;
+    Ok(model(&agent))
+}
+
+fn model(agent: &Agent) -> Value {
+    let definition = &agent.definition;
+    json!({
+        "id": definition.slug,
+        "object": "model",
+        "created": agent.created_at.as_second(),
+        "owned_by": agent.tenant,
+        "x_haft": {"id": agent.id, "name": definition.name, "description": definition.description},
+    })
+}

@@ -1,0 +1,110 @@
+//! `/agents/{ref}/revisions`: the earlier definitions of an agent.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse, Response};
+use haft_core::agent::{Agent, AgentDefinition, AgentRevision};
+use haft_core::token::Role;
+use haft_store::AgentUpdate;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::agents::{AgentRevisionView, AgentView, Strictness, check, require_valid, visible_agent};
+use crate::app::App;
+use crate::audit;
+use crate::error::{ApiError, ErrorBody};
+use crate::identity::Identity;
+use crate::reply::{Success, success};
+
+/// The revisions of an agent.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct AgentRevisionList {
+    total: usize,
+    revisions: Vec<AgentRevisionView>,
+    /// Always `null`: there is one page.
+    #[schema(required)]
+    next_page_token: Option<String>,
+}
+
+/// List the revisions of an agent, newest first.
+#[utoipa::path(
+    get, path = "/agents/{ref}/revisions", tag = "agents",
+    params(("ref" = String, Path, description = "Slug or id", example = "assistant")),
+    responses((status = 200, body = Success<AgentRevisionList>), (status = 404, body = ErrorBody))
+)]
+pub(crate) async fn list(
+    State(app): State<Arc<App>>,
+    identity: Identity,
+    Path(reference): Path<String>,
+) -> Result<Response, ApiError> {
+    let agent = visible_agent(&app, &identity, &reference).await?;
+    let found = app.store().agent_revisions(&identity.tenant, agent.id).await?;
+    let published = published(&agent);
+    let revisions: Vec<_> =
+        found.iter().map(|revision| AgentRevisionView::new(revision, published)).collect();
+    let list = AgentRevisionList { total: revisions.len(), revisions, next_page_token: None };
+    Ok(success(list).into_response())
+}
+
+/// Get a revision of an agent, with its definition.
+#[utoipa::path(
+    get, path = "/agents/{ref}/revisions/{n}", tag = "agents",
+    params(
+        ("ref" = String, Path, description = "Slug or id", example = "assistant"),
+        ("n" = u32, Path, description = "Number of the revision", example = 1),
+    ),
+    responses((status = 200, body = Success<AgentRevisionView>), (status = 404, body = ErrorBody))
+)]
+pub(crate) async fn get(
+    State(app): State<Arc<App>>,
+    identity: Identity,
+    Path((reference, number)): Path<(String, String)>,
+) -> Result<Response, ApiError> {
+    let agent = visible_agent(&app, &identity, &reference).await?;
+    let revision = find(&app, &agent, &number).await?;
+    let view = AgentRevisionView::new(&revision, published(&agent)).with_definition(&revision.definition);
+    Ok(success(view).into_response())
+}
+
+/// Restore an earlier revision as the newest one.
+#[utoipa::path(
+    post, path = "/agents/{ref}/revisions/{n}/restore", tag = "agents",
+    params(
+        ("ref" = String, Path, description = "Slug or id", example = "assistant"),
+        ("n" = u32, Path, description = "Number of the revision", example = 1),
+    ),
+    responses((status = 200, body = Success<AgentView>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
+)]
+pub(crate) async fn restore(
+    State(app): State<Arc<App>>,
+    identity: Identity,
+    Path((reference, number)): Path<(String, String)>,
+) -> Result<Response, ApiError> {
+    identity.require(Role::Editor)?;
+    let agent = visible_agent(&app, &identity, &reference).await?;
+    audit::note(&identity, "agent.restore", agent.definition.slug.as_str());
+    let revision = find(&app, &agent, &number).await?;
+    // The slug belongs to the agent, not to the revision.
+    let slug = agent.definition.slug.clone();
+    let definition = AgentDefinition { slug, ..AgentDefinition::clone(&revision.definition) };
+    let strictness = Strictness::of_saving(&app, &definition);
+    let warnings = require_valid(check(&app, &identity.tenant, &definition, strictness))?;
+    let update = AgentUpdate {
+        definition,
+        expected_revision: Some(agent.revision),
+        author: identity.name.to_string(),
+    };
+    let agent = app.store().update_agent(&identity.tenant, agent.id, update).await?;
+    Ok(success(AgentView::from(&agent).with_warnings(warnings)).into_response())
+}
+
+fn published(agent: &Agent) -> Option<u32> {
+    agent.published.as_ref().map(|(number, _)| *number)
+}
+
+async fn find(app: &App, agent: &Agent, number: &str) -> Result<AgentRevision, ApiError> {
+    let missing = || ApiError::not_found("revision", number);
+    let parsed = number.parse().map_err(|_| missing())?;
+    app.store().agent_revision(&agent.tenant, agent.id, parsed).await?.ok_or_else(missing)
+}

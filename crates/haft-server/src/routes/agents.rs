@@ -1,0 +1,346 @@
+//! `/agents`: models with instructions and tools.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::http::HeaderMap;
+use axum::response::{IntoResponse, Response};
+use haft_core::agent::AgentDefinition;
+use haft_core::problem::Problem;
+use haft_core::token::Role;
+use haft_core::tool::Status;
+use haft_definition::agent::{ReadAgent, from_json};
+use haft_store::{AgentQuery, AgentUpdate};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use crate::agents::{
+    AgentToolView, AgentView, Strictness, bind, check, require_publishable, require_valid, visible_agent,
+};
+use crate::app::App;
+use crate::audit;
+use crate::body::Body;
+use crate::error::{ApiError, ErrorBody};
+use crate::identity::Identity;
+use crate::params::{PageParams, Params};
+use crate::reply::{self, Message, Success, created, success};
+
+/// A page of agents.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct AgentList {
+    agents: Vec<AgentView>,
+    /// The number of agents that match the filter.
+    total: u64,
+    #[schema(required)]
+    next_page_token: Option<String>,
+}
+
+/// What to change in an agent without a new revision.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, expecting = "an object")]
+pub(crate) struct AgentPatch {
+    /// Whether it may run.
+    enabled: bool,
+}
+
+/// The result of a check.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = AgentCheck)]
+pub(crate) struct AgentCheckView {
+    valid: bool,
+    errors: Vec<Problem>,
+    warnings: Vec<Problem>,
+    /// The tools that it could call now.
+    tools: Vec<AgentToolView>,
+    /// The estimated number of tokens of their definitions.
+    tokens: usize,
+    /// The definition as it would be stored; missing if it cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    definition: Option<AgentDefinition>,
+}
+
+/// The tools of an agent.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct AgentTools {
+    tools: Vec<AgentToolView>,
+    /// The estimated number of tokens of their definitions.
+    tokens: usize,
+    /// The rules that match no tool.
+    missing: Vec<String>,
+}
+
+/// List agents, by slug.
+#[utoipa::path(
+    get, path = "/agents", tag = "agents",
+    params(
+        ("q" = Option<String>, Query, description = "A part of the slug, the name or the description"),
+        ("status" = Option<Status>, Query),
+        PageParams,
+    ),
+    responses((status = 200, body = Success<AgentList>))
+)]
+pub(crate) async fn list(
+    State(app): State<Arc<App>>,
+    identity: Identity,
+    params: Params,
+) -> Result<Response, ApiError> {
+    let page = params.page("agents")?;
+    let status = params.choice("status", Status::parse, "`draft`, `published`, `deprecated`, `disabled`")?;
+    let skip = page.after::<u32>()?.unwrap_or(0).saturating_add(page.skip);
+    let query = AgentQuery { q: params.get("q").map(str::to_owned), status, skip, limit: page.size };
+    let (found, total) = app.store().agents(&identity.tenant, &query).await?;
+    let end = u64::from(skip) + found.len() as u64;
+    let next_page_token = (end < total && !found.is_empty()).then(|| page.token(&end.to_string()));
+    let agents = found.iter().map(AgentView::from).collect();
+    Ok(success(AgentList { agents, total, next_page_token }).into_response())
+}
+
+/// Reads a definition in every accepted spelling.
+fn read(body: &Body) -> Result<ReadAgent, ApiError> {
+    let value: Value = body.json()?;
+    from_json(value).map_err(|problems| ApiError::invalid_definition(&problems))
+}
+
+/// Checks a definition that is about to be saved; returns the warnings.
+fn check_saved(app: &App, identity: &Identity, read: &ReadAgent) -> Result<Vec<Problem>, ApiError> {
+    let strictness = Strictness::of_saving(app, &read.definition);
+    let mut warnings = read.warnings.clone();
+    warnings.extend(require_valid(check(app, &identity.tenant, &read.definition, strictness))?);
+    Ok(warnings)
+}
+
+/// Create an agent.
+#[utoipa::path(
+    post, path = "/agents", tag = "agents", request_body = AgentDefinition,
+    responses(
+        (status = 201, body = Success<AgentView>), (status = 400, body = ErrorBody),
+        (status = 409, body = ErrorBody, description = "The slug is taken"),
+    )
+)]
+pub(crate) async fn create(
+    State(app): State<Arc<App>>,
+    identity: Identity,
+    body: Body,
+) -> Result<Response, ApiError> {
+    identity.require(Role::Editor)?;
+    let read = read(&body)?;
+    audit::note(&identity, "agent.create", read.definition.slug.as_str());
+    let warnings = check_saved(&app, &identity, &read)?;
+    let agent = app.store().create_agent(&identity.tenant, read.definition, &identity.name).await?;
+    Ok(created(AgentView::from(&agent).with_warnings(warnings)))
+}
+
+/// Check a definition without storing it.
+#[utoipa::path(
+    post, path = "/agents/check", tag = "agents", request_body = AgentDefinition,
+    params(("publish" = Option<bool>, Query, description = "Check what publishing requires")),
+    responses((status = 200, body = Success<AgentCheckView>))
+)]
+pub(crate) async fn check_definition(
+    State(app): State<Arc<App>>,
+    identity: Identity,
+    params: Params,
+    body: Body,
+) -> Result<Response, ApiError> {
+    identity.require(Role::Viewer)?;
+    let (definition, mut warnings) = match from_json(body.json()?) {
+        Ok(read) => (read.definition, read.warnings),
+        Err(errors) => {
+            let (tools, warnings, definition) = (Vec::new(), Vec::new(), None);
+            let view = AgentCheckView { valid: false, errors, warnings, tools, tokens: 0, definition };
+            return Ok(success(view).into_response());
+        }
+    };
+    let strictness = if params.flag("publish")? {
+        Strictness::Published
+    } else {
+        Strictness::of_saving(&app, &definition)
+    };
+    let found = check(&app, &identity.tenant, &definition, strictness);
+    warnings.extend(found.warnings);
+    let (tools, tokens) = tools_of(&app, &identity, &definition);
+    let view = AgentCheckView {
+        valid: found.errors.is_empty(),
+        errors: found.errors,
+        warnings,
+        tools,
+        tokens,
+        definition: Some(definition),
+    };
+    Ok(success(view).into_response())
+}
+
+/// Returns the tools that an agent could call for somebody, with the number of tokens of their definitions.
+fn tools_of(app: &App, identity: &Identity, definition: &AgentDefinition) -> (Vec<AgentToolView>, usize) {
+    let snapshot = app.registry().snapshot();
+    let bound = bind(app, &snapshot, identity, definition, app.settings().mode).unwrap_or_default();
+    let tokens = bound.iter().map(|binding| binding.tokens).sum();
+    (bound.iter().map(AgentToolView::from).collect(), tokens)
+}
+
+/// Get an agent.
+#[utoipa::path(
+    get, path = "/agents/{ref}", tag = "agents", params(("ref" = String, Path, description = "Slug or id", example = "assistant")),
+    responses((status = 200, body = Success<AgentView>), (status = 404, body = ErrorBody))
+)]
+pub(crate) async fn get(
+    State(app): State<Arc<App>>,
+    identity: Identity,
+    Path(reference): Path<String>,
+) -> Result<Response, ApiError> {
+    let agent = visible_agent(&app, &identity, &reference).await?;
+    Ok(success(AgentView::from(&*agent)).into_response())
+}
+
+/// Returns the revision that `If-Match` expects.
+fn expected_revision(headers: &HeaderMap) -> Result<Option<u32>, ApiError> {
+    let Some(value) = headers.get("if-match") else { return Ok(None) };
+    let text = value.to_str().unwrap_or_default().trim().trim_matches('"');
+    if text == "*" {
+        return Ok(None);
+    }
+    let invalid = || ApiError::bad_request("`If-Match` must be the number of a revision");
+    text.parse().map(Some).map_err(|_| invalid())
+}
+
+/// Replace the definition of an agent: a new revision.
+#[utoipa::path(
+    put, path = "/agents/{ref}", tag = "agents", request_body = AgentDefinition,
+    params(
+        ("ref" = String, Path, description = "Slug or id", example = "assistant"),
+        ("If-Match" = Option<String>, Header, description = "The newest revision that you know", example = "1"),
+    ),
+    responses(
+        (status = 200, body = Success<AgentView>), (status = 400, body = ErrorBody),
+        (status = 404, body = ErrorBody), (status = 409, body = ErrorBody),
+    )
+)]
+pub(crate) async fn put(
+    State(app): State<Arc<App>>,
+    identity: Identity,
+    Path(reference): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, ApiError> {
+    identity.require(Role::Editor)?;
+    let agent = visible_agent(&app, &identity, &reference).await?;
+    audit::note(&identity, "agent.update", agent.definition.slug.as_str());
+    let mut value: Value = body.json()?;
+    // A definition without a slug keeps it.
+    if let Some(fields) = value.as_object_mut()
+        && !fields.contains_key("slug")
+    {
+        fields.insert("slug".to_owned(), agent.definition.slug.as_str().into());
+    }
+    let read = from_json(value).map_err(|problems| ApiError::invalid_definition(&problems))?;
+    let warnings = check_saved(&app, &identity, &read)?;
+    let update = AgentUpdate {
+        definition: read.definition,
+        expected_revision: expected_revision(&headers)?,
+        author: identity.name.to_string(),
+    };
+    let agent = app.store().update_agent(&identity.tenant, agent.id, update).await?;
+    Ok(success(AgentView::from(&agent).with_warnings(warnings)).into_response())
+}
+
+/// Enable or disable an agent.
+#[utoipa::path(
+    patch, path = "/agents/{ref}", tag = "agents", request_body = AgentPatch,
+    params(("ref" = String, Path, description = "Slug or id", example = "assistant")),
+    responses((status = 200, body = Success<AgentView>), (status = 404, body = ErrorBody))
+)]
+pub(crate) async fn patch(
+    State(app): State<Arc<App>>,
+    identity: Identity,
+    Path(reference): Path<String>,
+    body: Body,
+) -> Result<Response, ApiError> {
+    identity.require(Role::Editor)?;
+    let agent = visible_agent(&app, &identity, &reference).await?;
+    let AgentPatch { enabled } = body.json()?;
+    let action = if enabled { "agent.enable" } else { "agent.disable" };
+    audit::note(&identity, action, agent.definition.slug.as_str());
+    let agent = app.store().set_agent_enabled(&identity.tenant, agent.id, enabled).await?;
+    Ok(success(AgentView::from(&agent)).into_response())
+}
+
+/// Delete an agent with its revisions. Its runs and chats stay.
+#[utoipa::path(
+    delete, path = "/agents/{ref}", tag = "agents",
+    params(("ref" = String, Path, description = "Slug or id", example = "assistant")),
+    responses((status = 200, body = Success<Message>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
+)]
+pub(crate) async fn delete(
+    State(app): State<Arc<App>>,
+    identity: Identity,
+    Path(reference): Path<String>,
+) -> Result<Response, ApiError> {
+    identity.require(Role::Editor)?;
+    let agent = visible_agent(&app, &identity, &reference).await?;
+    audit::note(&identity, "agent.delete", agent.definition.slug.as_str());
+    app.store().delete_agent(&identity.tenant, agent.id).await?;
+    Ok(reply::message("Agent deleted"))
+}
+
+/// List the tools that an agent can call for you.
+#[utoipa::path(
+    get, path = "/agents/{ref}/tools", tag = "agents",
+    params(("ref" = String, Path, description = "Slug or id", example = "assistant")),
+    responses((status = 200, body = Success<AgentTools>), (status = 404, body = ErrorBody))
+)]
+pub(crate) async fn tools(
+    State(app): State<Arc<App>>,
+    identity: Identity,
+    Path(reference): Path<String>,
+) -> Result<Response, ApiError> {
+    let agent = visible_agent(&app, &identity, &reference).await?;
+    let definition =
+        agent.runnable(app.settings().mode).map_or(&agent.definition, |(_, definition)| definition);
+    let (tools, tokens) = tools_of(&app, &identity, definition);
+    let missing = check(&app, &identity.tenant, definition, Strictness::Draft).missing;
+    Ok(success(AgentTools { tools, tokens, missing }).into_response())
+}
+
+/// Publish the newest revision: it answers in production mode. Every tool must be published and able to run.
+#[utoipa::path(
+    post, path = "/agents/{ref}/publish", tag = "agents",
+    params(("ref" = String, Path, description = "Slug or id", example = "assistant")),
+    responses(
+        (status = 200, body = Success<AgentView>), (status = 404, body = ErrorBody),
+        (status = 409, body = ErrorBody, description = "A tool is missing, disabled or not published"),
+    )
+)]
+pub(crate) async fn publish(
+    State(app): State<Arc<App>>,
+    identity: Identity,
+    Path(reference): Path<String>,
+) -> Result<Response, ApiError> {
+    identity.require(Role::Editor)?;
+    let agent = visible_agent(&app, &identity, &reference).await?;
+    let slug = agent.definition.slug.as_str();
+    audit::note(&identity, "agent.publish", slug);
+    let found = check(&app, &identity.tenant, &agent.definition, Strictness::Published);
+    require_publishable(slug, &found)?;
+    // What was checked is what is published.
+    let published = app.store().publish_agent(&identity.tenant, agent.id, Some(agent.revision)).await?;
+    Ok(success(AgentView::from(&published).with_warnings(found.warnings)).into_response())
+}
+
+/// Deprecate an agent: it still runs.
+#[utoipa::path(
+    post, path = "/agents/{ref}/deprecate", tag = "agents",
+    params(("ref" = String, Path, description = "Slug or id", example = "assistant")),
+    responses((status = 200, body = Success<AgentView>), (status = 404, body = ErrorBody))
+)]
+pub(crate) async fn deprecate(
+    State(app): State<Arc<App>>,
+    identity: Identity,
+    Path(reference): Path<String>,
+) -> Result<Response, ApiError> {
+    identity.require(Role::Editor)?;
+    let agent = visible_agent(&app, &identity, &reference).await?;
+    audit::note(&identity, "agent.deprecate", agent.definition.slug.as_str());
+    let changed = app.store().set_agent_status(&identity.tenant, agent.id, Status::Deprecated).await?;
+    Ok(success(AgentView::from(&changed)).into_response())
+}

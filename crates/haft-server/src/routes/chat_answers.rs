@@ -1,0 +1,312 @@
+//! Messages that an agent answers: `POST /chats/{id}/messages`, `/answer`, `/stop`; and `GET /chats/{id}/export`.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::sse::Event;
+use axum::response::{IntoResponse, Response};
+use haft_agent::run::RunEvent;
+use haft_core::chat::{Chat, Message as ChatMessage, MessageRole};
+use haft_core::id::MessageId;
+use haft_core::problem::excerpt;
+use haft_core::runnable::Mode;
+use haft_core::token::Role;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::chats::{readable, visible};
+use super::invoke::mode;
+use super::runs::{RunRequest, of_run, view, wants_events};
+use crate::app::App;
+use crate::audit;
+use crate::chats::{self, Asked, Place, Question, markdown, repair_answers};
+use crate::error::{ApiError, ErrorBody};
+use crate::identity::Identity;
+use crate::params::Params;
+use crate::reply::{Success, success};
+use crate::runs::{self, RunView, run_events};
+
+/// How many messages are read at once for an export.
+const PAGE: u32 = 500;
+/// The most messages of an export.
+const MAX_EXPORTED: usize = 50_000;
+
+/// A message to write.
+#[expect(clippy::option_option, reason = "missing, null, or an id")]
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, expecting = "an object")]
+pub(crate) struct NewMessageBody {
+    /// What it says: a text, or an array of content blocks.
+    #[schema(value_type = Value, example = "Summarise report.csv")]
+    content: Value,
+    /// Who writes it.
+    #[serde(default = "user")]
+    role: MessageRole,
+    /// The message before it. Another message with the same one makes a branch. Default: the last one of the branch that
+    /// is shown. `null`: the start of the chat, beside its first message.
+    #[serde(default, deserialize_with = "nullable")]
+    #[schema(value_type = Option<Uuid>)]
+    parent_id: Option<Option<Uuid>>,
+    /// Whether the agent of the chat answers a message of a person. Default: yes.
+    #[serde(default = "yes")]
+    #[schema(required = false)]
+    answer: bool,
+}
+
+/// Distinguishes `null` from a missing field.
+#[expect(clippy::option_option, reason = "missing, null, or an id")]
+fn nullable<'de, D: serde::Deserializer<'de>>(value: D) -> Result<Option<Option<Uuid>>, D::Error> {
+    Option::deserialize(value).map(Some)
+}
+
+fn user() -> MessageRole {
+    MessageRole::User
+}
+
+const fn yes() -> bool {
+    true
+}
+
+/// Which message to answer again.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default, expecting = "an object")]
+pub(crate) struct AnswerBody {
+    /// The message of a person, or an answer to it. Default: the last one of the branch that is shown.
+    message_id: Option<Uuid>,
+}
+
+/// A message and its answer.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct AnsweredMessage {
+    message: ChatMessage,
+    /// The answer; `null` if nobody answers.
+    #[schema(required)]
+    answer: Option<ChatMessage>,
+    /// The run that wrote the answer.
+    #[schema(required)]
+    run: Option<RunView>,
+}
+
+/// A run that was stopped.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct StoppedAnswer {
+    /// The run; `null` if nothing was running.
+    #[schema(required)]
+    run_id: Option<Uuid>,
+}
+
+/// A chat with all its messages.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ChatExport {
+    chat: Chat,
+    /// All branches, in the order in which they were written.
+    messages: Vec<ChatMessage>,
+}
+
+/// How the client waits for an answer.
+enum Delivery {
+    /// Until it has ended or waits for approval.
+    Whole,
+    /// Not at all.
+    Later,
+    /// Event by event.
+    Events,
+}
+
+impl Delivery {
+    fn of(headers: &HeaderMap, params: &Params) -> Result<Self, ApiError> {
+        Ok(match (params.flag("async")?, wants_events(headers)) {
+            (true, _) => Self::Later,
+            (false, true) => Self::Events,
+            (false, false) => Self::Whole,
+        })
+    }
+}
+
+/// Write a message; it becomes the last one of the branch that is shown. The agent of the chat answers it.
+#[utoipa::path(
+    post, path = "/chats/{id}/messages", tag = "chats", request_body = NewMessageBody,
+    params(
+        ("id" = Uuid, Path),
+        ("mode" = Option<Mode>, Query, description = "Default: the mode of the server"),
+        ("async" = Option<bool>, Query, description = "Return 202 immediately; see `/runs/{id}/events`"),
+        ("Accept" = Option<String>, Header, description = "`text/event-stream` streams the message and the events of the run", example = "application/json"),
+    ),
+    responses(
+        (status = 200, content_type = "text/event-stream", body = RunEvent, description = "First an event `message`, then the events of the run"),
+        (status = 201, body = Success<AnsweredMessage>, description = "The message with its answer"),
+        (status = 202, body = Success<AnsweredMessage>, description = "The message; the answer follows"),
+        (status = 404, body = ErrorBody),
+        (status = 409, body = ErrorBody, description = "An answer is being written in this chat"),
+    )
+)]
+pub(crate) async fn add_message(
+    State(app): State<Arc<App>>,
+    identity: Identity,
+    Path(id): Path<String>,
+    RunRequest { headers, params, body }: RunRequest,
+) -> Result<Response, ApiError> {
+    identity.require(Role::Caller)?;
+    let chat = visible(&app, &identity, &id).await?;
+    let NewMessageBody { content, role, parent_id, answer } = body.json()?;
+    let delivery = Delivery::of(&headers, &params)?;
+    audit::note(&identity, "chat.message", &excerpt(&id, 64));
+    let question = Question {
+        content,
+        role,
+        place: match parent_id {
+            None => Place::Leaf,
+            Some(None) => Place::Start,
+            Some(Some(id)) => Place::After(MessageId(id)),
+        },
+        answer,
+        mode: mode(&app, &identity, &params)?,
+        surface: "chat",
+    };
+    let asked = chats::ask(&app, &identity, &chat, question).await?;
+    deliver(&app, &identity, &chat, asked, delivery).await
+}
+
+/// Answer a message again: a branch beside the earlier answers.
+#[utoipa::path(
+    post, path = "/chats/{id}/answer", tag = "chats", request_body = Option<AnswerBody>,
+    params(
+        ("id" = Uuid, Path),
+        ("mode" = Option<Mode>, Query, description = "Default: the mode of the server"),
+        ("async" = Option<bool>, Query, description = "Return 202 immediately; see `/runs/{id}/events`"),
+        ("Accept" = Option<String>, Header, description = "`text/event-stream` streams the events of the run", example = "application/json"),
+    ),
+    responses(
+        (status = 200, content_type = "text/event-stream", body = RunEvent, description = "First an event `message`, then the events of the run"),
+        (status = 201, body = Success<AnsweredMessage>),
+        (status = 202, body = Success<AnsweredMessage>), (status = 404, body = ErrorBody),
+        (status = 409, body = ErrorBody, description = "An answer is being written in this chat"),
+    )
+)]
+pub(crate) async fn answer(
+    State(app): State<Arc<App>>,
+    identity: Identity,
+    Path(id): Path<String>,
+    RunRequest { headers, params, body }: RunRequest,
+) -> Result<Response, ApiError> {
+    identity.require(Role::Caller)?;
+    let chat = visible(&app, &identity, &id).await?;
+    let AnswerBody { message_id } = body.json_or_default()?;
+    let delivery = Delivery::of(&headers, &params)?;
+    audit::note(&identity, "chat.answer", &excerpt(&id, 64));
+    let mode = mode(&app, &identity, &params)?;
+    let asked = chats::answer_again(&app, &identity, &chat, message_id.map(MessageId), mode).await?;
+    deliver(&app, &identity, &chat, asked, delivery).await
+}
+
+async fn deliver(
+    app: &Arc<App>,
+    identity: &Identity,
+    chat: &Chat,
+    asked: Asked,
+    delivery: Delivery,
+) -> Result<Response, ApiError> {
+    let Asked { message, answer, run } = asked;
+    let Some(run) = run else {
+        let body = AnsweredMessage { message, answer, run: None };
+        return Ok((StatusCode::CREATED, success(body)).into_response());
+    };
+    match delivery {
+        Delivery::Later => {
+            let body = AnsweredMessage { message, answer, run: Some(RunView::from(&run)) };
+            Ok((StatusCode::ACCEPTED, success(body)).into_response())
+        }
+        Delivery::Events => {
+            let data = serde_json::to_string(&message).unwrap_or_default();
+            let first = vec![Event::default().event("message").data(data)];
+            let events = runs::watch(app, &identity.tenant, run.id);
+            Ok(run_events(first, events, identity.stream_end(app)))
+        }
+        Delivery::Whole => {
+            let run = app.runs().wait(app, &identity.tenant, run.id).await.map_err(of_run)?;
+            let answer = match answer {
+                Some(answer) => app.store().message(&identity.tenant, chat.id, answer.id).await?,
+                None => None,
+            };
+            let run = Some(view(app, &run).await?);
+            let body = AnsweredMessage { message, answer, run };
+            Ok((StatusCode::CREATED, success(body)).into_response())
+        }
+    }
+}
+
+/// Stop the answer that is being written in a chat. What it says so far is kept.
+#[utoipa::path(
+    post, path = "/chats/{id}/stop", tag = "chats", params(("id" = Uuid, Path)),
+    responses((status = 200, body = Success<StoppedAnswer>), (status = 404, body = ErrorBody))
+)]
+pub(crate) async fn stop(
+    State(app): State<Arc<App>>,
+    identity: Identity,
+    Path(id): Path<String>,
+) -> Result<Response, ApiError> {
+    identity.require(Role::Caller)?;
+    let chat = visible(&app, &identity, &id).await?;
+    audit::note(&identity, "chat.stop", &excerpt(&id, 64));
+    let run = chats::stop(&app, &identity, &chat).await?;
+    Ok(success(StoppedAnswer { run_id: run.map(|run| run.id.0) }).into_response())
+}
+
+/// Export a chat: the branch that is shown as Markdown, or everything as JSON.
+#[utoipa::path(
+    get, path = "/chats/{id}/export", tag = "chats",
+    params(
+        ("id" = Uuid, Path),
+        ("format" = Option<String>, Query, description = "`markdown` (the default) or `json`", pattern = "^(markdown|json)$"),
+    ),
+    responses(
+        (status = 200, content((String = "text/markdown"), (Success<ChatExport> = "application/json")), description = "The chat"),
+        (status = 404, body = ErrorBody),
+    )
+)]
+pub(crate) async fn export(
+    State(app): State<Arc<App>>,
+    identity: Identity,
+    Path(id): Path<String>,
+    params: Params,
+) -> Result<Response, ApiError> {
+    let chat = readable(&app, &identity, &id).await?;
+    let parse = |text: &str| match text {
+        "markdown" | "md" => Some(true),
+        "json" => Some(false),
+        _ => None,
+    };
+    let is_markdown = params.choice("format", parse, "`markdown`, `json`")?.unwrap_or(true);
+    let disposition = |extension: &str| format!("attachment; filename=\"chat-{}.{extension}\"", chat.id);
+    if is_markdown {
+        let branch = match chat.active_leaf {
+            Some(leaf) => app.store().chat_branch(&identity.tenant, chat.id, leaf).await?,
+            None => Vec::new(),
+        };
+        let headers = [
+            (header::CONTENT_TYPE, "text/markdown; charset=utf-8".to_owned()),
+            (header::CONTENT_DISPOSITION, disposition("md")),
+        ];
+        return Ok((headers, markdown(&chat, &branch)).into_response());
+    }
+    let messages = all_messages(&app, &identity, &chat).await?;
+    let headers = [(header::CONTENT_DISPOSITION, disposition("json"))];
+    Ok((headers, success(ChatExport { chat: chat.clone(), messages })).into_response())
+}
+
+async fn all_messages(app: &App, identity: &Identity, chat: &Chat) -> Result<Vec<ChatMessage>, ApiError> {
+    let mut all: Vec<ChatMessage> = Vec::new();
+    loop {
+        let after = all.last().map(|message| message.id);
+        let mut page = app.store().messages(&identity.tenant, chat.id, after, PAGE).await?;
+        let is_last = u32::try_from(page.len()).is_ok_and(|count| count < PAGE);
+        repair_answers(app, &identity.tenant, chat, &mut page).await?;
+        all.append(&mut page);
+        if is_last || all.len() >= MAX_EXPORTED {
+            return Ok(all);
+        }
+    }
+}

@@ -1,0 +1,347 @@
+//! `/pipelines`: retrieval pipelines and queries.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse, Response};
+use haft_core::name::PipelineSlug;
+use haft_core::outcome::{CallError, ErrorCode};
+use haft_core::retrieval::{
+    ChunkHit, ChunkUnit, Chunking, DEFAULT_TOP_K, DocumentInfo, DocumentState, EmbeddingModel, IngestStatus,
+    Pipeline, PipelineDefinition, PipelineLanguage, PipelineStatus, RetrievalMode, RetrievalQuery,
+};
+use haft_core::token::Role;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::audit;
+use crate::body::Body;
+use crate::error::{ApiError, ErrorBody};
+use crate::identity::Identity;
+use crate::params::{PageParams, Params};
+use crate::reply::{self, Message, Success, created, success};
+
+/// A pipeline to create, or its new definition.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, expecting = "an object")]
+pub(crate) struct PipelineBody {
+    /// The name by which tools refer to it. Required for a new one.
+    #[schema(value_type = Option<String>, example = "handbook", max_length = 64)]
+    slug: Option<PipelineSlug>,
+    /// The name that people see; default: the slug.
+    #[schema(example = "Handbook", max_length = 200)]
+    name: Option<String>,
+    /// What its documents are about.
+    #[schema(max_length = 4000)]
+    description: Option<String>,
+    /// How documents are cut.
+    chunking: Option<ChunkingBody>,
+    /// The embedding model; without one, words alone are compared.
+    embedding: Option<EmbeddingModel>,
+    /// The language of the documents; default: detected in each.
+    language: Option<PipelineLanguage>,
+}
+
+/// How documents are cut; a missing field has its default.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, expecting = "an object")]
+pub(crate) struct ChunkingBody {
+    /// The size at which a chunk is complete.
+    #[schema(minimum = 16, maximum = 16000, example = 300)]
+    size: Option<u32>,
+    /// How sizes are measured.
+    unit: Option<ChunkUnit>,
+    /// The size of the text that a chunk repeats from the one before it.
+    #[schema(maximum = 8000, example = 40)]
+    overlap: Option<u32>,
+}
+
+impl From<ChunkingBody> for Chunking {
+    fn from(body: ChunkingBody) -> Self {
+        let default = Self::default();
+        Self {
+            size: body.size.unwrap_or(default.size),
+            unit: body.unit.unwrap_or(default.unit),
+            overlap: body.overlap.unwrap_or(default.overlap),
+        }
+    }
+}
+
+impl PipelineBody {
+    fn definition(self, earlier: Option<&PipelineSlug>) -> Result<PipelineDefinition, ApiError> {
+        let slug = self.slug.or_else(|| earlier.cloned());
+        let slug =
+            slug.ok_or_else(|| ApiError::bad_request("missing `slug`; expected a name such as `handbook`"))?;
+        let definition = PipelineDefinition {
+            name: self.name.filter(|name| !name.trim().is_empty()).unwrap_or_else(|| slug.to_string()),
+            slug,
+            description: self.description.unwrap_or_default(),
+            chunking: self.chunking.unwrap_or_default().into(),
+            embedding: self.embedding,
+            language: self.language,
+        };
+        match definition.check() {
+            problems if problems.is_empty() => Ok(definition),
+            problems => Err(ApiError::invalid_definition(&problems)),
+        }
+    }
+}
+
+/// The pipelines of the tenant.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct PipelineList {
+    pipelines: Vec<Pipeline>,
+    total: usize,
+    #[schema(required)]
+    next_page_token: Option<String>,
+}
+
+/// A query.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, expecting = "an object")]
+pub(crate) struct QueryBody {
+    /// The question.
+    #[schema(example = "How do I install it?", max_length = 16384)]
+    query: String,
+    /// The number of hits.
+    #[schema(minimum = 1, maximum = 100, example = 5)]
+    top_k: Option<u32>,
+    /// A condition on metadata: `{"team": "core"}`, or a filter such as `{"range": {"key": "year", "min": 2020}}`.
+    #[schema(value_type = Option<Object>)]
+    filter: Option<Value>,
+    /// How hits are ranked.
+    mode: Option<RetrievalMode>,
+}
+
+/// What a query found.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct QueryResult {
+    /// The hits, best first.
+    hits: Vec<ChunkHit>,
+}
+
+/// How far the documents of a pipeline are.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct IngestReport {
+    /// `running` while documents are queued or being read, otherwise `done`.
+    state: IngestState,
+    #[serde(flatten)]
+    counts: IngestStatus,
+    /// The documents that are queued, running or failed, by name.
+    documents: Vec<DocumentInfo>,
+    #[schema(required)]
+    next_page_token: Option<String>,
+}
+
+/// Whether documents are being ingested.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum IngestState {
+    /// Some wait.
+    Queued,
+    /// Some are being read.
+    Running,
+    /// None is.
+    Done,
+}
+
+/// Returns a pipeline of the caller's tenant.
+pub(super) async fn find(app: &App, identity: &Identity, reference: &str) -> Result<Pipeline, ApiError> {
+    let found = app.store().pipeline(&identity.tenant, reference).await?;
+    found.ok_or_else(|| ApiError::not_found("pipeline", reference))
+}
+
+/// List the pipelines by slug.
+#[utoipa::path(
+    get, path = "/pipelines", tag = "retrieval", params(PageParams),
+    responses((status = 200, body = Success<PipelineList>))
+)]
+pub(crate) async fn list(
+    State(app): State<Arc<App>>,
+    identity: Identity,
+    params: Params,
+) -> Result<Response, ApiError> {
+    let page = params.page("pipelines")?;
+    let mut found = app.store().pipelines(&identity.tenant).await?;
+    found.sort_by(|a, b| a.definition.slug.cmp(&b.definition.slug));
+    let total = found.len();
+    let (pipelines, next_page_token) = page.select(found, |pipeline| pipeline.definition.slug.to_string());
+    Ok(success(PipelineList { pipelines, total, next_page_token }).into_response())
+}
+
+/// Create a pipeline.
+#[utoipa::path(
+    post, path = "/pipelines", tag = "retrieval", request_body = PipelineBody,
+    responses(
+        (status = 201, body = Success<Pipeline>), (status = 400, body = ErrorBody), (status = 409, body = ErrorBody),
+    )
+)]
+pub(crate) async fn create(
+    State(app): State<Arc<App>>,
+    identity: Identity,
+    body: Body,
+) -> Result<Response, ApiError> {
+    identity.require(Role::Editor)?;
+    let definition = body.json::<PipelineBody>()?.definition(None)?;
+    audit::note(&identity, "pipeline.create", definition.slug.as_str());
+    let pipeline = app.store().create_pipeline(&identity.tenant, definition).await?;
+    app.retrieval().refresh_names().await?;
+    Ok(created(pipeline))
+}
+
+/// Get a pipeline.
+#[utoipa::path(
+    get, path = "/pipelines/{ref}", tag = "retrieval", params(("ref" = String, Path, description = "Id or slug", example = "handbook")),
+    responses((status = 200, body = Success<Pipeline>), (status = 404, body = ErrorBody))
+)]
+pub(crate) async fn get(
+    State(app): State<Arc<App>>,
+    identity: Identity,
+    Path(reference): Path<String>,
+) -> Result<Response, ApiError> {
+    Ok(success(find(&app, &identity, &reference).await?).into_response())
+}
+
+/// Replace the definition of a pipeline. If documents are cut or embedded differently from now on, they are ingested
+/// again.
+#[utoipa::path(
+    put, path = "/pipelines/{ref}", tag = "retrieval", params(("ref" = String, Path, description = "Id or slug", example = "handbook")),
+    request_body = PipelineBody,
+    responses(
+        (status = 200, body = Success<Pipeline>), (status = 400, body = ErrorBody), (status = 404, body = ErrorBody),
+        (status = 409, body = ErrorBody),
+    )
+)]
+pub(crate) async fn put(
+    State(app): State<Arc<App>>,
+    identity: Identity,
+    Path(reference): Path<String>,
+    body: Body,
+) -> Result<Response, ApiError> {
+    identity.require(Role::Editor)?;
+    let earlier = find(&app, &identity, &reference).await?;
+    let definition = body.json::<PipelineBody>()?.definition(Some(&earlier.definition.slug))?;
+    audit::note(&identity, "pipeline.update", definition.slug.as_str());
+    let changed = app.store().change_pipeline(&identity.tenant, earlier.id, definition).await?;
+    app.retrieval().refresh_names().await?;
+    app.retrieval().ingest();
+    Ok(success(changed.ok_or_else(|| ApiError::not_found("pipeline", &reference))?).into_response())
+}
+
+/// Delete a pipeline with its documents. Tools that query it are not ready afterwards.
+#[utoipa::path(
+    delete, path = "/pipelines/{ref}", tag = "retrieval", params(("ref" = String, Path, description = "Id or slug", example = "handbook")),
+    responses((status = 200, body = Success<Message>), (status = 404, body = ErrorBody))
+)]
+pub(crate) async fn delete(
+    State(app): State<Arc<App>>,
+    identity: Identity,
+    Path(reference): Path<String>,
+) -> Result<Response, ApiError> {
+    identity.require(Role::Editor)?;
+    let pipeline = find(&app, &identity, &reference).await?;
+    let slug = &pipeline.definition.slug;
+    audit::note(&identity, "pipeline.delete", slug.as_str());
+    app.store().delete_pipeline(&identity.tenant, pipeline.id).await?;
+    app.retrieval().refresh_names().await?;
+    Ok(reply::message(format!("Pipeline '{slug}' deleted")))
+}
+
+/// Publish a pipeline: tools query it in production mode, too.
+#[utoipa::path(
+    post, path = "/pipelines/{ref}/publish", tag = "retrieval", params(("ref" = String, Path, description = "Id or slug", example = "handbook")),
+    responses((status = 200, body = Success<Pipeline>), (status = 404, body = ErrorBody))
+)]
+pub(crate) async fn publish(
+    State(app): State<Arc<App>>,
+    identity: Identity,
+    Path(reference): Path<String>,
+) -> Result<Response, ApiError> {
+    identity.require(Role::Editor)?;
+    let pipeline = find(&app, &identity, &reference).await?;
+    audit::note(&identity, "pipeline.publish", pipeline.definition.slug.as_str());
+    let status = PipelineStatus::Published;
+    let published = app.store().set_pipeline_status(&identity.tenant, pipeline.id, status).await?;
+    Ok(success(published.ok_or_else(|| ApiError::not_found("pipeline", &reference))?).into_response())
+}
+
+/// Fetch and read all documents of a pipeline again. It costs what has changed in them.
+#[utoipa::path(
+    post, path = "/pipelines/{ref}/reingest", tag = "retrieval", params(("ref" = String, Path, description = "Id or slug", example = "handbook")),
+    responses((status = 200, body = Success<Message>), (status = 404, body = ErrorBody))
+)]
+pub(crate) async fn reingest(
+    State(app): State<Arc<App>>,
+    identity: Identity,
+    Path(reference): Path<String>,
+) -> Result<Response, ApiError> {
+    identity.require(Role::Editor)?;
+    let pipeline = find(&app, &identity, &reference).await?;
+    audit::note(&identity, "pipeline.reingest", pipeline.definition.slug.as_str());
+    let queued = app.store().reingest(&pipeline).await?;
+    app.retrieval().ingest();
+    Ok(reply::message(format!("{queued} documents queued")))
+}
+
+/// Get how far the documents of a pipeline are, and those that are queued, running or failed.
+#[utoipa::path(
+    get, path = "/pipelines/{ref}/ingests", tag = "retrieval",
+    params(("ref" = String, Path, description = "Id or slug", example = "handbook"), PageParams),
+    responses((status = 200, body = Success<IngestReport>), (status = 404, body = ErrorBody))
+)]
+pub(crate) async fn ingests(
+    State(app): State<Arc<App>>,
+    identity: Identity,
+    Path(reference): Path<String>,
+    params: Params,
+) -> Result<Response, ApiError> {
+    let pipeline = find(&app, &identity, &reference).await?;
+    let page = params.page("ingests")?;
+    let counts = app.store().ingest_status(&pipeline).await?;
+    let states = [DocumentState::Queued, DocumentState::Running, DocumentState::Failed];
+    let documents = app.store().documents(&pipeline, &states, page.after.as_deref(), page.size).await?;
+    let next_page_token = page.token_after(&documents, page.size, |document| document.name.clone());
+    let state = match counts {
+        IngestStatus { running: 1.., .. } => IngestState::Running,
+        IngestStatus { queued: 1.., .. } => IngestState::Queued,
+        _ => IngestState::Done,
+    };
+    Ok(success(IngestReport { state, counts, documents, next_page_token }).into_response())
+}
+
+/// Query a pipeline.
+#[utoipa::path(
+    post, path = "/pipelines/{ref}/query", tag = "retrieval", params(("ref" = String, Path, description = "Id or slug", example = "handbook")),
+    request_body = QueryBody,
+    responses(
+        (status = 200, body = Success<QueryResult>), (status = 400, body = ErrorBody), (status = 404, body = ErrorBody),
+        (status = 502, body = ErrorBody, description = "The embedding model is unavailable"),
+    )
+)]
+pub(crate) async fn query(
+    State(app): State<Arc<App>>,
+    identity: Identity,
+    Path(reference): Path<String>,
+    body: Body,
+) -> Result<Response, ApiError> {
+    identity.require(Role::Caller)?;
+    let QueryBody { query, top_k, filter, mode } = body.json()?;
+    let query = RetrievalQuery {
+        top_k: top_k.unwrap_or(DEFAULT_TOP_K),
+        filter: filter.filter(|filter| !filter.is_null()),
+        mode: mode.unwrap_or_default(),
+        ..RetrievalQuery::new(query)
+    };
+    let found = app.retrieval().query(&identity.tenant, &reference, query).await;
+    let found = found.map_err(|error| of_query(error, &reference))?;
+    Ok(success(QueryResult { hits: found.hits }).into_response())
+}
+
+fn of_query(error: CallError, reference: &str) -> ApiError {
+    match error.code {
+        ErrorCode::NotFound => ApiError::not_found("pipeline", reference),
+        code => ApiError::new(code, error.message),
+    }
+}

@@ -1,0 +1,23 @@
+//! Runs of agents: started here or claimed from the store, run on this node, watched and cancelled from any node.
+//!
+//! The loop of a run is in `haft-agent`; this module gives it tools, a model and a store, and shows what happens to those
+//! who watch. The answer of a run in a chat is written by [`crate::chats`] before the run counts as ended.
+
+mod agent_call;
+mod claim;
+mod engine;
+mod feed;
+mod host;
+mod sse;
+mod start;
+mod store;
+mod view;
+mod watch;
+
+pub(crate) use agent_call::{AgentCallExecutor, messages_of};
+pub(crate) use claim::claim_runs;
+pub(crate) use engine::RunEngine;
+pub(crate) use sse::run_events;
+pub(crate) use start::{RunOverrides, StartRun};
+pub(crate) use view::RunView;
+pub(crate) use watch::{follow, watch};

@@ -1,0 +1,5 @@
+//! Code artifacts and their versions.
+
+mod api;
+
+pub use api::{ArtifactNames, NewArtifact};

@@ -1,0 +1,289 @@
+//! Documents on their way into the index: claimed by one node, read, stored.
+
+use haft_core::catalog::StoreError;
+use haft_core::id::{DocumentId, PipelineId};
+use haft_core::name::TenantId;
+use haft_core::retrieval::{ChunkPosition, ChunkRecord, DocumentInfo};
+use sqlx::{Any, AssertSqlSafe, Row as _, Transaction};
+
+use super::chunks;
+use super::documents::{self, DOCUMENT};
+use crate::engine::failed_to;
+use crate::rows;
+use crate::store::{Inner, Store};
+
+const CLAIM: &str = "claim documents";
+const STORE: &str = "store the chunks of a document";
+/// The longest error of a document, in characters.
+const MAX_ERROR: usize = 1000;
+
+/// A document that this node reads.
+#[derive(Debug, Clone)]
+pub struct ClaimedDocument {
+    /// The document.
+    pub info: DocumentInfo,
+    /// Its tenant.
+    pub tenant: TenantId,
+    /// Its pipeline.
+    pub pipeline: PipelineId,
+    /// The content that its chunks were made from.
+    pub ingested_hash: Option<String>,
+    /// The revision of the pipeline that its chunks were made with.
+    pub ingested_revision: Option<i64>,
+    fence: i64,
+}
+
+/// The chunks of a document.
+#[derive(Debug, Clone, Default)]
+pub struct DocumentChunks {
+    /// The format that it was read as.
+    pub format: String,
+    /// The hash of the content, and its size.
+    pub content: (String, u64),
+    /// The revision of the pipeline that they were made with.
+    pub revision: i64,
+    /// New chunks.
+    pub add: Vec<ChunkRecord>,
+    /// Chunks that stay and have another place or a new vector.
+    pub keep: Vec<KeptChunk>,
+    /// The ids of chunks that are gone.
+    pub remove: Vec<String>,
+    /// How many chunks the document has.
+    pub total: u64,
+    /// How many chunks the pipeline may have.
+    pub max_chunks: u64,
+}
+
+/// A chunk that stays.
+#[derive(Debug, Clone)]
+pub struct KeptChunk {
+    /// Its id.
+    pub id: String,
+    /// Its number in the document.
+    pub ordinal: u32,
+    /// Where it is.
+    pub position: ChunkPosition,
+    /// Whether it has a vector.
+    pub is_embedded: bool,
+    /// Its vector, if it had none.
+    pub embedding: Option<Vec<f32>>,
+}
+
+/// Whether chunks were stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StoredChunks {
+    /// They were.
+    Stored,
+    /// The document or its pipeline has changed or is gone; it is queued if it exists.
+    Superseded,
+    /// The pipeline would have more chunks than it may have.
+    TooMany {
+        /// How many it would have.
+        chunks: u64,
+    },
+}
+
+impl Store {
+    /// Claims queued documents, oldest first. Those of nodes that are gone are queued again before.
+    pub async fn claim_documents(&self, max: u32) -> Result<Vec<ClaimedDocument>, StoreError> {
+        self.run(move |inner| async move {
+            inner.recover_documents().await?;
+            inner.claim_documents(max).await.map_err(failed_to(CLAIM))
+        })
+        .await
+    }
+
+    /// Stores how far the embedding of a document is.
+    pub async fn note_ingest_progress(
+        &self,
+        claim: &ClaimedDocument,
+        done: usize,
+        total: usize,
+    ) -> Result<(), StoreError> {
+        let number = |value: usize| i64::try_from(value).unwrap_or(i64::MAX);
+        let sql = "UPDATE pipeline_documents SET progress_done = $1, progress_total = $2 WHERE id = $3 AND fence = $4";
+        let query = sqlx::query(sql).bind(number(done)).bind(number(total));
+        let query = query.bind(claim.info.id.to_string()).bind(claim.fence);
+        query.execute(&self.inner.engine.pool).await.map_err(failed_to(STORE))?;
+        Ok(())
+    }
+
+    /// Stores the chunks of a claimed document in one step.
+    pub async fn store_chunks(
+        &self,
+        claim: &ClaimedDocument,
+        chunks: DocumentChunks,
+    ) -> Result<StoredChunks, StoreError> {
+        let claim = claim.clone();
+        self.run(
+            move |inner| async move { inner.store_chunks(&claim, chunks).await.map_err(failed_to(STORE)) },
+        )
+        .await
+    }
+
+    /// Ends a claim whose content is what the stored chunks were made from.
+    pub async fn keep_chunks(&self, claim: &ClaimedDocument) -> Result<(), StoreError> {
+        let sql = "UPDATE pipeline_documents SET state = 'done', error = NULL, node = NULL, progress_done = NULL, \
+                   progress_total = NULL, ingested_at = $1 WHERE id = $2 AND fence = $3 AND state = 'running'";
+        let query = sqlx::query(sql).bind(self.inner.now().as_microsecond()).bind(claim.info.id.to_string());
+        query.bind(claim.fence).execute(&self.inner.engine.pool).await.map_err(failed_to(STORE))?;
+        Ok(())
+    }
+
+    /// Ends a claim without chunks: with an error, or by queueing the document again. Earlier chunks stay.
+    pub async fn fail_document(
+        &self,
+        claim: &ClaimedDocument,
+        error: Option<&str>,
+    ) -> Result<(), StoreError> {
+        // PostgreSQL stores no NUL.
+        let error =
+            error.map(|text| text.replace('\0', "\u{fffd}").chars().take(MAX_ERROR).collect::<String>());
+        let state = if error.is_some() { "failed" } else { "queued" };
+        let sql = "UPDATE pipeline_documents SET state = $1, error = $2, node = NULL, progress_done = NULL, \
+                   progress_total = NULL, modified_at = $3 WHERE id = $4 AND fence = $5 AND state = 'running'";
+        sqlx::query(sql)
+            .bind(state)
+            .bind(error)
+            .bind(self.inner.now().as_microsecond())
+            .bind(claim.info.id.to_string())
+            .bind(claim.fence)
+            .execute(&self.inner.engine.pool)
+            .await
+            .map_err(failed_to(STORE))?;
+        Ok(())
+    }
+}
+
+impl Inner {
+    /// Queues the documents that nodes were reading which are gone.
+    async fn recover_documents(&self) -> Result<(), StoreError> {
+        let sql = "SELECT DISTINCT node FROM pipeline_documents WHERE state = 'running' AND node <> $1";
+        let found = sqlx::query(sql).bind(&self.node).fetch_all(&self.engine.pool).await;
+        for row in found.map_err(failed_to(CLAIM))? {
+            let node: String = row.try_get(0).map_err(failed_to(CLAIM))?;
+            if self.is_dead(&node).await? {
+                let sql = "UPDATE pipeline_documents SET state = 'queued', node = NULL, fence = fence + 1 \
+                           WHERE state = 'running' AND node = $1";
+                sqlx::query(sql).bind(&node).execute(&self.engine.pool).await.map_err(failed_to(CLAIM))?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn claim_documents(&self, max: u32) -> Result<Vec<ClaimedDocument>, sqlx::Error> {
+        // Without the write lock as long as there is nothing to do.
+        let waiting = sqlx::query("SELECT 1 FROM pipeline_documents WHERE state = 'queued' LIMIT 1");
+        if waiting.fetch_optional(&self.engine.pool).await?.is_none() {
+            return Ok(Vec::new());
+        }
+        let mut tx = self.engine.begin().await?;
+        let sql = AssertSqlSafe(format!(
+            "SELECT id FROM pipeline_documents WHERE state = 'queued' ORDER BY modified_at, id LIMIT $1 {}",
+            self.engine.skip_locked()
+        ));
+        let ids = sqlx::query(sql).bind(i64::from(max)).fetch_all(&mut *tx).await?;
+        let mut claimed = Vec::with_capacity(ids.len());
+        for row in ids {
+            let id: DocumentId = rows::parse_column(&row, "id")?;
+            let sql = "UPDATE pipeline_documents SET state = 'running', node = $1, fence = fence + 1, \
+                       progress_done = NULL, progress_total = NULL WHERE id = $2";
+            sqlx::query(sql).bind(&self.node).bind(id.to_string()).execute(&mut *tx).await?;
+            claimed.push(read_claim(&mut tx, id).await?);
+        }
+        tx.commit().await?;
+        Ok(claimed)
+    }
+
+    async fn store_chunks(
+        &self,
+        claim: &ClaimedDocument,
+        new: DocumentChunks,
+    ) -> Result<StoredChunks, sqlx::Error> {
+        let mut tx = self.engine.begin().await?;
+        let (document, pipeline) = (claim.info.id.to_string(), claim.pipeline.to_string());
+        // Taken first, so that writers of one pipeline wait for each other.
+        let is_changed = !new.add.is_empty()
+            || !new.remove.is_empty()
+            || new.keep.iter().any(|chunk| chunk.embedding.is_some());
+        let sql = "UPDATE pipelines SET generation = generation + $1 WHERE id = $2 AND revision = $3";
+        let query = sqlx::query(sql).bind(i64::from(is_changed)).bind(&pipeline).bind(new.revision);
+        if query.execute(&mut *tx).await?.rows_affected() == 0 {
+            drop(tx);
+            return self.requeue_document(claim).await;
+        }
+        let query = sqlx::query("SELECT generation FROM pipelines WHERE id = $1").bind(&pipeline);
+        let generation: i64 = query.fetch_one(&mut *tx).await?.try_get(0)?;
+        let others = other_chunks(&mut tx, &pipeline, &document).await?;
+        let count = others.saturating_add(new.total);
+        if count > new.max_chunks {
+            return Ok(StoredChunks::TooMany { chunks: count });
+        }
+        let sql = "UPDATE pipeline_documents SET state = 'done', error = NULL, node = NULL, progress_done = NULL, \
+                   progress_total = NULL, format = $1, content_hash = $2, bytes = $3, chunks = $4, \
+                   generation = CASE WHEN $5 = 1 THEN $6 ELSE generation END, ingested_hash = $2, \
+                   ingested_revision = $7, ingested_at = $8, modified_at = $8 \
+                   WHERE id = $9 AND fence = $10 AND state = 'running'";
+        let updated = sqlx::query(sql)
+            .bind(&new.format)
+            .bind(&new.content.0)
+            .bind(i64::try_from(new.content.1).unwrap_or(i64::MAX))
+            .bind(i64::try_from(new.total).unwrap_or(i64::MAX))
+            .bind(i64::from(is_changed))
+            .bind(generation)
+            .bind(new.revision)
+            .bind(self.now().as_microsecond())
+            .bind(&document)
+            .bind(claim.fence)
+            .execute(&mut *tx)
+            .await?;
+        if updated.rows_affected() == 0 {
+            return Ok(StoredChunks::Superseded);
+        }
+        chunks::write(&self.engine, &mut tx, (&pipeline, &document, generation), &new).await?;
+        tx.commit().await?;
+        Ok(StoredChunks::Stored)
+    }
+
+    /// Queues a document whose pipeline has changed while it was read.
+    async fn requeue_document(&self, claim: &ClaimedDocument) -> Result<StoredChunks, sqlx::Error> {
+        let sql = "UPDATE pipeline_documents SET state = 'queued', node = NULL WHERE id = $1 AND fence = $2 \
+                   AND state = 'running'";
+        let query = sqlx::query(sql).bind(claim.info.id.to_string()).bind(claim.fence);
+        query.execute(&self.engine.pool).await?;
+        Ok(StoredChunks::Superseded)
+    }
+}
+
+/// Returns the number of chunks of the other documents of a pipeline.
+async fn other_chunks(
+    tx: &mut Transaction<'static, Any>,
+    pipeline: &str,
+    document: &str,
+) -> Result<u64, sqlx::Error> {
+    let sql = "SELECT CAST(COALESCE(SUM(chunks), 0) AS BIGINT) FROM pipeline_documents \
+               WHERE pipeline_id = $1 AND id <> $2";
+    let row = sqlx::query(sql).bind(pipeline).bind(document).fetch_one(&mut **tx).await?;
+    Ok(row.try_get::<i64, _>(0)?.unsigned_abs())
+}
+
+async fn read_claim(
+    tx: &mut Transaction<'static, Any>,
+    id: DocumentId,
+) -> Result<ClaimedDocument, sqlx::Error> {
+    let columns = DOCUMENT.replacen(
+        "SELECT ",
+        "SELECT tenant, pipeline_id, fence, ingested_hash, ingested_revision, ",
+        1,
+    );
+    let sql = AssertSqlSafe(format!("{columns} WHERE id = $1"));
+    let row = sqlx::query(sql).bind(id.to_string()).fetch_one(&mut **tx).await?;
+    Ok(ClaimedDocument {
+        info: documents::document(&row)?,
+        tenant: rows::parse_column(&row, "tenant")?,
+        pipeline: rows::parse_column(&row, "pipeline_id")?,
+        ingested_hash: row.try_get("ingested_hash")?,
+        ingested_revision: row.try_get("ingested_revision")?,
+        fence: row.try_get("fence")?,
+    })
+}

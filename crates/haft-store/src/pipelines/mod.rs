@@ -1,0 +1,13 @@
+//! Retrieval pipelines: their definitions, documents and chunks.
+
+mod api;
+mod chunks;
+mod contents;
+mod documents;
+mod ingest;
+
+pub use api::PipelineNames;
+pub(crate) use api::announce;
+pub use chunks::{IndexChanges, IndexedDocument, StoredChunk};
+pub use documents::NewDocument;
+pub use ingest::{ClaimedDocument, DocumentChunks, KeptChunk, StoredChunks};
