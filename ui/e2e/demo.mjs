@@ -30,6 +30,10 @@ export async function demo(base, token) {
     { name: 'large-limits', match: { tools: ['orders'] }, when: 'has(args.limit) && args.limit > 40', effect: 'approve', reason: 'long lists need a second person', examples: [{ tool: 'orders', args: { limit: 45 }, expect: 'match' }] },
     { name: 'no-shell-for-agents', match: { tools: ['builtin:bash', 'builtin:exec'], roles: ['caller'] }, effect: 'deny', reason: 'agents may not run shell commands' },
   ] });
+  await send('POST', '/agents', { slug: 'order-helper', name: 'Order helper', description: 'Answers questions about orders', model: { name: 'scripted' }, instructions: 'You help {{customer}}. Be brief.', variables: { customer: 'the caller' }, tools: ['user-created:orders', 'user-created:greet'] });
+  await send('POST', '/pipelines', { slug: 'handbook', name: 'Handbook', description: 'Rules of the shop' });
+  await send('POST', '/pipelines/handbook/documents', { name: 'returns.md', text: '# Returns\n\nGoods can be returned within thirty days.\n', metadata: { team: 'shop' } });
+  await send('POST', '/code-artifacts', { slug: 'word-count', name: 'Word count', description: 'Counts the words of a text', runtime: 'bash', source: 'echo "$text" | wc -w\n', inputs: [{ name: 'text', type: 'string', required: true, description: 'What to count' }] });
   await send('PUT', '/credentials/WEATHER_KEY', { value: 'not-a-real-key' });
   return { agent };
 }

@@ -50,6 +50,9 @@ const EVERYTHING = Object.entries({
   'new-tool': '/tools/new', 'new-http': '/tools/new?type=http', calls: '/calls', approvals: '/approvals', servers: '/servers', connect: '/connect', bundles: '/bundles?open=user-created', recipes: '/recipes', import: '/import',
   policy: '/policy', limits: '/limits', audit: '/audit', credentials: '/credentials', tokens: '/tokens', tenants: '/tenants', health: '/health', settings: '/settings', webhooks: '/webhooks', remembered: '/approvals?status=remembered', explain: '/policy?tab=explain', recipe: '/recipes?recipe=weather',
   toolsets: '/toolsets', toolset: '/toolsets?open=my-toolset', 'toolset-import': '/toolsets?new=1', workspaces: '/workspaces', workspace: '/workspaces/demo', 'workspace-file': '/workspaces/demo?file=src%2Fapp%2Fmain.py', 'workspace-document': '/workspaces/demo?file=README.md', 'workspace-timeline': '/workspaces/demo?tab=timeline',
+  agents: '/agents', agent: '/agents/order-helper', 'agent-definition': '/agents/order-helper?tab=definition', 'agent-tools': '/agents/order-helper?tab=tools', 'agent-new': '/agents/new',
+  retrieval: '/retrieval', 'retrieval-documents': '/retrieval/handbook', 'retrieval-try': '/retrieval/handbook?tab=try', 'retrieval-settings': '/retrieval/handbook?tab=settings', 'retrieval-new': '/retrieval?new=1',
+  artifacts: '/artifacts', artifact: '/artifacts/word-count', 'artifact-new': '/artifacts/new', 'new-steps': '/tools/new?type=steps', 'new-artifact': '/tools/new?type=artifact',
 }).flatMap(([name, path]) => [WIDE, PHONE].flatMap((viewport) => ['light', 'dark'].map((theme) => ({ name: `${name}-${viewport.width}-${theme}`, path, viewport, theme }))));
 
 /** Makes a file smaller where the machine has a program for it. */

@@ -41,18 +41,6 @@ function bundleFile(world, name, content) {
   writeFileSync(join(folder, name), content);
 }
 
-/** What the tester says of types that this server only stores. */
-async function storedOnly(world, card, name, fill) {
-  const page = await start(world, card, name);
-  await fill(page);
-  await create(page, name);
-  await page.getByRole('button', { name: 'Run', exact: true }).waitFor();
-  assert.equal(await page.getByRole('button', { name: 'Run', exact: true }).isDisabled(), true);
-  const tool = await world.haft.api('GET', `/tools/${name}`);
-  assert.equal(tool.ready, false);
-  await page.getByText(tool.error.slice(0, 40)).first().waitFor();
-}
-
 export const tests = {
   async 'http'(world) {
     const url = await echoServer(world);
@@ -114,14 +102,33 @@ export const tests = {
     await create(page, 'clock');
     await run(page, { operation: 'now' }, /20\d\d/);
   },
-  async 'agent call is stored and says why it cannot run'(world) {
-    await storedOnly(world, /Agent call/, 'ask-researcher', async () => undefined);
+  // What they refer to may come later, except for a pipeline.
+  async 'agent call without its agent says so when it runs'(world) {
+    const page = await start(world, /Agent call/, 'ask-researcher');
+    await page.getByRole('combobox', { name: /^Agent/ }).fill('researcher');
+    await create(page, 'ask-researcher');
+    await page.locator('#arg_input').fill('Hello');
+    await page.getByRole('button', { name: 'Run', exact: true }).click();
+    await page.getByRole('main').getByText('agent `researcher` not found').first().waitFor();
   },
-  async 'retrieval is stored and says why it cannot run'(world) {
-    await storedOnly(world, /^Retrieval/, 'find-papers', (page) => page.getByRole('textbox', { name: /^Pipeline/ }).fill('papers'));
+  async 'retrieval without its pipeline is refused at its field'(world) {
+    const page = await start(world, /^Retrieval/, 'find-papers');
+    await page.getByRole('combobox', { name: /^Pipeline/ }).fill('papers');
+    await page.getByText('pipeline `papers` not found').first().waitFor();
+    await page.getByRole('button', { name: 'Create tool' }).click();
+    await page.getByRole('alert').filter({ hasText: 'pipeline `papers` not found' }).waitFor();
+    const { error } = await world.haft.api('GET', '/tools/find-papers', undefined, { allow: [404] });
+    assert.equal(error.code, 'not_found');
   },
-  async 'artifact is stored and says why it cannot run'(world) {
-    await storedOnly(world, /^Artifact/, 'stored-code', (page) => page.getByRole('textbox', { name: /^Artifact id/ }).fill('3f0c9c1e-6c55-4a58-9c1e-1b1f8a9b7c11'));
+  async 'artifact without its code is stored and says why it cannot run'(world) {
+    const page = await start(world, /^Artifact/, 'stored-code');
+    await page.getByRole('combobox', { name: /^Code artifact/ }).fill('3f0c9c1e-6c55-4a58-9c1e-1b1f8a9b7c11');
+    await create(page, 'stored-code');
+    await page.getByRole('button', { name: 'Run', exact: true }).waitFor();
+    assert.equal(await page.getByRole('button', { name: 'Run', exact: true }).isDisabled(), true);
+    const tool = await world.haft.api('GET', '/tools/stored-code');
+    assert.equal(tool.ready, false);
+    await page.getByText(tool.error.slice(0, 40)).first().waitFor();
   },
   async 'form and source are kept in step, and a problem is shown at its line'(world) {
     const page = await start(world, /^Script/, 'in-step');

@@ -6,7 +6,7 @@ import type { paths } from './schema';
 import type { ErrorBody } from './types';
 
 // The header tells the server that a page sends the request, also where a proxy removes `Sec-Fetch-Site`.
-const HEADERS = { 'X-Haft-Session': '1' };
+export const HEADERS = { 'X-Haft-Session': '1' };
 
 async function send(target: Request | string | URL, init?: RequestInit): Promise<Response> {
   try {
@@ -98,4 +98,17 @@ export async function download(path: string, signal: AbortSignal): Promise<{ byt
   const response = await send(path, { headers: HEADERS, signal });
   if (!response.ok) throw new ApiError(response.status, (await response.json().catch(() => undefined)) as Partial<ErrorBody> | undefined, `The server answered ${response.status}.`);
   return { bytes: new Uint8Array(await response.arrayBuffer()), etag: response.headers.get('etag'), type: response.headers.get('content-type') ?? '' };
+}
+
+/** A request whose answer is a stream of events; the answer may be JSON where there is nothing to stream. */
+export async function stream(path: string, options: { method?: string; json?: unknown; signal: AbortSignal }): Promise<Response> {
+  const headers: Record<string, string> = { ...HEADERS, Accept: 'text/event-stream' };
+  const init: RequestInit = { method: options.method ?? 'GET', headers, signal: options.signal };
+  if (options.json !== undefined) {
+    headers['Content-Type'] = 'application/json';
+    init.body = JSON.stringify(options.json);
+  }
+  const response = await send(path, init);
+  if (!response.ok) throw new ApiError(response.status, (await response.json().catch(() => undefined)) as Partial<ErrorBody> | undefined, `The server answered ${response.status}.`);
+  return response;
 }

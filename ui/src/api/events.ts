@@ -6,6 +6,7 @@ import type { QueryClient } from '@tanstack/react-query';
 import { useSyncExternalStore } from 'react';
 import { connection } from './connection';
 import { keys } from './keys';
+import { runKeys } from './runs';
 import type { LiveTopic } from './types';
 import { toolsetKeys } from './toolsets';
 import { workspaceKeys } from './workspaces';
@@ -26,9 +27,9 @@ export function affectedKeys(topic: LiveTopic): readonly (readonly unknown[])[] 
     case 'bundle':
       return [keys.bundles, keys.tools, toolsetKeys.all];
     case 'call':
-      return [keys.calls, keys.stats, workspaceKeys.all];
+      return [keys.calls, keys.stats, workspaceKeys.all, runKeys.all];
     case 'approval':
-      return [keys.approvals, keys.calls, keys.stats];
+      return [keys.approvals, keys.calls, keys.stats, runKeys.all];
     case 'server':
       return [keys.servers, keys.tools, keys.stats];
     case 'reset':

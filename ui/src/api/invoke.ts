@@ -21,6 +21,8 @@ export interface RunRequest {
   timeoutMs?: number;
   /** Run as an editor's test, which skips the approval that the tool itself asks for. */
   asTest?: boolean;
+  /** The chat that the call belongs to; it works in the workspace of that chat. */
+  chatId?: string;
   onProgress: (progress: RunProgress) => void;
   signal: AbortSignal;
 }
@@ -98,7 +100,7 @@ export async function runTool(request: RunRequest): Promise<RunResult> {
     }
     return { kind: 'call', call: await getCall(result.data.call_id) };
   }
-  const json = { args: request.args, ...(request.timeoutMs === undefined ? {} : { timeout_ms: request.timeoutMs }) };
+  const json = { args: request.args, ...(request.timeoutMs === undefined ? {} : { timeout_ms: request.timeoutMs }), ...(request.chatId === undefined ? {} : { chat_id: request.chatId }) };
   const answer = await raw(`/api/tools/${encodeURIComponent(request.ref)}/invoke?async=true&mode=debug`, {
     method: 'POST',
     json,

@@ -175,6 +175,10 @@ export const approvalsQuery = (status: string) =>
     placeholderData: keepPreviousData,
   });
 
+/** One approval, with all of its arguments. */
+export const approvalQuery = (id: string) =>
+  queryOptions({ queryKey: [...keys.approvals, 'one', id], queryFn: () => data(client.GET('/approvals/{id}', { params: { path: { id } } })), retry: false });
+
 /** Remembered approvals: calls that they cover ask nobody. */
 export const approvalGrantsQuery = queryOptions({
   queryKey: keys.approvalGrants,

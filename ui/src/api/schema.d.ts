@@ -4,6 +4,180 @@
  */
 
 export interface paths {
+    "/agents": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List agents, by slug. */
+        get: operations["get_agents"];
+        put?: never;
+        /** Create an agent. */
+        post: operations["post_agents"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/agents/check": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Check a definition without storing it. */
+        post: operations["post_agents_check"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/agents/{ref}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get an agent. */
+        get: operations["get_agents_ref"];
+        /** Replace the definition of an agent: a new revision. */
+        put: operations["put_agents_ref"];
+        post?: never;
+        /** Delete an agent with its revisions. Its runs and chats stay. */
+        delete: operations["delete_agents_ref"];
+        options?: never;
+        head?: never;
+        /** Enable or disable an agent. */
+        patch: operations["patch_agents_ref"];
+        trace?: never;
+    };
+    "/agents/{ref}/deprecate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Deprecate an agent: it still runs. */
+        post: operations["post_agents_ref_deprecate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/agents/{ref}/publish": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Publish the newest revision: it answers in production mode. Every tool must be published and able to run. */
+        post: operations["post_agents_ref_publish"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/agents/{ref}/revisions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the revisions of an agent, newest first. */
+        get: operations["get_agents_ref_revisions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/agents/{ref}/revisions/{n}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a revision of an agent, with its definition. */
+        get: operations["get_agents_ref_revisions_n"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/agents/{ref}/revisions/{n}/restore": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Restore an earlier revision as the newest one. */
+        post: operations["post_agents_ref_revisions_n_restore"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/agents/{ref}/runs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Run an agent. */
+        post: operations["post_agents_ref_runs"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/agents/{ref}/tools": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the tools that an agent can call for you. */
+        get: operations["get_agents_ref_tools"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/apply": {
         parameters: {
             query?: never;
@@ -13,7 +187,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Bring the installation to the state of a folder: its bundles, toolsets, MCP servers and policy rules, all or nothing. */
+        /** Bring the installation to the state of a folder: its bundles, toolsets, MCP servers, policy rules and agents, all or nothing. */
         post: operations["post_apply"];
         delete?: never;
         options?: never;
@@ -301,8 +475,42 @@ export interface paths {
         delete: operations["delete_chats_id"];
         options?: never;
         head?: never;
-        /** Rename a chat, or show another branch; the workspace is then brought to its state in that branch. */
+        /** Rename or share a chat, choose its agent, or show another branch; the workspace is then brought to its state there. */
         patch: operations["patch_chats_id"];
+        trace?: never;
+    };
+    "/chats/{id}/answer": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Answer a message again: a branch beside the earlier answers. */
+        post: operations["post_chats_id_answer"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/chats/{id}/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Export a chat: the branch that is shown as Markdown, or everything as JSON. */
+        get: operations["get_chats_id_export"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/chats/{id}/messages": {
@@ -315,7 +523,7 @@ export interface paths {
         /** List the messages of a chat, all branches, in the order in which they were written. */
         get: operations["get_chats_id_messages"];
         put?: never;
-        /** Write a message; it becomes the last one of the branch that is shown. */
+        /** Write a message; it becomes the last one of the branch that is shown. The agent of the chat answers it. */
         post: operations["post_chats_id_messages"];
         delete?: never;
         options?: never;
@@ -334,6 +542,23 @@ export interface paths {
         get: operations["get_chats_id_messages_message_id_manifest"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/chats/{id}/stop": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Stop the answer that is being written in a chat. What it says so far is kept. */
+        post: operations["post_chats_id_stop"];
         delete?: never;
         options?: never;
         head?: never;
@@ -455,6 +680,77 @@ export interface paths {
         put?: never;
         /** Restore an earlier state of the files of a chat; that is a new state with the same files. */
         post: operations["post_chats_id_workspace_restore"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/code-artifacts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the code artifacts by slug. */
+        get: operations["get_code_artifacts"];
+        put?: never;
+        /** Create a code artifact. */
+        post: operations["post_code_artifacts"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/code-artifacts/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a code artifact with its newest version. */
+        get: operations["get_code_artifacts_id"];
+        /** Append a version to a code artifact. Versions never change: tools that pin one keep it, others follow the newest. */
+        put: operations["put_code_artifacts_id"];
+        post?: never;
+        /** Delete a code artifact with its versions. If tools use it, nothing is deleted unless `force=true`. */
+        delete: operations["delete_code_artifacts_id"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/code-artifacts/{id}/versions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the versions of a code artifact, newest first. */
+        get: operations["get_code_artifacts_id_versions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/code-artifacts/{id}/versions/{number}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a version of a code artifact. */
+        get: operations["get_code_artifacts_id_versions_number"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -927,6 +1223,170 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/models": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the models that agents can use, and the providers, with whether their keys are stored. */
+        get: operations["get_models"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/pipelines": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the pipelines by slug. */
+        get: operations["get_pipelines"];
+        put?: never;
+        /** Create a pipeline. */
+        post: operations["post_pipelines"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/pipelines/{ref}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a pipeline. */
+        get: operations["get_pipelines_ref"];
+        /**
+         * Replace the definition of a pipeline. If documents are cut or embedded differently from now on, they are ingested
+         *     again.
+         */
+        put: operations["put_pipelines_ref"];
+        post?: never;
+        /** Delete a pipeline with its documents. Tools that query it are not ready afterwards. */
+        delete: operations["delete_pipelines_ref"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/pipelines/{ref}/documents": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the documents of a pipeline by name. */
+        get: operations["get_pipelines_ref_documents"];
+        put?: never;
+        /**
+         * Add documents: files as `multipart/form-data`; one file as the body with `?name=`; or JSON with a text, URLs or a
+         *     folder. A document of the same name is replaced. They are read in the background.
+         */
+        post: operations["post_pipelines_ref_documents"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/pipelines/{ref}/documents/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a document and how far it is. */
+        get: operations["get_pipelines_ref_documents_id"];
+        put?: never;
+        post?: never;
+        /** Delete a document with its chunks. */
+        delete: operations["delete_pipelines_ref_documents_id"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/pipelines/{ref}/ingests": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get how far the documents of a pipeline are, and those that are queued, running or failed. */
+        get: operations["get_pipelines_ref_ingests"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/pipelines/{ref}/publish": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Publish a pipeline: tools query it in production mode, too. */
+        post: operations["post_pipelines_ref_publish"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/pipelines/{ref}/query": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Query a pipeline. */
+        post: operations["post_pipelines_ref_query"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/pipelines/{ref}/reingest": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Fetch and read all documents of a pipeline again. It costs what has changed in them. */
+        post: operations["post_pipelines_ref_reingest"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/policy": {
         parameters: {
             query?: never;
@@ -974,6 +1434,91 @@ export interface paths {
          *     but only blocks the tools that need it.
          */
         get: operations["get_readyz"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/runs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List runs, newest first. Callers see their own; editors and admins those of the tenant. */
+        get: operations["get_runs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/runs/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a run. */
+        get: operations["get_runs_id"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/runs/{id}/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Cancel a run, on whatever node it runs. */
+        post: operations["post_runs_id_cancel"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/runs/{id}/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Stream the events of a run, from its first one until it has ended. It goes on while the run waits for approval. */
+        get: operations["get_runs_id_events"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/runs/{id}/steps": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the steps of a run, in their order. */
+        get: operations["get_runs_id_steps"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1982,12 +2527,279 @@ export interface components {
              */
             secret?: string;
         };
+        /** @description The documents that were added. */
+        AddedDocuments: {
+            /** @description The documents; they are read in the background. */
+            documents: components["schemas"]["DocumentInfo"][];
+        };
+        /** @description An agent. */
+        Agent: components["schemas"]["AgentDefinition"] & {
+            /** Format: date-time */
+            created_at: string;
+            created_by: string | null;
+            enabled: boolean;
+            /** @description Why it is not ready. */
+            error: string | null;
+            /** Format: uuid */
+            id: string;
+            /** Format: date-time */
+            modified_at: string;
+            modified_by: string | null;
+            /**
+             * @description The file that defines it, relative to the home folder.
+             * @example agents/assistant.yaml
+             */
+            path: string | null;
+            /** Format: date-time */
+            published_at: string | null;
+            /**
+             * Format: int32
+             * @description The revision that answers in production mode.
+             */
+            published_revision: number | null;
+            /** @description Whether its definition can be used. */
+            ready: boolean;
+            /**
+             * Format: int32
+             * @description The number of the newest revision.
+             * @example 1
+             */
+            revision: number;
+            status: components["schemas"]["ToolStatus"];
+            /** @description What may be wrong with the definition that was just written. */
+            warnings?: components["schemas"]["Problem"][];
+        };
+        /** @description What one run may use, child runs included. A missing limit is unlimited. */
+        AgentBudget: {
+            /**
+             * Format: int32
+             * @description The number of tool calls.
+             */
+            calls?: number | null;
+            /**
+             * Format: double
+             * @description The cost, in the currency of the configured prices.
+             */
+            cost?: number | null;
+            /**
+             * Format: int64
+             * @description The time, in milliseconds. Time in which the run waits for a person does not count.
+             */
+            time_ms?: number | null;
+            /**
+             * Format: int64
+             * @description The number of tokens, of requests and answers.
+             */
+            tokens?: number | null;
+        };
         /** @description A child agent run. */
         AgentCall: {
             /** @description The agent by id. */
             target_agent_id?: string | null;
             /** @description The agent by slug. */
             target_agent_slug?: string | null;
+        };
+        /** @description The result of a check. */
+        AgentCheck: {
+            /** @description The definition as it would be stored; missing if it cannot be read. */
+            definition?: components["schemas"]["AgentDefinition"];
+            errors: components["schemas"]["Problem"][];
+            /** @description The estimated number of tokens of their definitions. */
+            tokens: number;
+            /** @description The tools that it could call now. */
+            tools: components["schemas"]["AgentTool"][];
+            valid: boolean;
+            warnings: components["schemas"]["Problem"][];
+        };
+        /** @description The definition of an agent, as its author writes it. */
+        AgentDefinition: {
+            /** @description What one run may use. */
+            budget?: components["schemas"]["AgentBudget"];
+            /**
+             * Format: int64
+             * @description The size of the context window of the model, in tokens; default: 128,000.
+             */
+            context_window?: number | null;
+            /** @description What it is for. */
+            description: string;
+            /** @description Tools that it may not call although a rule of `tools` matches them. */
+            exclude_tools?: string[];
+            fallback?: components["schemas"]["AgentModel"] | null;
+            /** @description The instructions for the model: a template with `{{variable}}`. */
+            instructions: string;
+            /**
+             * Format: int32
+             * @description How many answers of the model one run may have.
+             */
+            max_iterations: number;
+            /**
+             * Format: int32
+             * @description How many calls run at once with `parallel_safe`.
+             */
+            max_parallel_tools: number;
+            /** @description The model. */
+            model: components["schemas"]["AgentModel"];
+            /**
+             * @description The name that people see.
+             * @example Assistant
+             */
+            name: string;
+            /** @description The JSON Schema of the final answer. */
+            output_schema?: unknown;
+            /** @description Whether every tool must be published. In production mode it always must. */
+            require_published: boolean;
+            /**
+             * @description The name by which clients and other agents call it.
+             * @example assistant
+             */
+            slug: string;
+            supervision?: components["schemas"]["Supervision"] | null;
+            /** @description Whether calls of one answer run in parallel. */
+            tool_execution: components["schemas"]["ToolExecution"];
+            /**
+             * Format: int64
+             * @description The timeout of one call, in milliseconds; default: that of the tool.
+             */
+            tool_timeout_ms?: number | null;
+            /** @description The tools that it may call: names, `bundle:name`, `bundle:*`, patterns with `*`, `tag:name`. */
+            tools: string[];
+            /** @description Values of the variables of the instructions; a run may set others. */
+            variables?: {
+                [key: string]: unknown;
+            };
+        };
+        /** @description A page of agents. */
+        AgentList: {
+            agents: components["schemas"]["Agent"][];
+            next_page_token: string | null;
+            /**
+             * Format: int64
+             * @description The number of agents that match the filter.
+             */
+            total: number;
+        };
+        /** @description The model of an agent. */
+        AgentModel: {
+            /** @description The address of the provider; default: its own. */
+            base_url?: string | null;
+            /** @description The name of the credential that has the key. */
+            credential?: string | null;
+            /**
+             * Format: int32
+             * @description The maximum number of tokens of one answer.
+             */
+            max_tokens?: number | null;
+            /**
+             * @description The name, such as `claude-sonnet-5` or `ollama/llama3.2`.
+             * @example claude-sonnet-5
+             */
+            name: string;
+            /**
+             * @description The provider; default: the one that follows from the name.
+             * @example anthropic
+             */
+            provider?: string | null;
+            /** @description How much it reasons before it answers: `low`, `medium` or `high`. */
+            reasoning?: string | null;
+            /** @description The script of a scripted model, as YAML text; default: the built-in demo. */
+            script?: string | null;
+            /**
+             * Format: double
+             * @description The sampling temperature; default: that of the provider.
+             */
+            temperature?: number | null;
+            /** @description Whether tools are described in the instructions, for models without tool calling. */
+            text_tools?: boolean;
+        };
+        /** @description What to change in an agent without a new revision. */
+        AgentPatch: {
+            /** @description Whether it may run. */
+            enabled: boolean;
+        };
+        /** @description A revision of an agent. */
+        AgentRevision: {
+            /** Format: date-time */
+            created_at: string;
+            created_by: string | null;
+            /** @description The definition; not in lists. */
+            definition?: components["schemas"]["AgentDefinition"];
+            /** @description The hash of the definition. */
+            hash: string;
+            /**
+             * Format: int32
+             * @description Its number, from 1.
+             */
+            number: number;
+            /** @description Whether it answers in production mode. */
+            published: boolean;
+        };
+        /** @description The revisions of an agent. */
+        AgentRevisionList: {
+            /** @description Always `null`: there is one page. */
+            next_page_token: string | null;
+            revisions: components["schemas"]["AgentRevision"][];
+            total: number;
+        };
+        /** @description A tool of an agent. */
+        AgentTool: {
+            description: string;
+            /** Format: uuid */
+            id: string;
+            /**
+             * @description The kind of implementation.
+             * @example http
+             */
+            implementation_type: string;
+            /**
+             * @description The name that the model uses.
+             * @example web_search
+             */
+            name: string;
+            /**
+             * @description `bundle:name@version`.
+             * @example builtin:web_search@1.0.0
+             */
+            qualified: string;
+            /** @description The renderer of its results. */
+            renderer: string | null;
+            /** @description Whether calls need a person's approval by the tool's own settings. */
+            requires_approval: boolean;
+            /** @description The estimated number of tokens of its definition. */
+            tokens: number;
+            tool_type: components["schemas"]["ToolType"];
+        };
+        /** @description The tools of an agent. */
+        AgentTools: {
+            /** @description The rules that match no tool. */
+            missing: string[];
+            /** @description The estimated number of tokens of their definitions. */
+            tokens: number;
+            tools: components["schemas"]["AgentTool"][];
+        };
+        /** @description Which message to answer again. */
+        AnswerBody: {
+            /**
+             * Format: uuid
+             * @description The message of a person, or an answer to it. Default: the last one of the branch that is shown.
+             */
+            message_id?: string | null;
+        };
+        /** @description An answer of the model. */
+        AnswerStep: {
+            /** @description The parts of the answer: an array of content parts (`haft_agent::model::ContentPart`). */
+            content: unknown;
+            /** @description Why it ended: `stop`, `tool_calls`, `length`, `content_filter`; `cancelled` or `error` if it was cut off. */
+            finish_reason: string;
+            /** @description The model that answered. */
+            model: string;
+            /** @description What it used. */
+            usage: components["schemas"]["RunUsage"];
+        };
+        /** @description A message and its answer. */
+        AnsweredMessage: {
+            answer: components["schemas"]["ChatMessage"] | null;
+            message: components["schemas"]["ChatMessage"];
+            run: components["schemas"]["Run"] | null;
         };
         /**
          * @description The location of an API key.
@@ -2174,16 +2986,112 @@ export interface components {
             /** @description Names or ids of tokens; only ids in rules of the platform. */
             tokens?: string[] | null;
         };
-        /** @description A stored code artifact. */
-        Artifact: {
-            /** @description The id of the artifact. */
-            artifact_id: string;
-            /** @description The version; by default the newest. */
+        /** @description An artifact to create, or its next version. In an update, missing fields stay as they are. */
+        ArtifactBody: {
+            /** @description What it does. */
+            description?: string | null;
+            /** @description The inputs. Without any, all arguments are passed on. */
+            inputs?: components["schemas"]["ArtifactInput"][] | null;
+            /**
+             * @description The name that people see; default: the slug.
+             * @example Word count
+             */
+            name?: string | null;
+            runtime?: components["schemas"]["ArtifactRuntime"] | null;
+            /**
+             * @description The name by which tools refer to it. Required for a new one.
+             * @example word-count
+             */
+            slug?: string | null;
+            /**
+             * @description The source; that of `wasm` is in base64. Required for a new one.
+             * @example echo "$text" | wc -w
+             */
+            source?: string | null;
+        };
+        /** @description What the author of an artifact writes. */
+        ArtifactContent: {
+            /** @description What it does. */
+            description: string;
+            /** @description The inputs. */
+            inputs: components["schemas"]["ArtifactInput"][];
+            /**
+             * @description The name that people see.
+             * @example Word count
+             */
+            name: string;
+            /** @description What runs it. */
+            runtime: components["schemas"]["ArtifactRuntime"];
+            /**
+             * @description The source.
+             * @example echo "$text" | wc -w
+             */
+            source: string;
+        };
+        /** @description A code artifact: a stored one, or inline source code. */
+        ArtifactImplementation: {
+            /** @description The id or slug of a stored artifact; `None` if `source` has the code. */
+            artifact_id?: string | null;
+            /** @description The version of the stored artifact; by default the newest. */
             artifact_version?: string | null;
             /** @description Settings, passed through unchanged. */
             config?: {
                 [key: string]: unknown;
             };
+            /** @description The inputs of `source`; those of a stored artifact are stored with it. */
+            inputs?: components["schemas"]["ArtifactInput"][];
+            runtime?: components["schemas"]["ArtifactRuntime"] | null;
+            /** @description The code, if it is not stored. */
+            source?: string | null;
+        };
+        /** @description A declared input of an artifact. */
+        ArtifactInput: {
+            /** @description The value if a call has none. */
+            default?: unknown;
+            /** @description What it is for. */
+            description?: string;
+            /**
+             * @description The name by which arguments are mapped.
+             * @example city
+             */
+            name: string;
+            /** @description Whether a call without it fails. */
+            required: boolean;
+            /** @description The type. */
+            type: components["schemas"]["InputType"];
+        };
+        /** @description The artifacts of the tenant. */
+        ArtifactList: {
+            artifacts: components["schemas"]["CodeArtifact"][];
+            next_page_token: string | null;
+            total: number;
+        };
+        /**
+         * @description What runs the source of an artifact.
+         * @enum {string}
+         */
+        ArtifactRuntime: "bash" | "python" | "wasm";
+        /** @description One version of an artifact. It never changes. */
+        ArtifactVersion: components["schemas"]["ArtifactContent"] & {
+            /**
+             * Format: date-time
+             * @description When it was stored.
+             */
+            created_at: string;
+            /** @description Who stored it. */
+            created_by: string | null;
+            /** @description The hash of the content. */
+            hash: string;
+            /**
+             * Format: int32
+             * @description Its number, from 1.
+             */
+            version: number;
+        };
+        /** @description A page of versions, newest first. */
+        ArtifactVersionList: {
+            next_page_token: string | null;
+            versions: components["schemas"]["ArtifactVersion"][];
         };
         /**
          * @description How a call was authorised.
@@ -2649,6 +3557,14 @@ export interface components {
             /** @example cancellation requested */
             message: string;
         };
+        /** @description A run whose cancellation was requested. */
+        CancelledRun: {
+            /** @example cancellation requested */
+            message: string;
+            /** Format: uuid */
+            run_id: string;
+            status: components["schemas"]["RunStatus"];
+        };
         /**
          * @description What happens to a thing.
          * @enum {string}
@@ -2658,7 +3574,7 @@ export interface components {
          * @description The kind of a thing.
          * @enum {string}
          */
-        ChangeKind: "bundle" | "tool" | "toolset" | "mcp_server" | "policy";
+        ChangeKind: "bundle" | "tool" | "toolset" | "mcp_server" | "policy" | "agent";
         /** @description The files that differ between two states. */
         ChangeList: {
             changes: components["schemas"]["FileChange"][];
@@ -2690,11 +3606,19 @@ export interface components {
             modified_at: string;
             /** @description The name of that principal. */
             owner_name: string;
+            /** @description Whether everybody in the tenant may read it. */
+            shared: boolean;
             /**
              * @description The title.
              * @example Quarterly report
              */
             title: string;
+        };
+        /** @description A chat with all its messages. */
+        ChatExport: {
+            chat: components["schemas"]["Chat"];
+            /** @description All branches, in the order in which they were written. */
+            messages: components["schemas"]["ChatMessage"][];
         };
         /** @description A page of chats. */
         ChatList: {
@@ -2727,6 +3651,11 @@ export interface components {
             parent_id: string | null;
             /** @description Who wrote it. */
             role: components["schemas"]["MessageRole"];
+            /**
+             * Format: uuid
+             * @description The run that wrote it, if an agent did.
+             */
+            run_id: string | null;
         };
         /** @description What to change in a chat. */
         ChatPatch: {
@@ -2735,6 +3664,10 @@ export interface components {
              * @description The last message of the branch to show. The workspace is brought to its state at that message.
              */
             active_leaf?: string | null;
+            /** @description The slug of the agent that answers from now on. */
+            agent?: string | null;
+            /** @description Whether everybody in the tenant may read it. */
+            shared?: boolean | null;
             /** @description The new title. */
             title?: string | null;
         };
@@ -2752,9 +3685,171 @@ export interface components {
             /** @example ok */
             store: string;
         };
+        /** @description A chunk that a query found. */
+        ChunkHit: {
+            /**
+             * Format: float
+             * @description The BM25 score, if words matched.
+             */
+            bm25?: number;
+            /** @description The id of the chunk. */
+            chunk_id: string;
+            /**
+             * Format: float
+             * @description The cosine, if the chunk is near in meaning.
+             */
+            cosine?: number;
+            /** @description The name of its document. */
+            document: string;
+            /**
+             * Format: uuid
+             * @description The id of its document.
+             */
+            document_id: string;
+            /** @description The headings above the chunk, highest first. */
+            headings: string[];
+            /** @description The metadata of the document. */
+            metadata: {
+                [key: string]: unknown;
+            };
+            /** @description Where it is in the document. */
+            position: components["schemas"]["ChunkPosition"];
+            /**
+             * Format: float
+             * @description The score that orders the hits; comparable within one query only.
+             */
+            score: number;
+            /** @description The text. */
+            text: string;
+        };
+        /** @description Where a chunk is in its document. */
+        ChunkPosition: {
+            /**
+             * Format: int64
+             * @description The byte after the last one.
+             */
+            end: number;
+            /**
+             * Format: int32
+             * @description The first line, counted from 1, in text formats.
+             */
+            line?: number;
+            /**
+             * Format: int32
+             * @description The page, counted from 1, in formats with pages.
+             */
+            page?: number;
+            /**
+             * Format: int64
+             * @description The first byte in the text of the document.
+             */
+            start: number;
+        };
+        /**
+         * @description How sizes of chunks are measured.
+         * @enum {string}
+         */
+        ChunkUnit: "tokens" | "characters";
+        /** @description How documents are cut into chunks. */
+        Chunking: {
+            /**
+             * Format: int32
+             * @description The size of the text that a chunk repeats from the one before it.
+             * @default 40
+             */
+            overlap: number;
+            /**
+             * Format: int32
+             * @description The size at which a chunk is complete. A paragraph that is longer stays whole up to twice this size.
+             * @default 300
+             * @example 300
+             */
+            size: number;
+            /**
+             * @description How sizes are measured.
+             * @default tokens
+             */
+            unit: components["schemas"]["ChunkUnit"];
+        };
+        /** @description How documents are cut; a missing field has its default. */
+        ChunkingBody: {
+            /**
+             * Format: int32
+             * @description The size of the text that a chunk repeats from the one before it.
+             * @example 40
+             */
+            overlap?: number | null;
+            /**
+             * Format: int32
+             * @description The size at which a chunk is complete.
+             * @example 300
+             */
+            size?: number | null;
+            unit?: components["schemas"]["ChunkUnit"] | null;
+        };
         /** @description A configuration, as the OpenAPI document shows it. */
         ClientConfig: string | {
             [key: string]: unknown;
+        };
+        /** @description A code artifact with its newest version. */
+        CodeArtifact: components["schemas"]["ArtifactContent"] & {
+            /** Format: date-time */
+            created_at: string;
+            created_by: string | null;
+            /** @description The hash of that version. */
+            hash: string;
+            /** Format: uuid */
+            id: string;
+            /**
+             * Format: date-time
+             * @description When the newest version was stored.
+             */
+            modified_at: string;
+            /** @example word-count */
+            slug: string;
+            /**
+             * Format: int32
+             * @description The number of the newest version.
+             */
+            version: number;
+        };
+        /** @description A model that an agent may use. */
+        ConfiguredModel: {
+            /** @description Whether it can answer: the key of its provider is stored, or it needs none. */
+            has_key: boolean;
+            /** @description Whether agents without a model use it. */
+            is_default: boolean;
+            /**
+             * @description Its name.
+             * @example claude-sonnet-5
+             */
+            name: string;
+            /** @description What it costs per million tokens, if that is configured. */
+            prices?: components["schemas"]["ModelPrices"];
+            /**
+             * @description Its provider, if that follows from the name.
+             * @example anthropic
+             */
+            provider: string | null;
+        };
+        /** @description A provider of models. */
+        ConfiguredProvider: {
+            /**
+             * @description Its address, unless an agent sets another one.
+             * @example https://api.anthropic.com/v1
+             */
+            base_url: string | null;
+            /** @description The names of credentials that are used if an agent names none. */
+            credentials: string[];
+            /** @description Whether its key is stored under its usual name. */
+            has_key: boolean;
+            /**
+             * @description The name in settings.
+             * @example anthropic
+             */
+            name: string;
+            /** @description Whether it answers only with a key. */
+            requires_key: boolean;
         };
         /** @description A rule or a check that was considered. */
         ConsideredView: {
@@ -2879,6 +3974,21 @@ export interface components {
             dry_run?: boolean;
             /** @description The name of the tool; default: derived from the URL. */
             name?: string | null;
+        };
+        /** @description The decision about a call that waited. */
+        DecidedStep: {
+            /**
+             * Format: uuid
+             * @description The approval.
+             */
+            approval_id: string;
+            /** @description Whether it was approved. */
+            approved: boolean;
+            /**
+             * Format: uuid
+             * @description The call.
+             */
+            call_id: string;
         };
         /**
          * @description A definition in a request, as the OpenAPI document shows it; [`parse`] reads it.
@@ -3085,6 +4195,75 @@ export interface components {
              */
             version: string;
         };
+        /** @description A document of a pipeline, without its content. */
+        DocumentInfo: {
+            /**
+             * Format: int64
+             * @description Its size.
+             */
+            bytes: number;
+            /**
+             * Format: int64
+             * @description The number of chunks that can be found.
+             */
+            chunks: number;
+            /** @description The hash of its content. */
+            content_hash: string | null;
+            /**
+             * Format: date-time
+             * @description When it was added.
+             */
+            created_at: string;
+            /** @description Why it could not be read. */
+            error: string | null;
+            /**
+             * @description The format that it was read as.
+             * @example markdown
+             */
+            format: string | null;
+            /**
+             * Format: uuid
+             * @description Its id.
+             */
+            id: string;
+            /**
+             * Format: date-time
+             * @description When its chunks were last stored.
+             */
+            ingested_at: string | null;
+            /** @description The declared media type. */
+            media_type: string | null;
+            /** @description Values that queries can filter by. */
+            metadata: {
+                [key: string]: unknown;
+            };
+            /**
+             * Format: date-time
+             * @description When its content or state last changed.
+             */
+            modified_at: string;
+            /**
+             * @description Its name, unique in its pipeline: a document of the same name replaces it.
+             * @example guide/install.md
+             */
+            name: string;
+            /** @description How many new chunks have been embedded, and of how many, while it is running. */
+            progress?: components["schemas"]["IngestProgress"];
+            /** @description The URL or the folder that it comes from; `null` if it was uploaded. */
+            source: string | null;
+            /** @description How far it is. */
+            state: components["schemas"]["DocumentState"];
+        };
+        /** @description A page of documents, by name. */
+        DocumentList: {
+            documents: components["schemas"]["DocumentInfo"][];
+            next_page_token: string | null;
+        };
+        /**
+         * @description How far a document is.
+         * @enum {string}
+         */
+        DocumentState: "queued" | "running" | "done" | "failed";
         /** @description A configuration value and where it comes from. */
         EffectiveSetting: {
             /**
@@ -3101,6 +4280,29 @@ export interface components {
             source: components["schemas"]["SettingSource"];
             /** @description The value; `***` for a secret. */
             value: unknown;
+        };
+        /** @description An embedding model behind an OpenAI-compatible endpoint. */
+        EmbeddingModel: {
+            /**
+             * @description The address; requests go to `{base_url}/embeddings`.
+             * @example https://api.openai.com/v1
+             */
+            base_url: string;
+            /**
+             * @description The name of the credential that has the key.
+             * @example OPENAI_API_KEY
+             */
+            credential?: string | null;
+            /**
+             * Format: int32
+             * @description The length of the vectors; default: that of the model.
+             */
+            dimensions?: number | null;
+            /**
+             * @description The name of the model.
+             * @example text-embedding-3-small
+             */
+            model: string;
         };
         /** @description Whether a toolset is enabled. */
         EnableToolset: {
@@ -3131,7 +4333,7 @@ export interface components {
          * @description The stable code of an error
          * @enum {string}
          */
-        ErrorCode: "invalid_request" | "invalid_arguments" | "invalid_definition" | "invalid_page_token" | "unauthorized" | "forbidden" | "not_found" | "ambiguous_name" | "method_not_allowed" | "conflict" | "idempotency_conflict" | "read_only" | "too_large" | "unsupported_media_type" | "disabled" | "not_published" | "removed" | "not_ready" | "policy_denied" | "approval_required" | "approval_denied" | "approval_expired" | "too_deep" | "overloaded" | "rate_limited" | "timeout" | "cancelled" | "interrupted" | "template" | "secret_missing" | "path_escapes" | "egress_refused" | "network" | "http_status" | "invalid_response" | "invalid_output" | "sandbox_unavailable" | "execution_failed" | "panicked" | "store_unavailable" | "internal";
+        ErrorCode: "invalid_request" | "invalid_arguments" | "invalid_definition" | "invalid_page_token" | "unauthorized" | "forbidden" | "not_found" | "ambiguous_name" | "method_not_allowed" | "conflict" | "idempotency_conflict" | "read_only" | "too_large" | "unsupported_media_type" | "disabled" | "not_published" | "removed" | "not_ready" | "policy_denied" | "approval_required" | "approval_denied" | "approval_expired" | "too_deep" | "overloaded" | "rate_limited" | "timeout" | "cancelled" | "interrupted" | "template" | "secret_missing" | "path_escapes" | "egress_refused" | "network" | "http_status" | "invalid_response" | "invalid_output" | "sandbox_unavailable" | "execution_failed" | "panicked" | "model_error" | "budget_exceeded" | "store_unavailable" | "internal";
         /** @description The error. */
         ErrorDetail: {
             /** @description A stable code. */
@@ -3577,7 +4779,7 @@ export interface components {
         }) | (components["schemas"]["McpTool"] & {
             /** @enum {string} */
             type: "mcp";
-        }) | (components["schemas"]["Artifact"] & {
+        }) | (components["schemas"]["ArtifactImplementation"] & {
             /** @enum {string} */
             type: "artifact";
         }) | (components["schemas"]["AgentCall"] & {
@@ -3586,12 +4788,15 @@ export interface components {
         }) | (components["schemas"]["RagRetrieval"] & {
             /** @enum {string} */
             type: "rag_retrieval";
+        }) | (components["schemas"]["StepsImplementation"] & {
+            /** @enum {string} */
+            type: "steps";
         });
         /**
          * @description The name of an implementation type.
          * @enum {string}
          */
-        ImplementationType: "function" | "http" | "script" | "wasm" | "exec" | "file_read" | "file_write" | "python" | "mcp" | "artifact" | "agent_call" | "rag_retrieval";
+        ImplementationType: "function" | "http" | "script" | "wasm" | "exec" | "file_read" | "file_write" | "python" | "mcp" | "artifact" | "agent_call" | "rag_retrieval" | "steps";
         /**
          * @description What was done for an operation.
          * @enum {string}
@@ -3713,6 +4918,60 @@ export interface components {
             /** @description Warnings about the tool. */
             warnings?: components["schemas"]["Problem"][];
         };
+        /** @description How far the embedding of a document is. */
+        IngestProgress: {
+            /**
+             * Format: int32
+             * @description The chunks that are embedded.
+             */
+            done: number;
+            /**
+             * Format: int32
+             * @description The chunks to embed.
+             */
+            total: number;
+        };
+        /** @description How far the documents of a pipeline are. */
+        IngestReport: components["schemas"]["IngestStatus"] & {
+            /** @description The documents that are queued, running or failed, by name. */
+            documents: components["schemas"]["DocumentInfo"][];
+            next_page_token: string | null;
+            /** @description `running` while documents are queued or being read, otherwise `done`. */
+            state: components["schemas"]["IngestState"];
+        };
+        /**
+         * @description Whether documents are being ingested.
+         * @enum {string}
+         */
+        IngestState: "queued" | "running" | "done";
+        /** @description How many documents are in which state. */
+        IngestStatus: {
+            /**
+             * Format: int64
+             * @description They can be found.
+             */
+            done: number;
+            /**
+             * Format: int64
+             * @description They could not be read.
+             */
+            failed: number;
+            /**
+             * Format: int64
+             * @description They wait.
+             */
+            queued: number;
+            /**
+             * Format: int64
+             * @description They are being read.
+             */
+            running: number;
+        };
+        /**
+         * @description The type of an input.
+         * @enum {string}
+         */
+        InputType: "any" | "string" | "integer" | "number" | "boolean" | "array" | "object";
         /** @description What an installation did. */
         InstalledReport: {
             /** @description The names of new tools. */
@@ -4205,6 +5464,40 @@ export interface components {
         ModelDefinition: {
             [key: string]: unknown;
         };
+        /** @description The models and providers. */
+        ModelList: {
+            /** @description The models that the settings and the agents of the tenant name. */
+            models: components["schemas"]["ConfiguredModel"][];
+            /** @description The addresses of model servers that agents may use although they are private. */
+            private_urls: string[];
+            /** @description The providers. */
+            providers: components["schemas"]["ConfiguredProvider"][];
+        };
+        /** @description The prices of a model per million tokens. */
+        ModelPrices: {
+            /**
+             * Format: double
+             * @description Tokens that the provider wrote to its cache; `None`: as `input`.
+             */
+            cache_written?: number;
+            /**
+             * Format: double
+             * @description Tokens that the provider read from its cache; `None`: as `input`.
+             */
+            cached?: number;
+            /** @description The currency of all prices. */
+            currency?: string;
+            /**
+             * Format: double
+             * @description Tokens of the request.
+             */
+            input: number;
+            /**
+             * Format: double
+             * @description Tokens of the answer.
+             */
+            output: number;
+        };
         /** @description A chat to create. */
         NewChatBody: {
             /**
@@ -4218,14 +5511,47 @@ export interface components {
              */
             title?: string | null;
         };
+        /** @description Documents to add as JSON: one of `text`, `urls` and `path`. */
+        NewDocuments: {
+            /** @description Values that queries can filter by: texts, numbers, booleans, and arrays of these. */
+            metadata?: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * @description Its name; the ending decides the format.
+             * @example install.md
+             */
+            name?: string | null;
+            /**
+             * @description A folder of the machine that haft runs on; platform admins only.
+             * @example /srv/handbook
+             */
+            path?: string | null;
+            /**
+             * @description The text of a document.
+             * @example # Install
+             *
+             *     Run the installer.
+             */
+            text?: string | null;
+            /**
+             * @description Addresses of documents; each is fetched in the background.
+             * @example [
+             *       "https://example.com/guide.html"
+             *     ]
+             */
+            urls?: string[] | null;
+        };
         /** @description A message to write. */
         NewMessageBody: {
+            /** @description Whether the agent of the chat answers a message of a person. Default: yes. */
+            answer?: boolean;
             /** @description What it says: a text, or an array of content blocks. */
             content: unknown;
             /**
              * Format: uuid
              * @description The message before it. Another message with the same one makes a branch. Default: the last one of the branch that
-             *     is shown.
+             *     is shown. `null`: the start of the chat, beside its first message.
              */
             parent_id?: string | null;
             /** @description Who writes it. */
@@ -4242,6 +5568,16 @@ export interface components {
             private_key?: string | null;
             /** @description The scopes to request; default: those that the server requires. */
             scopes?: string[];
+        };
+        /** @description What to run. */
+        NewRunBody: {
+            /** @description What the agent is asked: a text, or messages with `role` and `content`. */
+            input: unknown;
+            /** @description The values of variables in the instructions. */
+            variables?: {
+                [key: string]: unknown;
+            };
+            webhook?: components["schemas"]["CallWebhook"] | null;
         };
         /** @description An MCP server: a program (`command`) or an address (`url`). Values may refer to secrets as `${NAME}`. */
         NewServer: {
@@ -4398,6 +5734,11 @@ export interface components {
          * @enum {string}
          */
         OAuthGrant: "authorization_code" | "client_credentials";
+        /**
+         * @description What happens if a step fails.
+         * @enum {string}
+         */
+        OnFailure: "stop" | "continue" | "fallback";
         /** @description The operation of an API description that a tool was imported from; a later import finds the tool by it. */
         Origin: {
             /** @description The title of the document. */
@@ -4544,6 +5885,97 @@ export interface components {
          * @enum {string}
          */
         ParamStyle: "comma" | "space" | "pipe" | "deep_object" | "spread" | "json";
+        /** @description A stored pipeline. */
+        Pipeline: components["schemas"]["PipelineDefinition"] & {
+            /**
+             * Format: int64
+             * @description The size of all documents together.
+             */
+            bytes: number;
+            /**
+             * Format: int64
+             * @description The number of chunks.
+             */
+            chunks: number;
+            /**
+             * Format: date-time
+             * @description When it was created.
+             */
+            created_at: string;
+            /** @description Who created it. */
+            created_by: string | null;
+            /**
+             * Format: int64
+             * @description The number of documents.
+             */
+            documents: number;
+            /**
+             * Format: uuid
+             * @description Its id.
+             */
+            id: string;
+            /**
+             * Format: date-time
+             * @description When its definition last changed.
+             */
+            modified_at: string;
+            /** @description Its status. */
+            status: components["schemas"]["PipelineStatus"];
+        };
+        /** @description A pipeline to create, or its new definition. */
+        PipelineBody: {
+            chunking?: components["schemas"]["ChunkingBody"] | null;
+            /** @description What its documents are about. */
+            description?: string | null;
+            embedding?: components["schemas"]["EmbeddingModel"] | null;
+            language?: components["schemas"]["PipelineLanguage"] | null;
+            /**
+             * @description The name that people see; default: the slug.
+             * @example Handbook
+             */
+            name?: string | null;
+            /**
+             * @description The name by which tools refer to it. Required for a new one.
+             * @example handbook
+             */
+            slug?: string | null;
+        };
+        /** @description The definition of a pipeline, as its author writes it. */
+        PipelineDefinition: {
+            /** @description How documents are cut. */
+            chunking: components["schemas"]["Chunking"];
+            /** @description What its documents are about. */
+            description: string;
+            embedding: components["schemas"]["EmbeddingModel"] | null;
+            /** @description The language of the documents; default: detected in each. */
+            language?: components["schemas"]["PipelineLanguage"];
+            /**
+             * @description The name that people see; default: the slug.
+             * @example Handbook
+             */
+            name: string;
+            /**
+             * @description The name by which tools refer to it.
+             * @example handbook
+             */
+            slug: string;
+        };
+        /**
+         * @description The language of documents.
+         * @enum {string}
+         */
+        PipelineLanguage: "english" | "german";
+        /** @description The pipelines of the tenant. */
+        PipelineList: {
+            next_page_token: string | null;
+            pipelines: components["schemas"]["Pipeline"][];
+            total: number;
+        };
+        /**
+         * @description The status of a pipeline.
+         * @enum {string}
+         */
+        PipelineStatus: "draft" | "published";
         /** @description One thing, and what happens to it. */
         PlannedChange: {
             action: components["schemas"]["ChangeAction"];
@@ -4732,6 +6164,30 @@ export interface components {
             /** @description The hash of the installed package that has the module; set by the installation of a toolset. */
             package?: string | null;
         };
+        /** @description A query. */
+        QueryBody: {
+            /** @description A condition on metadata: `{"team": "core"}`, or a filter such as `{"range": {"key": "year", "min": 2020}}`. */
+            filter?: {
+                [key: string]: unknown;
+            } | null;
+            mode?: components["schemas"]["RetrievalMode"] | null;
+            /**
+             * @description The question.
+             * @example How do I install it?
+             */
+            query: string;
+            /**
+             * Format: int32
+             * @description The number of hits.
+             * @example 5
+             */
+            top_k?: number | null;
+        };
+        /** @description What a query found. */
+        QueryResult: {
+            /** @description The hits, best first. */
+            hits: components["schemas"]["ChunkHit"][];
+        };
         /** @description A query to a retrieval pipeline. */
         RagRetrieval: {
             /** @description Settings of the retrieval. */
@@ -4908,6 +6364,44 @@ export interface components {
              */
             manifest_id: string;
         };
+        /** @description The end of one call of an answer. */
+        ResultStep: {
+            /**
+             * Format: int32
+             * @description The number of the step with the answer.
+             */
+            answer: number;
+            /** @description The arguments after coercion. */
+            args: unknown;
+            /**
+             * Format: uuid
+             * @description The recorded call, if there is one.
+             */
+            call_id?: string;
+            /** @description The error, if it failed. */
+            error?: components["schemas"]["StepError"];
+            /** @description The id that the model gave the call. */
+            id: string;
+            /** @description The images of the result (`haft_agent::model::ImageSource`). */
+            images?: unknown[];
+            /**
+             * Format: int32
+             * @description The index of the call in the answer, from 0.
+             */
+            index: number;
+            /** @description The name that the model used. */
+            name: string;
+            /** @description How it ended. */
+            status: components["schemas"]["CallStatus"];
+            /** @description What the model reads. */
+            text: string;
+            /** @description The tool, `bundle:name@version`, if there is one. */
+            tool?: string;
+            /** @description What the runs of agents inside the call used. */
+            usage?: components["schemas"]["RunUsage"];
+            /** @description The value, or a preview of it with its handle if it is large. */
+            value?: unknown;
+        };
         /**
          * @description The value that a tool returned.
          * @example {
@@ -4917,6 +6411,11 @@ export interface components {
         ResultValue: {
             [key: string]: unknown;
         } | unknown[] | string | number | boolean;
+        /**
+         * @description How hits are ranked.
+         * @enum {string}
+         */
+        RetrievalMode: "hybrid" | "bm25" | "embedding";
         /** @description The retry settings. */
         Retry: {
             /**
@@ -5049,6 +6548,274 @@ export interface components {
              */
             tool: string;
         };
+        /** @description A run of an agent. */
+        Run: {
+            /**
+             * @description The slug of the agent.
+             * @example assistant
+             */
+            agent: string;
+            /** Format: uuid */
+            agent_id: string;
+            /** Format: int32 */
+            agent_revision: number;
+            /** Format: uuid */
+            chat_id: string | null;
+            /** Format: date-time */
+            created_at: string;
+            error: components["schemas"]["StepError"] | null;
+            /** Format: date-time */
+            finished_at: string | null;
+            /** Format: uuid */
+            id: string;
+            /**
+             * Format: uuid
+             * @description The message of the chat that the answer is written to.
+             */
+            message_id: string | null;
+            /** @description The final answer: a text, or a value that fits the output schema. */
+            output: unknown;
+            /**
+             * Format: uuid
+             * @description The tool call that started it.
+             */
+            parent_call_id: string | null;
+            /**
+             * Format: uuid
+             * @description The run of the agent above it.
+             */
+            parent_run_id: string | null;
+            /** @description The name of the token that asked for it. */
+            requested_by: string;
+            /** Format: date-time */
+            started_at: string | null;
+            status: components["schemas"]["RunStatus"];
+            /**
+             * @description The interface that it came through: `rest`, `chat`, `ws`, `openai`, `cli`, `agent_call`.
+             * @example rest
+             */
+            surface: string;
+            usage: components["schemas"]["RunUsage"];
+            /** @description The calls that it waits for; not in lists. */
+            waiting?: components["schemas"]["WaitingRunCall"][];
+            /** @description The webhook that its end is delivered to, in the response to its start. */
+            webhook?: components["schemas"]["AcceptedWebhook"];
+        };
+        /**
+         * @description One event of a run. Events other than deltas follow from the stored steps, so a watcher on another node sees the same
+         *     run without the deltas.
+         */
+        RunEvent: {
+            /** @description The slug of the agent. */
+            agent: string;
+            /**
+             * Format: uuid
+             * @description The run.
+             */
+            run_id: string;
+            /** @enum {string} */
+            type: "start";
+        } | {
+            /** @description The text. */
+            text: string;
+            /** @enum {string} */
+            type: "text_delta";
+        } | {
+            /** @description The text. */
+            text: string;
+            /** @enum {string} */
+            type: "reasoning_delta";
+        } | {
+            /** @description The model. */
+            model: string;
+            /** @description The reasoning before it. */
+            reasoning?: string;
+            /**
+             * Format: int32
+             * @description The number of the step.
+             */
+            step: number;
+            /** @description The text of the answer. */
+            text: string;
+            /** @enum {string} */
+            type: "answer";
+            /** @description What it used. */
+            usage: components["schemas"]["RunUsage"];
+        } | {
+            /**
+             * Format: int32
+             * @description The number of the step with the answer that has the call.
+             */
+            answer: number;
+            /** @description The arguments. */
+            args: unknown;
+            /**
+             * Format: uuid
+             * @description The recorded call.
+             */
+            call_id?: string;
+            /**
+             * Format: double
+             * @description How long it took, in milliseconds.
+             */
+            duration_ms?: number;
+            /** @description The error. */
+            error?: components["schemas"]["StepError"];
+            /** @description The id that the model gave the call. */
+            id: string;
+            /**
+             * Format: int32
+             * @description The index of the call in the answer.
+             */
+            index: number;
+            /** @description The name that the model used. */
+            name: string;
+            /** @description The value, or its preview. */
+            output?: unknown;
+            /** @description `running`, `awaiting_approval`, or how it ended. */
+            status: components["schemas"]["CallStatus"];
+            /** @description The tool, `bundle:name@version`. */
+            tool?: string;
+            /** @enum {string} */
+            type: "tool_use";
+        } | {
+            /**
+             * Format: uuid
+             * @description The approval.
+             */
+            approval_id: string;
+            /** @description The arguments. */
+            args: unknown;
+            /**
+             * Format: uuid
+             * @description The call.
+             */
+            call_id: string;
+            /**
+             * Format: date-time
+             * @description When the approval expires.
+             */
+            expires_at?: string;
+            /** @description The id that the model gave the call. */
+            id: string;
+            /** @description The tool, `bundle:name@version`. */
+            tool: string;
+            /** @enum {string} */
+            type: "approval_request";
+        } | {
+            /**
+             * Format: uuid
+             * @description The approval.
+             */
+            approval_id: string;
+            /** @description Whether it was approved. */
+            approved: boolean;
+            /**
+             * Format: uuid
+             * @description The call.
+             */
+            call_id: string;
+            /** @enum {string} */
+            type: "approval_decided";
+        } | {
+            /** @description How many results were replaced by their handles. */
+            results: number;
+            /** @description Whether earlier messages were replaced by a summary. */
+            summarised: boolean;
+            /** @enum {string} */
+            type: "shortened";
+        } | {
+            /** @description What the model reads. */
+            text: string;
+            /** @enum {string} */
+            type: "correction";
+        } | {
+            /** @description The error. */
+            error?: components["schemas"]["StepError"];
+            /** @description The final answer. */
+            output?: unknown;
+            /**
+             * Format: uuid
+             * @description The run.
+             */
+            run_id: string;
+            /** @description The status. */
+            status: components["schemas"]["RunStatus"];
+            /** @enum {string} */
+            type: "end";
+            /** @description What the run used. */
+            usage: components["schemas"]["RunUsage"];
+        };
+        /** @description A page of runs. */
+        RunList: {
+            next_page_token: string | null;
+            runs: components["schemas"]["Run"][];
+        };
+        /**
+         * @description The state of a run.
+         * @enum {string}
+         */
+        RunStatus: "pending" | "running" | "awaiting_approval" | "success" | "error" | "cancelled";
+        /** @description One step of a run. Steps are numbered from 1 and never change. */
+        RunStep: {
+            /** @description What happened. */
+            body: components["schemas"]["StepBody"];
+            /**
+             * Format: double
+             * @description How long it took, in milliseconds.
+             */
+            duration_ms: number;
+            /**
+             * Format: int32
+             * @description Its number.
+             */
+            number: number;
+            /**
+             * Format: date-time
+             * @description When it started.
+             */
+            started_at: string;
+        };
+        /** @description What a run has used, child runs included. */
+        RunUsage: {
+            /**
+             * Format: int64
+             * @description The time that the run was active, in milliseconds: without waiting for people.
+             */
+            active_ms: number;
+            /**
+             * Format: int32
+             * @description The number of answers of models.
+             */
+            answers: number;
+            /**
+             * Format: int64
+             * @description The tokens of requests that the provider read from its cache.
+             */
+            cached_tokens: number;
+            /**
+             * Format: int32
+             * @description The number of tool calls.
+             */
+            calls: number;
+            /**
+             * Format: double
+             * @description The cost, where prices are configured.
+             */
+            cost?: number;
+            /** @description The currency of the cost. */
+            currency?: string;
+            /**
+             * Format: int64
+             * @description All tokens of requests, cached ones included.
+             */
+            input_tokens: number;
+            /**
+             * Format: int64
+             * @description All tokens of answers, reasoning included.
+             */
+            output_tokens: number;
+        };
         /** @description The sandbox and its self-test. */
         SandboxReport: {
             /** @example bubblewrap */
@@ -5159,6 +6926,20 @@ export interface components {
          * @enum {string}
          */
         SettingSource: "default" | "file" | "environment" | "flag";
+        /** @description How the conversation was shortened. */
+        ShortenedStep: {
+            /**
+             * Format: int32
+             * @description The number of messages at the start of the conversation that the summary replaces.
+             */
+            replaced_messages?: number;
+            /** @description Results of these steps are replaced by their handles. */
+            results?: number[];
+            /** @description The summary that replaces the messages of the conversation before `keep_from`. */
+            summary?: string;
+            /** @description What the request for the summary used. */
+            usage?: components["schemas"]["RunUsage"];
+        };
         /** @description What the signature of a package says. */
         SignatureState: {
             /** @enum {string} */
@@ -5233,6 +7014,76 @@ export interface components {
             servers: components["schemas"]["ServerStats"];
             tools: components["schemas"]["ToolStats"];
         };
+        /** @description One step: a call of a tool, or one for each item of a list. */
+        Step: {
+            /** @description Steps that must have ended before, besides those that the mappings refer to. */
+            after?: string[];
+            /** @description The arguments: a mapping such as `{"city": "$args.city"}`. */
+            args?: {
+                [key: string]: unknown;
+            };
+            /** @description The value of the step if it fails, with `on_failure: fallback`. */
+            fallback?: unknown;
+            /** @description A mapping to a list: the tool is called once for each item, and the value of the step is the list of values. */
+            for_each?: unknown;
+            /**
+             * @description The name by which mappings refer to it: `$steps.ID.value`.
+             * @example fetch
+             */
+            id: string;
+            /**
+             * Format: int32
+             * @description The largest number of items; default: 100.
+             */
+            max_items?: number | null;
+            /** @description What happens if a call fails. Default: `stop`. */
+            on_failure?: components["schemas"]["OnFailure"];
+            /**
+             * @description The tool: `name`, `bundle:name`, `bundle:name@version`, or an id.
+             * @example weather
+             */
+            tool: string;
+            /** @description The condition under which it runs; otherwise it is skipped. */
+            when?: unknown;
+        };
+        /** @description What happened in a step. */
+        StepBody: (components["schemas"]["AnswerStep"] & {
+            /** @enum {string} */
+            type: "answer";
+        }) | (components["schemas"]["ResultStep"] & {
+            /** @enum {string} */
+            type: "result";
+        }) | (components["schemas"]["WaitingStep"] & {
+            /** @enum {string} */
+            type: "waiting";
+        }) | (components["schemas"]["DecidedStep"] & {
+            /** @enum {string} */
+            type: "decided";
+        }) | (components["schemas"]["ShortenedStep"] & {
+            /** @enum {string} */
+            type: "shortened";
+        }) | {
+            /** @description What the model reads. */
+            text: string;
+            /** @enum {string} */
+            type: "correction";
+        };
+        /** @description The error of a step. */
+        StepError: {
+            /** @description The stable code. */
+            code: string;
+            /** @description The message. */
+            message: string;
+        };
+        /** @description The steps of a run. */
+        StepList: {
+            /**
+             * Format: int32
+             * @description The number to continue after, if there may be more steps.
+             */
+            next_after: number | null;
+            steps: components["schemas"]["RunStep"][];
+        };
         /** @description How long the steps of a call took, in milliseconds. */
         StepTimes: {
             /**
@@ -5270,6 +7121,26 @@ export interface components {
              * @description Waiting in the queue or for an approval.
              */
             wait_ms?: number;
+        };
+        /** @description Calls of other tools, in sequence or as a graph. */
+        StepsImplementation: {
+            /**
+             * Format: int32
+             * @description How many calls run at once; default: 8.
+             */
+            max_parallel?: number | null;
+            /** @description The value of the call, a mapping such as `{"total": "$steps.sum.value"}`; default: the value of the last step. */
+            output?: unknown;
+            /** @description The steps. */
+            steps: components["schemas"]["Step"][];
+        };
+        /** @description A run that was stopped. */
+        StoppedAnswer: {
+            /**
+             * Format: uuid
+             * @description The run; `null` if nothing was running.
+             */
+            run_id: string | null;
         };
         /** @description One event of the stream of a call. */
         StreamedEvent: {
@@ -5310,6 +7181,140 @@ export interface components {
                  *     ]
                  */
                 accepted: string[];
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_AddedDocuments: {
+            /** @description The documents that were added. */
+            data: {
+                /** @description The documents; they are read in the background. */
+                documents: components["schemas"]["DocumentInfo"][];
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_Agent: {
+            /** @description An agent. */
+            data: components["schemas"]["AgentDefinition"] & {
+                /** Format: date-time */
+                created_at: string;
+                created_by: string | null;
+                enabled: boolean;
+                /** @description Why it is not ready. */
+                error: string | null;
+                /** Format: uuid */
+                id: string;
+                /** Format: date-time */
+                modified_at: string;
+                modified_by: string | null;
+                /**
+                 * @description The file that defines it, relative to the home folder.
+                 * @example agents/assistant.yaml
+                 */
+                path: string | null;
+                /** Format: date-time */
+                published_at: string | null;
+                /**
+                 * Format: int32
+                 * @description The revision that answers in production mode.
+                 */
+                published_revision: number | null;
+                /** @description Whether its definition can be used. */
+                ready: boolean;
+                /**
+                 * Format: int32
+                 * @description The number of the newest revision.
+                 * @example 1
+                 */
+                revision: number;
+                status: components["schemas"]["ToolStatus"];
+                /** @description What may be wrong with the definition that was just written. */
+                warnings?: components["schemas"]["Problem"][];
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_AgentCheck: {
+            /** @description The result of a check. */
+            data: {
+                /** @description The definition as it would be stored; missing if it cannot be read. */
+                definition?: components["schemas"]["AgentDefinition"];
+                errors: components["schemas"]["Problem"][];
+                /** @description The estimated number of tokens of their definitions. */
+                tokens: number;
+                /** @description The tools that it could call now. */
+                tools: components["schemas"]["AgentTool"][];
+                valid: boolean;
+                warnings: components["schemas"]["Problem"][];
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_AgentList: {
+            /** @description A page of agents. */
+            data: {
+                agents: components["schemas"]["Agent"][];
+                next_page_token: string | null;
+                /**
+                 * Format: int64
+                 * @description The number of agents that match the filter.
+                 */
+                total: number;
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_AgentRevision: {
+            /** @description A revision of an agent. */
+            data: {
+                /** Format: date-time */
+                created_at: string;
+                created_by: string | null;
+                /** @description The definition; not in lists. */
+                definition?: components["schemas"]["AgentDefinition"];
+                /** @description The hash of the definition. */
+                hash: string;
+                /**
+                 * Format: int32
+                 * @description Its number, from 1.
+                 */
+                number: number;
+                /** @description Whether it answers in production mode. */
+                published: boolean;
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_AgentRevisionList: {
+            /** @description The revisions of an agent. */
+            data: {
+                /** @description Always `null`: there is one page. */
+                next_page_token: string | null;
+                revisions: components["schemas"]["AgentRevision"][];
+                total: number;
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_AgentTools: {
+            /** @description The tools of an agent. */
+            data: {
+                /** @description The rules that match no tool. */
+                missing: string[];
+                /** @description The estimated number of tokens of their definitions. */
+                tokens: number;
+                tools: components["schemas"]["AgentTool"][];
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_AnsweredMessage: {
+            /** @description A message and its answer. */
+            data: {
+                answer: components["schemas"]["ChatMessage"] | null;
+                message: components["schemas"]["ChatMessage"];
+                run: components["schemas"]["Run"] | null;
             };
             status: components["schemas"]["SuccessStatus"];
         };
@@ -5404,6 +7409,46 @@ export interface components {
                 next_page_token: string | null;
                 /** Format: int64 */
                 total: number;
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_ArtifactList: {
+            /** @description The artifacts of the tenant. */
+            data: {
+                artifacts: components["schemas"]["CodeArtifact"][];
+                next_page_token: string | null;
+                total: number;
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_ArtifactVersion: {
+            /** @description One version of an artifact. It never changes. */
+            data: components["schemas"]["ArtifactContent"] & {
+                /**
+                 * Format: date-time
+                 * @description When it was stored.
+                 */
+                created_at: string;
+                /** @description Who stored it. */
+                created_by: string | null;
+                /** @description The hash of the content. */
+                hash: string;
+                /**
+                 * Format: int32
+                 * @description Its number, from 1.
+                 */
+                version: number;
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_ArtifactVersionList: {
+            /** @description A page of versions, newest first. */
+            data: {
+                next_page_token: string | null;
+                versions: components["schemas"]["ArtifactVersion"][];
             };
             status: components["schemas"]["SuccessStatus"];
         };
@@ -5631,6 +7676,18 @@ export interface components {
             status: components["schemas"]["SuccessStatus"];
         };
         /** @description `{"status":"success","data":…}`. */
+        Success_CancelledRun: {
+            /** @description A run whose cancellation was requested. */
+            data: {
+                /** @example cancellation requested */
+                message: string;
+                /** Format: uuid */
+                run_id: string;
+                status: components["schemas"]["RunStatus"];
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
         Success_ChangeList: {
             /** @description The files that differ between two states. */
             data: {
@@ -5667,11 +7724,23 @@ export interface components {
                 modified_at: string;
                 /** @description The name of that principal. */
                 owner_name: string;
+                /** @description Whether everybody in the tenant may read it. */
+                shared: boolean;
                 /**
                  * @description The title.
                  * @example Quarterly report
                  */
                 title: string;
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_ChatExport: {
+            /** @description A chat with all its messages. */
+            data: {
+                chat: components["schemas"]["Chat"];
+                /** @description All branches, in the order in which they were written. */
+                messages: components["schemas"]["ChatMessage"][];
             };
             status: components["schemas"]["SuccessStatus"];
         };
@@ -5685,33 +7754,28 @@ export interface components {
             status: components["schemas"]["SuccessStatus"];
         };
         /** @description `{"status":"success","data":…}`. */
-        Success_ChatMessage: {
-            /** @description One message of a chat. Messages with the same parent are branches. */
-            data: {
-                /** @description What it says: a text, or an array of content blocks. */
-                content: unknown;
-                /**
-                 * Format: date-time
-                 * @description When it was written.
-                 */
+        Success_CodeArtifact: {
+            /** @description A code artifact with its newest version. */
+            data: components["schemas"]["ArtifactContent"] & {
+                /** Format: date-time */
                 created_at: string;
-                /**
-                 * Format: uuid
-                 * @description Its id.
-                 */
+                created_by: string | null;
+                /** @description The hash of that version. */
+                hash: string;
+                /** Format: uuid */
                 id: string;
                 /**
-                 * Format: uuid
-                 * @description The state of the workspace after it; `null`: that of the nearest message before it.
+                 * Format: date-time
+                 * @description When the newest version was stored.
                  */
-                manifest_id: string | null;
+                modified_at: string;
+                /** @example word-count */
+                slug: string;
                 /**
-                 * Format: uuid
-                 * @description The message before it.
+                 * Format: int32
+                 * @description The number of the newest version.
                  */
-                parent_id: string | null;
-                /** @description Who wrote it. */
-                role: components["schemas"]["MessageRole"];
+                version: number;
             };
             status: components["schemas"]["SuccessStatus"];
         };
@@ -5878,6 +7942,78 @@ export interface components {
             status: components["schemas"]["SuccessStatus"];
         };
         /** @description `{"status":"success","data":…}`. */
+        Success_DocumentInfo: {
+            /** @description A document of a pipeline, without its content. */
+            data: {
+                /**
+                 * Format: int64
+                 * @description Its size.
+                 */
+                bytes: number;
+                /**
+                 * Format: int64
+                 * @description The number of chunks that can be found.
+                 */
+                chunks: number;
+                /** @description The hash of its content. */
+                content_hash: string | null;
+                /**
+                 * Format: date-time
+                 * @description When it was added.
+                 */
+                created_at: string;
+                /** @description Why it could not be read. */
+                error: string | null;
+                /**
+                 * @description The format that it was read as.
+                 * @example markdown
+                 */
+                format: string | null;
+                /**
+                 * Format: uuid
+                 * @description Its id.
+                 */
+                id: string;
+                /**
+                 * Format: date-time
+                 * @description When its chunks were last stored.
+                 */
+                ingested_at: string | null;
+                /** @description The declared media type. */
+                media_type: string | null;
+                /** @description Values that queries can filter by. */
+                metadata: {
+                    [key: string]: unknown;
+                };
+                /**
+                 * Format: date-time
+                 * @description When its content or state last changed.
+                 */
+                modified_at: string;
+                /**
+                 * @description Its name, unique in its pipeline: a document of the same name replaces it.
+                 * @example guide/install.md
+                 */
+                name: string;
+                /** @description How many new chunks have been embedded, and of how many, while it is running. */
+                progress?: components["schemas"]["IngestProgress"];
+                /** @description The URL or the folder that it comes from; `null` if it was uploaded. */
+                source: string | null;
+                /** @description How far it is. */
+                state: components["schemas"]["DocumentState"];
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_DocumentList: {
+            /** @description A page of documents, by name. */
+            data: {
+                documents: components["schemas"]["DocumentInfo"][];
+                next_page_token: string | null;
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
         Success_ExampleRun: {
             /** @description The results of all examples of a tool. */
             data: {
@@ -5964,6 +8100,18 @@ export interface components {
         Success_ImportResult: {
             /** @description What an import would install, or has installed. */
             data: components["schemas"]["ToolsetPreview"] | components["schemas"]["InstalledReport"];
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_IngestReport: {
+            /** @description How far the documents of a pipeline are. */
+            data: components["schemas"]["IngestStatus"] & {
+                /** @description The documents that are queued, running or failed, by name. */
+                documents: components["schemas"]["DocumentInfo"][];
+                next_page_token: string | null;
+                /** @description `running` while documents are queued or being read, otherwise `done`. */
+                state: components["schemas"]["IngestState"];
+            };
             status: components["schemas"]["SuccessStatus"];
         };
         /** @description `{"status":"success","data":…}`. */
@@ -6118,6 +8266,70 @@ export interface components {
             status: components["schemas"]["SuccessStatus"];
         };
         /** @description `{"status":"success","data":…}`. */
+        Success_ModelList: {
+            /** @description The models and providers. */
+            data: {
+                /** @description The models that the settings and the agents of the tenant name. */
+                models: components["schemas"]["ConfiguredModel"][];
+                /** @description The addresses of model servers that agents may use although they are private. */
+                private_urls: string[];
+                /** @description The providers. */
+                providers: components["schemas"]["ConfiguredProvider"][];
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_Pipeline: {
+            /** @description A stored pipeline. */
+            data: components["schemas"]["PipelineDefinition"] & {
+                /**
+                 * Format: int64
+                 * @description The size of all documents together.
+                 */
+                bytes: number;
+                /**
+                 * Format: int64
+                 * @description The number of chunks.
+                 */
+                chunks: number;
+                /**
+                 * Format: date-time
+                 * @description When it was created.
+                 */
+                created_at: string;
+                /** @description Who created it. */
+                created_by: string | null;
+                /**
+                 * Format: int64
+                 * @description The number of documents.
+                 */
+                documents: number;
+                /**
+                 * Format: uuid
+                 * @description Its id.
+                 */
+                id: string;
+                /**
+                 * Format: date-time
+                 * @description When its definition last changed.
+                 */
+                modified_at: string;
+                /** @description Its status. */
+                status: components["schemas"]["PipelineStatus"];
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_PipelineList: {
+            /** @description The pipelines of the tenant. */
+            data: {
+                next_page_token: string | null;
+                pipelines: components["schemas"]["Pipeline"][];
+                total: number;
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
         Success_PolicyRules: {
             /**
              * @description The rules of a tenant or of the platform. Their order matters only for which of several rules with the same effect is
@@ -6126,6 +8338,15 @@ export interface components {
             data: {
                 /** @description The rules. */
                 rules: components["schemas"]["PolicyRule"][];
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_QueryResult: {
+            /** @description What a query found. */
+            data: {
+                /** @description The hits, best first. */
+                hits: components["schemas"]["ChunkHit"][];
             };
             status: components["schemas"]["SuccessStatus"];
         };
@@ -6199,6 +8420,72 @@ export interface components {
                 next_page_token: string | null;
                 revisions: components["schemas"]["RevisionView"][];
                 total: number;
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_Run: {
+            /** @description A run of an agent. */
+            data: {
+                /**
+                 * @description The slug of the agent.
+                 * @example assistant
+                 */
+                agent: string;
+                /** Format: uuid */
+                agent_id: string;
+                /** Format: int32 */
+                agent_revision: number;
+                /** Format: uuid */
+                chat_id: string | null;
+                /** Format: date-time */
+                created_at: string;
+                error: components["schemas"]["StepError"] | null;
+                /** Format: date-time */
+                finished_at: string | null;
+                /** Format: uuid */
+                id: string;
+                /**
+                 * Format: uuid
+                 * @description The message of the chat that the answer is written to.
+                 */
+                message_id: string | null;
+                /** @description The final answer: a text, or a value that fits the output schema. */
+                output: unknown;
+                /**
+                 * Format: uuid
+                 * @description The tool call that started it.
+                 */
+                parent_call_id: string | null;
+                /**
+                 * Format: uuid
+                 * @description The run of the agent above it.
+                 */
+                parent_run_id: string | null;
+                /** @description The name of the token that asked for it. */
+                requested_by: string;
+                /** Format: date-time */
+                started_at: string | null;
+                status: components["schemas"]["RunStatus"];
+                /**
+                 * @description The interface that it came through: `rest`, `chat`, `ws`, `openai`, `cli`, `agent_call`.
+                 * @example rest
+                 */
+                surface: string;
+                usage: components["schemas"]["RunUsage"];
+                /** @description The calls that it waits for; not in lists. */
+                waiting?: components["schemas"]["WaitingRunCall"][];
+                /** @description The webhook that its end is delivered to, in the response to its start. */
+                webhook?: components["schemas"]["AcceptedWebhook"];
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_RunList: {
+            /** @description A page of runs. */
+            data: {
+                next_page_token: string | null;
+                runs: components["schemas"]["Run"][];
             };
             status: components["schemas"]["SuccessStatus"];
         };
@@ -6306,6 +8593,31 @@ export interface components {
                 failures_24h: number;
                 servers: components["schemas"]["ServerStats"];
                 tools: components["schemas"]["ToolStats"];
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_StepList: {
+            /** @description The steps of a run. */
+            data: {
+                /**
+                 * Format: int32
+                 * @description The number to continue after, if there may be more steps.
+                 */
+                next_after: number | null;
+                steps: components["schemas"]["RunStep"][];
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_StoppedAnswer: {
+            /** @description A run that was stopped. */
+            data: {
+                /**
+                 * Format: uuid
+                 * @description The run; `null` if nothing was running.
+                 */
+                run_id: string | null;
             };
             status: components["schemas"]["SuccessStatus"];
         };
@@ -6745,6 +9057,19 @@ export interface components {
             };
             status: components["schemas"]["SuccessStatus"];
         };
+        /** @description How calls are repeated whose error is retryable. */
+        Supervision: {
+            /**
+             * Format: int32
+             * @description How often, at most 10.
+             */
+            attempts: number;
+            /**
+             * Format: int64
+             * @description The pause before the first repetition, in milliseconds; it doubles each time.
+             */
+            backoff_ms: number;
+        };
         /**
          * @description The notation of templates in an implementation.
          * @enum {string}
@@ -6942,6 +9267,11 @@ export interface components {
             /** @example Ada */
             name: string;
         };
+        /**
+         * @description How the calls of one answer run.
+         * @enum {string}
+         */
+        ToolExecution: "sequential" | "parallel_safe";
         /** @description What an MCP server says about the behavior of a tool; read-only tools have the tag `read-only`. */
         ToolHints: {
             /** @description Whether it may delete or overwrite something. */
@@ -7386,6 +9716,54 @@ export interface components {
         };
         /** @description The response to a call that has to wait. */
         WaitingCall: components["schemas"]["AcceptedCall"] | components["schemas"]["ErrorBody"];
+        /** @description A call that a run waits for. */
+        WaitingRunCall: {
+            /** Format: uuid */
+            approval_id: string;
+            args: unknown;
+            /** Format: uuid */
+            call_id: string;
+            /** Format: date-time */
+            expires_at: string | null;
+            /** @description `bundle:name@version`. */
+            tool: string;
+        };
+        /** @description A call that waits for a person. */
+        WaitingStep: {
+            /**
+             * Format: int32
+             * @description The number of the step with the answer.
+             */
+            answer: number;
+            /**
+             * Format: uuid
+             * @description Its approval.
+             */
+            approval_id: string;
+            /** @description The arguments after coercion. */
+            args: unknown;
+            /**
+             * Format: uuid
+             * @description The call that waits.
+             */
+            call_id: string;
+            /**
+             * Format: date-time
+             * @description When the approval expires.
+             */
+            expires_at?: string;
+            /** @description The id that the model gave the call. */
+            id: string;
+            /**
+             * Format: int32
+             * @description The index of the call in the answer, from 0.
+             */
+            index: number;
+            /** @description The name that the model used. */
+            name: string;
+            /** @description The tool, `bundle:name@version`. */
+            tool?: string;
+        };
         /** @description A WebAssembly component or module: a file of the bundle, or its bytes in base64. */
         Wasm: {
             /** @description The bytes. */
@@ -7429,7 +9807,7 @@ export interface components {
          * @description Something that happened, as webhooks name it.
          * @enum {string}
          */
-        WebhookEvent: "call.finished" | "approval.requested" | "approval.decided" | "approval.expired" | "approval.cancelled" | "webhook.test";
+        WebhookEvent: "call.finished" | "run.finished" | "approval.requested" | "approval.decided" | "approval.expired" | "approval.cancelled" | "webhook.test";
         /** @description A page of webhooks. */
         WebhookList: {
             next_page_token: string | null;
@@ -7735,12 +10113,1053 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
+    get_agents: {
+        parameters: {
+            query?: {
+                /** @description A part of the slug, the name or the description */
+                q?: string;
+                status?: components["schemas"]["ToolStatus"];
+                /**
+                 * @description The maximum number of items; larger values than 500 (100 for calls, 5000 for summaries of tools) are lowered.
+                 * @example 50
+                 */
+                page_size?: number;
+                /** @description The same as `page_size`. */
+                recommended_page_size?: number;
+                /** @description The same as `page_size`. */
+                limit?: number;
+                /** @description The `next_page_token` of the previous page. */
+                page_token?: string;
+                /** @description How many items to skip. */
+                skip?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "agents": [
+                     *           {
+                     *             "description": "text",
+                     *             "instructions": "text",
+                     *             "max_iterations": 1,
+                     *             "max_parallel_tools": 1,
+                     *             "model": {
+                     *               "name": "claude-sonnet-5",
+                     *               "provider": "anthropic"
+                     *             },
+                     *             "name": "Assistant",
+                     *             "require_published": true,
+                     *             "slug": "assistant",
+                     *             "tool_execution": "sequential",
+                     *             "tools": [
+                     *               "text"
+                     *             ],
+                     *             "created_at": "2026-01-31T12:00:00Z",
+                     *             "created_by": "text",
+                     *             "enabled": true,
+                     *             "error": "text",
+                     *             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "modified_at": "2026-01-31T12:00:00Z",
+                     *             "modified_by": "text",
+                     *             "path": "agents/assistant.yaml",
+                     *             "published_at": "2026-01-31T12:00:00Z",
+                     *             "published_revision": 1,
+                     *             "ready": true,
+                     *             "revision": 1,
+                     *             "status": "draft"
+                     *           }
+                     *         ],
+                     *         "next_page_token": "text",
+                     *         "total": 1
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_AgentList"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    post_agents: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "description": "text",
+                 *       "instructions": "text",
+                 *       "max_iterations": 1,
+                 *       "max_parallel_tools": 1,
+                 *       "model": {
+                 *         "name": "claude-sonnet-5",
+                 *         "provider": "anthropic"
+                 *       },
+                 *       "name": "Assistant",
+                 *       "require_published": true,
+                 *       "slug": "assistant",
+                 *       "tool_execution": "sequential",
+                 *       "tools": [
+                 *         "text"
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["AgentDefinition"];
+            };
+        };
+        responses: {
+            /** @description The object was created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "description": "text",
+                     *         "instructions": "text",
+                     *         "max_iterations": 1,
+                     *         "max_parallel_tools": 1,
+                     *         "model": {
+                     *           "name": "claude-sonnet-5",
+                     *           "provider": "anthropic"
+                     *         },
+                     *         "name": "Assistant",
+                     *         "require_published": true,
+                     *         "slug": "assistant",
+                     *         "tool_execution": "sequential",
+                     *         "tools": [
+                     *           "text"
+                     *         ],
+                     *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "created_by": "text",
+                     *         "enabled": true,
+                     *         "error": "text",
+                     *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "modified_by": "text",
+                     *         "path": "agents/assistant.yaml",
+                     *         "published_at": "2026-01-31T12:00:00Z",
+                     *         "published_revision": 1,
+                     *         "ready": true,
+                     *         "revision": 1,
+                     *         "status": "draft"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_Agent"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    post_agents_check: {
+        parameters: {
+            query?: {
+                /** @description Check what publishing requires */
+                publish?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "description": "text",
+                 *       "instructions": "text",
+                 *       "max_iterations": 1,
+                 *       "max_parallel_tools": 1,
+                 *       "model": {
+                 *         "name": "claude-sonnet-5",
+                 *         "provider": "anthropic"
+                 *       },
+                 *       "name": "Assistant",
+                 *       "require_published": true,
+                 *       "slug": "assistant",
+                 *       "tool_execution": "sequential",
+                 *       "tools": [
+                 *         "text"
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["AgentDefinition"];
+            };
+        };
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "errors": [
+                     *           {
+                     *             "code": "missing_field",
+                     *             "field": "implementation.url",
+                     *             "message": "missing `url`"
+                     *           }
+                     *         ],
+                     *         "tokens": 1,
+                     *         "tools": [
+                     *           {
+                     *             "description": "text",
+                     *             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "implementation_type": "http",
+                     *             "name": "web_search",
+                     *             "qualified": "builtin:web_search@1.0.0",
+                     *             "renderer": "text",
+                     *             "requires_approval": true,
+                     *             "tokens": 1,
+                     *             "tool_type": "built_in"
+                     *           }
+                     *         ],
+                     *         "valid": true,
+                     *         "warnings": [
+                     *           {
+                     *             "code": "missing_field",
+                     *             "field": "implementation.url",
+                     *             "message": "missing `url`"
+                     *           }
+                     *         ]
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_AgentCheck"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            413: components["responses"]["PayloadTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_agents_ref: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Slug or id
+                 * @example assistant
+                 */
+                ref: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "description": "text",
+                     *         "instructions": "text",
+                     *         "max_iterations": 1,
+                     *         "max_parallel_tools": 1,
+                     *         "model": {
+                     *           "name": "claude-sonnet-5",
+                     *           "provider": "anthropic"
+                     *         },
+                     *         "name": "Assistant",
+                     *         "require_published": true,
+                     *         "slug": "assistant",
+                     *         "tool_execution": "sequential",
+                     *         "tools": [
+                     *           "text"
+                     *         ],
+                     *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "created_by": "text",
+                     *         "enabled": true,
+                     *         "error": "text",
+                     *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "modified_by": "text",
+                     *         "path": "agents/assistant.yaml",
+                     *         "published_at": "2026-01-31T12:00:00Z",
+                     *         "published_revision": 1,
+                     *         "ready": true,
+                     *         "revision": 1,
+                     *         "status": "draft"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_Agent"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    put_agents_ref: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description The newest revision that you know
+                 * @example 1
+                 */
+                "If-Match"?: string;
+            };
+            path: {
+                /**
+                 * @description Slug or id
+                 * @example assistant
+                 */
+                ref: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "description": "text",
+                 *       "instructions": "text",
+                 *       "max_iterations": 1,
+                 *       "max_parallel_tools": 1,
+                 *       "model": {
+                 *         "name": "claude-sonnet-5",
+                 *         "provider": "anthropic"
+                 *       },
+                 *       "name": "Assistant",
+                 *       "require_published": true,
+                 *       "slug": "assistant",
+                 *       "tool_execution": "sequential",
+                 *       "tools": [
+                 *         "text"
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["AgentDefinition"];
+            };
+        };
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "description": "text",
+                     *         "instructions": "text",
+                     *         "max_iterations": 1,
+                     *         "max_parallel_tools": 1,
+                     *         "model": {
+                     *           "name": "claude-sonnet-5",
+                     *           "provider": "anthropic"
+                     *         },
+                     *         "name": "Assistant",
+                     *         "require_published": true,
+                     *         "slug": "assistant",
+                     *         "tool_execution": "sequential",
+                     *         "tools": [
+                     *           "text"
+                     *         ],
+                     *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "created_by": "text",
+                     *         "enabled": true,
+                     *         "error": "text",
+                     *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "modified_by": "text",
+                     *         "path": "agents/assistant.yaml",
+                     *         "published_at": "2026-01-31T12:00:00Z",
+                     *         "published_revision": 1,
+                     *         "ready": true,
+                     *         "revision": 1,
+                     *         "status": "draft"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_Agent"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    delete_agents_ref: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Slug or id
+                 * @example assistant
+                 */
+                ref: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "message": "Token deleted"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_Message"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    patch_agents_ref: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Slug or id
+                 * @example assistant
+                 */
+                ref: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "enabled": true
+                 *     }
+                 */
+                "application/json": components["schemas"]["AgentPatch"];
+            };
+        };
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "description": "text",
+                     *         "instructions": "text",
+                     *         "max_iterations": 1,
+                     *         "max_parallel_tools": 1,
+                     *         "model": {
+                     *           "name": "claude-sonnet-5",
+                     *           "provider": "anthropic"
+                     *         },
+                     *         "name": "Assistant",
+                     *         "require_published": true,
+                     *         "slug": "assistant",
+                     *         "tool_execution": "sequential",
+                     *         "tools": [
+                     *           "text"
+                     *         ],
+                     *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "created_by": "text",
+                     *         "enabled": true,
+                     *         "error": "text",
+                     *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "modified_by": "text",
+                     *         "path": "agents/assistant.yaml",
+                     *         "published_at": "2026-01-31T12:00:00Z",
+                     *         "published_revision": 1,
+                     *         "ready": true,
+                     *         "revision": 1,
+                     *         "status": "draft"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_Agent"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["PayloadTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    post_agents_ref_deprecate: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Slug or id
+                 * @example assistant
+                 */
+                ref: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "description": "text",
+                     *         "instructions": "text",
+                     *         "max_iterations": 1,
+                     *         "max_parallel_tools": 1,
+                     *         "model": {
+                     *           "name": "claude-sonnet-5",
+                     *           "provider": "anthropic"
+                     *         },
+                     *         "name": "Assistant",
+                     *         "require_published": true,
+                     *         "slug": "assistant",
+                     *         "tool_execution": "sequential",
+                     *         "tools": [
+                     *           "text"
+                     *         ],
+                     *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "created_by": "text",
+                     *         "enabled": true,
+                     *         "error": "text",
+                     *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "modified_by": "text",
+                     *         "path": "agents/assistant.yaml",
+                     *         "published_at": "2026-01-31T12:00:00Z",
+                     *         "published_revision": 1,
+                     *         "ready": true,
+                     *         "revision": 1,
+                     *         "status": "draft"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_Agent"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    post_agents_ref_publish: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Slug or id
+                 * @example assistant
+                 */
+                ref: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "description": "text",
+                     *         "instructions": "text",
+                     *         "max_iterations": 1,
+                     *         "max_parallel_tools": 1,
+                     *         "model": {
+                     *           "name": "claude-sonnet-5",
+                     *           "provider": "anthropic"
+                     *         },
+                     *         "name": "Assistant",
+                     *         "require_published": true,
+                     *         "slug": "assistant",
+                     *         "tool_execution": "sequential",
+                     *         "tools": [
+                     *           "text"
+                     *         ],
+                     *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "created_by": "text",
+                     *         "enabled": true,
+                     *         "error": "text",
+                     *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "modified_by": "text",
+                     *         "path": "agents/assistant.yaml",
+                     *         "published_at": "2026-01-31T12:00:00Z",
+                     *         "published_revision": 1,
+                     *         "ready": true,
+                     *         "revision": 1,
+                     *         "status": "draft"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_Agent"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_agents_ref_revisions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Slug or id
+                 * @example assistant
+                 */
+                ref: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "next_page_token": "text",
+                     *         "revisions": [
+                     *           {
+                     *             "created_at": "2026-01-31T12:00:00Z",
+                     *             "created_by": "text",
+                     *             "hash": "text",
+                     *             "number": 1,
+                     *             "published": true
+                     *           }
+                     *         ],
+                     *         "total": 1
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_AgentRevisionList"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_agents_ref_revisions_n: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Slug or id
+                 * @example assistant
+                 */
+                ref: string;
+                /**
+                 * @description Number of the revision
+                 * @example 1
+                 */
+                n: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "created_by": "text",
+                     *         "hash": "text",
+                     *         "number": 1,
+                     *         "published": true
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_AgentRevision"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    post_agents_ref_revisions_n_restore: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Slug or id
+                 * @example assistant
+                 */
+                ref: string;
+                /**
+                 * @description Number of the revision
+                 * @example 1
+                 */
+                n: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "description": "text",
+                     *         "instructions": "text",
+                     *         "max_iterations": 1,
+                     *         "max_parallel_tools": 1,
+                     *         "model": {
+                     *           "name": "claude-sonnet-5",
+                     *           "provider": "anthropic"
+                     *         },
+                     *         "name": "Assistant",
+                     *         "require_published": true,
+                     *         "slug": "assistant",
+                     *         "tool_execution": "sequential",
+                     *         "tools": [
+                     *           "text"
+                     *         ],
+                     *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "created_by": "text",
+                     *         "enabled": true,
+                     *         "error": "text",
+                     *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "modified_by": "text",
+                     *         "path": "agents/assistant.yaml",
+                     *         "published_at": "2026-01-31T12:00:00Z",
+                     *         "published_revision": 1,
+                     *         "ready": true,
+                     *         "revision": 1,
+                     *         "status": "draft"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_Agent"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    post_agents_ref_runs: {
+        parameters: {
+            query?: {
+                /** @description Default: the mode of the server */
+                mode?: components["schemas"]["CallMode"];
+                /** @description Return 202 immediately */
+                async?: boolean;
+            };
+            header?: {
+                /**
+                 * @description `text/event-stream` streams the events of the run
+                 * @example application/json
+                 */
+                Accept?: string;
+            };
+            path: {
+                /**
+                 * @description Slug or id of the agent
+                 * @example assistant
+                 */
+                ref: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "input": null
+                 *     }
+                 */
+                "application/json": components["schemas"]["NewRunBody"];
+            };
+        };
+        responses: {
+            /** @description The run, when it has ended or waits for approval; also if it failed */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "agent": "assistant",
+                     *         "agent_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "agent_revision": 1,
+                     *         "chat_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "error": {
+                     *           "code": "text",
+                     *           "message": "text"
+                     *         },
+                     *         "finished_at": "2026-01-31T12:00:00Z",
+                     *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "message_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "output": null,
+                     *         "parent_call_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "parent_run_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "requested_by": "text",
+                     *         "started_at": "2026-01-31T12:00:00Z",
+                     *         "status": "pending",
+                     *         "surface": "rest",
+                     *         "usage": {
+                     *           "active_ms": 1,
+                     *           "answers": 1,
+                     *           "cached_tokens": 1,
+                     *           "calls": 1,
+                     *           "input_tokens": 1,
+                     *           "output_tokens": 1
+                     *         }
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_Run"];
+                    /**
+                     * @example {
+                     *       "agent": "text",
+                     *       "run_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *       "type": "start"
+                     *     }
+                     */
+                    "text/event-stream": components["schemas"]["RunEvent"];
+                };
+            };
+            /** @description Run an agent. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "agent": "assistant",
+                     *         "agent_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "agent_revision": 1,
+                     *         "chat_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "error": {
+                     *           "code": "text",
+                     *           "message": "text"
+                     *         },
+                     *         "finished_at": "2026-01-31T12:00:00Z",
+                     *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "message_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "output": null,
+                     *         "parent_call_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "parent_run_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "requested_by": "text",
+                     *         "started_at": "2026-01-31T12:00:00Z",
+                     *         "status": "pending",
+                     *         "surface": "rest",
+                     *         "usage": {
+                     *           "active_ms": 1,
+                     *           "answers": 1,
+                     *           "cached_tokens": 1,
+                     *           "calls": 1,
+                     *           "input_tokens": 1,
+                     *           "output_tokens": 1
+                     *         }
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_Run"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_agents_ref_tools: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Slug or id
+                 * @example assistant
+                 */
+                ref: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "missing": [
+                     *           "text"
+                     *         ],
+                     *         "tokens": 1,
+                     *         "tools": [
+                     *           {
+                     *             "description": "text",
+                     *             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "implementation_type": "http",
+                     *             "name": "web_search",
+                     *             "qualified": "builtin:web_search@1.0.0",
+                     *             "renderer": "text",
+                     *             "requires_approval": true,
+                     *             "tokens": 1,
+                     *             "tool_type": "built_in"
+                     *           }
+                     *         ]
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_AgentTools"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     post_apply: {
         parameters: {
             query?: {
                 /** @description Report the changes, and change nothing */
                 dry_run?: boolean;
-                /** @description Delete tools of these bundles, and MCP servers, that the folder does not have */
+                /** @description Delete tools of these bundles, agents and MCP servers that the folder does not have */
                 prune?: boolean;
                 /** @description The id of the plan to apply; if the folder or the installation has changed since, nothing is applied */
                 plan?: string;
@@ -8653,6 +12072,10 @@ export interface operations {
     get_chats: {
         parameters: {
             query?: {
+                /** @description A part of the title or of a message */
+                q?: string;
+                /** @description Those that everybody in the tenant may read */
+                shared?: boolean;
                 /**
                  * @description The maximum number of items; larger values than 500 (100 for calls, 5000 for summaries of tools) are lowered.
                  * @example 50
@@ -8690,6 +12113,7 @@ export interface operations {
                      *             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
                      *             "modified_at": "2026-01-31T12:00:00Z",
                      *             "owner_name": "text",
+                     *             "shared": true,
                      *             "title": "Quarterly report"
                      *           }
                      *         ],
@@ -8742,6 +12166,7 @@ export interface operations {
                      *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
                      *         "modified_at": "2026-01-31T12:00:00Z",
                      *         "owner_name": "text",
+                     *         "shared": true,
                      *         "title": "Quarterly report"
                      *       },
                      *       "status": "success"
@@ -8753,6 +12178,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             413: components["responses"]["PayloadTooLarge"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -8784,6 +12210,7 @@ export interface operations {
                      *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
                      *         "modified_at": "2026-01-31T12:00:00Z",
                      *         "owner_name": "text",
+                     *         "shared": true,
                      *         "title": "Quarterly report"
                      *       },
                      *       "status": "success"
@@ -8867,6 +12294,7 @@ export interface operations {
                      *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
                      *         "modified_at": "2026-01-31T12:00:00Z",
                      *         "owner_name": "text",
+                     *         "shared": true,
                      *         "title": "Quarterly report"
                      *       },
                      *       "status": "success"
@@ -8880,6 +12308,246 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             413: components["responses"]["PayloadTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    post_chats_id_answer: {
+        parameters: {
+            query?: {
+                /** @description Default: the mode of the server */
+                mode?: components["schemas"]["CallMode"];
+                /** @description Return 202 immediately; see `/runs/{id}/events` */
+                async?: boolean;
+            };
+            header?: {
+                /**
+                 * @description `text/event-stream` streams the events of the run
+                 * @example application/json
+                 */
+                Accept?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                /** @example {} */
+                "application/json": components["schemas"]["AnswerBody"];
+            };
+        };
+        responses: {
+            /** @description First an event `message`, then the events of the run */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "agent": "text",
+                     *       "run_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *       "type": "start"
+                     *     }
+                     */
+                    "text/event-stream": components["schemas"]["RunEvent"];
+                };
+            };
+            /** @description The object was created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "answer": {
+                     *           "content": null,
+                     *           "created_at": "2026-01-31T12:00:00Z",
+                     *           "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "manifest_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "parent_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "role": "user",
+                     *           "run_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101"
+                     *         },
+                     *         "message": {
+                     *           "content": null,
+                     *           "created_at": "2026-01-31T12:00:00Z",
+                     *           "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "manifest_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "parent_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "role": "user",
+                     *           "run_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101"
+                     *         },
+                     *         "run": {
+                     *           "agent": "assistant",
+                     *           "agent_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "agent_revision": 1,
+                     *           "chat_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "created_at": "2026-01-31T12:00:00Z",
+                     *           "error": {
+                     *             "code": "text",
+                     *             "message": "text"
+                     *           },
+                     *           "finished_at": "2026-01-31T12:00:00Z",
+                     *           "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "message_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "output": null,
+                     *           "parent_call_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "parent_run_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "requested_by": "text",
+                     *           "started_at": "2026-01-31T12:00:00Z",
+                     *           "status": "pending",
+                     *           "surface": "rest",
+                     *           "usage": {
+                     *             "active_ms": 1,
+                     *             "answers": 1,
+                     *             "cached_tokens": 1,
+                     *             "calls": 1,
+                     *             "input_tokens": 1,
+                     *             "output_tokens": 1
+                     *           }
+                     *         }
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_AnsweredMessage"];
+                };
+            };
+            /** @description Answer a message again: a branch beside the earlier answers. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "answer": {
+                     *           "content": null,
+                     *           "created_at": "2026-01-31T12:00:00Z",
+                     *           "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "manifest_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "parent_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "role": "user",
+                     *           "run_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101"
+                     *         },
+                     *         "message": {
+                     *           "content": null,
+                     *           "created_at": "2026-01-31T12:00:00Z",
+                     *           "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "manifest_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "parent_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "role": "user",
+                     *           "run_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101"
+                     *         },
+                     *         "run": {
+                     *           "agent": "assistant",
+                     *           "agent_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "agent_revision": 1,
+                     *           "chat_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "created_at": "2026-01-31T12:00:00Z",
+                     *           "error": {
+                     *             "code": "text",
+                     *             "message": "text"
+                     *           },
+                     *           "finished_at": "2026-01-31T12:00:00Z",
+                     *           "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "message_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "output": null,
+                     *           "parent_call_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "parent_run_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "requested_by": "text",
+                     *           "started_at": "2026-01-31T12:00:00Z",
+                     *           "status": "pending",
+                     *           "surface": "rest",
+                     *           "usage": {
+                     *             "active_ms": 1,
+                     *             "answers": 1,
+                     *             "cached_tokens": 1,
+                     *             "calls": 1,
+                     *             "input_tokens": 1,
+                     *             "output_tokens": 1
+                     *           }
+                     *         }
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_AnsweredMessage"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_chats_id_export: {
+        parameters: {
+            query?: {
+                /** @description `markdown` (the default) or `json` */
+                format?: string;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The chat */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /** @example text */
+                    "text/markdown": string;
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "chat": {
+                     *           "active_leaf": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "agent": "text",
+                     *           "created_at": "2026-01-31T12:00:00Z",
+                     *           "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "modified_at": "2026-01-31T12:00:00Z",
+                     *           "owner_name": "text",
+                     *           "shared": true,
+                     *           "title": "Quarterly report"
+                     *         },
+                     *         "messages": [
+                     *           {
+                     *             "content": null,
+                     *             "created_at": "2026-01-31T12:00:00Z",
+                     *             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "manifest_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "parent_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "role": "user",
+                     *             "run_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101"
+                     *           }
+                     *         ]
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_ChatExport"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
         };
@@ -8925,7 +12593,8 @@ export interface operations {
                      *             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
                      *             "manifest_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
                      *             "parent_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
-                     *             "role": "user"
+                     *             "role": "user",
+                     *             "run_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101"
                      *           }
                      *         ],
                      *         "next_page_token": "text"
@@ -8946,8 +12615,19 @@ export interface operations {
     };
     post_chats_id_messages: {
         parameters: {
-            query?: never;
-            header?: never;
+            query?: {
+                /** @description Default: the mode of the server */
+                mode?: components["schemas"]["CallMode"];
+                /** @description Return 202 immediately; see `/runs/{id}/events` */
+                async?: boolean;
+            };
+            header?: {
+                /**
+                 * @description `text/event-stream` streams the message and the events of the run
+                 * @example application/json
+                 */
+                Accept?: string;
+            };
             path: {
                 id: string;
             };
@@ -8964,7 +12644,23 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The object was created */
+            /** @description First an event `message`, then the events of the run */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "agent": "text",
+                     *       "run_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *       "type": "start"
+                     *     }
+                     */
+                    "text/event-stream": components["schemas"]["RunEvent"];
+                };
+            };
+            /** @description The message with its answer */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -8973,23 +12669,128 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "content": null,
-                     *         "created_at": "2026-01-31T12:00:00Z",
-                     *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
-                     *         "manifest_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
-                     *         "parent_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
-                     *         "role": "user"
+                     *         "answer": {
+                     *           "content": null,
+                     *           "created_at": "2026-01-31T12:00:00Z",
+                     *           "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "manifest_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "parent_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "role": "user",
+                     *           "run_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101"
+                     *         },
+                     *         "message": {
+                     *           "content": null,
+                     *           "created_at": "2026-01-31T12:00:00Z",
+                     *           "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "manifest_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "parent_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "role": "user",
+                     *           "run_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101"
+                     *         },
+                     *         "run": {
+                     *           "agent": "assistant",
+                     *           "agent_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "agent_revision": 1,
+                     *           "chat_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "created_at": "2026-01-31T12:00:00Z",
+                     *           "error": {
+                     *             "code": "text",
+                     *             "message": "text"
+                     *           },
+                     *           "finished_at": "2026-01-31T12:00:00Z",
+                     *           "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "message_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "output": null,
+                     *           "parent_call_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "parent_run_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "requested_by": "text",
+                     *           "started_at": "2026-01-31T12:00:00Z",
+                     *           "status": "pending",
+                     *           "surface": "rest",
+                     *           "usage": {
+                     *             "active_ms": 1,
+                     *             "answers": 1,
+                     *             "cached_tokens": 1,
+                     *             "calls": 1,
+                     *             "input_tokens": 1,
+                     *             "output_tokens": 1
+                     *           }
+                     *         }
                      *       },
                      *       "status": "success"
                      *     }
                      */
-                    "application/json": components["schemas"]["Success_ChatMessage"];
+                    "application/json": components["schemas"]["Success_AnsweredMessage"];
+                };
+            };
+            /** @description The message; the answer follows */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "answer": {
+                     *           "content": null,
+                     *           "created_at": "2026-01-31T12:00:00Z",
+                     *           "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "manifest_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "parent_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "role": "user",
+                     *           "run_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101"
+                     *         },
+                     *         "message": {
+                     *           "content": null,
+                     *           "created_at": "2026-01-31T12:00:00Z",
+                     *           "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "manifest_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "parent_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "role": "user",
+                     *           "run_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101"
+                     *         },
+                     *         "run": {
+                     *           "agent": "assistant",
+                     *           "agent_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "agent_revision": 1,
+                     *           "chat_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "created_at": "2026-01-31T12:00:00Z",
+                     *           "error": {
+                     *             "code": "text",
+                     *             "message": "text"
+                     *           },
+                     *           "finished_at": "2026-01-31T12:00:00Z",
+                     *           "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "message_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "output": null,
+                     *           "parent_call_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "parent_run_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "requested_by": "text",
+                     *           "started_at": "2026-01-31T12:00:00Z",
+                     *           "status": "pending",
+                     *           "surface": "rest",
+                     *           "usage": {
+                     *             "active_ms": 1,
+                     *             "answers": 1,
+                     *             "cached_tokens": 1,
+                     *             "calls": 1,
+                     *             "input_tokens": 1,
+                     *             "output_tokens": 1
+                     *           }
+                     *         }
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_AnsweredMessage"];
                 };
             };
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
             413: components["responses"]["PayloadTooLarge"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -9031,6 +12832,42 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["Success_MessageManifest"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    post_chats_id_stop: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "run_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_StoppedAnswer"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -9559,6 +13396,439 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    get_code_artifacts: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The maximum number of items; larger values than 500 (100 for calls, 5000 for summaries of tools) are lowered.
+                 * @example 50
+                 */
+                page_size?: number;
+                /** @description The same as `page_size`. */
+                recommended_page_size?: number;
+                /** @description The same as `page_size`. */
+                limit?: number;
+                /** @description The `next_page_token` of the previous page. */
+                page_token?: string;
+                /** @description How many items to skip. */
+                skip?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "artifacts": [
+                     *           {
+                     *             "description": "text",
+                     *             "inputs": [
+                     *               {
+                     *                 "name": "city",
+                     *                 "required": true,
+                     *                 "type": "any"
+                     *               }
+                     *             ],
+                     *             "name": "Word count",
+                     *             "runtime": "bash",
+                     *             "source": "echo \"$text\" | wc -w",
+                     *             "created_at": "2026-01-31T12:00:00Z",
+                     *             "created_by": "text",
+                     *             "hash": "text",
+                     *             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "modified_at": "2026-01-31T12:00:00Z",
+                     *             "slug": "word-count",
+                     *             "version": 1
+                     *           }
+                     *         ],
+                     *         "next_page_token": "text",
+                     *         "total": 1
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_ArtifactList"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    post_code_artifacts: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "name": "Word count",
+                 *       "slug": "word-count",
+                 *       "source": "echo \"$text\" | wc -w"
+                 *     }
+                 */
+                "application/json": components["schemas"]["ArtifactBody"];
+            };
+        };
+        responses: {
+            /** @description The object was created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "description": "text",
+                     *         "inputs": [
+                     *           {
+                     *             "name": "city",
+                     *             "required": true,
+                     *             "type": "any"
+                     *           }
+                     *         ],
+                     *         "name": "Word count",
+                     *         "runtime": "bash",
+                     *         "source": "echo \"$text\" | wc -w",
+                     *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "created_by": "text",
+                     *         "hash": "text",
+                     *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "slug": "word-count",
+                     *         "version": 1
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_CodeArtifact"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_code_artifacts_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Id or slug
+                 * @example word-count
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "description": "text",
+                     *         "inputs": [
+                     *           {
+                     *             "name": "city",
+                     *             "required": true,
+                     *             "type": "any"
+                     *           }
+                     *         ],
+                     *         "name": "Word count",
+                     *         "runtime": "bash",
+                     *         "source": "echo \"$text\" | wc -w",
+                     *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "created_by": "text",
+                     *         "hash": "text",
+                     *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "slug": "word-count",
+                     *         "version": 1
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_CodeArtifact"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    put_code_artifacts_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Id or slug
+                 * @example word-count
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "name": "Word count",
+                 *       "slug": "word-count",
+                 *       "source": "echo \"$text\" | wc -w"
+                 *     }
+                 */
+                "application/json": components["schemas"]["ArtifactBody"];
+            };
+        };
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "description": "text",
+                     *         "inputs": [
+                     *           {
+                     *             "name": "city",
+                     *             "required": true,
+                     *             "type": "any"
+                     *           }
+                     *         ],
+                     *         "name": "Word count",
+                     *         "runtime": "bash",
+                     *         "source": "echo \"$text\" | wc -w",
+                     *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "created_by": "text",
+                     *         "hash": "text",
+                     *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "slug": "word-count",
+                     *         "version": 1
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_CodeArtifact"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    delete_code_artifacts_id: {
+        parameters: {
+            query?: {
+                /** @description Delete it although tools use it; these are not ready afterwards */
+                force?: boolean;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description Id or slug
+                 * @example word-count
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "message": "Token deleted"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_Message"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_code_artifacts_id_versions: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The maximum number of items; larger values than 500 (100 for calls, 5000 for summaries of tools) are lowered.
+                 * @example 50
+                 */
+                page_size?: number;
+                /** @description The same as `page_size`. */
+                recommended_page_size?: number;
+                /** @description The same as `page_size`. */
+                limit?: number;
+                /** @description The `next_page_token` of the previous page. */
+                page_token?: string;
+                /** @description How many items to skip. */
+                skip?: number;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description Id or slug
+                 * @example word-count
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "next_page_token": "text",
+                     *         "versions": [
+                     *           {
+                     *             "description": "text",
+                     *             "inputs": [
+                     *               {
+                     *                 "name": "city",
+                     *                 "required": true,
+                     *                 "type": "any"
+                     *               }
+                     *             ],
+                     *             "name": "Word count",
+                     *             "runtime": "bash",
+                     *             "source": "echo \"$text\" | wc -w",
+                     *             "created_at": "2026-01-31T12:00:00Z",
+                     *             "created_by": "text",
+                     *             "hash": "text",
+                     *             "version": 1
+                     *           }
+                     *         ]
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_ArtifactVersionList"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_code_artifacts_id_versions_number: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Id or slug
+                 * @example word-count
+                 */
+                id: string;
+                /** @example 1 */
+                number: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "description": "text",
+                     *         "inputs": [
+                     *           {
+                     *             "name": "city",
+                     *             "required": true,
+                     *             "type": "any"
+                     *           }
+                     *         ],
+                     *         "name": "Word count",
+                     *         "runtime": "bash",
+                     *         "source": "echo \"$text\" | wc -w",
+                     *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "created_by": "text",
+                     *         "hash": "text",
+                     *         "version": 1
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_ArtifactVersion"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     get_credentials: {
         parameters: {
             query?: {
@@ -9876,7 +14146,7 @@ export interface operations {
     get_export: {
         parameters: {
             query?: {
-                /** @description Only these bundles, comma-separated; default: all, with MCP servers and policy rules */
+                /** @description Only these bundles, comma-separated; default: all, with MCP servers, policy rules and agents */
                 bundle?: string;
             };
             header?: never;
@@ -11220,6 +15490,880 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    get_models: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "models": [
+                     *           {
+                     *             "has_key": true,
+                     *             "is_default": true,
+                     *             "name": "claude-sonnet-5",
+                     *             "provider": "anthropic"
+                     *           }
+                     *         ],
+                     *         "private_urls": [
+                     *           "text"
+                     *         ],
+                     *         "providers": [
+                     *           {
+                     *             "base_url": "https://api.anthropic.com/v1",
+                     *             "credentials": [
+                     *               "text"
+                     *             ],
+                     *             "has_key": true,
+                     *             "name": "anthropic",
+                     *             "requires_key": true
+                     *           }
+                     *         ]
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_ModelList"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_pipelines: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The maximum number of items; larger values than 500 (100 for calls, 5000 for summaries of tools) are lowered.
+                 * @example 50
+                 */
+                page_size?: number;
+                /** @description The same as `page_size`. */
+                recommended_page_size?: number;
+                /** @description The same as `page_size`. */
+                limit?: number;
+                /** @description The `next_page_token` of the previous page. */
+                page_token?: string;
+                /** @description How many items to skip. */
+                skip?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "next_page_token": "text",
+                     *         "pipelines": [
+                     *           {
+                     *             "chunking": {
+                     *               "overlap": 1,
+                     *               "size": 300,
+                     *               "unit": "tokens"
+                     *             },
+                     *             "description": "text",
+                     *             "embedding": {
+                     *               "base_url": "https://api.openai.com/v1",
+                     *               "credential": "OPENAI_API_KEY",
+                     *               "model": "text-embedding-3-small"
+                     *             },
+                     *             "name": "Handbook",
+                     *             "slug": "handbook",
+                     *             "bytes": 1,
+                     *             "chunks": 1,
+                     *             "created_at": "2026-01-31T12:00:00Z",
+                     *             "created_by": "text",
+                     *             "documents": 1,
+                     *             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "modified_at": "2026-01-31T12:00:00Z",
+                     *             "status": "draft"
+                     *           }
+                     *         ],
+                     *         "total": 1
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_PipelineList"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    post_pipelines: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "name": "Handbook",
+                 *       "slug": "handbook"
+                 *     }
+                 */
+                "application/json": components["schemas"]["PipelineBody"];
+            };
+        };
+        responses: {
+            /** @description The object was created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "chunking": {
+                     *           "overlap": 1,
+                     *           "size": 300,
+                     *           "unit": "tokens"
+                     *         },
+                     *         "description": "text",
+                     *         "embedding": {
+                     *           "base_url": "https://api.openai.com/v1",
+                     *           "credential": "OPENAI_API_KEY",
+                     *           "model": "text-embedding-3-small"
+                     *         },
+                     *         "name": "Handbook",
+                     *         "slug": "handbook",
+                     *         "bytes": 1,
+                     *         "chunks": 1,
+                     *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "created_by": "text",
+                     *         "documents": 1,
+                     *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "status": "draft"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_Pipeline"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_pipelines_ref: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Id or slug
+                 * @example handbook
+                 */
+                ref: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "chunking": {
+                     *           "overlap": 1,
+                     *           "size": 300,
+                     *           "unit": "tokens"
+                     *         },
+                     *         "description": "text",
+                     *         "embedding": {
+                     *           "base_url": "https://api.openai.com/v1",
+                     *           "credential": "OPENAI_API_KEY",
+                     *           "model": "text-embedding-3-small"
+                     *         },
+                     *         "name": "Handbook",
+                     *         "slug": "handbook",
+                     *         "bytes": 1,
+                     *         "chunks": 1,
+                     *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "created_by": "text",
+                     *         "documents": 1,
+                     *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "status": "draft"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_Pipeline"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    put_pipelines_ref: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Id or slug
+                 * @example handbook
+                 */
+                ref: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "name": "Handbook",
+                 *       "slug": "handbook"
+                 *     }
+                 */
+                "application/json": components["schemas"]["PipelineBody"];
+            };
+        };
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "chunking": {
+                     *           "overlap": 1,
+                     *           "size": 300,
+                     *           "unit": "tokens"
+                     *         },
+                     *         "description": "text",
+                     *         "embedding": {
+                     *           "base_url": "https://api.openai.com/v1",
+                     *           "credential": "OPENAI_API_KEY",
+                     *           "model": "text-embedding-3-small"
+                     *         },
+                     *         "name": "Handbook",
+                     *         "slug": "handbook",
+                     *         "bytes": 1,
+                     *         "chunks": 1,
+                     *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "created_by": "text",
+                     *         "documents": 1,
+                     *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "status": "draft"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_Pipeline"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    delete_pipelines_ref: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Id or slug
+                 * @example handbook
+                 */
+                ref: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "message": "Token deleted"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_Message"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_pipelines_ref_documents: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The maximum number of items; larger values than 500 (100 for calls, 5000 for summaries of tools) are lowered.
+                 * @example 50
+                 */
+                page_size?: number;
+                /** @description The same as `page_size`. */
+                recommended_page_size?: number;
+                /** @description The same as `page_size`. */
+                limit?: number;
+                /** @description The `next_page_token` of the previous page. */
+                page_token?: string;
+                /** @description How many items to skip. */
+                skip?: number;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description Id or slug
+                 * @example handbook
+                 */
+                ref: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "documents": [
+                     *           {
+                     *             "bytes": 1,
+                     *             "chunks": 1,
+                     *             "content_hash": "text",
+                     *             "created_at": "2026-01-31T12:00:00Z",
+                     *             "error": "text",
+                     *             "format": "markdown",
+                     *             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "ingested_at": "2026-01-31T12:00:00Z",
+                     *             "media_type": "text",
+                     *             "metadata": {},
+                     *             "modified_at": "2026-01-31T12:00:00Z",
+                     *             "name": "guide/install.md",
+                     *             "source": "text",
+                     *             "state": "queued"
+                     *           }
+                     *         ],
+                     *         "next_page_token": "text"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_DocumentList"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    post_pipelines_ref_documents: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The name of the document in the body; its ending decides the format
+                 * @example guide.pdf
+                 */
+                name?: string;
+                /**
+                 * @description A JSON object with values that queries can filter by
+                 * @example {"team":"core"}
+                 */
+                metadata?: string;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description Id or slug
+                 * @example handbook
+                 */
+                ref: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "name": "install.md",
+                 *       "path": "/srv/handbook",
+                 *       "text": "# Install\n\nRun the installer.",
+                 *       "urls": [
+                 *         "https://example.com/guide.html"
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["NewDocuments"];
+                /**
+                 * @example [
+                 *       1
+                 *     ]
+                 */
+                "application/octet-stream": number[];
+                /**
+                 * @example [
+                 *       1
+                 *     ]
+                 */
+                "multipart/form-data": number[];
+            };
+        };
+        responses: {
+            /**
+             * @description Add documents: files as `multipart/form-data`; one file as the body with `?name=`; or JSON with a text, URLs or a
+             *     folder. A document of the same name is replaced. They are read in the background.
+             */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "documents": [
+                     *           {
+                     *             "bytes": 1,
+                     *             "chunks": 1,
+                     *             "content_hash": "text",
+                     *             "created_at": "2026-01-31T12:00:00Z",
+                     *             "error": "text",
+                     *             "format": "markdown",
+                     *             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "ingested_at": "2026-01-31T12:00:00Z",
+                     *             "media_type": "text",
+                     *             "metadata": {},
+                     *             "modified_at": "2026-01-31T12:00:00Z",
+                     *             "name": "guide/install.md",
+                     *             "source": "text",
+                     *             "state": "queued"
+                     *           }
+                     *         ]
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_AddedDocuments"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["PayloadTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_pipelines_ref_documents_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Id or slug
+                 * @example handbook
+                 */
+                ref: string;
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "bytes": 1,
+                     *         "chunks": 1,
+                     *         "content_hash": "text",
+                     *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "error": "text",
+                     *         "format": "markdown",
+                     *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "ingested_at": "2026-01-31T12:00:00Z",
+                     *         "media_type": "text",
+                     *         "metadata": {},
+                     *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "name": "guide/install.md",
+                     *         "source": "text",
+                     *         "state": "queued"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_DocumentInfo"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    delete_pipelines_ref_documents_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Id or slug
+                 * @example handbook
+                 */
+                ref: string;
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "message": "Token deleted"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_Message"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_pipelines_ref_ingests: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The maximum number of items; larger values than 500 (100 for calls, 5000 for summaries of tools) are lowered.
+                 * @example 50
+                 */
+                page_size?: number;
+                /** @description The same as `page_size`. */
+                recommended_page_size?: number;
+                /** @description The same as `page_size`. */
+                limit?: number;
+                /** @description The `next_page_token` of the previous page. */
+                page_token?: string;
+                /** @description How many items to skip. */
+                skip?: number;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description Id or slug
+                 * @example handbook
+                 */
+                ref: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "done": 1,
+                     *         "failed": 1,
+                     *         "queued": 1,
+                     *         "running": 1,
+                     *         "documents": [
+                     *           {
+                     *             "bytes": 1,
+                     *             "chunks": 1,
+                     *             "content_hash": "text",
+                     *             "created_at": "2026-01-31T12:00:00Z",
+                     *             "error": "text",
+                     *             "format": "markdown",
+                     *             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "ingested_at": "2026-01-31T12:00:00Z",
+                     *             "media_type": "text",
+                     *             "metadata": {},
+                     *             "modified_at": "2026-01-31T12:00:00Z",
+                     *             "name": "guide/install.md",
+                     *             "source": "text",
+                     *             "state": "queued"
+                     *           }
+                     *         ],
+                     *         "next_page_token": "text",
+                     *         "state": "queued"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_IngestReport"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    post_pipelines_ref_publish: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Id or slug
+                 * @example handbook
+                 */
+                ref: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "chunking": {
+                     *           "overlap": 1,
+                     *           "size": 300,
+                     *           "unit": "tokens"
+                     *         },
+                     *         "description": "text",
+                     *         "embedding": {
+                     *           "base_url": "https://api.openai.com/v1",
+                     *           "credential": "OPENAI_API_KEY",
+                     *           "model": "text-embedding-3-small"
+                     *         },
+                     *         "name": "Handbook",
+                     *         "slug": "handbook",
+                     *         "bytes": 1,
+                     *         "chunks": 1,
+                     *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "created_by": "text",
+                     *         "documents": 1,
+                     *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "status": "draft"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_Pipeline"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    post_pipelines_ref_query: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Id or slug
+                 * @example handbook
+                 */
+                ref: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "query": "How do I install it?",
+                 *       "top_k": 5
+                 *     }
+                 */
+                "application/json": components["schemas"]["QueryBody"];
+            };
+        };
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "hits": [
+                     *           {
+                     *             "chunk_id": "text",
+                     *             "document": "text",
+                     *             "document_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "headings": [
+                     *               "text"
+                     *             ],
+                     *             "metadata": {},
+                     *             "position": {
+                     *               "end": 1,
+                     *               "start": 1
+                     *             },
+                     *             "score": 1.5,
+                     *             "text": "text"
+                     *           }
+                     *         ]
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_QueryResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["PayloadTooLarge"];
+            500: components["responses"]["InternalError"];
+            502: components["responses"]["BadGateway"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    post_pipelines_ref_reingest: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Id or slug
+                 * @example handbook
+                 */
+                ref: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "message": "Token deleted"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_Message"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     get_policy: {
         parameters: {
             query?: {
@@ -11462,6 +16606,289 @@ export interface operations {
                     "application/json": components["schemas"]["Readiness"];
                 };
             };
+        };
+    };
+    get_runs: {
+        parameters: {
+            query?: {
+                /** @description Slug or id of an agent */
+                agent?: string;
+                status?: components["schemas"]["RunStatus"];
+                /** @description The chat that they answer in */
+                chat_id?: string;
+                /** @description The run that started them */
+                parent_id?: string;
+                /**
+                 * @description The maximum number of items; larger values than 500 (100 for calls, 5000 for summaries of tools) are lowered.
+                 * @example 50
+                 */
+                page_size?: number;
+                /** @description The same as `page_size`. */
+                recommended_page_size?: number;
+                /** @description The same as `page_size`. */
+                limit?: number;
+                /** @description The `next_page_token` of the previous page. */
+                page_token?: string;
+                /** @description How many items to skip. */
+                skip?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "next_page_token": "text",
+                     *         "runs": [
+                     *           {
+                     *             "agent": "assistant",
+                     *             "agent_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "agent_revision": 1,
+                     *             "chat_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "created_at": "2026-01-31T12:00:00Z",
+                     *             "error": {
+                     *               "code": "text",
+                     *               "message": "text"
+                     *             },
+                     *             "finished_at": "2026-01-31T12:00:00Z",
+                     *             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "message_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "output": null,
+                     *             "parent_call_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "parent_run_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "requested_by": "text",
+                     *             "started_at": "2026-01-31T12:00:00Z",
+                     *             "status": "pending",
+                     *             "surface": "rest",
+                     *             "usage": {
+                     *               "active_ms": 1,
+                     *               "answers": 1,
+                     *               "cached_tokens": 1,
+                     *               "calls": 1,
+                     *               "input_tokens": 1,
+                     *               "output_tokens": 1
+                     *             }
+                     *           }
+                     *         ]
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_RunList"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_runs_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "agent": "assistant",
+                     *         "agent_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "agent_revision": 1,
+                     *         "chat_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "error": {
+                     *           "code": "text",
+                     *           "message": "text"
+                     *         },
+                     *         "finished_at": "2026-01-31T12:00:00Z",
+                     *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "message_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "output": null,
+                     *         "parent_call_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "parent_run_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "requested_by": "text",
+                     *         "started_at": "2026-01-31T12:00:00Z",
+                     *         "status": "pending",
+                     *         "surface": "rest",
+                     *         "usage": {
+                     *           "active_ms": 1,
+                     *           "answers": 1,
+                     *           "cached_tokens": 1,
+                     *           "calls": 1,
+                     *           "input_tokens": 1,
+                     *           "output_tokens": 1
+                     *         }
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_Run"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    post_runs_id_cancel: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "message": "cancellation requested",
+                     *         "run_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "status": "pending"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_CancelledRun"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_runs_id_events: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One of these per event */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "agent": "text",
+                     *       "run_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *       "type": "start"
+                     *     }
+                     */
+                    "text/event-stream": components["schemas"]["RunEvent"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_runs_id_steps: {
+        parameters: {
+            query?: {
+                /** @description Only steps after this number */
+                after?: number;
+                /** @description The maximum number of steps; at most 500 */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "next_after": 1,
+                     *         "steps": [
+                     *           {
+                     *             "body": {
+                     *               "content": null,
+                     *               "finish_reason": "text",
+                     *               "model": "text",
+                     *               "usage": {
+                     *                 "active_ms": 1,
+                     *                 "answers": 1,
+                     *                 "cached_tokens": 1,
+                     *                 "calls": 1,
+                     *                 "input_tokens": 1,
+                     *                 "output_tokens": 1
+                     *               },
+                     *               "type": "answer"
+                     *             },
+                     *             "duration_ms": 1.5,
+                     *             "number": 1,
+                     *             "started_at": "2026-01-31T12:00:00Z"
+                     *           }
+                     *         ]
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_StepList"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
         };
     };
     get_session: {

@@ -1,7 +1,7 @@
 /** All pages: address, place in the navigation, who sees them. */
 import {
-  IconActivity, IconAdjustments, IconBook2, IconBox, IconBuilding, IconChefHat, IconFileImport, IconFolders, IconGauge, IconHandStop, IconHeartbeat,
-  IconHome, IconKey, IconListDetails, IconPackage, IconPlugConnected, IconServer2, IconShieldLock, IconTool, IconTicket, IconWebhook, type Icon,
+  IconActivity, IconAdjustments, IconBook2, IconBox, IconBuilding, IconChefHat, IconCode, IconFileImport, IconFileSearch, IconFolders, IconGauge, IconHandStop, IconHeartbeat,
+  IconHome, IconKey, IconListDetails, IconMessages, IconPackage, IconPlugConnected, IconRobot, IconServer2, IconShieldLock, IconTimeline, IconTool, IconTicket, IconWebhook, type Icon,
 } from '@tabler/icons-react';
 import type { Role } from '@/api/types';
 import type { MessageKey } from '@/i18n';
@@ -22,8 +22,13 @@ export const PAGES: PageEntry[] = [
   { to: '/tools', label: 'nav.tools', icon: IconTool, go: 't' },
   { to: '/calls', label: 'nav.calls', icon: IconActivity, go: 'c' },
   { to: '/approvals', label: 'nav.approvals', icon: IconHandStop, go: 'a' },
+  { to: '/chat', label: 'nav.chat', icon: IconMessages, go: 'm' },
+  { to: '/runs', label: 'nav.runs', icon: IconTimeline, go: 'u' },
   { to: '/servers', label: 'nav.servers', icon: IconServer2, go: 's' },
   { to: '/connect', label: 'nav.connect', icon: IconPlugConnected, go: 'n' },
+  { to: '/agents', label: 'nav.agents', icon: IconRobot, section: 'nav.section.build', go: 'e' },
+  { to: '/retrieval', label: 'nav.retrieval', icon: IconFileSearch, section: 'nav.section.build', go: 'l' },
+  { to: '/artifacts', label: 'nav.artifacts', icon: IconCode, section: 'nav.section.build', go: 'd' },
   { to: '/bundles', label: 'nav.bundles', icon: IconBox, section: 'nav.section.build', go: 'b' },
   { to: '/toolsets', label: 'nav.toolsets', icon: IconPackage, section: 'nav.section.build', go: 'o' },
   { to: '/workspaces', label: 'nav.workspaces', icon: IconFolders, section: 'nav.section.build', go: 'w' },

@@ -1,7 +1,7 @@
 /** Ctrl K: finds any tool, page or action. */
 import { Modal, Text, useComputedColorScheme, useMantineColorScheme } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
-import { IconFileImport, IconPlus, IconSunMoon, IconTicket, IconTool, type Icon } from '@tabler/icons-react';
+import { IconCode, IconFileImport, IconMessages, IconFileSearch, IconPlus, IconRobot, IconSunMoon, IconTicket, IconTool, type Icon } from '@tabler/icons-react';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useEffect, useId, useMemo, useRef, useState, type KeyboardEvent } from 'react';
@@ -82,7 +82,11 @@ function PaletteBody({ onClose, pages, onCall }: PaletteProps) {
       if (matches(t(page.label))) result.push({ id: page.to, group: t('palette.pages'), label: t(page.label), icon: page.icon, run: () => go(page.to) });
     }
     const actions: (Entry | false)[] = [
+      mayCall && { id: 'chat', group: t('palette.actions'), label: t('palette.newChat'), icon: IconMessages, run: () => go('/chat', { new: '1' }) },
       mayEdit && { id: 'new', group: t('palette.actions'), label: t('palette.newTool'), icon: IconPlus, run: () => go('/tools/new') },
+      mayEdit && { id: 'agent', group: t('palette.actions'), label: t('palette.newAgent'), icon: IconRobot, run: () => go('/agents/new') },
+      mayEdit && { id: 'pipeline', group: t('palette.actions'), label: t('palette.newPipeline'), icon: IconFileSearch, run: () => go('/retrieval', { new: '1' }) },
+      mayEdit && { id: 'artifact', group: t('palette.actions'), label: t('palette.newArtifact'), icon: IconCode, run: () => go('/artifacts/new') },
       mayEdit && { id: 'import', group: t('palette.actions'), label: t('palette.importThings'), icon: IconFileImport, run: () => go('/import') },
       mayAdmin && { id: 'token', group: t('palette.actions'), label: t('palette.newToken'), icon: IconTicket, run: () => go('/tokens', { new: '1' }) },
       { id: 'theme', group: t('palette.actions'), label: t('palette.theme'), icon: IconSunMoon, run: () => { onClose(); setColorScheme(scheme === 'dark' ? 'light' : 'dark'); } },

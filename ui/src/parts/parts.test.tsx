@@ -142,7 +142,7 @@ describe('formats', () => {
 describe('server side', () => {
   it('orders roles', () => expect([hasRole('admin', 'editor'), hasRole('caller', 'editor')]).toEqual([true, false]));
   it('knows what an event changes', () => {
-    expect(affectedKeys('approval')).toEqual([['approvals'], ['calls'], ['stats']]);
+    expect(affectedKeys('approval')).toEqual([['approvals'], ['calls'], ['stats'], ['runs']]);
     expect(affectedKeys('ready')).toEqual([]);
     expect(affectedKeys('reset')).toEqual([[]]);
   });

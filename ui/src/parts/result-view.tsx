@@ -75,7 +75,7 @@ function Whole({ call, value, children }: { call: Call; value: unknown; children
 }
 
 /** The result as its render plan says; without a plan, as its value suggests. */
-function Planned({ call, value }: { call: Call; value: unknown }) {
+export function Planned({ call, value }: { call: Call; value: unknown }) {
   const plan = call.render_plan;
   const plain = <Whole call={call} value={value}>{(whole) => <Rendered value={whole} />}</Whole>;
   const shown = plan ? <Suspense fallback={<Loading rows={4} />}><RenderedResult call={call} plan={plan} fallback={plain} /></Suspense> : plain;

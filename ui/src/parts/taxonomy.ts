@@ -22,6 +22,7 @@ export const TOOL_SUBTYPES: readonly { value: ImplementationType; label: Message
   { value: 'agent_call', label: 'subtype.agent_call' },
   { value: 'rag_retrieval', label: 'subtype.rag_retrieval' },
   { value: 'artifact', label: 'subtype.artifact' },
+  { value: 'steps', label: 'subtype.steps' },
 ];
 
 interface Classified {

@@ -3,9 +3,8 @@ import { IconBell, IconCheck, IconHandStop, IconPencil, IconX } from '@tabler/ic
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { useMemo, useState } from 'react';
 import { approvals as actions } from '@/api/actions';
-import { client, data } from '@/api/client';
 import { keys } from '@/api/keys';
-import { approvalGrantsQuery, approvalsQuery, callListQuery, toolQuery } from '@/api/queries';
+import { approvalGrantsQuery, approvalQuery, approvalsQuery, callListQuery, toolQuery } from '@/api/queries';
 import type { Approval, JsonObject, RememberScope } from '@/api/types';
 import { useT } from '@/i18n';
 import { CodeBlock, EmptyState, ErrorPanel, Facts, Mono, SectionTitle } from '@/parts/basics';
@@ -77,7 +76,7 @@ function Decide({ approval, onDone }: { approval: Approval; onDone: () => void }
 
 function Detail({ id, known, onClose }: { id: string; known: Approval | undefined; onClose: () => void }) {
   const t = useT();
-  const { data: loaded, error } = useQuery({ queryKey: [...keys.approvals, 'one', id], queryFn: () => data(client.GET('/approvals/{id}', { params: { path: { id } } })), retry: false });
+  const { data: loaded, error } = useQuery(approvalQuery(id));
   // A list leaves out long arguments.
   const approval = loaded ?? (known?.shortened ? undefined : known);
   const tool = useQuery({ ...toolQuery(approval?.tool ?? ''), enabled: approval !== undefined }).data;

@@ -102,7 +102,7 @@ function Body({ call }: { call: Call }) {
         [t('calls.decidedBy'), call.decision && <>{call.decision.decided_by ?? ''} {call.decision.rule && <PageLink to="/policy">{call.decision.rule}</PageLink>} {call.decision.approval_id && <PageLink to="/approvals" search={{ open: call.decision.approval_id, status: 'all' }}>{t('calls.approval')}</PageLink>}</>],
         [t('calls.parent'), call.parent_id && <CallLink key="parent" id={call.parent_id} />],
         [t('calls.root'), call.root_id && call.root_id !== call.parent_id && call.root_id !== call.id && <CallLink key="root" id={call.root_id} />],
-        [t('calls.chat'), call.chat_id && <Mono key="chat">{call.chat_id}</Mono>],
+        [t('calls.chat'), call.chat_id && <PageLink key="chat" to={`/chat/${encodeURIComponent(call.chat_id)}`}><Mono>{call.chat_id}</Mono></PageLink>],
         [t('calls.idempotency'), call.idempotency_key && <Mono key="idempotency">{visibleText(call.idempotency_key)}</Mono>],
         [t('calls.request'), call.request_id && <Mono key="request">{call.request_id}</Mono>],
         ['ID', <Group key="i" gap={4}><Mono>{call.id}</Mono><CopyButton text={call.id} /></Group>],

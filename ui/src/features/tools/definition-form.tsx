@@ -1,14 +1,16 @@
 /** The form side of a definition. Every change is written into the source text. */
-import { ActionIcon, Button, Checkbox, Collapse, Group, Input, NumberInput, Select, Stack, Switch, TagsInput, Text, Textarea, TextInput, UnstyledButton } from '@mantine/core';
-import { IconChevronDown, IconChevronRight, IconPlus, IconX } from '@tabler/icons-react';
-import { useState } from 'react';
+import { ActionIcon, Button, Checkbox, Group, Input, NumberInput, Select, Stack, Switch, TagsInput, Text, Textarea, TextInput } from '@mantine/core';
+import { IconPlus, IconX } from '@tabler/icons-react';
 import type { Json, JsonObject, Problem, SourceForm } from '@/api/types';
 import { useT, type MessageKey } from '@/i18n';
 import { Editor } from '@/parts/editor';
+import { asText, Fold, JsonField, problemAt as findProblem } from '@/parts/form-fields';
 import { KeyValues } from '@/parts/key-values';
 import classes from '@/parts/parts.module.css';
 import { IMPLEMENTATIONS, implementationKey, implementationSpec, type FieldSpec } from './implementations';
+import { AgentField, ArtifactField, PipelineField } from './reference-fields';
 import { getPath, readParameters, writeBody, writeParameters, writeSource, type Parameter, type Path, type Source } from './source';
+import { StepsEditor } from './steps-editor';
 
 interface FormProps {
   text: string;
@@ -21,29 +23,6 @@ interface FormProps {
 }
 
 const TYPES = ['string', 'integer', 'number', 'boolean', 'object', 'array', 'any'];
-
-function asText(value: unknown): string {
-  return value === undefined || value === null ? '' : typeof value === 'string' ? value : JSON.stringify(value);
-}
-
-function JsonField({ label, value, onChange, error }: { label: string; value: unknown; onChange: (value: Json | undefined) => void; error: string | undefined }) {
-  const t = useT();
-  const [text, setText] = useState(() => (value === undefined ? '' : typeof value === 'string' ? value : JSON.stringify(value, null, 2)));
-  const [invalid, setInvalid] = useState('');
-  const change = (next: string) => {
-    setText(next);
-    if (next.trim() === '') { setInvalid(''); onChange(undefined); return; }
-    try {
-      onChange(JSON.parse(next) as Json);
-      setInvalid('');
-    } catch (problem) {
-      // Text that does not look like JSON is a text.
-      if (/^\s*[[{"]/.test(next)) setInvalid(t('json.invalid', { message: (problem as Error).message }));
-      else { setInvalid(''); onChange(next); }
-    }
-  };
-  return <Textarea label={label} value={text} autosize minRows={1} maxRows={12} styles={{ input: { fontFamily: 'var(--mantine-font-family-monospace)' } }} error={invalid || error} onChange={(event) => change(event.currentTarget.value)} />;
-}
 
 function Field({ spec, value, onChange, error, runtime }: { spec: FieldSpec; value: unknown; onChange: (value: Json | undefined) => void; error: string | undefined; runtime: unknown }) {
   const t = useT();
@@ -69,18 +48,13 @@ function Field({ spec, value, onChange, error, runtime }: { spec: FieldSpec; val
         </Input.Wrapper>
       );
     case 'text':
+    // These need more than their own value: see `Reference`.
+    case 'agent':
+    case 'artifact':
+    case 'pipeline':
+    case 'steps':
       return <TextInput {...shared} value={asText(value)} onChange={(event) => onChange(event.currentTarget.value || undefined)} />;
   }
-}
-
-function Fold({ label, children }: { label: string; children: React.ReactNode }) {
-  const [open, setOpen] = useState(false);
-  return (
-    <div>
-      <UnstyledButton onClick={() => setOpen(!open)} aria-expanded={open}><Group gap={4} c="dimmed">{open ? <IconChevronDown size={14} /> : <IconChevronRight size={14} />}<Text c="dimmed">{label}</Text></Group></UnstyledButton>
-      <Collapse expanded={open} transitionDuration={100}><Stack gap="md" mt="sm">{children}</Stack></Collapse>
-    </div>
-  );
 }
 
 function Parameters({ source, onChange, problems }: { source: Source; onChange: (parameters: Parameter[]) => void; problems: Problem[] }) {
@@ -111,7 +85,7 @@ export function DefinitionForm({ text, form, source, problems, onChange, isNew }
   const t = useT();
   const { doc } = source;
   const write = (path: Path, value: Json | undefined) => onChange(writeSource(text, form, path, value));
-  const problemAt = (field: string) => problems.find((problem) => problem.field === field || problem.field.startsWith(`${field}.`) || problem.field.startsWith(`${field}[`))?.message;
+  const problemAt = (field: string) => findProblem(problems, field);
   const isSkill = form === 'skill' && doc['implementation'] === undefined;
   const key = implementationKey(doc);
   const implementation = (doc[key] ?? {}) as JsonObject;
@@ -121,9 +95,28 @@ export function DefinitionForm({ text, form, source, problems, onChange, isNew }
     const chosen = implementationSpec(next);
     if (chosen) onChange(writeSource(text, form, [key], chosen.template['implementation']));
   };
-  const field = (item: FieldSpec) => (
-    <Field key={item.key} spec={item} value={implementation[item.key]} runtime={implementation['runtime']} error={problemAt(`${key}.${item.key}`)} onChange={(value) => write([key, item.key], value)} />
-  );
+  const parameters = readParameters(doc);
+  const setParameters = (next: Parameter[]) => onChange(writeParameters(text, form, next));
+  const field = (item: FieldSpec) => {
+    const shared = { label: t(item.label), description: item.help && t(item.help), value: asText(implementation[item.key]), error: problemAt(`${key}.${item.key}`), onChange: (value: string) => write([key, item.key], value) };
+    switch (item.kind) {
+      case 'agent': {
+        // Definitions may name an agent by its id.
+        const named = implementation['target_agent_id'] !== undefined && !implementation[item.key] ? 'target_agent_id' : item.key;
+        return <AgentField key={item.key} {...shared} value={asText(implementation[named])} error={problemAt(`${key}.${named}`)} onChange={(value) => write([key, named], value)} timeout={getPath(doc, ['execution', 'timeout_ms']) as number | undefined} onTimeout={(ms) => write(['execution', 'timeout_ms'], ms)} />;
+      }
+      case 'pipeline':
+        return <PipelineField key={item.key} {...shared} />;
+      case 'artifact':
+        // Inline source instead of a stored artifact is edited in the source.
+        if (implementation['source'] !== undefined) return <Field key={item.key} spec={{ key: 'source', label: 'impl.scriptBody', kind: 'code', language: 'bash' }} value={implementation['source']} runtime={implementation['runtime']} error={problemAt(`${key}.source`)} onChange={(value) => write([key, 'source'], value)} />;
+        return <ArtifactField key={item.key} {...shared} version={asText(implementation['artifact_version'])} onVersion={(value) => write([key, 'artifact_version'], value)} onInputs={setParameters} parameters={parameters?.map((each) => each.name)} />;
+      case 'steps':
+        return <StepsEditor key={item.key} value={implementation['steps']} output={implementation['output']} parameters={parameters?.map((each) => each.name)} problems={problems} field={key} onChange={(...changes) => onChange(changes.reduce((written, [path, value]) => writeSource(written, form, [key, ...path], value), text))} />;
+      default:
+        return <Field key={item.key} spec={item} value={implementation[item.key]} runtime={implementation['runtime']} error={shared.error} onChange={(value) => write([key, item.key], value)} />;
+    }
+  };
   return (
     <Stack gap="md">
       <Group grow align="flex-start">
@@ -131,7 +124,7 @@ export function DefinitionForm({ text, form, source, problems, onChange, isNew }
         <TextInput label={t('common.version')} value={asText(doc['version'])} placeholder="1.0.0" disabled={!isNew} error={problemAt('version')} description={isNew ? t('define.versionHelp') : undefined} onChange={(event) => write(['version'], event.currentTarget.value || undefined)} />
       </Group>
       <Textarea label={t('common.description')} description={t('define.descriptionHelp')} withAsterisk autosize minRows={2} value={asText(doc['description'])} error={problemAt('description')} onChange={(event) => write(['description'], event.currentTarget.value)} />
-      <Parameters source={source} problems={problems} onChange={(parameters) => onChange(writeParameters(text, form, parameters))} />
+      <Parameters source={source} problems={problems} onChange={setParameters} />
       {isSkill ? (
         <>
           <Select label={t('impl.runtime')} data={['bash', 'python']} value={asText(doc['runtime']) || null} onChange={(next) => write(['runtime'], next ?? undefined)} />

@@ -12,8 +12,9 @@ import { ErrorPanel, PermissionNote } from '@/parts/basics';
 import { useDraft } from '@/parts/draft';
 import { Editor } from '@/parts/editor';
 import { notify, useAction } from '@/parts/feedback';
+import { RestoredNote } from '@/parts/form-fields';
 import { Loading } from '@/parts/page';
-import { DefinitionEditor, RestoredNote } from './definition-editor';
+import { DefinitionEditor } from './definition-editor';
 import { PublishDialog } from './tool-actions';
 
 function EditDefinition({ tool, stored, form }: { tool: Tool; stored: string; form: SourceForm }) {

@@ -6,7 +6,8 @@ export interface FieldSpec {
   key: string;
   label: MessageKey;
   help?: MessageKey;
-  kind: 'text' | 'select' | 'map' | 'code' | 'number' | 'switch' | 'list' | 'json';
+  /** `agent`, `artifact`, `pipeline` choose one of those that are stored; `steps` edits calls of other tools. */
+  kind: 'text' | 'select' | 'map' | 'code' | 'number' | 'switch' | 'list' | 'json' | 'agent' | 'artifact' | 'pipeline' | 'steps';
   options?: string[];
   required?: boolean;
   advanced?: boolean;
@@ -90,18 +91,26 @@ export const IMPLEMENTATIONS: ImplementationSpec[] = [
   },
   {
     type: 'agent_call', label: 'impl.agent_call', hint: 'impl.agent_call.hint',
-    fields: [{ key: 'target_agent_slug', label: 'impl.agentSlug', kind: 'text' }, { key: 'target_agent_id', label: 'impl.agentId', kind: 'text' }],
-    template: { params: [{ name: 'input', type: 'string', required: true, description: 'The task' }], implementation: { type: 'agent_call', target_agent_slug: 'researcher' } },
+    fields: [{ key: 'target_agent_slug', label: 'impl.agentSlug', help: 'impl.agentSlug.help', kind: 'agent', required: true }],
+    template: { params: [{ name: 'input', type: 'string', required: true, description: 'The task' }], implementation: { type: 'agent_call', target_agent_slug: '' } },
   },
   {
     type: 'rag_retrieval', label: 'impl.rag_retrieval', hint: 'impl.rag_retrieval.hint',
-    fields: [{ key: 'pipeline_id', label: 'impl.pipeline', kind: 'text', required: true }, { key: 'config', label: 'impl.config', kind: 'json', advanced: true }],
+    fields: [{ key: 'pipeline_id', label: 'impl.pipeline', help: 'impl.pipeline.help', kind: 'pipeline', required: true }, { key: 'config', label: 'impl.config', kind: 'json', advanced: true }],
     template: { params: [{ name: 'query', type: 'string', required: true, description: 'What to look for' }], implementation: { type: 'rag_retrieval', pipeline_id: '' } },
   },
   {
     type: 'artifact', label: 'impl.artifact', hint: 'impl.artifact.hint',
-    fields: [{ key: 'artifact_id', label: 'impl.artifactId', kind: 'text', required: true }, { key: 'artifact_version', label: 'impl.artifactVersion', kind: 'text' }, { key: 'config', label: 'impl.config', kind: 'json', advanced: true }],
+    fields: [{ key: 'artifact_id', label: 'impl.artifactId', help: 'impl.artifactId.help', kind: 'artifact', required: true }, { key: 'config', label: 'impl.config', kind: 'json', advanced: true }],
     template: { params: [], implementation: { type: 'artifact', artifact_id: '' } },
+  },
+  {
+    type: 'steps', label: 'impl.stepsOf', hint: 'impl.stepsOf.hint',
+    fields: [{ key: 'steps', label: 'impl.steps', kind: 'steps', required: true }, { key: 'max_parallel', label: 'steps.maxParallel', kind: 'number', advanced: true }],
+    template: {
+      params: [{ name: 'timezone', type: 'string', description: 'Such as Europe/Berlin' }],
+      implementation: { type: 'steps', steps: [{ id: 'now', tool: 'builtin:datetime_utils', args: { operation: 'now' } }], output: { time: '$steps.now.value' } },
+    },
   },
 ];
 

@@ -11,10 +11,11 @@ import { useT } from '@/i18n';
 import { ErrorPanel, PermissionNote } from '@/parts/basics';
 import { useDraft } from '@/parts/draft';
 import { notify, useAction } from '@/parts/feedback';
+import { RestoredNote } from '@/parts/form-fields';
 import { Content, Page } from '@/parts/page';
 import classes from '@/parts/parts.module.css';
-import { useUrlState } from '@/parts/url-state';
-import { DefinitionEditor, RestoredNote } from './definition-editor';
+import { useUrlState, type UrlState } from '@/parts/url-state';
+import { DefinitionEditor } from './definition-editor';
 import { IMPLEMENTATIONS, implementationSpec } from './implementations';
 import { readSource, toYaml, writeSource } from './source';
 
@@ -26,9 +27,16 @@ interface NewDraft {
   bundle: string;
 }
 
-function startText(type: string, form: SourceForm): string {
+/** What an address can choose ahead: `?type=rag_retrieval&pipeline=handbook`. */
+const CHOSEN: Record<string, string> = { agent: 'target_agent_slug', pipeline: 'pipeline_id', artifact: 'artifact_id' };
+
+function startText(type: string, form: SourceForm, url: UrlState = {}): string {
   if (form === 'skill') return SKILL;
-  const template = implementationSpec(type)?.template ?? {};
+  const template = structuredClone(implementationSpec(type)?.template ?? {});
+  for (const [name, key] of Object.entries(CHOSEN)) {
+    const value = url[name];
+    if (value !== undefined && key in (template['implementation'] as JsonObject)) (template['implementation'] as JsonObject)[key] = value;
+  }
   const doc: JsonObject = { name: 'my-tool', description: 'What it does, and when to use it', ...template };
   return form === 'json' ? `${JSON.stringify(doc, null, 2)}\n` : toYaml(doc);
 }
@@ -56,7 +64,7 @@ export function NewToolPage() {
   const [url, setUrl] = useUrlState();
   const type = url['type'] ?? '';
   const bundles = useQuery(bundlesQuery).data ?? [];
-  const draft = useDraft<NewDraft>('new-tool', { text: startText(type, 'yaml'), form: 'yaml', bundle: url['bundle'] ?? '' });
+  const draft = useDraft<NewDraft>('new-tool', { text: startText(type, 'yaml', url), form: 'yaml', bundle: url['bundle'] ?? '' });
   const original = useQuery({ ...sourceQuery(url['from'] ?? ''), enabled: url['from'] !== undefined }).data;
   const [failure, setFailure] = useState<unknown>();
   const { set } = draft;

@@ -17,7 +17,7 @@ import { CallLink } from '@/parts/links';
 import { Loading } from '@/parts/page';
 import { decodeText } from '@/parts/render/plan';
 import { Time } from '@/parts/time';
-import classes from './workspaces.module.css';
+import classes from '@/parts/workspace/workspace.module.css';
 
 const MAX_CHANGES = 300;
 

@@ -9,7 +9,7 @@ import { archiveUrl, filesQuery, lastCallQuery, manifestsQuery, workspaceKeys, w
 import { useMay } from '@/api/session';
 import { useT } from '@/i18n';
 import { CodeBlock, EmptyState, ErrorPanel, SectionTitle } from '@/parts/basics';
-import { notify, useAction, useAsk } from '@/parts/feedback';
+import { useAction } from '@/parts/feedback';
 import { FilterInput } from '@/parts/filters';
 import { visibleText } from '@/parts/format';
 import { CallLink } from '@/parts/links';
@@ -17,34 +17,13 @@ import { Loading, Page } from '@/parts/page';
 import { safePath } from '@/parts/render/plan';
 import { Time } from '@/parts/time';
 import { useUrlState } from '@/parts/url-state';
-import { FilePane } from './file-pane';
-import { FileTree } from './file-tree';
+import { FilePane } from '@/parts/workspace/file-pane';
+import { FileTree } from '@/parts/workspace/file-tree';
+import { parents } from '@/parts/workspace/tree';
+import { chosenFiles, droppedFiles } from '@/parts/workspace/upload';
+import { useUpload } from '@/parts/workspace/use-upload';
 import { ChangeList, Timeline, useRestore } from './timeline';
-import { parents } from './tree';
-import { chosenFiles, droppedFiles, type Upload } from './upload';
-import classes from './workspaces.module.css';
-
-/** Uploads one file after the other; asks before it replaces any. */
-function useUpload(workspace: string, list: WorkspaceFiles | undefined) {
-  const t = useT();
-  const ask = useAsk();
-  const [done, setDone] = useState<{ count: number; total: number }>();
-  const send = useAction(async (uploads: Upload[]) => {
-    for (const [index, upload] of uploads.entries()) {
-      setDone({ count: index, total: uploads.length });
-      await workspaces.put(workspace, upload.path, upload.file);
-    }
-    return uploads.length;
-  }, { invalidates: [workspaceKeys.all], done: (n) => notify(t('workspaces.uploaded', { n })) });
-  const start = async (uploads: Upload[]) => {
-    const known = new Set(list?.files.map((file) => file.path));
-    const replaced = uploads.filter((upload) => known.has(upload.path));
-    if (uploads.length === 0) return;
-    if (replaced.length > 0 && !(await ask({ title: t('workspaces.replaceTitle', { n: replaced.length }), body: replaced.slice(0, 8).map((upload) => upload.path).join(', '), confirm: t('workspaces.replace') }))) return;
-    send.mutate(uploads, { onSettled: () => setDone(undefined) });
-  };
-  return { start, progress: done, isPending: send.isPending };
-}
+import classes from '@/parts/workspace/workspace.module.css';
 
 function NewFile({ workspace, list, folder, onDone }: { workspace: string; list: WorkspaceFiles | undefined; folder: string; onDone: (path?: string) => void }) {
   const t = useT();

@@ -199,6 +199,7 @@ export const govern = {
   'webhooks.event': ['Event', 'Ereignis'],
   'webhooks.events': ['Events', 'Ereignisse'],
   'webhooks.event.call.finished': ['a call has ended', 'ein Aufruf ist beendet'],
+  'webhooks.event.run.finished': ['a run of an agent has ended', 'ein Lauf eines Agenten ist beendet'],
   'webhooks.event.approval.requested': ['a call waits for approval', 'ein Aufruf wartet auf Freigabe'],
   'webhooks.event.approval.decided': ['somebody approved or denied a call', 'jemand hat einen Aufruf freigegeben oder abgelehnt'],
   'webhooks.event.approval.expired': ['nobody decided in time', 'niemand hat rechtzeitig entschieden'],

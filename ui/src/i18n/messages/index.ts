@@ -1,8 +1,11 @@
+import { agents } from './agents';
 import { common } from './common';
 import { tools } from './tools';
 import { calls } from './calls';
+import { chat } from './chat';
 import { govern } from './govern';
+import { retrieval } from './retrieval';
 import { start } from './start';
 import { workspaces } from './workspaces';
 
-export const messages = { ...common, ...tools, ...calls, ...govern, ...start, ...workspaces };
+export const messages = { ...common, ...tools, ...calls, ...chat, ...govern, ...start, ...agents, ...retrieval, ...workspaces };

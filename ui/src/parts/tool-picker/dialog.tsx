@@ -1,5 +1,5 @@
 /** All tools in groups, to choose from. */
-import { Button, Checkbox, Group, Modal, Stack, Text, TextInput } from '@mantine/core';
+import { Button, Checkbox, Group, Modal, Radio, Stack, Text, TextInput } from '@mantine/core';
 import { useMediaQuery } from '@mantine/hooks';
 import { IconChevronDown, IconChevronRight, IconPlus } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
@@ -17,7 +17,7 @@ import { StatusBadge } from '../status';
 import { filterTools, getSubtypeLabel, rankTools, shownStatus, TOOL_BUCKETS, TOOL_SUBTYPES } from '../taxonomy';
 import { renderersQuery } from './cost';
 import { ToolMarks } from './marks';
-import { distinctTools, emptyRules, groupTools, isPattern, isRule, MAX_RULES, ruleOf, selectedTools, withoutTools, withTools, type ToolGroup } from './model';
+import { distinctTools, emptyRules, groupTools, isExclusion, isPattern, isRule, MAX_RULES, ruleOf, selectedTools, withoutTools, withTools, type ToolGroup } from './model';
 import { RuleChip, SelectionSummary } from './summary';
 import { ToolFacts } from './tool-facts';
 import classes from './tool-picker.module.css';
@@ -35,19 +35,21 @@ interface ListProps {
   chosen: Set<string>;
   renderers: ReadonlyMap<string, string>;
   openRef: string | undefined;
+  /** One tool is chosen instead of several. */
+  single: boolean;
   onFold: (bundle: string) => void;
   onOpen: (ref: string) => void;
   onToggle: (tools: ToolSummary[], isOn: boolean) => void;
 }
 
-function GroupLine({ group, isFolded, chosen, onFold, onToggle }: { group: ToolGroup<ToolSummary>; isFolded: boolean } & Pick<ListProps, 'chosen' | 'onFold' | 'onToggle'>) {
+function GroupLine({ group, isFolded, chosen, single, onFold, onToggle }: { group: ToolGroup<ToolSummary>; isFolded: boolean } & Pick<ListProps, 'chosen' | 'single' | 'onFold' | 'onToggle'>) {
   const t = useT();
   const count = group.tools.filter((tool) => chosen.has(ruleOf(tool))).length;
   const isAll = count === group.tools.length;
   const Arrow = isFolded ? IconChevronRight : IconChevronDown;
   return (
     <>
-      <Checkbox size="xs" aria-label={t('picker.all', { name: group.bundle })} checked={isAll} indeterminate={count > 0 && !isAll} onChange={() => onToggle(group.tools, !isAll)} />
+      {!single && <Checkbox size="xs" aria-label={t('picker.all', { name: group.bundle })} checked={isAll} indeterminate={count > 0 && !isAll} onChange={() => onToggle(group.tools, !isAll)} />}
       <button type="button" className={classes.fold} aria-expanded={!isFolded} onClick={() => onFold(group.bundle)}>
         <Arrow size={14} aria-hidden /><Text fw={600} truncate>{group.kind === 'builtin' ? t('picker.kind.builtin') : visibleText(group.bundle)}</Text>
         {group.kind !== 'builtin' && <Chip>{t(`picker.kind.${group.kind}`)}</Chip>}
@@ -57,12 +59,12 @@ function GroupLine({ group, isFolded, chosen, onFold, onToggle }: { group: ToolG
   );
 }
 
-function ToolLine({ tool, query, chosen, renderers, onOpen, onToggle }: { tool: ToolSummary } & Pick<ListProps, 'query' | 'chosen' | 'renderers' | 'onOpen' | 'onToggle'>) {
+function ToolLine({ tool, query, chosen, renderers, single, onOpen, onToggle }: { tool: ToolSummary } & Pick<ListProps, 'query' | 'chosen' | 'renderers' | 'single' | 'onOpen' | 'onToggle'>) {
   const t = useT();
   const isOn = chosen.has(ruleOf(tool));
   return (
     <>
-      <Checkbox size="xs" aria-label={tool.name} checked={isOn} onChange={() => onToggle([tool], !isOn)} />
+      {single ? <Radio size="xs" aria-label={tool.name} checked={isOn} onChange={() => onToggle([tool], true)} /> : <Checkbox size="xs" aria-label={tool.name} checked={isOn} onChange={() => onToggle([tool], !isOn)} />}
       <button type="button" className={classes.open} aria-label={t('picker.detailOf', { name: tool.name })} onClick={() => onOpen(toolRef(tool))}>
         <Text truncate><Mono><Highlight text={tool.name} query={query} /></Mono></Text>
         <Text size="xs" c="dimmed" truncate><Highlight text={tool.description.slice(0, 200)} query={query} /></Text>
@@ -76,7 +78,7 @@ function ToolLine({ tool, query, chosen, renderers, onOpen, onToggle }: { tool: 
 
 function ToolLines(props: ListProps) {
   const t = useT();
-  const { lines, chosen, openRef, onFold, onToggle } = props;
+  const { lines, chosen, openRef, single, onFold, onToggle } = props;
   const scroll = useRef<HTMLDivElement>(null);
   const virtual = useVirtualizer({
     count: lines.length, getScrollElement: () => scroll.current, overscan: 12,
@@ -91,7 +93,7 @@ function ToolLines(props: ListProps) {
           if (!line) return null;
           const style = { height: size, transform: `translateY(${start}px)` };
           return line.kind === 'group'
-            ? <div key={key} className={`${classes.line} ${classes.group}`} style={style}><GroupLine group={line.group} isFolded={line.isFolded} chosen={chosen} onFold={onFold} onToggle={onToggle} /></div>
+            ? <div key={key} className={`${classes.line} ${classes.group}`} style={style}><GroupLine group={line.group} isFolded={line.isFolded} chosen={chosen} single={single} onFold={onFold} onToggle={onToggle} /></div>
             : <div key={key} className={`${classes.line} ${classes.tool}`} data-open={toolRef(line.tool) === openRef} style={style}><ToolLine {...props} tool={line.tool} /></div>;
         })}
       </div>
@@ -99,14 +101,14 @@ function ToolLines(props: ListProps) {
   );
 }
 
-function AddRule({ onAdd }: { onAdd: (rule: string) => void }) {
+function AddRule({ exclusions, onAdd }: { exclusions: boolean; onAdd: (rule: string) => void }) {
   const t = useT();
   const [text, setText] = useState('');
   const rule = text.trim();
-  const isWrong = rule !== '' && !isRule(rule);
+  const isWrong = rule !== '' && !isRule(rule, exclusions);
   const add = () => { if (rule !== '' && !isWrong) { onAdd(rule); setText(''); } };
   return (
-    <TextInput w={{ base: '100%', sm: 300 }} aria-label={t('picker.addRule')} placeholder={t('picker.addRuleHint')} value={text} error={isWrong && t('picker.ruleWrong')} onChange={(event) => setText(event.currentTarget.value)}
+    <TextInput w={{ base: '100%', sm: 300 }} aria-label={t('picker.addRule')} placeholder={t(exclusions ? 'picker.addExclusionHint' : 'picker.addRuleHint')} value={text} error={isWrong && t('picker.ruleWrong')} onChange={(event) => setText(event.currentTarget.value)}
       onKeyDown={(event) => { if (event.key === 'Enter') { event.preventDefault(); add(); } }}
       rightSection={<Button variant="subtle" size="compact-xs" px={4} aria-label={t('common.add')} disabled={rule === '' || isWrong} onClick={add}><IconPlus size={14} /></Button>} />
   );
@@ -130,9 +132,13 @@ interface DialogProps {
   value: string[];
   onChange: (rules: string[]) => void;
   onClose: () => void;
+  /** One tool is chosen, which ends the dialog. */
+  single?: boolean;
+  exclusions?: boolean;
+  needsPublished?: boolean;
 }
 
-export function PickerDialog({ title, emptyText, value, onChange, onClose }: DialogProps) {
+export function PickerDialog({ title, emptyText, value, onChange, onClose, single = false, exclusions = false, needsPublished = false }: DialogProps) {
   const t = useT();
   const isPhone = useMediaQuery('(max-width: 48em)');
   const { rows, error, isLoading, refetch } = useAllTools();
@@ -143,8 +149,9 @@ export function PickerDialog({ title, emptyText, value, onChange, onClose }: Dia
   const lines = useLines(tools, filters, folds);
   const chosen = useMemo(() => selectedTools(value, tools), [value, tools]);
   const chosenKeys = useMemo(() => new Set(chosen.map(ruleOf)), [chosen]);
-  const patterns = useMemo(() => value.filter(isPattern), [value]);
-  const unknown = useMemo(() => new Set(emptyRules(patterns, tools)), [patterns, tools]);
+  // What the boxes of the list cannot show.
+  const shownRules = useMemo(() => value.filter((rule) => isPattern(rule) || isExclusion(rule)), [value]);
+  const unknown = useMemo(() => new Set(emptyRules(shownRules, tools)), [shownRules, tools]);
   const toolsets = useMemo(() => groupTools(tools).filter((group) => group.kind === 'toolset').map((group) => group.bundle), [tools]);
   const renderers = useQuery(renderersQuery(toolsets)).data ?? new Map<string, string>();
   const open = rows.find((row) => toolRef(row) === openRef);
@@ -154,7 +161,7 @@ export function PickerDialog({ title, emptyText, value, onChange, onClose }: Dia
     const line = lines.find((each) => each.kind === 'group' && each.group.bundle === bundle);
     setFolds(new Map(folds).set(bundle, line?.kind === 'group' && !line.isFolded));
   };
-  const toggle = (list: ToolSummary[], isOn: boolean) => onChange(isOn ? withTools(value, list, tools) : withoutTools(value, list, tools));
+  const toggle = (list: ToolSummary[], isOn: boolean) => onChange(single ? list.map(ruleOf) : isOn ? withTools(value, list, tools) : withoutTools(value, list, tools, exclusions));
   return (
     <Modal opened onClose={onClose} title={title} size="75rem" fullScreen={isPhone ?? false} zIndex={210}>
       <div className={classes.dialog}>
@@ -166,21 +173,23 @@ export function PickerDialog({ title, emptyText, value, onChange, onClose }: Dia
         </Group>
         <div className={classes.body} data-open={open !== undefined}>
           {error ? <ErrorPanel error={error} onRetry={() => void refetch()} /> : isLoading ? <Loading rows={10} /> : lines.length === 0 ? <EmptyState title={t('tools.noneFound')}>{t('tools.noneFoundHint')}</EmptyState>
-            : <ToolLines lines={lines} query={filters.q} chosen={chosenKeys} renderers={renderers} openRef={openRef} onFold={fold} onOpen={(ref) => setOpenRef(ref === openRef ? undefined : ref)} onToggle={toggle} />}
+            : <ToolLines lines={lines} query={filters.q} chosen={chosenKeys} renderers={renderers} openRef={openRef} single={single} onFold={fold} onOpen={(ref) => setOpenRef(ref === openRef ? undefined : ref)} onToggle={toggle} />}
           {open && <ToolFacts key={openRef} row={open} onClose={() => setOpenRef(undefined)} />}
         </div>
-        <Stack gap="sm" className={classes.footer}>
-          {patterns.length > 0 && <Group gap={4}>{patterns.map((rule) => <RuleChip key={rule} rule={rule} isEmpty={unknown.has(rule)} onRemove={() => onChange(value.filter((each) => each !== rule))} />)}</Group>}
-          {value.length > MAX_RULES && <Text c="var(--haft-bad)">{t('picker.tooMany', { n: MAX_RULES })}</Text>}
-          <Group justify="space-between" gap="sm">
-            <SelectionSummary rules={value} chosen={chosen} emptyText={emptyText} />
-            <Group gap="sm">
-              <AddRule onAdd={(rule) => { if (!value.includes(rule)) onChange([...value, rule]); }} />
-              <Button variant="default" disabled={value.length === 0} onClick={() => onChange([])}>{t('picker.clear')}</Button>
-              <Button onClick={onClose}>{t('picker.done')}</Button>
+        {single ? <Group justify="flex-end" className={classes.footer}><Button variant="default" onClick={onClose}>{t('common.cancel')}</Button></Group> : (
+          <Stack gap="sm" className={classes.footer}>
+            {shownRules.length > 0 && <Group gap={4}>{shownRules.map((rule) => <RuleChip key={rule} rule={rule} isEmpty={unknown.has(rule)} onRemove={() => onChange(value.filter((each) => each !== rule))} />)}</Group>}
+            {value.length > MAX_RULES && <Text c="var(--haft-bad)">{t('picker.tooMany', { n: MAX_RULES })}</Text>}
+            <Group justify="space-between" gap="sm">
+              <SelectionSummary rules={value} chosen={chosen} emptyText={emptyText} needsPublished={needsPublished} />
+              <Group gap="sm">
+                <AddRule exclusions={exclusions} onAdd={(rule) => { if (!value.includes(rule)) onChange([...value, rule]); }} />
+                <Button variant="default" disabled={value.length === 0} onClick={() => onChange([])}>{t('picker.clear')}</Button>
+                <Button onClick={onClose}>{t('picker.done')}</Button>
+              </Group>
             </Group>
-          </Group>
-        </Stack>
+          </Stack>
+        )}
       </div>
     </Modal>
   );

@@ -1,5 +1,5 @@
 /** The form field for a list of tools: what is chosen, what it costs, and a dialog to choose. */
-import { Button, Group, Input, Stack, Text } from '@mantine/core';
+import { ActionIcon, Button, Group, Input, Stack, Text, TextInput } from '@mantine/core';
 import { IconListCheck } from '@tabler/icons-react';
 import { Suspense, useMemo, useState } from 'react';
 import { useT } from '@/i18n';
@@ -21,9 +21,14 @@ interface ToolPickerProps {
   onChange: (rules: string[]) => void;
   /** Tells whether the dialog is open: one around the field must leave the Escape key to it. */
   onOpened?: (opened: boolean) => void;
+  /** Whether `!rule` excludes tools. */
+  exclusions?: boolean;
+  /** Whether tools that are not published are counted as a problem. */
+  needsPublished?: boolean;
+  error?: string | undefined;
 }
 
-export function ToolPicker({ label, description, emptyText, value, onChange, onOpened }: ToolPickerProps) {
+export function ToolPicker({ label, description, emptyText, value, onChange, onOpened, exclusions = false, needsPublished = false, error }: ToolPickerProps) {
   const t = useT();
   const [opened, setOpened] = useState(false);
   const { rows } = useAllTools();
@@ -35,10 +40,10 @@ export function ToolPicker({ label, description, emptyText, value, onChange, onO
     onOpened?.(next);
   };
   return (
-    <Input.Wrapper label={label} description={description} labelElement="div" error={value.length > MAX_RULES ? t('picker.tooMany', { n: MAX_RULES }) : undefined}>
+    <Input.Wrapper label={label} description={description} labelElement="div" error={value.length > MAX_RULES ? t('picker.tooMany', { n: MAX_RULES }) : error}>
       <Stack gap="sm" className={classes.field} role="group" aria-label={label}>
         <Group justify="space-between" gap="sm">
-          <SelectionSummary rules={value} chosen={chosen} emptyText={emptyText} />
+          <SelectionSummary rules={value} chosen={chosen} emptyText={emptyText} needsPublished={needsPublished} />
           <Group gap={4} ml="auto">
             {value.length > 0 && <Button variant="subtle" color="gray" size="compact-sm" onClick={() => onChange([])}>{t('picker.clear')}</Button>}
             <Button variant="default" size="compact-sm" leftSection={<IconListCheck size={14} />} onClick={() => open(true)}>{t('picker.choose')}</Button>
@@ -51,7 +56,33 @@ export function ToolPicker({ label, description, emptyText, value, onChange, onO
           </Group>
         )}
       </Stack>
-      {opened && <Suspense><PickerDialog title={label} emptyText={emptyText} value={value} onChange={onChange} onClose={() => open(false)} /></Suspense>}
+      {opened && <Suspense><PickerDialog title={label} emptyText={emptyText} value={value} onChange={onChange} onClose={() => open(false)} exclusions={exclusions} needsPublished={needsPublished} /></Suspense>}
     </Input.Wrapper>
+  );
+}
+
+interface ToolSelectProps {
+  label: string;
+  /** `bundle:name`, or whatever else names a tool. */
+  value: string;
+  onChange: (rule: string) => void;
+  error?: string | undefined;
+  required?: boolean;
+}
+
+/** The form field for one tool: its name, or a choice from the list. */
+export function ToolSelect({ label, value, onChange, error, required = false }: ToolSelectProps) {
+  const t = useT();
+  const [opened, setOpened] = useState(false);
+  const { rows } = useAllTools();
+  const tools = useMemo(() => distinctTools(rows), [rows]);
+  // Versions and ids name tools, too; only the server knows them all.
+  const isUnknown = value !== '' && tools.length > 0 && !/[@]|^[0-9a-f-]{36}$/i.test(value) && emptyRules([value], tools).length > 0;
+  return (
+    <>
+      <TextInput label={label} value={value} withAsterisk={required} error={error ?? (isUnknown ? t('picker.ruleEmpty') : undefined)} onChange={(event) => onChange(event.currentTarget.value)} rightSectionWidth={34}
+        styles={{ input: { fontFamily: 'var(--mantine-font-family-monospace)' } }} rightSection={<ActionIcon aria-label={`${t('picker.chooseOne')}: ${label}`} onClick={() => setOpened(true)}><IconListCheck size={15} /></ActionIcon>} />
+      {opened && <Suspense><PickerDialog title={t('picker.chooseOne')} emptyText={t('picker.none')} value={value === '' ? [] : [value]} single onChange={(rules) => { setOpened(false); onChange(rules.at(-1) ?? ''); }} onClose={() => setOpened(false)} /></Suspense>}
+    </>
   );
 }

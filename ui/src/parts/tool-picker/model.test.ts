@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { distinctTools, emptyRules, groupTools, isRule, matchesPattern, matchesRule, ruleOf, selectedTools, withoutTools, withTools, type PickTool } from './model';
+import { distinctTools, emptyRules, groupTools, isRule, joinRules, matchesPattern, matchesRule, ruleOf, selectedTools, splitRules, withoutTools, withTools, type PickTool } from './model';
 
 const tool = (bundle: string, name: string, change: Partial<PickTool> = {}): PickTool => ({
   bundle, name, version: '1.0.0', display_name: name, description: '', tags: [], status: 'published', enabled: true, ready: true, warning_count: 0, source: 'user', callable: true, ...change,
@@ -47,5 +47,32 @@ describe('choosing', () => {
     expect(withoutTools(['web:*', 'kit:chart'], [WEB[1] as PickTool], ALL)).toEqual(['web:fetch', 'web:post_all', 'kit:chart']);
     expect(withoutTools(['tag:read-only', 'web:fetch'], [WEB[0] as PickTool], ALL)).toEqual(['github:issues_list']);
     expect(withoutTools(['web:*', 'web:post'], WEB, ALL)).toEqual([]);
+  });
+});
+
+describe('exclusions', () => {
+  it('take tools out of what other rules select', () => {
+    expect(names(selectedTools(['web:*', '!web:post*'], ALL))).toEqual(['web:fetch']);
+    expect(names(selectedTools(['web:*', 'github:*', '!tag:read-only'], ALL))).toEqual(['web:post', 'web:post_all']);
+    expect(names(selectedTools(['!web:fetch'], ALL))).toEqual([]);
+    expect(emptyRules(['!web:gone', '!web:post'], ALL)).toEqual(['!web:gone']);
+  });
+  it('are rules only where they are possible', () => {
+    expect(isRule('!web:*')).toBe(false);
+    expect(isRule('!web:*', true)).toBe(true);
+    expect(isRule('!!web:*', true)).toBe(false);
+  });
+  it('keep a pattern when one of its tools is removed', () => {
+    expect(withoutTools(['web:*'], [WEB[1] as PickTool], ALL, true)).toEqual(['web:*', '!web:post']);
+    expect(withoutTools(['web:post', 'kit:chart'], [WEB[1] as PickTool], ALL, true)).toEqual(['kit:chart']);
+  });
+  it('end when the tool is chosen again', () => {
+    expect(withTools(['web:*', '!web:post'], [WEB[1] as PickTool], ALL)).toEqual(['web:*']);
+    expect(withTools(['web:*', '!web:post*'], [WEB[1] as PickTool], ALL)).toEqual(['web:*', '!web:post_all']);
+    expect(withTools(['web:*', '!web:post'], WEB, ALL)).toEqual(['web:*']);
+  });
+  it('are a list of their own in a definition', () => {
+    expect(splitRules(['web:*', '!web:post'])).toEqual({ tools: ['web:*'], exclude: ['web:post'] });
+    expect(joinRules(['web:*'], ['web:post'])).toEqual(['web:*', '!web:post']);
   });
 });

@@ -8,7 +8,7 @@ import { useT } from '@/i18n';
 import { ChangeMark } from '@/parts/change-mark';
 import { bytes, visibleText } from '@/parts/format';
 import { initiallyOpen, moveInTree, parents, treeRows, type TreeRow } from './tree';
-import classes from './workspaces.module.css';
+import classes from './workspace.module.css';
 
 const ROW = 28;
 

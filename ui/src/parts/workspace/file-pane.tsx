@@ -12,7 +12,7 @@ import { bytes, visibleText } from '@/parts/format';
 import { FileEditor } from '@/parts/render/file-editor';
 import { FileImage } from '@/parts/render/file-image';
 import { imageType } from '@/parts/render/plan';
-import classes from './workspaces.module.css';
+import classes from './workspace.module.css';
 
 const DOCUMENT = /\.(?:md|markdown)$/i;
 const MAX_SHOWN = 20 * 1024 * 1024;
@@ -32,9 +32,11 @@ interface PaneProps {
   file: FileEntry | undefined;
   manifest: string | undefined;
   onClose: () => void;
+  /** Takes the place of the tree, so that there is a way back at every width. */
+  isAlone?: boolean;
 }
 
-export function FilePane({ workspace, path, file, manifest, onClose }: PaneProps) {
+export function FilePane({ workspace, path, file, manifest, onClose, isAlone = false }: PaneProps) {
   const t = useT();
   const queries = useQueryClient();
   const mayWrite = useMay('caller') && !manifest;
@@ -46,7 +48,7 @@ export function FilePane({ workspace, path, file, manifest, onClose }: PaneProps
     await workspaces.remove(workspace, path);
     return content;
   }, { invalidates, done: (content) => { onClose(); notify(t('workspaces.deleted', { path }), { label: t('common.undo'), run: () => revive.mutate(content) }); } });
-  const back = <span className={classes.back}><ActionIcon aria-label={t('common.back')} onClick={onClose}><IconArrowLeft size={16} /></ActionIcon></span>;
+  const back = <span className={isAlone ? undefined : classes.back}><ActionIcon aria-label={t('common.back')} onClick={onClose}><IconArrowLeft size={16} /></ActionIcon></span>;
   if (!file) return <>{back}<EmptyState title={t('workspaces.gone')} action={<Button variant="default" onClick={onClose}>{t('common.close')}</Button>}>{visibleText(path)}</EmptyState></>;
   return (
     <div>

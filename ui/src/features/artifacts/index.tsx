@@ -1,0 +1,2 @@
+export { ArtifactPage } from './artifact-detail';
+export { ArtifactsPage, NewArtifactPage } from './artifacts-page';

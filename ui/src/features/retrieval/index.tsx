@@ -1,0 +1,2 @@
+export { PipelinePage } from './pipeline-detail';
+export { PipelinesPage } from './pipelines-page';

@@ -1,0 +1,2 @@
+export { RunsPage } from './runs-page';
+export { RunPage } from './run-view';
