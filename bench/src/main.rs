@@ -1,11 +1,12 @@
 //! Measures haft and a plain axum handler in one run and prints ratios, so that a noisy machine affects both.
 //!
-//! `haft-bench` runs everything, `haft-bench calls`, `mcp`, `proxied`, `confined`, `search`, `library`, `python`, `wasm`, `queue`,
+//! `haft-bench` runs everything, `haft-bench agents`, `calls`, `mcp`, `proxied`, `confined`, `search`, `library`, `python`, `wasm`, `queue`,
 //! `tenants` or `workspace` one part; `retrieval FOLDER` needs the files of the Cranfield collection;
-//! `serve-plain`, `serve-proxy`, `serve-rmcp`, `serve-rmcp-stdio` and `serve-haft` are the servers it starts, and
+//! `serve-plain`, `serve-proxy`, `serve-model`, `serve-haft-agents`, `serve-rmcp`, `serve-rmcp-stdio` and `serve-haft` are the servers it starts, and
 //! `load disk|os CLIENTS SECONDS` puts load on one of them, for use with a profiler.
 #![expect(clippy::disallowed_methods, reason = "a benchmark starts servers and reads system information")]
 
+mod agents;
 mod confined;
 mod library;
 mod load;
@@ -36,6 +37,7 @@ fn main() -> Result<()> {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     match args.as_slice() {
         [] => tables::run_all(),
+        ["agents"] => tokio::runtime::Runtime::new()?.block_on(agents::run()),
         ["python"] => tokio::runtime::Runtime::new()?.block_on(python::run()),
         ["confined"] => tokio::runtime::Runtime::new()?.block_on(confined::run()),
         ["library"] => tokio::runtime::Runtime::new()?.block_on(library::run()),
@@ -54,6 +56,8 @@ fn main() -> Result<()> {
         ["load", durability, clients, seconds] => {
             tables::run_load(durability, clients.parse()?, seconds.parse()?)
         }
+        ["serve-model"] => agents::model(),
+        ["serve-haft-agents", home, model] => servers::haft_with_model(home, model),
         ["serve-rmcp"] => servers::rmcp(),
         ["serve-rmcp-stdio"] => servers::rmcp_stdio(),
         ["serve-plain"] => servers::plain(),
@@ -63,7 +67,7 @@ fn main() -> Result<()> {
         }
         ["serve-haft-on", home, database] => servers::haft(home, LedgerSync::Auto, Some(database)),
         _ => bail!(
-            "usage: haft-bench [calls | mcp | proxied | confined | search [TOOLS] | library | python | wasm | queue | tenants [TOOLS] | workspace [FILES] | retrieval FOLDER]"
+            "usage: haft-bench [agents | calls | mcp | proxied | confined | search [TOOLS] | library | python | wasm | queue | tenants [TOOLS] | workspace [FILES] | retrieval FOLDER]"
         ),
     }
 }

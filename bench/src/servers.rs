@@ -75,13 +75,24 @@ const CONNECTION_HEADERS: [&str; 3] = ["host", "content-length", "connection"];
 
 /// haft with one function that does nothing, on SQLite or on a PostgreSQL database.
 pub fn haft(home: &str, sync: LedgerSync, database: Option<&str>) -> Result<()> {
+    let mut settings = Settings::for_home(PathBuf::from(home));
+    settings.ledger.sync = sync;
+    if let Some(url) = database {
+        settings.database_url = Some(Secret::new(url.to_owned()));
+        settings.key = Some(Secret::new("00".repeat(32)));
+    }
+    serve_haft(settings)
+}
+
+/// haft with the same function, and a model server on loopback.
+pub fn haft_with_model(home: &str, model: &str) -> Result<()> {
+    let mut settings = Settings::for_home(PathBuf::from(home));
+    settings.models.private_urls = vec![model.to_owned()];
+    serve_haft(settings)
+}
+
+fn serve_haft(mut settings: Settings) -> Result<()> {
     runtime()?.block_on(async {
-        let mut settings = Settings::for_home(PathBuf::from(home));
-        settings.ledger.sync = sync;
-        if let Some(url) = database {
-            settings.database_url = Some(Secret::new(url.to_owned()));
-            settings.key = Some(Secret::new("00".repeat(32)));
-        }
         // The MCP servers behind haft listen on loopback.
         settings.egress.private_hosts = vec!["127.0.0.1".to_owned()];
         let functions = Functions::default().with_async("noop", |args| async { Ok(Value::Object(args)) });
@@ -148,11 +159,11 @@ impl ServerHandler for Noop {
     }
 }
 
-fn runtime() -> Result<tokio::runtime::Runtime> {
+pub fn runtime() -> Result<tokio::runtime::Runtime> {
     Ok(tokio::runtime::Builder::new_multi_thread().enable_all().build()?)
 }
 
-fn announce(listener: &TcpListener, token: &str) -> Result<()> {
+pub fn announce(listener: &TcpListener, token: &str) -> Result<()> {
     println!("{}\n{token}", listener.local_addr()?);
     Ok(())
 }
