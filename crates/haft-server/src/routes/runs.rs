@@ -220,7 +220,7 @@ async fn find(app: &App, identity: &Identity, id: &str) -> Result<Run, ApiError>
         ("parent_id" = Option<Uuid>, Query, description = "The run that started them"),
         PageParams,
     ),
-    responses((status = 200, body = Success<RunList>))
+    responses((status = 200, body = Success<RunList>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
