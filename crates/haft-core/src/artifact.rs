@@ -355,7 +355,7 @@ impl fmt::Display for VersionSelector {
 
 /// The stored artifacts, for executors.
 pub trait CodeArtifacts: Send + Sync {
-    /// Returns a version of a tenant's artifact, by id or slug; `None` if there is none.
+    /// Returns a version of a tenant's artifact, by id or slug; `None` if it does not exist.
     fn version<'a>(
         &'a self,
         tenant: &'a TenantId,

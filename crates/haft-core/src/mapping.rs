@@ -216,7 +216,7 @@ pub fn walk<'v>(start: &'v Value, path: &[&str]) -> Option<&'v Value> {
     })
 }
 
-/// Parses `.name`, `.0` or `[0]`. A dot that ends a sentence is none.
+/// Parses `.name`, `.0` or `[0]`. A dot at the end of a sentence is not part of a path.
 fn parse_step(text: &str) -> Option<(&str, &str)> {
     if let Some(inside) = text.strip_prefix('[') {
         let (step, after) = inside.split_once(']')?;

@@ -38,7 +38,7 @@ impl Session {
         }
     }
 
-    /// Returns the error of a run whose time is over.
+    /// Returns the error of a run that exceeded its time budget.
     pub(super) fn out_of_time(&self) -> CallError {
         let limit = self.run.budget.time_ms.unwrap_or_default();
         exceeded("time_ms", &format!("{} ms used", self.usage().active_ms), &format!("{limit} ms"))
@@ -54,7 +54,7 @@ impl Session {
     }
 }
 
-/// Checks everything but the number of calls, of which a request makes none.
+/// Checks every limit except `calls`: a request to the model is not a tool call.
 fn check(budget: &AgentBudget, usage: &RunUsage) -> Result<(), CallError> {
     if let Some(limit) = budget.tokens.filter(|limit| usage.tokens() >= *limit) {
         return Err(exceeded("tokens", &format!("{} tokens used", usage.tokens()), &limit.to_string()));

@@ -1,4 +1,4 @@
-//! Stops a run from outside, or when its time is over.
+//! Stops a run: cancellation, shutdown of the node, or an exceeded time budget.
 
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;

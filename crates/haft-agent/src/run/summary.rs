@@ -26,7 +26,7 @@ const USER_CHARACTERS: usize = 4000;
 const MESSAGE_CHARACTERS: usize = 4000;
 
 impl Session {
-    /// Summarises all but the newest messages, of which about `kept` tokens stay; `false` if there is nothing to
+    /// Summarises the older messages and keeps about `kept` tokens of the newest; `false` if there is nothing to
     /// summarise.
     pub(super) async fn summarise(&mut self, kept: u64) -> Result<bool, Halt> {
         let all = unsummarised(&self.input, &self.steps);

@@ -150,7 +150,7 @@ fn description(fields: &mut Fields<'_>, role: Option<&str>) -> String {
     text
 }
 
-/// Reads the instructions. A member of a team without any is told its name and its role.
+/// Reads the instructions. Those of a team member without any state its name and its role.
 fn instructions(fields: &mut Fields<'_>, name: &str, role: Option<&str>) -> String {
     let Some(key) = fields.alias(&["instructions", "system", "prompt", "system_prompt"]) else {
         return role.map(|role| format!("You are {name}. Your role: {role}.")).unwrap_or_default();

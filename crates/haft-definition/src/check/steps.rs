@@ -170,7 +170,7 @@ impl Mappings<'_> {
         }
     }
 
-    /// Warns of text that looks like a reference and is none.
+    /// Warns of text that looks like a reference but is not one.
     fn literal(&mut self, text: &str, path: &str) {
         if text.contains("{{") || text.contains("${") {
             let message = "`{{…}}` and `${…}` are literal text in steps; refer to arguments by `$args.NAME`";

@@ -135,7 +135,7 @@ impl<'a> StepsRun<'a> {
             Value::Array(items) => items,
             Value::Null => Vec::new(),
             _ => {
-                let message = format!("`for_each` needs a list; `{mapping}` is none");
+                let message = format!("`for_each` needs a list, but `{mapping}` is not one");
                 return Err(CallError::new(ErrorCode::Template, message));
             }
         };

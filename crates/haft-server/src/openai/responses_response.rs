@@ -127,7 +127,7 @@ impl Item {
             ItemKind::Message => "msg",
             ItemKind::Reasoning => "rs",
         };
-        // Unique and the same for the same run, whoever asks.
+        // Unique, and the same for every request about the same run.
         let id = format!("{prefix}_{}{index:04}", Uuid::simple(run.0));
         Self { kind, id, text: String::new() }
     }

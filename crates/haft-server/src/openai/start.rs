@@ -144,7 +144,7 @@ impl Answer {
         }
     }
 
-    /// Returns the next event; `None` if there is none before the deadline, or nobody may read it any more.
+    /// Returns the next event; `None` after the deadline, or if the caller has lost access.
     async fn event(&mut self, deadline: Option<Instant>) -> Option<RunEvent> {
         let timeout = async {
             match deadline {
