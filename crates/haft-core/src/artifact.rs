@@ -130,11 +130,9 @@ pub struct ArtifactInput {
     pub name: String,
     /// The type.
     #[serde(default, rename = "type")]
-    #[cfg_attr(feature = "openapi", schema(required))]
     pub kind: InputType,
     /// Whether a call without it fails.
     #[serde(default)]
-    #[cfg_attr(feature = "openapi", schema(required))]
     pub required: bool,
     /// The value if a call has none.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]

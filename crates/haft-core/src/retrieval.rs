@@ -156,7 +156,7 @@ pub struct EmbeddingModel {
     pub model: String,
     /// The address; requests go to `{base_url}/embeddings`.
     #[serde(default = "default_base_url")]
-    #[cfg_attr(feature = "openapi", schema(required, example = "https://api.openai.com/v1"))]
+    #[cfg_attr(feature = "openapi", schema(example = "https://api.openai.com/v1"))]
     pub base_url: String,
     /// The name of the credential that has the key.
     #[serde(default, skip_serializing_if = "Option::is_none")]

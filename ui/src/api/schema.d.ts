@@ -2569,6 +2569,20 @@ export interface components {
             /** @description What may be wrong with the definition that was just written. */
             warnings?: components["schemas"]["Problem"][];
         };
+        /**
+         * @description A definition in a request, as the OpenAPI document shows it; [`from_json`] reads it.
+         * @example {
+         *       "slug": "assistant",
+         *       "model": "claude-sonnet-5",
+         *       "instructions": "You are a helpful assistant.",
+         *       "tools": [
+         *         "datetime_utils"
+         *       ]
+         *     }
+         */
+        AgentBody: components["schemas"]["AgentDefinition"] | {
+            [key: string]: unknown;
+        };
         /** @description What one run may use, child runs included. A missing limit is unlimited. */
         AgentBudget: {
             /**
@@ -3056,9 +3070,9 @@ export interface components {
              */
             name: string;
             /** @description Whether a call without it fails. */
-            required: boolean;
+            required?: boolean;
             /** @description The type. */
-            type: components["schemas"]["InputType"];
+            type?: components["schemas"]["InputType"];
         };
         /** @description The artifacts of the tenant. */
         ArtifactList: {
@@ -4287,7 +4301,7 @@ export interface components {
              * @description The address; requests go to `{base_url}/embeddings`.
              * @example https://api.openai.com/v1
              */
-            base_url: string;
+            base_url?: string;
             /**
              * @description The name of the credential that has the key.
              * @example OPENAI_API_KEY
@@ -10207,24 +10221,15 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "description": "text",
-                 *       "instructions": "text",
-                 *       "max_iterations": 1,
-                 *       "max_parallel_tools": 1,
-                 *       "model": {
-                 *         "name": "claude-sonnet-5",
-                 *         "provider": "anthropic"
-                 *       },
-                 *       "name": "Assistant",
-                 *       "require_published": true,
                  *       "slug": "assistant",
-                 *       "tool_execution": "sequential",
+                 *       "model": "claude-sonnet-5",
+                 *       "instructions": "You are a helpful assistant.",
                  *       "tools": [
-                 *         "text"
+                 *         "datetime_utils"
                  *       ]
                  *     }
                  */
-                "application/json": components["schemas"]["AgentDefinition"];
+                "application/json": components["schemas"]["AgentBody"];
             };
         };
         responses: {
@@ -10295,24 +10300,15 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "description": "text",
-                 *       "instructions": "text",
-                 *       "max_iterations": 1,
-                 *       "max_parallel_tools": 1,
-                 *       "model": {
-                 *         "name": "claude-sonnet-5",
-                 *         "provider": "anthropic"
-                 *       },
-                 *       "name": "Assistant",
-                 *       "require_published": true,
                  *       "slug": "assistant",
-                 *       "tool_execution": "sequential",
+                 *       "model": "claude-sonnet-5",
+                 *       "instructions": "You are a helpful assistant.",
                  *       "tools": [
-                 *         "text"
+                 *         "datetime_utils"
                  *       ]
                  *     }
                  */
-                "application/json": components["schemas"]["AgentDefinition"];
+                "application/json": components["schemas"]["AgentBody"];
             };
         };
         responses: {
@@ -10459,24 +10455,15 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "description": "text",
-                 *       "instructions": "text",
-                 *       "max_iterations": 1,
-                 *       "max_parallel_tools": 1,
-                 *       "model": {
-                 *         "name": "claude-sonnet-5",
-                 *         "provider": "anthropic"
-                 *       },
-                 *       "name": "Assistant",
-                 *       "require_published": true,
                  *       "slug": "assistant",
-                 *       "tool_execution": "sequential",
+                 *       "model": "claude-sonnet-5",
+                 *       "instructions": "You are a helpful assistant.",
                  *       "tools": [
-                 *         "text"
+                 *         "datetime_utils"
                  *       ]
                  *     }
                  */
-                "application/json": components["schemas"]["AgentDefinition"];
+                "application/json": components["schemas"]["AgentBody"];
             };
         };
         responses: {
@@ -13433,9 +13420,7 @@ export interface operations {
                      *             "description": "text",
                      *             "inputs": [
                      *               {
-                     *                 "name": "city",
-                     *                 "required": true,
-                     *                 "type": "any"
+                     *                 "name": "city"
                      *               }
                      *             ],
                      *             "name": "Word count",
@@ -13498,9 +13483,7 @@ export interface operations {
                      *         "description": "text",
                      *         "inputs": [
                      *           {
-                     *             "name": "city",
-                     *             "required": true,
-                     *             "type": "any"
+                     *             "name": "city"
                      *           }
                      *         ],
                      *         "name": "Word count",
@@ -13556,9 +13539,7 @@ export interface operations {
                      *         "description": "text",
                      *         "inputs": [
                      *           {
-                     *             "name": "city",
-                     *             "required": true,
-                     *             "type": "any"
+                     *             "name": "city"
                      *           }
                      *         ],
                      *         "name": "Word count",
@@ -13624,9 +13605,7 @@ export interface operations {
                      *         "description": "text",
                      *         "inputs": [
                      *           {
-                     *             "name": "city",
-                     *             "required": true,
-                     *             "type": "any"
+                     *             "name": "city"
                      *           }
                      *         ],
                      *         "name": "Word count",
@@ -13744,9 +13723,7 @@ export interface operations {
                      *             "description": "text",
                      *             "inputs": [
                      *               {
-                     *                 "name": "city",
-                     *                 "required": true,
-                     *                 "type": "any"
+                     *                 "name": "city"
                      *               }
                      *             ],
                      *             "name": "Word count",
@@ -13802,9 +13779,7 @@ export interface operations {
                      *         "description": "text",
                      *         "inputs": [
                      *           {
-                     *             "name": "city",
-                     *             "required": true,
-                     *             "type": "any"
+                     *             "name": "city"
                      *           }
                      *         ],
                      *         "name": "Word count",

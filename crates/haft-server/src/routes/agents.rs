@@ -1,5 +1,6 @@
 //! `/agents`: models with instructions and tools.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
@@ -42,6 +43,23 @@ pub(crate) struct AgentList {
 pub(crate) struct AgentPatch {
     /// Whether it may run.
     enabled: bool,
+}
+
+/// A definition in a request, as the OpenAPI document shows it; [`from_json`] reads it.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+#[schema(example = json!({
+    "slug": "assistant",
+    "model": "claude-sonnet-5",
+    "instructions": "You are a helpful assistant.",
+    "tools": ["datetime_utils"],
+}))]
+#[expect(dead_code, reason = "only describes the body")]
+pub(crate) enum AgentBody {
+    /// The canonical form.
+    Canonical(Box<AgentDefinition>),
+    /// Other spellings, and fields left to their defaults.
+    Other(HashMap<String, Value>),
 }
 
 /// The result of a check.
@@ -112,7 +130,7 @@ fn check_saved(app: &App, identity: &Identity, read: &ReadAgent) -> Result<Vec<P
 
 /// Create an agent.
 #[utoipa::path(
-    post, path = "/agents", tag = "agents", request_body = AgentDefinition,
+    post, path = "/agents", tag = "agents", request_body = AgentBody,
     responses(
         (status = 201, body = Success<AgentView>), (status = 400, body = ErrorBody),
         (status = 409, body = ErrorBody, description = "The slug is taken"),
@@ -133,7 +151,7 @@ pub(crate) async fn create(
 
 /// Check a definition without storing it.
 #[utoipa::path(
-    post, path = "/agents/check", tag = "agents", request_body = AgentDefinition,
+    post, path = "/agents/check", tag = "agents", request_body = AgentBody,
     params(("publish" = Option<bool>, Query, description = "Check what publishing requires")),
     responses((status = 200, body = Success<AgentCheckView>))
 )]
@@ -206,7 +224,7 @@ fn expected_revision(headers: &HeaderMap) -> Result<Option<u32>, ApiError> {
 
 /// Replace the definition of an agent: a new revision.
 #[utoipa::path(
-    put, path = "/agents/{ref}", tag = "agents", request_body = AgentDefinition,
+    put, path = "/agents/{ref}", tag = "agents", request_body = AgentBody,
     params(
         ("ref" = String, Path, description = "Slug or id", example = "assistant"),
         ("If-Match" = Option<String>, Header, description = "The newest revision that you know", example = "1"),

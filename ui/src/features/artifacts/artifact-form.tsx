@@ -13,15 +13,16 @@ import classes from './artifacts.module.css';
 
 function DefaultField({ input, onChange }: { input: ArtifactInput; onChange: (next: ArtifactInput) => void }) {
   const t = useT();
+  const type = input.type ?? 'any';
   const [text, setText] = useState(() => defaultText(input.default));
   const change = (next: string) => {
     setText(next);
     const { default: _, ...rest } = input;
-    const value = readDefault(next, input.type);
+    const value = readDefault(next, type);
     onChange(value === undefined ? rest : { ...rest, default: value });
   };
-  const isWrong = text !== '' && readDefault(text, input.type) === undefined;
-  return <TextInput className={classes.inputDefault} value={text} aria-label={`${input.name} ${t('artifacts.default')}`} placeholder={t('artifacts.default')} error={isWrong && t('artifacts.defaultWrong', { type: input.type })} onChange={(event) => change(event.currentTarget.value)} />;
+  const isWrong = text !== '' && readDefault(text, type) === undefined;
+  return <TextInput className={classes.inputDefault} value={text} aria-label={`${input.name} ${t('artifacts.default')}`} placeholder={t('artifacts.default')} error={isWrong && t('artifacts.defaultWrong', { type })} onChange={(event) => change(event.currentTarget.value)} />;
 }
 
 function Inputs({ value, onChange, error }: { value: ArtifactInput[]; onChange: (inputs: ArtifactInput[]) => void; error: string | undefined }) {

@@ -54,7 +54,7 @@ export function PipelineField(props: ReferenceProps) {
 
 /** The arguments of a tool that runs an artifact: its inputs. */
 export function inputParameters(inputs: readonly ArtifactInput[]): Parameter[] {
-  return inputs.map((input) => ({ name: input.name, type: input.type, description: input.description ?? '', required: input.required, rest: (input.default === undefined ? {} : { default: input.default }) as JsonObject }));
+  return inputs.map((input) => ({ name: input.name, type: input.type ?? 'any', description: input.description ?? '', required: input.required ?? false, rest: (input.default === undefined ? {} : { default: input.default }) as JsonObject }));
 }
 
 interface ArtifactProps extends ReferenceProps {
