@@ -158,7 +158,7 @@ export const tests = {
     const { page } = await openChat(world);
     await page.getByRole('button', { name: 'Run a tool' }).click();
     const dialog = page.getByRole('dialog');
-    await dialog.getByRole('combobox', { name: 'Search a tool' }).fill('weather');
+    await dialog.getByRole('combobox', { name: 'Search tools' }).fill('weather');
     await dialog.getByRole('option', { name: /weather/ }).first().waitFor();
     await page.keyboard.press('Enter');
     await dialog.locator('#arg_city').fill('Bergen');

@@ -8,7 +8,7 @@ const trace = (page) => page.getByRole('list', { name: 'Trace' });
 export const tests = {
   async 'nothing has run yet'(world) {
     const page = await world.open('/runs');
-    await page.getByText('No agent has run yet').waitFor();
+    await page.getByText('No runs yet').waitFor();
   },
 
   async 'from the list to the trace: models, tools, tokens, the answer'(world) {
@@ -57,7 +57,7 @@ export const tests = {
     await agent(world);
     const run = await ask(world, 'Please release main', '?async=true');
     const page = await world.open(`/runs/${run.id}`);
-    await page.getByText('Waits for').waitFor();
+    await page.getByText('Waiting for', { exact: true }).waitFor();
     const waiting = await world.haft.api('GET', `/runs/${run.id}`);
     assert.equal(waiting.waiting.length, 1);
     await world.haft.api('POST', `/approvals/${waiting.waiting[0].approval_id}/approve`, {});

@@ -40,7 +40,7 @@ export const tests = {
     await prepare(world);
     const page = await world.open('/agents');
     await page.getByRole('link', { name: 'New agent' }).first().click();
-    await page.getByRole('textbox', { name: /^Short name/ }).fill('weather-helper');
+    await page.getByRole('textbox', { name: /^Slug/ }).fill('weather-helper');
     await page.getByRole('textbox', { name: /^Name$/ }).fill('Weather helper');
     await code(page, 'Script', SCRIPT);
     await code(page, 'Instructions', 'You help {{customer}}.');
@@ -184,6 +184,6 @@ export const tests = {
     await page.getByRole('dialog').getByRole('combobox').fill('Agent erstellen');
     await page.getByRole('option', { name: 'Agent erstellen' }).click();
     await page.waitForURL(/\/agents\/new/);
-    await page.getByRole('textbox', { name: /^Kurzname/ }).waitFor();
+    await page.getByRole('textbox', { name: /^Slug/ }).waitFor();
   },
 };

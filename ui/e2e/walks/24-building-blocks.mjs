@@ -47,7 +47,7 @@ export const tests = {
     const page = await world.open('/retrieval');
     await page.getByRole('button', { name: 'New pipeline' }).first().click();
     const dialog = page.getByRole('dialog');
-    await dialog.getByRole('textbox', { name: /^Short name/ }).fill('handbook');
+    await dialog.getByRole('textbox', { name: /^Slug/ }).fill('handbook');
     await dialog.getByRole('button', { name: 'Create pipeline' }).click();
     await page.waitForURL(/\/retrieval\/handbook/);
     await page.getByText('No documents yet').waitFor();
@@ -101,7 +101,7 @@ export const tests = {
     await pipeline(world, 'guide');
     const page = await world.open('/retrieval/guide');
     await page.getByRole('button', { name: 'More actions' }).click();
-    await page.getByRole('menuitem', { name: 'Make a tool of it' }).click();
+    await page.getByRole('menuitem', { name: 'Create a tool from it' }).click();
     await page.getByRole('textbox', { name: /^Name/ }).first().fill('ask-guide');
     assert.equal(await page.getByRole('combobox', { name: /^Pipeline/ }).inputValue(), 'guide');
     await create(page, 'ask-guide');
@@ -110,7 +110,7 @@ export const tests = {
 
   async 'a code artifact: created, changed, compared, restored'(world) {
     const page = await world.open('/artifacts/new');
-    await page.getByRole('textbox', { name: /^Short name/ }).fill('greeter');
+    await page.getByRole('textbox', { name: /^Slug/ }).fill('greeter');
     await code(page, 'Source', 'echo "Hi, $who"\n');
     await page.getByRole('button', { name: 'Create artifact' }).click();
     await page.waitForURL(/\/artifacts\/greeter/);

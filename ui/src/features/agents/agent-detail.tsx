@@ -157,7 +157,7 @@ function Overview({ agent }: { agent: Agent }) {
         {agent.tools.length === 0 ? <Text c="dimmed">{t('agents.noTools')}</Text> : (
           <Stack gap="sm">
             <Group gap={4}>{agent.tools.map((rule) => <Chip key={rule}>{visibleText(rule)}</Chip>)}{(agent.exclude_tools ?? []).map((rule) => <Chip key={`!${rule}`} title={t('picker.excluded')}>!{visibleText(rule)}</Chip>)}</Group>
-            {tools && <Text c="dimmed">{t('picker.summary', { n: tools.tools.length })} · {t('picker.cost', { n: tools.tokens })}</Text>}
+            {tools && <Text c="dimmed">{t('agents.toolCount', { n: tools.tools.length })} · {t('picker.cost', { n: tools.tokens })}</Text>}
           </Stack>
         )}
         <SectionTitle>{t('agents.limits')}</SectionTitle>
