@@ -2,6 +2,29 @@
 // Usage: HAFT_URL=… HAFT_TOKEN=… node e2e/demo.mjs
 const url = process.env.HAFT_URL ?? 'http://127.0.0.1:18901';
 
+// What the agent answers: its model is a script.
+const SCRIPT = `turns:
+  - when: {user: 'orders of (?<customer>[\\w-]+)'}
+    reasoning: The tool for orders knows the latest ones of a customer.
+    text: I look at the latest orders.
+    calls: [{tool: orders, arguments: {customer: "{{match.customer}}", limit: 3}}]
+  - when: {tool: orders}
+    text: |-
+      **Three orders**, one of them still open:
+
+      | order | total | state |
+      | --- | ---: | --- |
+      | 4200 | 19.90 | open |
+      | 4201 | 39.80 | sent |
+      | 4202 | 59.70 | paid |
+  - when: {user: 'deploy (?<branch>[\\w/.-]*\\w)'}
+    text: A person has to agree to that.
+    calls: [{tool: deploy, arguments: {branch: "{{match.branch}}"}}]
+  - when: {tool: deploy}
+    text: "The tool says: {{result}}"
+  - text: Ask me for the orders of a customer.
+`;
+
 export async function demo(base, token) {
   const send = async (method, path, body, type = 'application/json', as = token) => {
     const response = await fetch(`${base}/api${path}`, { method, headers: { Authorization: `Bearer ${as}`, 'Content-Type': type }, body: body === undefined ? undefined : typeof body === 'string' ? body : JSON.stringify(body) });
@@ -30,12 +53,15 @@ export async function demo(base, token) {
     { name: 'large-limits', match: { tools: ['orders'] }, when: 'has(args.limit) && args.limit > 40', effect: 'approve', reason: 'long lists need a second person', examples: [{ tool: 'orders', args: { limit: 45 }, expect: 'match' }] },
     { name: 'no-shell-for-agents', match: { tools: ['builtin:bash', 'builtin:exec'], roles: ['caller'] }, effect: 'deny', reason: 'agents may not run shell commands' },
   ] });
-  await send('POST', '/agents', { slug: 'order-helper', name: 'Order helper', description: 'Answers questions about orders', model: { name: 'scripted' }, instructions: 'You help {{customer}}. Be brief.', variables: { customer: 'the caller' }, tools: ['user-created:orders', 'user-created:greet'] });
+  await send('POST', '/agents', { slug: 'order-helper', name: 'Order helper', description: 'Answers questions about orders', model: { name: 'scripted', script: SCRIPT }, instructions: 'You help {{customer}}. Be brief.', variables: { customer: 'the caller' }, tools: ['user-created:orders', 'user-created:greet', 'user-created:deploy'] });
+  const chat = (await send('POST', '/chats', { agent: 'order-helper' })).body?.data?.id;
+  await send('POST', `/chats/${chat}/messages`, { content: 'What are the latest orders of C-1007?' });
+  const run = (await send('POST', `/chats/${chat}/messages`, { content: 'Please deploy release/2.5.' })).body?.data?.run?.id;
   await send('POST', '/pipelines', { slug: 'handbook', name: 'Handbook', description: 'Rules of the shop' });
   await send('POST', '/pipelines/handbook/documents', { name: 'returns.md', text: '# Returns\n\nGoods can be returned within thirty days.\n', metadata: { team: 'shop' } });
   await send('POST', '/code-artifacts', { slug: 'word-count', name: 'Word count', description: 'Counts the words of a text', runtime: 'bash', source: 'echo "$text" | wc -w\n', inputs: [{ name: 'text', type: 'string', required: true, description: 'What to count' }] });
   await send('PUT', '/credentials/WEATHER_KEY', { value: 'not-a-real-key' });
-  return { agent };
+  return { agent, chat, run };
 }
 
 if (process.argv[1] === new URL(import.meta.url).pathname) {

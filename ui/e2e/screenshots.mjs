@@ -43,6 +43,7 @@ const DOCUMENTED = [
   { name: 'try', path: `${ORDERS}?tab=try`, act: run },
   { name: 'calls', path: '/calls' }, { name: 'approvals', path: '/approvals', act: openFirst }, { name: 'approvals-phone', path: '/approvals', viewport: PHONE, act: openFirst },
   { name: 'connect', path: '/connect' }, { name: 'policy', path: '/policy' }, { name: 'tool-picker', path: '/tokens?new=1', act: pick },
+  { name: 'chat', path: '/chat/CHAT' }, { name: 'run', path: '/runs/RUN' }, { name: 'agent', path: '/agents/order-helper' },
   { name: 'toolsets', path: '/toolsets?open=app-builder' }, { name: 'workspace', path: '/workspaces/demo?file=README.md' },
 ];
 const EVERYTHING = Object.entries({
@@ -50,6 +51,7 @@ const EVERYTHING = Object.entries({
   'new-tool': '/tools/new', 'new-http': '/tools/new?type=http', calls: '/calls', approvals: '/approvals', servers: '/servers', connect: '/connect', bundles: '/bundles?open=user-created', recipes: '/recipes', import: '/import',
   policy: '/policy', limits: '/limits', audit: '/audit', credentials: '/credentials', tokens: '/tokens', tenants: '/tenants', health: '/health', settings: '/settings', webhooks: '/webhooks', remembered: '/approvals?status=remembered', explain: '/policy?tab=explain', recipe: '/recipes?recipe=weather',
   toolsets: '/toolsets', toolset: '/toolsets?open=my-toolset', 'toolset-import': '/toolsets?new=1', workspaces: '/workspaces', workspace: '/workspaces/demo', 'workspace-file': '/workspaces/demo?file=src%2Fapp%2Fmain.py', 'workspace-document': '/workspaces/demo?file=README.md', 'workspace-timeline': '/workspaces/demo?tab=timeline',
+  chat: '/chat/CHAT', 'chat-new': '/chat', runs: '/runs', run: '/runs/RUN',
   agents: '/agents', agent: '/agents/order-helper', 'agent-definition': '/agents/order-helper?tab=definition', 'agent-tools': '/agents/order-helper?tab=tools', 'agent-new': '/agents/new',
   retrieval: '/retrieval', 'retrieval-documents': '/retrieval/handbook', 'retrieval-try': '/retrieval/handbook?tab=try', 'retrieval-settings': '/retrieval/handbook?tab=settings', 'retrieval-new': '/retrieval?new=1',
   artifacts: '/artifacts', artifact: '/artifacts/word-count', 'artifact-new': '/artifacts/new', 'new-steps': '/tools/new?type=steps', 'new-artifact': '/tools/new?type=artifact',
@@ -67,7 +69,7 @@ const world = await World.create(browser);
 let failed = false;
 try {
   mkdirSync(out, { recursive: true });
-  await world.demo();
+  const { chat, run } = await world.demo();
   if (process.env.ALL) {
     await world.example();
   } else {
@@ -79,7 +81,7 @@ try {
     if (only && !only.some((part) => shot.name.startsWith(part))) continue;
     const { name, path, viewport = WIDE, theme = 'light', act } = shot;
     const page = await world.open(undefined, { viewport, colorScheme: theme, locale: process.env.LOCALE ?? 'en-US', ...(viewport === PHONE && !process.env.ALL ? { deviceScaleFactor: 2 } : {}) });
-    await world.go(page, path);
+    await world.go(page, path.replace('CHAT', chat).replace('RUN', run));
     await act?.(page);
     await page.mouse.move(0, 0);
     // Data and charts; the live stream never lets the network become idle.

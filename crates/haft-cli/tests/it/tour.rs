@@ -15,13 +15,15 @@ fn every_command_of_the_readme_works() {
     // The first block builds the binary, which is here already.
     let (build, steps) = blocks.split_first().unwrap();
     assert!(build.contains("alias haft=") && steps.len() >= 7, "{} blocks", blocks.len());
-    let run = run(steps);
+    // The tests have no built-in tools otherwise.
+    let run = run(&[&["export HAFT_BUILT_INS_ENABLED=true"], steps].concat());
     for part in [
         "demo:server_health",
         "\"ok\":true",
         "invalid YAML",
         "WEATHER_API_KEY",
         "\"input_schema\"",
+        "The tool `datetime_utils` returned",
         "success",
     ] {
         assert!(run.stdout.contains(part), "no {part} in {}", run.shown());
