@@ -146,8 +146,9 @@ pub(crate) enum Command {
     Toolset(toolset::Command),
     /// Bring the installation to the state of a folder: shows the plan, asks, and applies all of it or nothing
     #[command(after_help = concat!(
-        "The folder holds `bundles/<id>/` with definition files or a toolset each, `mcp-servers.yaml` and\n\
-         `policy.yaml`. Only bundles that are in the folder are touched; only `--prune` deletes.\n\n",
+        "The folder holds `bundles/<id>/` with definition files or a toolset each, `agents/`, `pipelines/`,\n\
+         `artifacts/`, `mcp-servers.yaml` and `policy.yaml`. Only bundles and parts that are in the\n\
+         folder are touched; only `--prune` deletes.\n\n",
         examples!(
             "haft apply ./platform",
             "haft apply ./platform --prune --yes",

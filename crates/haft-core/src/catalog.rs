@@ -7,6 +7,7 @@ use crate::call::CallRecord;
 use crate::id::{BundleId, ToolId};
 use crate::lifecycle::{Deprecation, LegacyFields};
 use crate::limit::LimitName;
+use crate::live::ObjectChange;
 use crate::name::{BundleSlug, TenantId, Version};
 use crate::problem::Problem;
 use crate::spec::ToolSpec;
@@ -171,14 +172,16 @@ pub trait ChangeSink: Send + Sync {
     fn apply(&self, changes: Vec<Change>);
     /// Replaces the whole catalog.
     fn replace(&self, everything: Vec<Change>);
-    /// Returns whether anybody follows calls and approvals. Called for every call, so it must not block.
-    fn follows_calls(&self) -> bool {
+    /// Returns whether anybody follows calls, approvals and other objects. Called for every call, so it must not block.
+    fn has_followers(&self) -> bool {
         false
     }
-    /// Receives the new state of a call, while calls are followed. It must not block.
+    /// Receives the new state of a call, while somebody follows. It must not block.
     fn call_changed(&self, _call: &CallRecord) {}
-    /// Receives the new state of an approval, while calls are followed. It must not block.
+    /// Receives the new state of an approval, while somebody follows. It must not block.
     fn approval_changed(&self, _approval: &Approval) {}
+    /// Receives a change of an agent, a run, a chat, a pipeline or an artifact, while somebody follows. It must not block.
+    fn object_changed(&self, _change: &ObjectChange) {}
 }
 
 /// The format of a definition file.

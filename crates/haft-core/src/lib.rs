@@ -26,6 +26,7 @@ pub mod large_result;
 pub mod ledger;
 pub mod lifecycle;
 pub mod limit;
+pub mod live;
 pub mod login;
 pub mod mapping;
 pub mod mcp;

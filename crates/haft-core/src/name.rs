@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
+use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::problem::excerpt;
@@ -133,6 +134,21 @@ fn check(text: &str, rule: &Rule) -> Result<(), NameError> {
     Ok(())
 }
 
+/// Reads a name. The check is part of reading the text, so that errors of request bodies name the field.
+struct NameVisitor<T>(fn(&str) -> Result<T, NameError>);
+
+impl<T> Visitor<'_> for NameVisitor<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<T, E> {
+        (self.0)(text).map_err(E::custom)
+    }
+}
+
 macro_rules! name {
     ($(#[$doc:meta])* $name:ident, $rule:expr) => {
         $(#[$doc])*
@@ -181,8 +197,7 @@ macro_rules! name {
 
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                let text = String::deserialize(deserializer)?;
-                Self::new(&text).map_err(serde::de::Error::custom)
+                deserializer.deserialize_str(NameVisitor(Self::new))
             }
         }
     };

@@ -11,6 +11,9 @@ pub const NOT_CHECKED: &str = "not_checked";
 /// the error.
 pub const MISSING_IMPORT: &str = "missing_import";
 
+/// The code of a reference to something that is not published; debug mode uses it nevertheless.
+pub const NOT_PUBLISHED: &str = "not_published";
+
 /// One error or warning about a definition.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]

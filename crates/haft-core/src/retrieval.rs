@@ -168,6 +168,13 @@ pub struct EmbeddingModel {
     pub dimensions: Option<u32>,
 }
 
+impl EmbeddingModel {
+    /// Creates a model at the default address.
+    pub fn new(model: impl Into<String>) -> Self {
+        Self { model: model.into(), base_url: default_base_url(), credential: None, dimensions: None }
+    }
+}
+
 fn default_base_url() -> String {
     "https://api.openai.com/v1".to_owned()
 }
@@ -354,7 +361,7 @@ pub struct DocumentInfo {
 }
 
 /// How far the embedding of a document is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct IngestProgress {
     /// The chunks that are embedded.

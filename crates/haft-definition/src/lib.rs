@@ -1,4 +1,4 @@
-//! Reading and writing tool definitions.
+//! Reading and writing definitions of tools, and of the agents, pipelines and artifacts beside them.
 //!
 //! Every input form becomes one [`ToolSpec`](haft_core::spec::ToolSpec) here, and every output form is written from one. No
 //! I/O except in [`folder`], which reads and watches definition files: everywhere else callers pass text and receive
@@ -6,6 +6,7 @@
 
 pub mod agent;
 pub mod check;
+pub mod code_artifact;
 pub mod curl;
 pub mod dialect;
 pub mod export;
@@ -13,5 +14,6 @@ pub mod folder;
 pub mod mcp_client_config;
 pub mod mcp_import;
 pub mod openapi;
+pub mod pipeline;
 pub mod policy;
 pub mod steps;

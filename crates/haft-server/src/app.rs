@@ -35,7 +35,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::access::{Access, AccessRecords};
-use crate::agents::ModelConnections;
+use crate::agents::{KnownAgents, ModelConnections};
 use crate::artifacts::ArtifactHost;
 use crate::built_ins::{Installed, install};
 use crate::events::{EventHub, EventSink};
@@ -163,7 +163,7 @@ impl App {
             .executors(&settings, &clock, &local_token)
             .with(Arc::new(AgentCallExecutor::new(handle.clone())))
             .with(Arc::new(FunctionExecutor::new(functions)));
-        let registry = Arc::new(Registry::new(executors));
+        let registry = resources.registry(executors);
         let (search, events, sink) = followers(&registry);
         let store = Store::open(store_settings(&settings), Arc::clone(&clock), sink).await?;
         store.set_built_ins(specs).await?;
@@ -174,7 +174,8 @@ impl App {
         let model_egress = model_egress(&settings, &clock)?;
         let retrieval = resources.retrieval_host(&settings, &store, &secrets, &model_egress).await?;
         let artifacts = resources.artifact_host(&store).await?;
-        let runs = RunEngine::new(ModelConnections::new(model_egress, Arc::clone(&secrets)));
+        let agents = KnownAgents::open(Arc::clone(&store)).await?;
+        let runs = RunEngine::new(ModelConnections::new(model_egress, Arc::clone(&secrets)), agents);
         let mcp_clients = resources.mcp_clients(&secrets, &store);
         let blobs = Blobs::open(&settings.home, &settings.blobs)?;
         let workspaces = WorkspaceHost::open(&settings.home, Arc::clone(&store), &blobs, Limits::default())?;

@@ -22,6 +22,7 @@ use utoipa::ToSchema;
 use crate::app::App;
 use crate::body::Body;
 use crate::error::ApiError;
+use crate::planned_references::{PlannedReferences, PlannedTarget};
 
 /// A definition in a request, as the OpenAPI document shows it; [`parse`] reads it.
 #[derive(Serialize, ToSchema)]
@@ -113,16 +114,36 @@ pub(crate) struct CheckedDefinition {
     pub(crate) warnings: Vec<Problem>,
 }
 
+/// What a definition is checked against.
+pub(crate) struct CheckContext<'a> {
+    pub(crate) app: &'a App,
+    pub(crate) tenant: &'a TenantId,
+    /// The folder of its bundle, relative to the home folder.
+    pub(crate) folder: Option<String>,
+    /// What is stored or deleted together with it.
+    pub(crate) planned: &'a PlannedReferences,
+}
+
 /// Restores masked values and checks the definition. Problems carry line numbers if there is a text.
 pub(crate) async fn check(
     app: &App,
     tenant: &TenantId,
-    (mut parsed, text): (ParsedDefinition, Option<&SourceText>),
+    parsed: (ParsedDefinition, Option<&SourceText>),
     earlier: Option<&ToolSpec>,
     folder: Option<String>,
 ) -> Result<CheckedDefinition, ApiError> {
+    let context = CheckContext { app, tenant, folder, planned: &PlannedReferences::default() };
+    check_in(&context, parsed, earlier).await
+}
+
+/// Like [`check`], for a definition that is part of a plan.
+pub(crate) async fn check_in(
+    context: &CheckContext<'_>,
+    (mut parsed, text): (ParsedDefinition, Option<&SourceText>),
+    earlier: Option<&ToolSpec>,
+) -> Result<CheckedDefinition, ApiError> {
     let unrestored = redact::restore(&mut parsed.spec, earlier);
-    let mut report = validate(app, tenant, &parsed.spec, folder).await;
+    let mut report = validate_in(context, &parsed.spec).await;
     report.errors.extend(unrestored.into_iter().map(|field| {
         Problem::new(field, "masked_value", "`***` masks a value that is not stored; enter the value")
     }));
@@ -149,13 +170,20 @@ pub(crate) async fn validate(
     spec: &ToolSpec,
     folder: Option<String>,
 ) -> check::CheckReport {
-    let mut report = validate_without_process(app, tenant, spec, folder).await;
+    validate_in(&CheckContext { app, tenant, folder, planned: &PlannedReferences::default() }, spec).await
+}
+
+async fn validate_in(context: &CheckContext<'_>, spec: &ToolSpec) -> check::CheckReport {
+    let app = context.app;
+    let mut report = validate_statically(context, spec).await;
     // A retrieval tool is stored only if its tenant has the pipeline.
-    if let Some(problem) = missing_reference(app, tenant, spec).await
-        && matches!(spec.implementation, Implementation::RagRetrieval(_))
+    if matches!(spec.implementation, Implementation::RagRetrieval(_))
+        && let Some(problem) = missing_reference(context, spec).await
     {
         report.warnings.retain(|warning| *warning != problem);
-        report.errors.push(problem);
+        if !is_reported(&report, &problem) {
+            report.errors.push(problem);
+        }
     }
     // The executor may start a process for its check, so it runs only if there are no errors yet.
     if report.errors.is_empty() {
@@ -175,15 +203,23 @@ pub(crate) async fn validate_without_process(
     spec: &ToolSpec,
     folder: Option<String>,
 ) -> check::CheckReport {
+    let planned = &PlannedReferences::default();
+    validate_statically(&CheckContext { app, tenant, folder, planned }, spec).await
+}
+
+async fn validate_statically(context: &CheckContext<'_>, spec: &ToolSpec) -> check::CheckReport {
+    let CheckContext { app, tenant, folder, .. } = context;
     let mut report = check::definition(spec);
     report.warnings.extend(shadowed_by_built_in(app, spec));
-    report.warnings.extend(missing_reference(app, tenant, spec).await);
+    let missing = missing_reference(context, spec).await;
+    let missing = missing.filter(|problem| !is_reported(&report, problem));
+    report.warnings.extend(missing);
     let spec = Arc::new(spec.clone());
     // A definition whose executor or function is unavailable is stored, but not ready.
     if let Err(problem) = app.registry().executors().available(&spec) {
         report.warnings.push(problem);
     } else {
-        match compile(app, &spec, folder).await {
+        match compile(app, &spec, folder.clone()).await {
             Ok(compiled) => report.warnings.extend(unknown_names(app, tenant, &compiled).await),
             Err(mut errors) => {
                 errors.retain(|error| !report.errors.contains(error));
@@ -194,21 +230,40 @@ pub(crate) async fn validate_without_process(
     report
 }
 
+/// Returns whether a field has an error already: one that is empty, for example, is not also missing.
+fn is_reported(report: &check::CheckReport, problem: &Problem) -> bool {
+    report.errors.iter().any(|error| error.field == problem.field)
+}
+
 /// Returns the problem if a definition refers to something that the tenant does not have.
-async fn missing_reference(app: &App, tenant: &TenantId, spec: &ToolSpec) -> Option<Problem> {
+async fn missing_reference(context: &CheckContext<'_>, spec: &ToolSpec) -> Option<Problem> {
+    let CheckContext { app, tenant, planned, .. } = context;
+    match planned.target(spec) {
+        PlannedTarget::Unplanned => {}
+        PlannedTarget::Exists => return None,
+        PlannedTarget::Missing(problem) => return Some(problem),
+    }
+    let is_current = refresh_references(app, spec).await;
+    let spec = planned.without_planned_tools(spec);
+    is_current.then(|| app.registry().executors().missing_reference(tenant, &spec)).flatten()
+}
+
+/// Reads the names again that a definition may refer to, if they have changed; returns whether they are known.
+pub(crate) async fn refresh_references(app: &App, spec: &ToolSpec) -> bool {
     let refreshed = match spec.implementation {
         Implementation::RagRetrieval(_) => app.retrieval().refresh_names().await,
         Implementation::Artifact(_) => app.artifacts().refresh_names().await,
+        Implementation::AgentCall(_) => app.runs().agents().refresh_names().await,
+        // Other kinds refer to nothing, or to tools, which are in memory.
         _ => Ok(()),
     };
-    if let Err(error) = refreshed {
+    if let Err(error) = &refreshed {
         tracing::warn!(
-            error = &error as &dyn std::error::Error,
+            error = error as &dyn std::error::Error,
             "cannot read the names that a definition refers to"
         );
-        return None;
     }
-    app.registry().executors().missing_reference(tenant, spec)
+    refreshed.is_ok()
 }
 
 /// Warns if a built-in tool has the same name: the bare name resolves to the built-in tool.

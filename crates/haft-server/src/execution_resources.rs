@@ -17,6 +17,7 @@ use haft_runtime::files::{FileReadExecutor, FileWriteExecutor, Files, Root, Root
 use haft_runtime::http::HttpExecutor;
 use haft_runtime::process::Processes;
 use haft_runtime::python::{PythonEnvironments, PythonExecutor, PythonPool};
+use haft_runtime::registry::Registry;
 use haft_runtime::retrieval::RetrievalExecutor;
 use haft_runtime::script::ScriptExecutor;
 use haft_runtime::steps::StepsExecutor;
@@ -43,6 +44,7 @@ pub(crate) struct ExecutionResources {
     pub(crate) egress: Egress,
     pub(crate) python_environments: PythonEnvironments,
     mcp: Arc<McpExecutor>,
+    steps: Arc<StepsExecutor>,
     /// The pipelines and artifacts, which are connected when the store is open.
     retrieval: Arc<RetrievalHandle>,
     artifacts: Arc<ArtifactHandle>,
@@ -62,6 +64,7 @@ impl ExecutionResources {
             ),
             processes,
             mcp: Arc::default(),
+            steps: Arc::default(),
             retrieval: Arc::default(),
             artifacts: Arc::default(),
         })
@@ -93,8 +96,15 @@ impl ExecutionResources {
             .with(Arc::new(ExecExecutor::new(self.processes.clone())))
             .with(Arc::new(FileReadExecutor::new(self.files.clone())))
             .with(Arc::new(FileWriteExecutor::new(self.files.clone())))
-            .with(Arc::new(StepsExecutor))
+            .with(Arc::clone(&self.steps) as _)
             .with(Arc::clone(&self.mcp) as _)
+    }
+
+    /// Creates the registry and connects the executor of `steps` tools to it.
+    pub(crate) fn registry(&self, executors: Executors) -> Arc<Registry> {
+        let registry = Arc::new(Registry::new(executors));
+        self.steps.connect(&registry);
+        registry
     }
 
     /// Returns what the built-in tools run with.

@@ -54,6 +54,7 @@ mod metrics;
 mod openai;
 mod params;
 mod permissions;
+mod planned_references;
 mod policy;
 mod python_packages;
 mod query;

@@ -179,6 +179,7 @@ impl BackgroundTasks {
                 events::server_states(&app),
                 app.retrieval().follow(),
                 app.artifacts().follow(),
+                app.runs().agents().follow(),
                 keep_toolsets_unpacked(&app),
                 collect_files(&app),
                 collect_results(&app),

@@ -321,7 +321,7 @@ impl Inner {
         self.signal_approval_change();
         self.runs.signal_call_ended();
         self.outbox.signal();
-        if self.sink.follows_calls() {
+        if self.sink.has_followers() {
             self.sink.approval_changed(approval);
             self.sink.call_changed(call);
         }

@@ -1,8 +1,11 @@
 //! Chats and their messages.
 
+use std::sync::Arc;
+
 use haft_core::catalog::StoreError;
 use haft_core::chat::{Chat, Message, MessageRole};
 use haft_core::id::{CallId, ChatId, ManifestId, MessageId, RunId};
+use haft_core::live::{ChatAction, ChatEvent, ObjectAudience, ObjectChange, ObjectEvent};
 use haft_core::name::TenantId;
 use haft_core::workspace::WorkspaceName;
 use serde_json::Value;
@@ -119,6 +122,7 @@ impl Store {
             .execute(&inner.engine.pool)
             .await
             .map_err(failed_to("create the chat"))?;
+        inner.report_chat(tenant, ChatReport::of(&chat), ChatAction::Created);
         Ok(chat)
     }
 
@@ -164,6 +168,11 @@ impl Store {
         id: ChatId,
         change: ChatChange,
     ) -> Result<Option<Chat>, StoreError> {
+        // Those who can no longer read it have to know, too.
+        let was_shared = match change.shared {
+            Some(false) => self.chat(tenant, id).await?.is_some_and(|chat| chat.shared),
+            _ => false,
+        };
         let sql = "UPDATE chats SET title = COALESCE($1, title), search = COALESCE($2, search), \
                    active_leaf = COALESCE($3, active_leaf), shared = COALESCE($4, shared), agent = COALESCE($5, agent), \
                    modified_at = $6 WHERE tenant = $7 AND id = $8";
@@ -179,7 +188,12 @@ impl Store {
             .execute(&self.inner.engine.pool)
             .await
             .map_err(failed_to(CHANGE))?;
-        self.chat(tenant, id).await
+        let changed = self.chat(tenant, id).await?;
+        if let Some(chat) = &changed {
+            let report = ChatReport { is_public: chat.shared || was_shared, ..ChatReport::of(chat) };
+            self.inner.report_chat(tenant, report, ChatAction::Updated);
+        }
+        Ok(changed)
     }
 
     /// Deletes a chat with its messages, its runs and its workspace; returns whether there was one. Calls that its runs
@@ -310,17 +324,19 @@ impl Inner {
         ] {
             sqlx::query(sql).bind(tenant.as_str()).bind(&workspace).execute(&mut *tx).await?;
         }
-        let mut deleted = 0;
-        for sql in [
-            "DELETE FROM messages WHERE tenant = $1 AND chat_id = $2",
-            "DELETE FROM chats WHERE tenant = $1 AND id = $2",
-        ] {
-            let query = sqlx::query(sql).bind(tenant.as_str()).bind(id.to_string());
-            deleted = query.execute(&mut *tx).await?.rows_affected();
-        }
+        let query = sqlx::query("DELETE FROM messages WHERE tenant = $1 AND chat_id = $2");
+        query.bind(tenant.as_str()).bind(id.to_string()).execute(&mut *tx).await?;
+        let sql = "DELETE FROM chats WHERE tenant = $1 AND id = $2 RETURNING owner, shared";
+        let query = sqlx::query(sql).bind(tenant.as_str()).bind(id.to_string());
+        let deleted = query.fetch_optional(&mut *tx).await?;
+        let report = deleted.map(|row| ChatReport::read(&row, id, None)).transpose()?;
         crate::audit::store_current_record(&mut tx, &id.to_string()).await?;
         tx.commit().await?;
-        Ok((deleted > 0, calls))
+        let is_deleted = report.is_some();
+        if let Some(report) = report {
+            self.report_chat(tenant, report, ChatAction::Deleted);
+        }
+        Ok((is_deleted, calls))
     }
 
     async fn add_message(
@@ -344,17 +360,17 @@ impl Inner {
             run_id: new.run_id,
             created_at: self.now(),
         };
-        let sql = "UPDATE chats SET active_leaf = $1, modified_at = $2 WHERE tenant = $3 AND id = $4";
+        let sql = "UPDATE chats SET active_leaf = $1, modified_at = $2 WHERE tenant = $3 AND id = $4 \
+                   RETURNING owner, shared";
         let updated = sqlx::query(sql)
             .bind(message.id.to_string())
             .bind(message.created_at.as_microsecond())
             .bind(tenant.as_str())
             .bind(chat.to_string())
-            .execute(&mut *tx)
+            .fetch_optional(&mut *tx)
             .await?;
-        if updated.rows_affected() == 0 {
-            return Ok(None);
-        }
+        let Some(updated) = updated else { return Ok(None) };
+        let report = ChatReport::read(&updated, chat, Some(message.id))?;
         let sql = "INSERT INTO messages (id, tenant, chat_id, parent_id, role, body, search, run_id, created_at) \
                    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
         sqlx::query(sql)
@@ -370,7 +386,40 @@ impl Inner {
             .execute(&mut *tx)
             .await?;
         tx.commit().await?;
+        self.report_chat(tenant, report, ChatAction::Message);
         Ok(Some(message))
+    }
+}
+
+/// What is reported of a chat.
+struct ChatReport {
+    id: ChatId,
+    owner: Arc<str>,
+    shared: bool,
+    /// Whether everybody in the tenant may know.
+    is_public: bool,
+    message: Option<MessageId>,
+}
+
+impl ChatReport {
+    fn of(chat: &Chat) -> Self {
+        let owner = Arc::from(chat.owner.as_str());
+        Self { id: chat.id, owner, shared: chat.shared, is_public: chat.shared, message: None }
+    }
+
+    fn read(row: &AnyRow, id: ChatId, message: Option<MessageId>) -> Result<Self, sqlx::Error> {
+        let shared = rows::boolean(row, "shared")?;
+        let owner = Arc::from(row.try_get::<&str, _>("owner")?);
+        Ok(Self { id, owner, shared, is_public: shared, message })
+    }
+}
+
+impl Inner {
+    fn report_chat(&self, tenant: &TenantId, report: ChatReport, change: ChatAction) {
+        let ChatReport { id, owner, shared, is_public, message } = report;
+        let audience = if is_public { ObjectAudience::Tenant } else { ObjectAudience::OwnerAndAdmins(owner) };
+        let event = ObjectEvent::Chat(ChatEvent { change, id, shared, message_id: message });
+        self.report_object(ObjectChange { tenant: tenant.clone(), audience, event });
     }
 }
 
@@ -392,11 +441,16 @@ impl Inner {
             .bind(id.to_string())
             .execute(&mut *tx)
             .await?;
-        let sql = "UPDATE chats SET modified_at = $1 WHERE tenant = $2 AND id = $3";
+        let sql = "UPDATE chats SET modified_at = $1 WHERE tenant = $2 AND id = $3 RETURNING owner, shared";
         let touch = sqlx::query(sql).bind(self.now().as_microsecond()).bind(tenant.as_str());
-        touch.bind(chat.to_string()).execute(&mut *tx).await?;
+        let touched = touch.bind(chat.to_string()).fetch_optional(&mut *tx).await?;
+        let report = touched.map(|row| ChatReport::read(&row, chat, Some(id))).transpose()?;
         tx.commit().await?;
-        Ok(updated.rows_affected() > 0)
+        let is_updated = updated.rows_affected() > 0;
+        if let Some(report) = report.filter(|_| is_updated) {
+            self.report_chat(tenant, report, ChatAction::Answer);
+        }
+        Ok(is_updated)
     }
 }
 

@@ -39,10 +39,10 @@ mod workspaces;
 
 pub use agents::apply::AgentChange;
 pub use agents::files::AgentFileError;
-pub use agents::read::AgentQuery;
+pub use agents::read::{AgentName, AgentNames, AgentQuery};
 pub use agents::write::AgentUpdate;
 pub use approvals::{ApprovalDecision, ApprovalQuery};
-pub use artifacts::{ArtifactNames, NewArtifact};
+pub use artifacts::{ArtifactChange, ArtifactHead, ArtifactNames, NewArtifact};
 pub use blobs::{BlobSettings, Blobs};
 pub use catalog::apply::{ApplyChanges, BundleFields, ToolStep, ToolsetStep};
 pub use catalog::apply_state::{ApplyScope, ApplyState};
@@ -54,8 +54,8 @@ pub use ledger::callers::{COUNTED_CALLS, ToolCaller};
 pub use ledger::histogram::CallCounts;
 pub use limits::TenantUsage;
 pub use pipelines::{
-    ClaimedDocument, DocumentChunks, IndexChanges, IndexedDocument, KeptChunk, NewDocument, PipelineNames,
-    StoredChunk, StoredChunks,
+    ClaimedDocument, DocumentChunks, IndexChanges, IndexedDocument, KeptChunk, NewDocument, PipelineChange,
+    PipelineNames, StoredChunk, StoredChunks,
 };
 pub use policies::StoredPolicies;
 pub use reaper::ReapReport;

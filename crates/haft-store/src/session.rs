@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use haft_core::catalog::{Change, StoreError};
 use haft_core::id::{BundleId, ToolId};
+use haft_core::live::ObjectEvent;
 use haft_core::name::{BundleSlug, TenantId};
 use sqlx::{Any, Row as _, Transaction};
 use tokio::sync::MutexGuard;
@@ -43,8 +44,10 @@ pub(crate) struct Session<'a> {
     removed_tenant: Option<TenantId>,
     /// Whether policy rules change.
     policies: bool,
-    /// Whether agents change.
-    agents: bool,
+    /// Whether agents, pipelines or artifacts change, which are not announced one by one.
+    others: bool,
+    /// What is reported when the change is committed.
+    reports: Vec<(TenantId, ObjectEvent)>,
     /// Whether a journal in the home folder undoes the changes of files after a crash.
     journaled: bool,
 }
@@ -128,7 +131,8 @@ impl Inner {
             file_edits: Vec::new(),
             removed_tenant: None,
             policies: false,
-            agents: false,
+            others: false,
+            reports: Vec::new(),
             journaled: false,
         };
         session.undo_interrupted_change().await?;
@@ -170,7 +174,17 @@ impl Session<'_> {
 
     /// Marks agents as changed.
     pub(crate) fn touch_agents(&mut self) {
-        self.agents = true;
+        self.others = true;
+    }
+
+    /// Reports an event when the change is committed.
+    pub(crate) fn report_later(&mut self, tenant: &TenantId, event: ObjectEvent) {
+        self.reports.push((tenant.clone(), event));
+    }
+
+    /// Marks pipelines or artifacts as changed.
+    pub(crate) fn touch_references(&mut self) {
+        self.others = true;
     }
 
     /// Removes the journal in the home folder when the change is committed or undone.
@@ -185,7 +199,7 @@ impl Session<'_> {
 
     /// Returns the number of changes to announce.
     pub(crate) fn touched(&self) -> usize {
-        let flags = [self.removed_tenant.is_some(), self.policies, self.agents];
+        let flags = [self.removed_tenant.is_some(), self.policies, self.others];
         let flags = flags.into_iter().filter(|flag| *flag).count();
         self.tools.len() + self.bundles.len() + self.paths.len() + flags
     }
@@ -231,7 +245,9 @@ impl Session<'_> {
         } else {
             Some(self.advance_generation(&changes).await.map_err(failed_to(action))?)
         };
-        let Session { mut undo, tx, lock, mut state, inner, index_updates, policies, journaled, .. } = self;
+        let Session {
+            mut undo, tx, lock, mut state, inner, index_updates, policies, reports, journaled, ..
+        } = self;
         if let Err(error) = tx.commit().await {
             drop(undo);
             return Err(failed_to(action)(error));
@@ -246,6 +262,9 @@ impl Session<'_> {
         state.apply(index_updates);
         drop(lock);
         inner.announce(&changes);
+        for (tenant, event) in reports {
+            inner.report_to_tenant(&tenant, event);
+        }
         if policies {
             inner.signal_policy_change();
         }

@@ -31,6 +31,7 @@ use crate::nodes::Leases;
 use crate::runs::signals::RunSignals;
 use crate::settings::{Retention, StoreSettings};
 use crate::vault::Vault;
+use crate::watch::reports::ChangeReports;
 use crate::webhooks::Outbox;
 use crate::{audit, migrate, rows, time};
 
@@ -69,6 +70,8 @@ pub(crate) struct Inner {
     /// What the tasks of this process tell each other about runs of agents.
     pub(crate) runs: RunSignals,
     pub(crate) sink: Arc<dyn ChangeSink>,
+    /// Changes of objects that are reported soon.
+    pub(crate) reports: ChangeReports,
     /// Which events are delivered to webhooks.
     pub(crate) outbox: Arc<Outbox>,
     /// The names of the built-in tools of this program, when they are set.
@@ -155,6 +158,7 @@ impl Store {
             queue_cursor: Mutex::default(),
             runs: RunSignals::default(),
             sink,
+            reports: ChangeReports::default(),
             outbox,
             built_in_names: RwLock::default(),
             tokens: watch::Sender::new(0),

@@ -15,6 +15,8 @@ pub struct Scope {
     arguments: HashMap<String, Option<Value>>,
     required: HashSet<String>,
     steps: HashSet<String>,
+    /// Whether names that are not declared are arguments, too.
+    is_open: bool,
 }
 
 impl Scope {
@@ -28,7 +30,15 @@ impl Scope {
                 .collect(),
             required: required.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect(),
             steps: HashSet::new(),
+            is_open: false,
         }
+    }
+
+    /// Reads names that are not declared as optional arguments, to find out which names a template uses.
+    #[must_use]
+    pub fn open(mut self) -> Self {
+        self.is_open = true;
+        self
     }
 
     /// Lets templates that are parsed later use the value of a step.
@@ -43,16 +53,18 @@ impl Scope {
 
     /// Finds the declared argument of a name or of a dotted path.
     pub(super) fn argument(&self, text: &str) -> Option<Reference> {
-        let (name, path) = if self.arguments.contains_key(text) {
-            (text, "")
-        } else {
-            let (name, path) = text.split_once('.')?;
-            (name, path)
+        let (name, path) = match text.split_once('.') {
+            Some(parts) if !self.arguments.contains_key(text) => parts,
+            _ => (text, ""),
         };
-        let default = self.arguments.get(name)?;
+        let default = match self.arguments.get(name) {
+            Some(default) => default.clone(),
+            None if self.is_open => None,
+            None => return None,
+        };
         let source = Source::Argument {
             required: self.required.contains(name),
-            default: default.clone().filter(|_| path.is_empty()),
+            default: default.filter(|_| path.is_empty()),
         };
         Some(Reference::new(source, name, path))
     }

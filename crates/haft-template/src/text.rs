@@ -1,13 +1,13 @@
 //! Text templates.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
 use super::error::{RenderError, SyntaxError};
 use super::escape_context::{EscapeContext, Writer};
 use super::parse;
-use super::reference::{Reference, Resolved, Scope, Values};
+use super::reference::{Reference, Resolved, Scope, Source, Values};
 use haft_core::implementation::{Notation, TextStyle};
 use haft_core::secret::MASK;
 
@@ -116,6 +116,13 @@ impl Template {
         let mut names = Vec::new();
         collect_secrets(&self.parts, &mut names);
         names.into_iter()
+    }
+
+    /// Returns the names of the arguments that it uses, each once, in the order of their names.
+    pub fn arguments(&self) -> BTreeSet<&str> {
+        let mut names = BTreeSet::new();
+        collect_arguments(&self.parts, &mut names);
+        names
     }
 
     /// Returns whether it refers to an argument or to the value of a step.
@@ -330,6 +337,23 @@ fn uses_values(parts: &[Part]) -> bool {
         Part::Value(reference) | Part::Styled(reference, _) => reference.secret().is_none(),
         Part::If { then, otherwise, .. } => uses_values(then) || uses_values(otherwise),
     })
+}
+
+fn collect_arguments<'a>(parts: &'a [Part], names: &mut BTreeSet<&'a str>) {
+    for part in parts {
+        let (reference, branches) = match part {
+            Part::Literal(_) => continue,
+            Part::Value(reference) | Part::Styled(reference, _) => (reference, None),
+            Part::If { condition, then, otherwise } => (condition, Some((then, otherwise))),
+        };
+        if matches!(reference.source, Source::Argument { .. }) {
+            names.insert(&reference.name);
+        }
+        if let Some((then, otherwise)) = branches {
+            collect_arguments(then, names);
+            collect_arguments(otherwise, names);
+        }
+    }
 }
 
 fn collect_secrets<'a>(parts: &'a [Part], names: &mut Vec<&'a str>) {

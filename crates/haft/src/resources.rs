@@ -59,7 +59,7 @@ impl Resources {
             Ok(Arc::new(haft_wasm::WasmExecutor::new(settings)))
         }));
         executors
-            .with(Arc::new(StepsExecutor))
+            .with(Arc::new(StepsExecutor::default()))
             .with(LazyExecutor::new(Kind::Http, self, |resources| {
                 let no_client =
                     |error: RulesError| Problem::new("implementation.type", "no_client", error.to_string());

@@ -42,6 +42,17 @@ export const tests = {
     await page.getByRole('row').filter({ hasText: 'You said' }).first().waitFor();
   },
 
+  async 'a run that was started elsewhere appears without a reload, and so does its end'(world) {
+    const slug = await agent(world, 'watched');
+    const page = await world.open(`/runs?agent=${slug}`);
+    await page.getByText('No run matches').waitFor();
+    const run = await world.haft.api('POST', `/agents/${slug}/runs?async=true`, { input: 'Count slowly' });
+    const row = page.getByRole('row').filter({ hasText: slug });
+    await row.waitFor();
+    await world.haft.api('POST', `/runs/${run.id}/cancel`);
+    await row.filter({ hasText: 'the run was cancelled' }).waitFor();
+  },
+
   async 'a run is watched while it runs, and cancelled'(world) {
     await agent(world);
     const run = await ask(world, 'Count slowly', '?async=true');

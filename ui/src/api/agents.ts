@@ -11,11 +11,16 @@ export const agentKeys = {
 
 const path = (ref: string, rest = '') => `/api/agents/${encodeURIComponent(ref)}${rest}`;
 
-export const agentsQuery = queryOptions({
+const agentPage = {
   queryKey: ['agents', 'list'],
-  queryFn: async ({ signal }) => (await request<AgentPage>('/api/agents?page_size=500', { signal })).agents,
+  queryFn: ({ signal }: { signal: AbortSignal }) => request<AgentPage>('/api/agents?page_size=500', { signal }),
   retry: false,
-});
+} as const;
+
+export const agentsQuery = queryOptions({ ...agentPage, select: (page: AgentPage) => page.agents });
+
+/** The files in `agents/` that cannot be used. */
+export const brokenAgentFilesQuery = queryOptions({ ...agentPage, select: (page: AgentPage) => page.broken_files });
 
 export const agentQuery = (ref: string) => queryOptions({ queryKey: agentKeys.one(ref), queryFn: ({ signal }) => request<Agent>(path(ref), { signal }), retry: false });
 

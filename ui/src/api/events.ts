@@ -4,21 +4,27 @@
  */
 import type { QueryClient } from '@tanstack/react-query';
 import { useSyncExternalStore } from 'react';
+import { agentKeys } from './agents';
+import { artifactKeys } from './artifacts';
+import { chatKeys } from './chats';
 import { connection } from './connection';
 import { keys } from './keys';
+import { pipelineKeys } from './retrieval';
 import { runKeys } from './runs';
 import type { LiveTopic } from './types';
 import { toolsetKeys } from './toolsets';
 import { workspaceKeys } from './workspaces';
 
-const TOPICS: LiveTopic[] = ['tool', 'bundle', 'call', 'approval', 'server', 'reset'];
+const TOPICS: LiveTopic[] = ['tool', 'bundle', 'call', 'approval', 'server', 'agent', 'run', 'chat', 'pipeline', 'document', 'artifact', 'reset'];
+/** What is read again while the stream cannot be opened. */
+const POLLED = [keys.calls, keys.approvals, keys.servers, runKeys.all, chatKeys.all, agentKeys.all, pipelineKeys.all, artifactKeys.all];
 const POLL_MS = 4_000;
 const BATCH_MS = 250;
 /** Lists are read again at most this often, however many calls arrive. */
 const MIN_GAP_MS = 1_500;
 
-/** What the cache has to read again after an event. */
-export function affectedKeys(topic: LiveTopic): readonly (readonly unknown[])[] {
+/** What the cache has to read again after an event; `id` is what it is about. */
+export function affectedKeys(topic: LiveTopic, id?: string): readonly (readonly unknown[])[] {
   switch (topic) {
     case 'ready':
       return [];
@@ -32,8 +38,30 @@ export function affectedKeys(topic: LiveTopic): readonly (readonly unknown[])[] 
       return [keys.approvals, keys.calls, keys.stats, runKeys.all];
     case 'server':
       return [keys.servers, keys.tools, keys.stats];
+    case 'agent':
+      return [agentKeys.all];
+    case 'run':
+      return [runKeys.all];
+    case 'chat':
+      // Only this one: a reader of another chat may look at a branch of their own choice. Its runs go with it.
+      return id === undefined ? [chatKeys.all, runKeys.all] : [chatKeys.lists, chatKeys.one(id), runKeys.all];
+    case 'pipeline':
+    case 'document':
+      return [pipelineKeys.all];
+    case 'artifact':
+      return [artifactKeys.all];
     case 'reset':
       return [[]];
+  }
+}
+
+/** The id in the data of an event, if there is one. */
+function idOf(event: Event): string | undefined {
+  try {
+    const { id } = JSON.parse((event as MessageEvent<string>).data) as { id?: unknown };
+    return typeof id === 'string' ? id : undefined;
+  } catch {
+    return undefined;
   }
 }
 
@@ -70,8 +98,8 @@ export function startLiveUpdates(queries: QueryClient): () => void {
     for (const key of pending.values()) void queries.invalidateQueries({ queryKey: key });
     pending.clear();
   };
-  const receive = (topic: LiveTopic) => {
-    for (const key of affectedKeys(topic)) pending.set(JSON.stringify(key), key);
+  const receive = (topic: LiveTopic, id: string | undefined) => {
+    for (const key of affectedKeys(topic, id)) pending.set(JSON.stringify(key), key);
     if (pending.size > 0) batch ??= setTimeout(flush, Math.max(BATCH_MS, flushed + MIN_GAP_MS - Date.now()));
   };
   const startPolling = () => {
@@ -79,9 +107,7 @@ export function startLiveUpdates(queries: QueryClient): () => void {
     setMode('polling');
     poll = setInterval(() => {
       if (document.hidden) return;
-      void queries.invalidateQueries({ queryKey: keys.calls });
-      void queries.invalidateQueries({ queryKey: keys.approvals });
-      void queries.invalidateQueries({ queryKey: keys.servers });
+      for (const queryKey of POLLED) void queries.invalidateQueries({ queryKey });
       if (connection.get() === 'lost') void queries.invalidateQueries({ queryKey: keys.session });
       if (connection.get() !== 'expired' && source?.readyState === EventSource.CLOSED) open();
     }, POLL_MS);
@@ -98,7 +124,7 @@ export function startLiveUpdates(queries: QueryClient): () => void {
       if (wasLost) void queries.invalidateQueries();
     });
     for (const topic of TOPICS) {
-      source.addEventListener(topic, () => receive(topic));
+      source.addEventListener(topic, (event) => receive(topic, idOf(event)));
     }
     source.addEventListener('error', () => {
       // The browser gives up after an answer other than 200: a gateway error, or no session. Otherwise it reconnects.

@@ -11,7 +11,8 @@ export const pipelineKeys = {
 };
 
 const path = (ref: string, rest = '') => `/api/pipelines/${encodeURIComponent(ref)}${rest}`;
-const BUSY_MS = 1_000;
+/** In case that the events of another node are missing. */
+const FALLBACK_MS = 10_000;
 
 export const pipelinesQuery = queryOptions({
   queryKey: ['pipelines', 'list'],
@@ -21,12 +22,12 @@ export const pipelinesQuery = queryOptions({
 
 export const pipelineQuery = (ref: string) => queryOptions({ queryKey: pipelineKeys.one(ref), queryFn: ({ signal }) => request<Pipeline>(path(ref), { signal }), retry: false });
 
-/** How far the documents are; read again while some of them are being read. */
+/** How far the documents are. */
 export const ingestQuery = (ref: string) =>
   queryOptions({
     queryKey: [...pipelineKeys.one(ref), 'ingest'],
     queryFn: ({ signal }) => request<IngestReport>(path(ref, '/ingests?page_size=1'), { signal }),
-    refetchInterval: (query) => (query.state.data === undefined || query.state.data.state === 'done' ? false : BUSY_MS),
+    refetchInterval: (query) => (query.state.data === undefined || query.state.data.state === 'done' ? false : FALLBACK_MS),
     retry: false,
   });
 

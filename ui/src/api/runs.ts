@@ -11,6 +11,10 @@ export const runKeys = {
 
 const address = (id: string) => `/api/runs/${encodeURIComponent(id)}`;
 const LIVE_MS = 1_000;
+/** Events tell the status of a run; what it has used so far is read again. */
+const USAGE_MS = 5_000;
+/** In case that the events of another node are missing. */
+const FALLBACK_MS = 15_000;
 
 export interface RunFilters {
   agent?: string;
@@ -31,8 +35,7 @@ export const runListQuery = (filters: RunFilters, pageSize = 100) =>
     initialPageParam: null as string | null,
     getNextPageParam: (page) => page.next_page_token,
     placeholderData: keepPreviousData,
-    // Only the start and the end of calls are events; the rest of a run is read again while one runs.
-    refetchInterval: (query) => (query.state.data?.pages.some((page) => page.runs.some((run) => !isFinal(run.status))) ? 3_000 : false),
+    refetchInterval: (query) => (query.state.data?.pages.some((page) => page.runs.some((run) => !isFinal(run.status))) ? FALLBACK_MS : false),
   });
 
 const RELATED_PAGES = 10;
@@ -60,13 +63,13 @@ export const runQuery = (id: string) =>
   queryOptions({
     queryKey: runKeys.one(id),
     queryFn: ({ signal }) => request<Run>(address(id), { signal }),
-    refetchInterval: (query) => (query.state.data && !isFinal(query.state.data.status) ? LIVE_MS : false),
+    refetchInterval: (query) => (query.state.data && !isFinal(query.state.data.status) ? USAGE_MS : false),
     retry: false,
   });
 
 const PAGE = 100;
 
-/** The steps of a run. They never change, so reading them again reads those that are new. */
+/** The steps of a run, which are no events. They never change, so reading them again reads those that are new. */
 export const stepsQuery = (id: string, queries: QueryClient, isLive: boolean) => {
   const queryKey = [...runKeys.one(id), 'steps'];
   return queryOptions({

@@ -187,7 +187,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Bring the installation to the state of a folder: its bundles, toolsets, MCP servers, policy rules and agents, all or nothing. */
+        /**
+         * Bring the installation to the state of a folder: its bundles, toolsets, MCP servers, policy rules, agents, pipelines
+         *     and code artifacts, all or nothing.
+         */
         post: operations["post_apply"];
         delete?: never;
         options?: never;
@@ -818,8 +821,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Stream what happens in the tenant: changed tools and bundles, calls, approvals, MCP servers. Callers see their own
-         *     calls and approvals, and the tools they may call; editors and admins those of the tenant.
+         * Stream what happens in the tenant: changed tools and bundles, calls, approvals, MCP servers, agents, runs, chats,
+         *     pipelines, documents, artifacts. Callers see their own calls, approvals and runs, and the tools they may call; editors
+         *     and admins those of the tenant. Chats are shown to those who may read them.
          */
         get: operations["get_events"];
         put?: never;
@@ -1500,7 +1504,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Stream the events of a run, from its first one until it has ended. It goes on while the run waits for approval. */
+        /**
+         * Stream the events of a run, from its first one until it has ended. It goes on while the run waits for approval. The id
+         *     of an event is the number of the step that is complete with it.
+         */
         get: operations["get_runs_id_events"];
         put?: never;
         post?: never;
@@ -2557,7 +2564,7 @@ export interface components {
              * @description The revision that answers in production mode.
              */
             published_revision: number | null;
-            /** @description Whether its definition can be used. */
+            /** @description Whether its definition can be used and it has the tools that it lists. */
             ready: boolean;
             /**
              * Format: int32
@@ -2569,6 +2576,11 @@ export interface components {
             /** @description What may be wrong with the definition that was just written. */
             warnings?: components["schemas"]["Problem"][];
         };
+        /**
+         * @description What happened to an agent, by the API or in its file.
+         * @enum {string}
+         */
+        AgentAction: "created" | "updated" | "deleted" | "published" | "deprecated" | "enabled" | "disabled";
         /**
          * @description A definition in a request, as the OpenAPI document shows it; [`from_json`] reads it.
          * @example {
@@ -2682,9 +2694,30 @@ export interface components {
                 [key: string]: unknown;
             };
         };
+        /** @description A changed agent. */
+        AgentEvent: {
+            /**
+             * @description Its slug.
+             * @example assistant
+             */
+            agent: string;
+            /** @description What happened. */
+            change: components["schemas"]["AgentAction"];
+            /** @description Whether it may run. */
+            enabled: boolean;
+            /**
+             * Format: uuid
+             * @description Its id.
+             */
+            id: string;
+            /** @description Its status. */
+            status: components["schemas"]["ToolStatus"];
+        };
         /** @description A page of agents. */
         AgentList: {
             agents: components["schemas"]["Agent"][];
+            /** @description The files in `agents/` that cannot be used, or not wholly; only on the first page, whatever the filter. */
+            broken_files: components["schemas"]["BrokenAgentFile"][];
             next_page_token: string | null;
             /**
              * Format: int64
@@ -3042,6 +3075,26 @@ export interface components {
              */
             source: string;
         };
+        /** @description A changed code artifact. */
+        ArtifactEvent: {
+            /**
+             * @description Its slug.
+             * @example report-builder
+             */
+            artifact: string;
+            /** @description What happened. */
+            change: components["schemas"]["ObjectAction"];
+            /**
+             * Format: uuid
+             * @description Its id.
+             */
+            id: string;
+            /**
+             * Format: int32
+             * @description Its newest version.
+             */
+            version: number;
+        };
         /** @description A code artifact: a stored one, or inline source code. */
         ArtifactImplementation: {
             /** @description The id or slug of a stored artifact; `None` if `source` has the code. */
@@ -3203,6 +3256,21 @@ export interface components {
             /** @enum {string} */
             type: "oauth2";
         });
+        /** @description A file in `agents/` that cannot be used, or not wholly. */
+        BrokenAgentFile: {
+            /** @description Why, with the line if it is known. */
+            error: string;
+            /**
+             * Format: date-time
+             * @description When the file was last read.
+             */
+            modified_at: string;
+            /**
+             * @description The file, relative to the home folder.
+             * @example agents/assistant.yaml
+             */
+            path: string;
+        };
         /** @description The fields of a bundle. */
         BundleBody: {
             /** @example Tools of the demo */
@@ -3588,7 +3656,7 @@ export interface components {
          * @description The kind of a thing.
          * @enum {string}
          */
-        ChangeKind: "bundle" | "tool" | "toolset" | "mcp_server" | "policy" | "agent";
+        ChangeKind: "bundle" | "tool" | "toolset" | "mcp_server" | "policy" | "agent" | "pipeline" | "code_artifact";
         /** @description The files that differ between two states. */
         ChangeList: {
             changes: components["schemas"]["FileChange"][];
@@ -3627,6 +3695,28 @@ export interface components {
              * @example Quarterly report
              */
             title: string;
+        };
+        /**
+         * @description What happened to a chat.
+         * @enum {string}
+         */
+        ChatAction: "created" | "updated" | "message" | "answer" | "deleted";
+        /** @description A changed chat. */
+        ChatEvent: {
+            /** @description What happened. */
+            change: components["schemas"]["ChatAction"];
+            /**
+             * Format: uuid
+             * @description Its id.
+             */
+            id: string;
+            /**
+             * Format: uuid
+             * @description The message that was added or completed.
+             */
+            message_id?: string;
+            /** @description Whether everybody in the tenant may read it. */
+            shared: boolean;
         };
         /** @description A chat with all its messages. */
         ChatExport: {
@@ -4208,6 +4298,25 @@ export interface components {
              * @example 0.1.0
              */
             version: string;
+        };
+        /** @description A changed document of a pipeline, or many of them. */
+        DocumentEvent: {
+            /** @description What happened. */
+            change: components["schemas"]["ObjectAction"];
+            /**
+             * Format: uuid
+             * @description Its id; missing if many documents changed at once.
+             */
+            id?: string;
+            /**
+             * Format: uuid
+             * @description Its pipeline.
+             */
+            pipeline_id: string;
+            /** @description How far its embedding is. */
+            progress?: components["schemas"]["IngestProgress"];
+            /** @description How far it is. */
+            state?: components["schemas"]["DocumentState"];
         };
         /** @description A document of a pipeline, without its content. */
         DocumentInfo: {
@@ -5195,12 +5304,12 @@ export interface components {
          */
         ListedKind: "file" | "folder" | "link";
         /** @description The data of an event. */
-        LiveEventData: components["schemas"]["NoData"] | components["schemas"]["ToolEvent"] | components["schemas"]["BundleEvent"] | components["schemas"]["CallEvent"] | components["schemas"]["ApprovalEvent"] | components["schemas"]["ServerEvent"];
+        LiveEventData: components["schemas"]["NoData"] | components["schemas"]["ToolEvent"] | components["schemas"]["BundleEvent"] | components["schemas"]["CallEvent"] | components["schemas"]["ApprovalEvent"] | components["schemas"]["ServerEvent"] | components["schemas"]["AgentEvent"] | components["schemas"]["RunStatusEvent"] | components["schemas"]["ChatEvent"] | components["schemas"]["PipelineEvent"] | components["schemas"]["DocumentEvent"] | components["schemas"]["ArtifactEvent"];
         /**
          * @description The name of an event.
          * @enum {string}
          */
-        LiveEventName: "ready" | "reset" | "tool" | "bundle" | "call" | "approval" | "server";
+        LiveEventName: "ready" | "reset" | "tool" | "bundle" | "call" | "approval" | "server" | "agent" | "run" | "chat" | "pipeline" | "document" | "artifact";
         /** @description The result of a logout. */
         LoggedOut: {
             was_logged_in: boolean;
@@ -5749,6 +5858,11 @@ export interface components {
          */
         OAuthGrant: "authorization_code" | "client_credentials";
         /**
+         * @description What happened to an object that has no other states.
+         * @enum {string}
+         */
+        ObjectAction: "created" | "updated" | "deleted";
+        /**
          * @description What happens if a step fails.
          * @enum {string}
          */
@@ -5936,6 +6050,11 @@ export interface components {
             /** @description Its status. */
             status: components["schemas"]["PipelineStatus"];
         };
+        /**
+         * @description What happened to a pipeline.
+         * @enum {string}
+         */
+        PipelineAction: "created" | "updated" | "published" | "deleted";
         /** @description A pipeline to create, or its new definition. */
         PipelineBody: {
             chunking?: components["schemas"]["ChunkingBody"] | null;
@@ -5974,6 +6093,23 @@ export interface components {
              */
             slug: string;
         };
+        /** @description A changed pipeline. */
+        PipelineEvent: {
+            /** @description What happened. */
+            change: components["schemas"]["PipelineAction"];
+            /**
+             * Format: uuid
+             * @description Its id.
+             */
+            id: string;
+            /**
+             * @description Its slug.
+             * @example handbook
+             */
+            pipeline: string;
+            /** @description Its status. */
+            status: components["schemas"]["PipelineStatus"];
+        };
         /**
          * @description The language of documents.
          * @enum {string}
@@ -6008,7 +6144,7 @@ export interface components {
             kind: components["schemas"]["ChangeKind"];
             /** @example forecast */
             name: string;
-            /** @description What a new thing is for. */
+            /** @description What a new thing is for, or what a pipeline contains that is deleted or would be. */
             summary?: string;
             /** @example 1.0.0 */
             version: string | null;
@@ -6770,6 +6906,33 @@ export interface components {
          * @enum {string}
          */
         RunStatus: "pending" | "running" | "awaiting_approval" | "success" | "error" | "cancelled";
+        /** @description The new status of a run. */
+        RunStatusEvent: {
+            /**
+             * Format: uuid
+             * @description The agent that runs.
+             */
+            agent_id: string;
+            /** @description What happened: `created` or `updated`. */
+            change: components["schemas"]["ObjectAction"];
+            /**
+             * Format: uuid
+             * @description The chat that it belongs to.
+             */
+            chat_id?: string;
+            /**
+             * Format: uuid
+             * @description Its id.
+             */
+            id: string;
+            /**
+             * Format: uuid
+             * @description The run that started it.
+             */
+            parent_run_id?: string;
+            /** @description Its status. */
+            status: components["schemas"]["RunStatus"];
+        };
         /** @description One step of a run. Steps are numbered from 1 and never change. */
         RunStep: {
             /** @description What happened. */
@@ -7234,7 +7397,7 @@ export interface components {
                  * @description The revision that answers in production mode.
                  */
                 published_revision: number | null;
-                /** @description Whether its definition can be used. */
+                /** @description Whether its definition can be used and it has the tools that it lists. */
                 ready: boolean;
                 /**
                  * Format: int32
@@ -7269,6 +7432,8 @@ export interface components {
             /** @description A page of agents. */
             data: {
                 agents: components["schemas"]["Agent"][];
+                /** @description The files in `agents/` that cannot be used, or not wholly; only on the first page, whatever the filter. */
+                broken_files: components["schemas"]["BrokenAgentFile"][];
                 next_page_token: string | null;
                 /**
                  * Format: int64
@@ -10194,6 +10359,13 @@ export interface operations {
                      *             "status": "draft"
                      *           }
                      *         ],
+                     *         "broken_files": [
+                     *           {
+                     *             "error": "text",
+                     *             "modified_at": "2026-01-31T12:00:00Z",
+                     *             "path": "agents/assistant.yaml"
+                     *           }
+                     *         ],
                      *         "next_page_token": "text",
                      *         "total": 1
                      *       },
@@ -11146,7 +11318,7 @@ export interface operations {
             query?: {
                 /** @description Report the changes, and change nothing */
                 dry_run?: boolean;
-                /** @description Delete tools of these bundles, agents and MCP servers that the folder does not have */
+                /** @description Delete tools of these bundles, agents, pipelines with their documents, code artifacts and MCP servers that the folder does not have */
                 prune?: boolean;
                 /** @description The id of the plan to apply; if the folder or the installation has changed since, nothing is applied */
                 plan?: string;
@@ -14081,7 +14253,7 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description Only these, separated by commas: `tools`, `bundles`, `calls`, `approvals`, `servers`; default: all
+                 * @description Only these, separated by commas: `tools`, `bundles`, `calls`, `approvals`, `servers`, `agents`, `runs`, `chats`, `pipelines`, `documents`, `artifacts`; default: all
                  * @example calls,approvals
                  */
                 topics?: string;
@@ -14121,7 +14293,7 @@ export interface operations {
     get_export: {
         parameters: {
             query?: {
-                /** @description Only these bundles, comma-separated; default: all, with MCP servers, policy rules and agents */
+                /** @description Only these bundles, comma-separated; default: all, with MCP servers, policy rules, agents, pipelines and code artifacts */
                 bundle?: string;
             };
             header?: never;
@@ -16773,7 +16945,13 @@ export interface operations {
     get_runs_id_events: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /**
+                 * @description Only what follows the step with this number; text of an answer that is not complete is sent from its beginning
+                 * @example 7
+                 */
+                "Last-Event-ID"?: string;
+            };
             path: {
                 id: string;
             };

@@ -145,6 +145,15 @@ describe('server side', () => {
     expect(affectedKeys('approval')).toEqual([['approvals'], ['calls'], ['stats'], ['runs']]);
     expect(affectedKeys('ready')).toEqual([]);
     expect(affectedKeys('reset')).toEqual([[]]);
+    expect(affectedKeys('agent')).toEqual([['agents']]);
+    expect(affectedKeys('run', 'r1')).toEqual([['runs']]);
+    expect(affectedKeys('pipeline')).toEqual([['pipelines']]);
+    expect(affectedKeys('document')).toEqual([['pipelines']]);
+    expect(affectedKeys('artifact')).toEqual([['artifacts']]);
+  });
+  it('reads one chat again, not those that others look at', () => {
+    expect(affectedKeys('chat', 'c1')).toEqual([['chats', 'list'], ['chats', 'one', 'c1'], ['runs']]);
+    expect(affectedKeys('chat')).toEqual([['chats'], ['runs']]);
   });
   it('shows an error with its request', () => {
     show(<ErrorPanel error={new ApiError(403, { error: { code: 'forbidden', message: 'no <b>' }, request_id: 'r-1' } as never, '')} />);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use haft_core::Clock;
 use haft_core::problem::excerpt;
-use haft_runtime::egress::{Egress, EgressRules, RulesError};
+use haft_runtime::egress::{Egress, EgressError, EgressRules, RulesError};
 use url::{Origin, Url};
 
 use super::settings::ConfiguredBy;
@@ -77,6 +77,16 @@ impl ModelEgress {
     }
 }
 
+/// Returns why the guard denied the address of a model, with the setting that allows it.
+pub fn denied_address(error: &EgressError) -> String {
+    match error.special_address() {
+        Some(reason) => {
+            format!("{reason}: an admin of the platform can add its URL to `models.private_urls` to allow it")
+        }
+        None => error.to_string(),
+    }
+}
+
 impl fmt::Debug for ModelEgress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ModelEgress").field("listed", &self.listed).finish_non_exhaustive()
@@ -114,6 +124,28 @@ mod tests {
         }
         assert!(allowed(&["api.openai.com"], local, "http://127.0.0.1:11434/", platform));
         assert!(!allowed(&["api.openai.com"], local, "https://api.anthropic.com/", platform));
+    }
+
+    #[test]
+    fn a_denied_address_names_the_setting_of_models() {
+        let rules = EgressRules { allowed_hosts: vec!["a.test".to_owned()], private_hosts: Vec::new() };
+        for (rules, url, expected) in [
+            (
+                EgressRules::default(),
+                "http://127.0.0.1:11434/",
+                "`127.0.0.1` is a loopback address: an admin of the platform can add its URL to `models.private_urls` to allow it",
+            ),
+            (
+                rules,
+                "https://api.openai.com/",
+                "`api.openai.com` (port 443) is not on the allow-list: add it to `egress.allowed_hosts` to allow it",
+            ),
+        ] {
+            let egress = ModelEgress::new(&rules, &[], Arc::new(SystemClock)).unwrap();
+            let url = Url::parse(url).unwrap();
+            let denied = egress.guard(&url, ConfiguredBy::Platform).check(&url).unwrap_err();
+            assert_eq!(denied_address(&denied), expected);
+        }
     }
 
     #[test]

@@ -16,6 +16,7 @@ use tokio::time::{Instant, timeout_at};
 use url::Url;
 
 use super::answer::Answer;
+use super::egress::denied_address;
 use super::error::{Failure, ModelError, ModelErrorKind};
 use super::event::ModelEvent;
 use super::price::Prices;
@@ -287,7 +288,7 @@ fn is_silence(kind: &ModelErrorKind) -> bool {
 
 fn send_failure(error: SendError) -> Failure {
     match error {
-        SendError::Denied(denied) => Failure::new(ModelErrorKind::RefusedAddress, denied.to_string()),
+        SendError::Denied(denied) => Failure::new(ModelErrorKind::RefusedAddress, denied_address(&denied)),
         SendError::Connect(reason) => Failure::new(ModelErrorKind::Connect, reason),
         SendError::Disconnected(reason) => Failure::new(ModelErrorKind::BrokenStream, reason),
         SendError::Redirect(reason) => Failure::new(ModelErrorKind::Redirected, reason),

@@ -41,7 +41,7 @@ pub use answer::{MAX_ARGUMENTS_BYTES, MAX_TOOL_CALLS};
 pub use arguments::parse_arguments;
 pub use collect::{ModelResponse, ResponseCollector, collect, complete};
 pub use connect::connect;
-pub use egress::{ModelEgress, ModelEgressError};
+pub use egress::{ModelEgress, ModelEgressError, denied_address};
 pub use error::{ModelError, ModelErrorKind};
 pub use event::{FinishReason, ModelEvent, Usage};
 pub use exchange::{MAX_RESPONSE_BYTES, Timeouts};

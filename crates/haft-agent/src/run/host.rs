@@ -7,10 +7,11 @@ use haft_core::Timestamp;
 use haft_core::call::CallStatus;
 use haft_core::id::{ApprovalId, CallId, ToolId};
 use haft_core::outcome::CallError;
-use haft_core::run::RunUsage;
+use haft_core::run::{RunStep, RunUsage};
 use serde_json::{Map, Value};
 
 use super::event::RunEvent;
+use super::events_of::events_of;
 use crate::model::{ImageSource, ToolDefinition};
 
 /// A tool that the agent may call now.
@@ -93,4 +94,11 @@ pub trait RunHost: Send + Sync {
 
     /// Shows an event to those who watch; must not block.
     fn emit(&self, event: RunEvent);
+
+    /// Shows the events of a step that is stored; must not block.
+    fn emit_step(&self, step: &RunStep) {
+        for event in events_of(step) {
+            self.emit(event);
+        }
+    }
 }

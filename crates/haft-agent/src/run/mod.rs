@@ -36,6 +36,6 @@ pub use control::RunControl;
 pub use event::RunEvent;
 pub use events_of::{events_of, replay};
 pub use host::{BoundTool, EndedCall, RunHost, ToolReply, ToolRequest};
-pub use instructions::render_instructions;
+pub use instructions::{missing_variables, render_instructions};
 pub use state::run_state;
 pub use transcript::{conversation, transcript};

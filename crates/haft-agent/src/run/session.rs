@@ -18,7 +18,7 @@ use tokio::time::{Duration, Instant};
 use super::agent_run::AgentRun;
 use super::control::{RunControl, Stop, StopWatch};
 use super::event::RunEvent;
-use super::events_of::{events_of, step_error};
+use super::events_of::step_error;
 use super::host::{BoundTool, RunHost};
 use super::instructions::render_instructions;
 use super::progress::{answers, call_states};
@@ -166,7 +166,9 @@ impl Session {
         }
         let usage = self.usage();
         self.store.append_steps(&self.lease, steps.clone(), &usage).await?;
-        steps.iter().flat_map(events_of).for_each(|event| self.host.emit(event));
+        for step in &steps {
+            self.host.emit_step(step);
+        }
         self.steps.extend(steps);
         Ok(())
     }

@@ -16,7 +16,7 @@ use crate::output::{Form, Output};
 use crate::{input, view};
 
 /// The folders and files of a repository that are applied. Nothing else leaves this machine.
-const FOLDERS: [&str; 3] = ["bundles", "skills", "agents"];
+const FOLDERS: [&str; 5] = ["bundles", "skills", "agents", "pipelines", "artifacts"];
 const FILES: [&str; 3] = ["mcp-servers.yaml", "mcp.json", "policy.yaml"];
 /// The longest value in a plan, in characters.
 const MAX_VALUE: usize = 100;
@@ -24,9 +24,10 @@ const MAX_VALUE: usize = 100;
 /// What to compare.
 #[derive(Debug, Args)]
 pub(crate) struct Diff {
-    /// Folder with `bundles/`, `agents/`, `mcp-servers.yaml` and `policy.yaml`, each optional
+    /// Folder with `bundles/`, `agents/`, `pipelines/`, `artifacts/`, `mcp-servers.yaml` and `policy.yaml`, each optional
     dir: PathBuf,
-    /// Also delete tools of these bundles, agents and MCP servers that the folder does not have
+    /// Also delete tools of these bundles, agents, pipelines with their documents, artifacts and MCP servers that the
+    /// folder does not have
     #[arg(long)]
     prune: bool,
     /// Let tools of toolsets that ask for it run without isolation
@@ -49,7 +50,8 @@ pub(crate) struct Apply {
 pub(crate) struct Export {
     /// Folder to write to
     dir: PathBuf,
-    /// Only this bundle; repeat for several [default: all, with agents, MCP servers and policy rules]
+    /// Only this bundle; repeat for several [default: all, with agents, pipelines, artifacts, MCP
+    /// servers and policy rules]
     #[arg(long, value_name = "ID")]
     bundle: Vec<String>,
     /// Replace bundles and files that are in the folder
@@ -147,7 +149,7 @@ fn pack(dir: &Path) -> Result<Vec<u8>, CliError> {
         return Err(CliError::Usage {
             message: format!("nothing to apply in `{}`", dir.display()),
             hint: Some(
-                "put definition files in `bundles/<id>/` or `agents/`, or write the installation to the folder: `haft export DIR`"
+                "put definition files in `bundles/<id>/`, `agents/`, `pipelines/` or `artifacts/`, or write the installation to the folder: `haft export DIR`"
                     .to_owned(),
             ),
         });

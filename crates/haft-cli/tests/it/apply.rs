@@ -106,7 +106,7 @@ fn problems_name_the_file_and_the_line() {
     ----- stderr
     error: nothing to apply in `DIR/home`
 
-    hint: put definition files in `bundles/<id>/` or `agents/`, or write the installation to the folder: `haft export DIR`
+    hint: put definition files in `bundles/<id>/`, `agents/`, `pipelines/` or `artifacts/`, or write the installation to the folder: `haft export DIR`
     ");
     assert_eq!(haft.run(&["apply", "/nowhere"]).code, 2);
 }
@@ -134,6 +134,68 @@ fn an_installation_is_promoted_to_another() {
     assert_eq!(tool["status"], "published", "{tool}");
     // The home folder has the same layout.
     assert_eq!(staging.run(&["diff", &production.home().display().to_string(), "--prune"]).code, 0);
+}
+
+#[test]
+fn pipelines_and_artifacts_are_promoted_with_the_tools_that_use_them() {
+    let (staging, production) = (Haft::new(), Haft::new());
+    staging.write("repo/pipelines/handbook.yaml", "description: The handbook\n");
+    staging.write(
+        "repo/artifacts/count.yaml",
+        "runtime: bash\nsource_file: count.sh\ninputs: [{name: text, type: string, required: true}]\n",
+    );
+    staging.write("repo/artifacts/count.sh", "echo \"$text\" | wc -w\n");
+    staging.write(
+        "repo/bundles/docs/ask.yaml",
+        "description: Searches the handbook of the company\nimplementation: {type: rag_retrieval, pipeline_id: handbook}\n",
+    );
+    let dir = staging.path("repo").display().to_string();
+    insta::assert_snapshot!(staging.run(&["apply", &dir, "--yes"]).shown(), @r"
+    exit code: 0
+    ----- stdout
+    + pipeline handbook  The handbook
+    + code artifact count
+    + bundle docs
+    + tool docs:ask@1.0.0  Searches the handbook of the company
+    Plan: 4 to create, 0 to update, 0 to publish, 0 to delete; 0 unchanged.
+    ----- stderr
+    applied 4 changes
+    ");
+    let exported = staging.path("exported").display().to_string();
+    let written = staging.json(&["export", &exported]);
+    assert_eq!(
+        written["files"],
+        json!([
+            "artifacts/count.yaml",
+            "bundles/docs/ask.yaml",
+            "bundles/docs/bundle.yaml",
+            "pipelines/handbook.yaml"
+        ]),
+        "{written}"
+    );
+    assert_eq!(production.run(&["apply", &exported, "--yes"]).code, 0);
+    assert_eq!(production.run(&["diff", &exported, "--prune"]).code, 0);
+    assert_eq!(staging.run(&["diff", &exported, "--prune"]).code, 0);
+
+    staging.write("notes.md", "# Notes\n");
+    let notes = staging.path("notes.md").display().to_string();
+    assert_eq!(staging.run(&["pipeline", "create", "notes"]).code, 0);
+    assert_eq!(staging.run(&["pipeline", "add", "notes", &notes]).code, 0);
+    insta::assert_snapshot!(staging.run(&["diff", &dir]).shown(), @r"
+    exit code: 0
+    ----- stdout
+    No changes: the installation is as the folder says.
+    ----- stderr
+    not in the folder, so `--prune` would delete: pipeline notes  with 1 document
+    ");
+    insta::assert_snapshot!(staging.run(&["diff", &dir, "--prune"]).shown(), @r"
+    exit code: 11
+    ----- stdout
+    - pipeline notes  with 1 document
+        documents: 1 -> 0
+    Plan: 0 to create, 0 to update, 0 to publish, 1 to delete; 4 unchanged.
+    ----- stderr
+    ");
 }
 
 /// A folder whose tools all have the same description.

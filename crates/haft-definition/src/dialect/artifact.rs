@@ -38,7 +38,7 @@ pub(super) fn read(fields: &mut Fields<'_>) -> Option<Implementation> {
 }
 
 /// Inputs are a list, or a map from the name to the input or its type.
-fn inputs(fields: &mut Fields<'_>) -> Vec<ArtifactInput> {
+pub(crate) fn inputs(fields: &mut Fields<'_>) -> Vec<ArtifactInput> {
     let Some(Value::Object(_)) = fields.peek("inputs") else {
         let items = fields.nested_list("inputs").unwrap_or_default();
         return items.into_iter().filter_map(|item| input(item, None)).collect();

@@ -32,6 +32,7 @@ mod write;
 mod yaml;
 mod yaml_document;
 
+pub(crate) use artifact::inputs as artifact_inputs;
 pub use document::{MAX_TEXT, locate};
 pub(crate) use document::{locate_foreign, read_foreign};
 pub use fields::{Fields, Report, conflict, describe, item_path, join, unknown};

@@ -80,6 +80,15 @@ impl EgressError {
         Self::new(url.host_str().unwrap_or_default(), Reason::Body)
     }
 
+    /// Returns why the address is not public, if that is why it was denied. Unlike the message it names no setting, for
+    /// requests whose private addresses have a setting of their own.
+    pub fn special_address(&self) -> Option<String> {
+        match &self.reason {
+            Reason::Special { address, range } => Some(special_address(&self.host, *address, range)),
+            _ => None,
+        }
+    }
+
     /// Converts to a call error, without internal addresses for the model.
     pub fn to_error(&self) -> CallError {
         CallError::new(ErrorCode::EgressRefused, self.to_string())
@@ -102,18 +111,14 @@ impl fmt::Display for EgressError {
                 f,
                 "`{host}` (port {port}) is not on the allow-list: add it to `egress.allowed_hosts` to allow it"
             ),
-            Reason::Special { address, range } if *host == address.to_string() => {
-                write!(
-                    f,
-                    "`{host}` is {} {range} address: add it to `egress.private_hosts` to allow it",
-                    article(range)
-                )
+            Reason::Special { address, range } => {
+                let reason = special_address(host, *address, range);
+                if *host == address.to_string() {
+                    write!(f, "{reason}: add it to `egress.private_hosts` to allow it")
+                } else {
+                    write!(f, "{reason}: add `{host}` or the address to `egress.private_hosts` to allow it")
+                }
             }
-            Reason::Special { address, range } => write!(
-                f,
-                "`{host}` resolves to {address}, {} {range} address: add `{host}` or the address to `egress.private_hosts` to allow it",
-                article(range)
-            ),
             Reason::Body => write!(
                 f,
                 "a redirect to `{host}` would send the body to another origin: use that URL in the definition"
@@ -123,6 +128,15 @@ impl fmt::Display for EgressError {
 }
 
 impl std::error::Error for EgressError {}
+
+fn special_address(host: &str, address: IpAddr, range: &str) -> String {
+    let article = article(range);
+    if host == address.to_string() {
+        format!("`{host}` is {article} {range} address")
+    } else {
+        format!("`{host}` resolves to {address}, {article} {range} address")
+    }
+}
 
 /// The compiled rules.
 #[derive(Debug)]

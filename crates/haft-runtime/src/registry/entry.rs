@@ -7,7 +7,7 @@ use haft_core::executor::Executor;
 use haft_core::implementation::Implementation;
 use haft_core::name::TenantId;
 use haft_core::outcome::CallError;
-use haft_core::problem::{Problem, join};
+use haft_core::problem::{NOT_PUBLISHED, Problem, join};
 use haft_core::runnable::{Mode, NotRunnable, RunState, runnable};
 use haft_core::spec::ToolSpec;
 use haft_core::tool::{Tool, Usage};
@@ -221,18 +221,26 @@ impl Entry {
 
     /// Returns whether the newest definition can run, as far as that is known.
     pub fn ready(&self) -> bool {
+        self.is_usable() && self.missing_reference().is_none()
+    }
+
+    /// Returns whether debug mode can run the newest definition: what it refers to may be a draft there.
+    fn ready_in_debug(&self) -> bool {
+        self.is_usable() && self.missing_reference().is_none_or(|problem| problem.code == NOT_PUBLISHED)
+    }
+
+    fn is_usable(&self) -> bool {
         self.tool.fault.is_none()
             && self.unavailable.is_none()
             && self.head.problems().is_none()
             && self.head.late_fault().is_none()
-            && self.missing_reference().is_none()
     }
 
     /// Decides whether the tool may run in a mode.
     pub fn runnable(&self, bundle_enabled: bool, mode: Mode) -> Result<(), NotRunnable> {
         let policy = self.definition(mode.into()).map_or(self.tool.spec.policy, |(_, spec)| spec.policy);
         // A file that no longer parses takes its tool out of service in every mode.
-        let ready = self.tool.fault.is_none() && (mode == Mode::Production || self.ready());
+        let ready = self.tool.fault.is_none() && (mode == Mode::Production || self.ready_in_debug());
         let state = RunState {
             bundle_enabled,
             tool_enabled: self.tool.enabled,
@@ -280,7 +288,10 @@ impl Entry {
 fn has_references(spec: &ToolSpec) -> bool {
     matches!(
         spec.implementation,
-        Implementation::Artifact(_) | Implementation::AgentCall(_) | Implementation::RagRetrieval(_)
+        Implementation::Artifact(_)
+            | Implementation::AgentCall(_)
+            | Implementation::RagRetrieval(_)
+            | Implementation::Steps(_)
     )
 }
 

@@ -58,6 +58,12 @@ impl Snapshot {
         }
     }
 
+    /// Returns the tools with this name that a tenant sees, in every bundle and version.
+    pub fn with_name<'a>(&'a self, tenant: &'a TenantId, name: &str) -> impl Iterator<Item = &'a Arc<Entry>> {
+        let all = self.names.get(name).into_iter().flat_map(|list| list.iter());
+        all.filter(|entry| tenant.sees(&entry.tool.tenant))
+    }
+
     /// Returns the tools of all tenants, in no particular order.
     pub(crate) fn entries(&self) -> impl Iterator<Item = &Arc<Entry>> {
         self.tools.values()

@@ -1,11 +1,12 @@
 //! The executor, which compiles the steps of a definition.
 
 use std::fmt::Write as _;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, Weak};
 
 use haft_core::BoxFuture;
 use haft_core::executor::{CallContext, Executor, Prepared};
 use haft_core::implementation::{Implementation, Kind, Steps};
+use haft_core::name::TenantId;
 use haft_core::outcome::Outcome;
 use haft_core::problem::Problem;
 use haft_core::reference::ToolRef;
@@ -16,14 +17,44 @@ use haft_definition::steps::StepGraph;
 use serde_json::{Map, Value};
 
 use super::run::StepsRun;
+use crate::registry::{Registry, ResolveError};
 
 /// Runs `steps` tools.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct StepsExecutor;
+#[derive(Debug, Default)]
+pub struct StepsExecutor {
+    /// Weak, because the registry owns the executors.
+    registry: OnceLock<Weak<Registry>>,
+}
+
+impl StepsExecutor {
+    /// Sets the registry, once, so that a tool is not ready while the tool of a step does not exist.
+    pub fn connect(&self, registry: &Arc<Registry>) {
+        let _ = self.registry.set(Arc::downgrade(registry));
+    }
+}
 
 impl Executor for StepsExecutor {
     fn kind(&self) -> Kind {
         Kind::Steps
+    }
+
+    fn missing_reference(&self, tenant: &TenantId, spec: &ToolSpec) -> Option<Problem> {
+        let Implementation::Steps(steps) = &spec.implementation else { return None };
+        // A global tool uses the tool that each tenant has under this name.
+        let registry = self.registry.get().and_then(Weak::upgrade).filter(|_| !tenant.is_global())?;
+        let snapshot = registry.current();
+        steps.steps.iter().enumerate().find_map(|(index, step)| {
+            // An invalid reference is found when the definition is compiled.
+            let tool: ToolRef = step.tool.parse().ok()?;
+            match snapshot.resolve(tenant, &tool) {
+                Err(error @ (ResolveError::NotFound { .. } | ResolveError::Unreadable { .. })) => {
+                    let field = format!("implementation.steps[{index}].tool");
+                    Some(Problem::new(field, "not_found", error.to_string()))
+                }
+                // Which of several tools it is may depend on the mode of the call.
+                Ok(_) | Err(ResolveError::Ambiguous { .. }) => None,
+            }
+        })
     }
 
     fn prepare(

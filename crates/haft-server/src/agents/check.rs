@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use haft_agent::run::missing_variables;
 use haft_core::agent::AgentDefinition;
 use haft_core::name::TenantId;
 use haft_core::outcome::ErrorCode;
 use haft_core::principal::AllowList;
-use haft_core::problem::{Problem, join, nearest};
+use haft_core::problem::{Problem, excerpt, join, nearest};
 use haft_core::runnable::{Mode, NotRunnable};
 use haft_runtime::registry::{Entry, Snapshot};
 use serde_json::json;
@@ -14,6 +15,9 @@ use serde_json::json;
 use super::model::check_model;
 use crate::app::App;
 use crate::error::ApiError;
+
+/// How many variables without a value are named.
+const MAX_VARIABLES: usize = 20;
 
 /// What is required of the tools of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,11 +82,28 @@ pub(crate) fn check(
             found.warnings.push(Problem::new(format!("exclude_tools[{index}]"), "unknown_tool", message));
         }
     }
+    check_instructions(definition, &mut found);
     check_model(app, "model", &definition.model, &mut found);
     if let Some(fallback) = &definition.fallback {
         check_model(app, "fallback", fallback, &mut found);
     }
     found
+}
+
+/// Finds variables that every run must set. Instructions that cannot be read would fail every run.
+fn check_instructions(definition: &AgentDefinition, found: &mut AgentCheck) {
+    let field = "instructions";
+    let names = match missing_variables(definition) {
+        Ok(names) => names,
+        Err(error) => return found.errors.push(error.to_problem(field)),
+    };
+    found.warnings.extend(names.iter().take(MAX_VARIABLES).map(|name| {
+        let name = excerpt(name, 64);
+        let message = format!(
+            "`instructions` uses `{{{{{name}}}}}`, which has no default in `variables`: every run must set it"
+        );
+        Problem::new(field, "missing_variable", message)
+    }));
 }
 
 /// Rejects an agent whose check has errors; returns the warnings.
@@ -102,11 +123,12 @@ pub(crate) fn require_publishable(slug: &str, check: &AgentCheck) -> Result<(), 
     Err(ApiError::new(ErrorCode::NotReady, message).with_details(json!({"problems": check.errors})))
 }
 
-struct Rules<'a> {
-    snapshot: &'a Snapshot,
-    tenant: &'a TenantId,
-    strictness: Strictness,
-    excluded: &'a AllowList,
+/// What the rules of an agent are checked against.
+pub(super) struct Rules<'a> {
+    pub(super) snapshot: &'a Snapshot,
+    pub(super) tenant: &'a TenantId,
+    pub(super) strictness: Strictness,
+    pub(super) excluded: &'a AllowList,
 }
 
 struct Rule<'a> {
@@ -148,7 +170,7 @@ fn check_rule(rules: &Rules<'_>, rule: &Rule<'_>, found: &mut AgentCheck) {
 }
 
 /// Returns why a tool cannot run.
-fn state(rules: &Rules<'_>, entry: &Entry) -> Result<(), String> {
+pub(super) fn state(rules: &Rules<'_>, entry: &Entry) -> Result<(), String> {
     let mode = match rules.strictness {
         Strictness::Published => Mode::Production,
         Strictness::Draft => Mode::Debug,

@@ -6,6 +6,8 @@ mod bind;
 mod check;
 mod find;
 mod model;
+mod names;
+mod readiness;
 mod view;
 
 pub(crate) use bind::{SURFACE, bind};
@@ -14,4 +16,5 @@ pub(crate) use find::{require_runnable, runnable_agent, visible_agent};
 pub(crate) use model::{
     ConfiguredModel, ConfiguredProvider, ModelConnections, configured_models, key_in, providers,
 };
+pub(crate) use names::{KnownAgent, KnownAgents};
 pub(crate) use view::{AgentRevisionView, AgentToolView, AgentView};

@@ -4,11 +4,14 @@ use haft_core::Timestamp;
 use haft_core::agent::{Agent, AgentDefinition, AgentRevision};
 use haft_core::problem::Problem;
 use haft_core::tool::Status;
+use haft_runtime::registry::Snapshot;
 use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::bind::Binding;
+use super::readiness;
+use crate::app::App;
 
 /// An agent.
 #[derive(Debug, Serialize, ToSchema)]
@@ -25,7 +28,7 @@ pub(crate) struct AgentView {
     published_revision: Option<u32>,
     status: Status,
     enabled: bool,
-    /// Whether its definition can be used.
+    /// Whether its definition can be used and it has the tools that it lists.
     ready: bool,
     /// Why it is not ready.
     #[schema(required)]
@@ -47,16 +50,14 @@ pub(crate) struct AgentView {
 }
 
 impl AgentView {
-    /// Adds warnings.
-    #[must_use]
-    pub(crate) fn with_warnings(mut self, warnings: Vec<Problem>) -> Self {
-        self.warnings = warnings;
-        self
+    /// Shows an agent.
+    pub(crate) fn new(app: &App, agent: &Agent) -> Self {
+        Self::in_snapshot(app, &app.registry().current(), agent)
     }
-}
 
-impl From<&Agent> for AgentView {
-    fn from(agent: &Agent) -> Self {
+    /// Shows an agent with the tools of one moment, for lists.
+    pub(crate) fn in_snapshot(app: &App, snapshot: &Snapshot, agent: &Agent) -> Self {
+        let error = readiness::fault(app, snapshot, agent);
         Self {
             id: agent.id.0,
             definition: AgentDefinition::clone(&agent.definition),
@@ -64,8 +65,8 @@ impl From<&Agent> for AgentView {
             published_revision: agent.published.as_ref().map(|(number, _)| *number),
             status: agent.status,
             enabled: agent.enabled,
-            ready: agent.error.is_none(),
-            error: agent.error.clone(),
+            ready: error.is_none(),
+            error,
             path: agent.path.clone(),
             created_by: agent.created_by.as_deref().map(str::to_owned),
             modified_by: agent.modified_by.as_deref().map(str::to_owned),
@@ -74,6 +75,13 @@ impl From<&Agent> for AgentView {
             published_at: agent.published_at,
             warnings: Vec::new(),
         }
+    }
+
+    /// Adds warnings.
+    #[must_use]
+    pub(crate) fn with_warnings(mut self, warnings: Vec<Problem>) -> Self {
+        self.warnings = warnings;
+        self
     }
 }
 

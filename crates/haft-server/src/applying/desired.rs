@@ -8,12 +8,12 @@ use haft_core::policy::PolicyRules;
 use haft_core::problem::Problem;
 use haft_definition::dialect::{Defaults, ParsedDefinition};
 use haft_definition::folder::{BUNDLE_FILE, file_form, name_and_version};
-use haft_definition::policy;
+use haft_definition::{code_artifact, pipeline, policy};
 use haft_package::files::{MANIFEST, PackageFiles, SKILL};
 use haft_package::package::Package;
 use haft_package::path::PackagePath;
 
-use super::documents::{self, DesiredAgent, DesiredServer, WrittenBundle};
+use super::documents::{self, DesiredAgent, DesiredArtifact, DesiredPipeline, DesiredServer, WrittenBundle};
 use crate::definition;
 
 /// The folders that hold bundles: that of a repository, and that of a home folder.
@@ -21,8 +21,10 @@ const ROOTS: [&str; 2] = ["bundles", "skills"];
 /// The MCP servers, in haft's form and in that of other MCP clients.
 const SERVERS_FILE: &str = "mcp-servers.yaml";
 const CLIENT_SERVERS_FILE: &str = "mcp.json";
-/// The folder of the agents.
+/// The folders of the agents, of the pipelines and of the code artifacts.
 const AGENTS: &str = "agents";
+const PIPELINES: &str = "pipelines";
+const ARTIFACTS: &str = "artifacts";
 /// The policy rules of the tenant.
 const POLICY_FILE: &str = "policy.yaml";
 /// The largest number of problems, and of warnings.
@@ -38,6 +40,10 @@ pub(super) struct Desired {
     pub(super) policy: Option<DesiredPolicy>,
     /// `None` if the folder has no agents.
     pub(super) agents: Option<Vec<DesiredAgent>>,
+    /// `None` if the folder has no pipelines.
+    pub(super) pipelines: Option<Vec<DesiredPipeline>>,
+    /// `None` if the folder has no artifacts.
+    pub(super) artifacts: Option<Vec<DesiredArtifact>>,
     pub(super) warnings: Vec<Problem>,
     /// The hash of all files.
     pub(super) hash: String,
@@ -82,11 +88,15 @@ pub(super) fn read(files: &PackageFiles) -> Result<Desired, Vec<Problem>> {
     let mut reader = Reader::default();
     reader.desired.hash = files.content_hash();
     let mut folders: BTreeMap<String, PackageFiles> = BTreeMap::new();
+    let mut artifacts: BTreeMap<&str, &[u8]> = BTreeMap::new();
     for (path, file) in files.iter() {
         let parts: Vec<&str> = path.as_str().splitn(3, '/').collect();
         match parts.as_slice() {
             [name] => reader.top_file(name, &file.bytes),
             [AGENTS, name] => reader.agent_file(path.as_str(), name, &file.bytes),
+            [PIPELINES, name] => reader.pipeline_file(path.as_str(), name, &file.bytes),
+            // A definition can name the file of its source, so all of them come first.
+            [ARTIFACTS, name] => drop(artifacts.insert(name, &file.bytes)),
             [root, _] if ROOTS.contains(root) => {
                 // A file outside of every bundle belongs to the default bundle, as in a home folder.
                 let folder = folders.entry((*root).to_owned()).or_default();
@@ -99,6 +109,7 @@ pub(super) fn read(files: &PackageFiles) -> Result<Desired, Vec<Problem>> {
             _ => reader.ignored(path.as_str()),
         }
     }
+    reader.artifact_files(&artifacts);
     for (folder, files) in folders {
         reader.bundle(folder, files);
     }
@@ -113,12 +124,13 @@ struct Reader {
 
 impl Reader {
     fn finish(mut self) -> Result<Desired, Vec<Problem>> {
-        let Desired { bundles, servers, policy, agents, .. } = &self.desired;
+        let Desired { bundles, servers, policy, agents, pipelines, artifacts, .. } = &self.desired;
         let is_empty = bundles.is_empty() && servers.is_none() && policy.is_none() && agents.is_none();
+        let is_empty = is_empty && pipelines.is_none() && artifacts.is_none();
         if self.problems.is_empty() && is_empty {
             let message = format!(
-                "nothing to apply: expected `bundles/<id>/` with definition files, `{AGENTS}/`, `{SERVERS_FILE}` or \
-                 `{POLICY_FILE}`"
+                "nothing to apply: expected `bundles/<id>/` with definition files, `{AGENTS}/`, `{PIPELINES}/`, \
+                 `{ARTIFACTS}/`, `{SERVERS_FILE}` or `{POLICY_FILE}`"
             );
             self.problems.push(Problem::new("", "nothing_to_apply", message));
         }
@@ -195,7 +207,7 @@ impl Reader {
     }
 
     fn agent_file(&mut self, path: &str, name: &str, bytes: &[u8]) {
-        let Some(stem) = documents::agent_stem(name) else {
+        let Some(stem) = documents::definition_stem(name) else {
             if !is_documentation(name) {
                 self.ignored(path);
             }
@@ -217,6 +229,63 @@ impl Reader {
                         format!("agent `{slug}` is also defined by `{}`; keep one of them", known.file);
                     self.problems.push(Problem::new(path, "duplicate_agent", message));
                 }
+            }
+        }
+    }
+
+    fn pipeline_file(&mut self, path: &str, name: &str, bytes: &[u8]) {
+        let Some(stem) = documents::definition_stem(name) else {
+            if !is_documentation(name) {
+                self.ignored(path);
+            }
+            return;
+        };
+        let Some(text) = self.text(path, bytes) else { return };
+        let read = match pipeline::read(text, stem) {
+            Ok(read) => read,
+            Err(problems) => return self.fail(path, &problems),
+        };
+        self.desired.warnings.extend(read.warnings.iter().map(|warning| in_file(path, warning)));
+        let all = self.desired.pipelines.get_or_insert_default();
+        let slug = &read.definition.slug;
+        if let Some(known) = all.iter().find(|known| known.definition.slug == *slug) {
+            let message = format!("pipeline `{slug}` is also defined by `{}`; keep one of them", known.file);
+            return self.problems.push(Problem::new(path, "duplicate_pipeline", message));
+        }
+        let (definition, status) = (read.definition, read.status);
+        all.push(DesiredPipeline { file: path.to_owned(), definition, status });
+    }
+
+    /// Reads the artifacts; the other files of their folder are sources, or nothing.
+    fn artifact_files(&mut self, files: &BTreeMap<&str, &[u8]>) {
+        let mut sources: Vec<String> = Vec::new();
+        for (name, bytes) in files {
+            let Some(stem) = documents::definition_stem(name) else { continue };
+            let path = format!("{ARTIFACTS}/{name}");
+            let Some(text) = self.text(&path, bytes) else { continue };
+            let read = match code_artifact::read(text, stem, |name| files.get(name).copied()) {
+                Ok(read) => read,
+                Err(problems) => {
+                    self.fail(&path, &problems);
+                    continue;
+                }
+            };
+            sources.extend(read.source_file);
+            self.desired.warnings.extend(read.warnings.iter().map(|warning| in_file(&path, warning)));
+            let all = self.desired.artifacts.get_or_insert_default();
+            let (slug, content) = (read.slug, read.content);
+            if let Some(known) = all.iter().find(|known| known.slug == slug) {
+                let message =
+                    format!("artifact `{slug}` is also defined by `{}`; keep one of them", known.file);
+                self.problems.push(Problem::new(path, "duplicate_artifact", message));
+                continue;
+            }
+            all.push(DesiredArtifact { file: path, slug, content });
+        }
+        for name in files.keys() {
+            let is_used = sources.iter().any(|source| source == name);
+            if documents::definition_stem(name).is_none() && !is_used && !is_documentation(name) {
+                self.ignored(&format!("{ARTIFACTS}/{name}"));
             }
         }
     }

@@ -1,7 +1,11 @@
-//! The documents of a folder that are not definitions of tools: `bundle.yaml`, `mcp-servers.yaml`, `mcp.json` and agents.
+//! The documents of a folder that are not definitions of tools: `bundle.yaml`, `mcp-servers.yaml`, `mcp.json`, agents,
+//! pipelines and artifacts.
 
 use haft_core::agent::AgentDefinition;
+use haft_core::artifact::ArtifactContent;
+use haft_core::name::ArtifactSlug;
 use haft_core::problem::Problem;
+use haft_core::retrieval::{PipelineDefinition, PipelineStatus};
 use haft_core::tool::Status;
 use haft_definition::agent;
 use haft_definition::dialect::{DocumentLimits, YamlDocument};
@@ -42,8 +46,25 @@ pub(super) struct DesiredAgent {
     pub(super) status: Option<Status>,
 }
 
-/// Returns the name of a file of agents without its extension.
-pub(super) fn agent_stem(name: &str) -> Option<&str> {
+/// A retrieval pipeline.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct DesiredPipeline {
+    pub(super) file: String,
+    pub(super) definition: PipelineDefinition,
+    /// What the file says; without it, the pipeline is published.
+    pub(super) status: Option<PipelineStatus>,
+}
+
+/// A code artifact.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct DesiredArtifact {
+    pub(super) file: String,
+    pub(super) slug: ArtifactSlug,
+    pub(super) content: ArtifactContent,
+}
+
+/// Returns the name of a file of agents, pipelines or artifacts without its extension.
+pub(super) fn definition_stem(name: &str) -> Option<&str> {
     let (stem, extension) = name.rsplit_once('.')?;
     ["yaml", "yml", "json"].contains(&extension).then_some(stem)
 }

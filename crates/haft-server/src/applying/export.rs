@@ -11,10 +11,11 @@ use haft_package::files::PackageFiles;
 use haft_package::path::PackagePath;
 use haft_package::placeholders;
 use haft_package::toolset::{DeclaredServer, ToolEntry, Toolset};
-use haft_store::ApplyScope;
+use haft_store::{ApplyScope, ApplyState};
 use serde_json::{Map, Value, json};
 
 use super::export_agents::write_agents;
+use super::export_references::{refer_by_slug, write_artifacts, write_pipelines};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::identity::Identity;
@@ -23,9 +24,12 @@ use crate::toolsets::{package_of, packed_toolset};
 /// The fields of a server that a folder does not have.
 const SERVER_STATE: [&str; 5] = ["id", "tenant", "declared_in", "created_at", "modified_at"];
 
-/// Packs bundles as a folder; without any, everything of the tenant, with MCP servers, policy rules and agents.
+/// Packs bundles as a folder; without any, everything of the tenant, with MCP servers, policy rules, agents,
+/// pipelines and code artifacts.
 pub(crate) async fn export(app: &App, identity: &Identity, bundles: &[String]) -> Result<Vec<u8>, ApiError> {
     let mut files = PackageFiles::new();
+    let scope = ApplyScope { agents: true, pipelines: true, artifacts: true, ..ApplyScope::default() };
+    let state = app.store().apply_state(identity.tenant.clone(), scope).await?;
     for bundle in selected(app, identity, bundles)? {
         match app.store().toolset(&identity.tenant, &bundle.slug).await? {
             Some(toolset) => {
@@ -38,14 +42,14 @@ pub(crate) async fn export(app: &App, identity: &Identity, bundles: &[String]) -
                     files.add(path, file.bytes.clone(), file.executable).map_err(invalid)?;
                 }
             }
-            None => write_bundle(app, identity, &bundle, &mut files)?,
+            None => write_bundle(app, &state, &bundle, &mut files)?,
         }
     }
     if bundles.is_empty() {
         write_servers(app, identity, &mut files).await?;
-        let scope = ApplyScope { agents: true, ..ApplyScope::default() };
-        let state = app.store().apply_state(identity.tenant.clone(), scope).await?;
         write_agents(&state.agents, &mut files)?;
+        write_pipelines(&state.pipelines, &mut files)?;
+        write_artifacts(app, identity, &state.artifacts, &mut files).await?;
         let rules = app.store().policies().await?;
         let rules = rules.of(&haft_core::policy::PolicyScope::Tenant(identity.tenant.clone()));
         if !rules.rules.is_empty()
@@ -113,7 +117,7 @@ fn selected(app: &App, identity: &Identity, bundles: &[String]) -> Result<Vec<Bu
 
 fn write_bundle(
     app: &App,
-    identity: &Identity,
+    state: &ApplyState,
     bundle: &Bundle,
     files: &mut PackageFiles,
 ) -> Result<(), ApiError> {
@@ -124,13 +128,13 @@ fn write_bundle(
     let path = path_in(&bundle.slug, "bundle.yaml")?;
     files.put_text(path.as_str(), dialect::write_yaml(&about)).map_err(invalid)?;
     let snapshot = app.registry().snapshot();
-    let own = snapshot.tools(&identity.tenant).map(|entry| &entry.tool);
+    let own = snapshot.tools(&bundle.tenant).map(|entry| &entry.tool);
     let mut tools: Vec<&Tool> = own.filter(|tool| tool.bundle_id == bundle.id).collect();
     tools.sort_by(|one, other| {
         (&one.spec.name, &one.spec.version).cmp(&(&other.spec.name, &other.spec.version))
     });
     for tool in tools {
-        let text = definition_of(tool);
+        let text = definition_of(tool, state);
         let (name, version) = (&tool.spec.name, &tool.spec.version);
         // Several versions of a tool, or names that some file systems cannot tell apart, need longer names.
         let names =
@@ -149,9 +153,11 @@ fn write_bundle(
 }
 
 /// Writes a definition without its secrets. What is not published says so, as that is the default.
-fn definition_of(tool: &Tool) -> String {
+fn definition_of(tool: &Tool, state: &ApplyState) -> String {
     let mut toolset = Toolset::new(tool.bundle.clone());
-    toolset.tools.push(ToolEntry::from((*tool.spec).clone()));
+    let mut spec = (*tool.spec).clone();
+    refer_by_slug(&mut spec, state);
+    toolset.tools.push(ToolEntry::from(spec));
     placeholders::without_secrets(&mut toolset);
     let spec = toolset.tools.pop().map_or_else(|| (*tool.spec).clone(), |entry| entry.spec);
     let mut map = dialect::write_fields(&spec, (!tool.enabled).then_some(false));

@@ -51,10 +51,17 @@ pub(super) fn hide_secrets(definition: &mut AgentDefinition) {
 }
 
 fn hide_in_model(model: &mut AgentModel) {
-    let Some(mut url) = model.base_url.as_deref().and_then(|text| Url::parse(text).ok()) else { return };
+    if let Some(hidden) = model.base_url.as_deref().and_then(hide_in_url) {
+        model.base_url = Some(hidden);
+    }
+}
+
+/// Returns the address of a model with references instead of secrets; `None` if it has no secrets.
+pub(super) fn hide_in_url(text: &str) -> Option<String> {
+    let mut url = Url::parse(text).ok()?;
     let has_secret_parameter = url.query_pairs().any(|(name, _)| is_sensitive_parameter(&name));
     if url.password().is_none() && !has_secret_parameter {
-        return;
+        return None;
     }
     // The references are added to the text, because an address would escape them.
     let has_password = url.password().is_some();
@@ -69,10 +76,10 @@ fn hide_in_model(model: &mut AgentModel) {
     if !pairs.is_empty() {
         url.query_pairs_mut().clear().extend_pairs(pairs);
     }
-    if has_password && url.set_password(Some("HAFT_SECRET")).is_err() {
-        return;
+    if has_password {
+        url.set_password(Some("HAFT_SECRET")).ok()?;
     }
-    model.base_url = Some(url.as_str().replace("HAFT_SECRET", "${MODEL_SECRET}"));
+    Some(url.as_str().replace("HAFT_SECRET", "${MODEL_SECRET}"))
 }
 
 fn variable(name: &str) -> String {

@@ -52,7 +52,7 @@ pub(crate) struct PlannedChange {
     /// The file or folder that defines it.
     #[schema(required, example = "bundles/weather/forecast.yaml")]
     pub(crate) file: Option<String>,
-    /// What a new thing is for.
+    /// What a new thing is for, or what a pipeline contains that is deleted or would be.
     #[serde(skip_serializing_if = "String::is_empty")]
     #[schema(required = false)]
     pub(crate) summary: String,
@@ -70,6 +70,8 @@ pub(crate) enum ChangeKind {
     McpServer,
     Policy,
     Agent,
+    Pipeline,
+    CodeArtifact,
 }
 
 /// What happens to a thing.
@@ -96,6 +98,8 @@ impl ChangeKind {
             Self::McpServer => "mcp_server",
             Self::Policy => "policy",
             Self::Agent => "agent",
+            Self::Pipeline => "pipeline",
+            Self::CodeArtifact => "code_artifact",
         }
     }
 }

@@ -22,12 +22,31 @@ use super::planner::{Planner, target_status};
 use crate::agents::{Strictness, check};
 
 impl Planner<'_> {
+    /// Notes the agents that tools can call after the plan.
+    pub(super) fn note_agents(&mut self, agents: &[DesiredAgent]) {
+        for stored in &self.state.agents {
+            if self.is_pruned(stored, agents) {
+                self.references.add_agent(&stored.id, false);
+                self.references.add_agent(&stored.definition.slug, false);
+            }
+        }
+        for desired in agents {
+            self.references.add_agent(&desired.definition.slug, true);
+        }
+    }
+
+    /// Returns whether an agent is deleted. One that a file of the home folder defines is not: only that file removes it.
+    fn is_pruned(&self, stored: &Agent, agents: &[DesiredAgent]) -> bool {
+        let is_desired = agents.iter().any(|desired| desired.definition.slug == stored.definition.slug);
+        self.options.prune && stored.path.is_none() && !is_desired
+    }
+
     /// Plans the agents of the folder; `tools` are those that the folder brings.
     pub(super) fn agents(&mut self, agents: Vec<DesiredAgent>, tools: &[Tool]) {
         let state = self.state;
         for stored in &state.agents {
             if !agents.iter().any(|desired| desired.definition.slug == stored.definition.slug) {
-                self.unmanaged_agent(stored);
+                self.unmanaged_agent(stored, self.is_pruned(stored, &agents));
             }
         }
         for desired in agents {
@@ -36,9 +55,7 @@ impl Planner<'_> {
         }
     }
 
-    fn unmanaged_agent(&mut self, stored: &Agent) {
-        // A file of the home folder defines it: only that file removes it.
-        let prune = self.options.prune && stored.path.is_none();
+    fn unmanaged_agent(&mut self, stored: &Agent, prune: bool) {
         if prune {
             self.changes.agents.push(AgentChange::Delete { id: stored.id });
         }

@@ -1,6 +1,7 @@
 //! Plans bundles and their tools.
 
 use haft_core::bundle::{Bundle, BundleKind};
+use haft_core::id::ToolId;
 use haft_core::problem::Problem;
 use haft_core::redact;
 use haft_core::spec::ToolSpec;
@@ -15,9 +16,13 @@ use super::plan::{ChangeAction, ChangeKind, PlannedChange, field, fields};
 use super::plan_agents::tools_of;
 use super::run::ApplyOptions;
 use crate::app::App;
-use crate::definition;
+use crate::definition::{self, CheckContext};
 use crate::error::ApiError;
 use crate::identity::Identity;
+use crate::planned_references::{PlannedReferences, PlannedTarget};
+
+/// The largest number of tools that a plan lists as not ready.
+const MAX_LISTED: usize = 20;
 
 /// Compares what a folder says with what is stored.
 pub(super) struct Planner<'a> {
@@ -33,6 +38,8 @@ pub(super) struct Planner<'a> {
     pub(super) warnings: Vec<Problem>,
     /// Packages to unpack before the store installs them.
     pub(super) packages: Vec<PackageFiles>,
+    /// What tools can refer to after the plan.
+    pub(super) references: PlannedReferences,
     /// Why an admin has to apply it.
     pub(super) needs_admin: Option<&'static str>,
 }
@@ -40,8 +47,22 @@ pub(super) struct Planner<'a> {
 impl Planner<'_> {
     /// Plans everything.
     pub(super) async fn plan(&mut self, desired: Desired) {
-        let Desired { bundles, servers, policy, agents, .. } = desired;
-        let agents_of_folder = agents.map(|agents| (agents, tools_of(&bundles)));
+        let Desired { bundles, servers, policy, agents, pipelines, artifacts, .. } = desired;
+        // Tools refer to these, so they come first.
+        if let Some(pipelines) = pipelines {
+            self.pipelines(pipelines).await;
+        }
+        if let Some(artifacts) = artifacts {
+            self.artifacts(artifacts).await;
+        }
+        if let Some(agents) = &agents {
+            self.note_agents(agents);
+        }
+        let tools = tools_of(&bundles);
+        for tool in &tools {
+            self.references.add_tool(&tool.bundle, &tool.spec.name);
+        }
+        let agents_of_folder = agents.map(|agents| (agents, tools));
         let declared: Vec<String> = bundles.iter().flat_map(declared_servers).collect();
         for bundle in bundles {
             let stored = self.state.bundles.iter().find(|stored| stored.slug == bundle.slug).cloned();
@@ -54,6 +75,39 @@ impl Planner<'_> {
         if let Some((agents, tools)) = agents_of_folder {
             self.agents(agents, &tools);
         }
+        self.warn_of_missing_targets();
+    }
+
+    /// Warns of tools that stay as they are but lose what they refer to.
+    fn warn_of_missing_targets(&mut self) {
+        let is_planned = |id: ToolId| {
+            self.changes.tools.iter().any(|step| match step {
+                ToolStep::Update { id: changed, .. } | ToolStep::Delete { id: changed } => *changed == id,
+                ToolStep::Create { .. } => false,
+            })
+        };
+        let tenant = &self.identity.tenant;
+        let snapshot = self.app.registry().snapshot();
+        let own = snapshot.tools(tenant).filter(|entry| entry.tool.tenant == *tenant);
+        let lost = own.filter_map(|entry| match self.references.target(&entry.tool.spec) {
+            PlannedTarget::Missing(problem) => Some((entry, problem)),
+            PlannedTarget::Unplanned | PlannedTarget::Exists => None,
+        });
+        let mut warnings: Vec<Problem> = lost
+            .filter(|(entry, _)| !is_planned(entry.tool.id))
+            .map(|(entry, problem)| {
+                let message = format!("{}; the tool is not ready afterwards", problem.message);
+                Problem::new(entry.qualified.to_string(), "missing_reference", message)
+            })
+            .collect();
+        warnings.sort_by(|one, other| one.field.cmp(&other.field));
+        let more = warnings.len().saturating_sub(MAX_LISTED);
+        warnings.truncate(MAX_LISTED);
+        if more > 0 {
+            let message = format!("{more} more tools are not ready afterwards");
+            warnings.push(Problem::new("", "missing_reference", message));
+        }
+        self.warnings.extend(warnings);
     }
 
     async fn bundle(&mut self, bundle: DesiredBundle, stored: Option<Bundle>) {
@@ -166,10 +220,11 @@ impl Planner<'_> {
         let is_same =
             current.is_some_and(|tool| *tool.spec == spec && tool.fault.is_none()) && lost.is_empty();
         if !is_same {
-            let folder = self.app.store().bundle_folder(&self.identity.tenant, bundle);
+            let tenant = &self.identity.tenant;
+            let folder = self.app.store().bundle_folder(tenant, bundle);
+            let context = CheckContext { app: self.app, tenant, folder, planned: &self.references };
             let earlier = current.map(|tool| &*tool.spec);
-            let checking =
-                definition::check(self.app, &self.identity.tenant, (parsed, Some(&text)), earlier, folder);
+            let checking = definition::check_in(&context, (parsed, Some(&text)), earlier);
             match Box::pin(checking).await {
                 Ok(checked) => {
                     let known = |problem: &Problem| definition::is_ignored_field(problem);
@@ -183,6 +238,13 @@ impl Planner<'_> {
                         .extend(problems_of(&error).iter().map(|problem| in_file(&file, problem)));
                 }
             }
+        }
+        if status == Status::Published
+            && let Some(pipeline) = self.references.draft_pipeline(&spec)
+        {
+            let message =
+                format!("pipeline `{pipeline}` is a draft; the tool cannot query it in production mode");
+            self.warnings.push(Problem::new(&file, "draft_pipeline", message));
         }
         let Some(tool) = current else {
             let mut change = tool_change(ChangeAction::Create, bundle.as_str(), &spec);
@@ -268,7 +330,7 @@ pub(super) fn declared_servers(bundle: &DesiredBundle) -> Vec<String> {
 }
 
 /// Returns the problems in an error.
-fn problems_of(error: &ApiError) -> Vec<Problem> {
+pub(super) fn problems_of(error: &ApiError) -> Vec<Problem> {
     let listed = error.details.as_ref().and_then(|details| details.get("problems")).cloned();
     let listed: Vec<Problem> = listed.and_then(|list| serde_json::from_value(list).ok()).unwrap_or_default();
     if listed.is_empty() {

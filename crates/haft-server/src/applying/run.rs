@@ -14,6 +14,7 @@ use crate::app::App;
 use crate::audit;
 use crate::error::ApiError;
 use crate::identity::Identity;
+use crate::planned_references::PlannedReferences;
 use crate::toolsets::unpack;
 
 /// How a folder is applied.
@@ -46,13 +47,13 @@ pub(crate) async fn prepare(
     let scope = scope_of(&desired);
     let tenant = identity.tenant.clone();
     let state = app.store().apply_state(tenant.clone(), scope.clone()).await?;
-    let plan = id_of(&json!({
+    let state_of_plan = json!({
         "tenant": tenant,
         "folder": desired.hash,
         "state": state.digest,
         "prune": options.prune,
         "allow_unsandboxed": options.allow_unsandboxed,
-    }));
+    });
     let warnings = std::mem::take(&mut desired.warnings);
     let mut planner = Planner {
         app,
@@ -64,6 +65,7 @@ pub(crate) async fn prepare(
         problems: Vec::new(),
         warnings,
         packages: Vec::new(),
+        references: PlannedReferences::default(),
         needs_admin: options.allow_unsandboxed.then_some("`allow_unsandboxed` is set"),
     };
     Box::pin(planner.plan(desired)).await;
@@ -71,6 +73,8 @@ pub(crate) async fn prepare(
     if !problems.is_empty() {
         return Err(invalid(&problems));
     }
+    // The state does not count documents, but a plan that deletes some is a plan for that many.
+    let plan = id_of(&json!([state_of_plan, deleted_documents(&planned)]));
     let summary = ApplySummary::of(&planned);
     let report = ApplyReport { plan, applied: false, summary, changes: planned, warnings };
     Ok(PreparedApply { report, changes, packages, scope, digest: state.digest, needs_admin })
@@ -112,7 +116,19 @@ pub(crate) async fn apply(
         !changes.mcp_servers.is_empty() || !changes.deleted_mcp_servers.is_empty(),
         changes.policy.is_some(),
     );
+    let (has_pipelines, has_artifacts) = (!changes.pipelines.is_empty(), !changes.artifacts.is_empty());
+    let has_agents = !changes.agents.is_empty();
     app.store().apply(identity.tenant.clone(), scope, digest, changes).await?;
+    if has_pipelines {
+        app.retrieval().refresh_names().await?;
+        app.retrieval().ingest();
+    }
+    if has_artifacts {
+        app.artifacts().refresh_names().await?;
+    }
+    if has_agents {
+        app.runs().agents().refresh_names().await?;
+    }
     if has_policy {
         app.policy().reload(app.store()).await?;
     }
@@ -145,7 +161,17 @@ fn scope_of(desired: &Desired) -> ApplyScope {
             || desired.bundles.iter().any(|bundle| has_servers(&bundle.content)),
         policy: desired.policy.is_some(),
         agents: desired.agents.is_some(),
+        pipelines: desired.pipelines.is_some(),
+        artifacts: desired.artifacts.is_some(),
     }
+}
+
+/// Returns the pipelines that a plan deletes, with what it says about their documents.
+fn deleted_documents(planned: &[PlannedChange]) -> Vec<(&str, &str)> {
+    let is_deleted = |change: &&PlannedChange| {
+        change.kind == ChangeKind::Pipeline && change.action == ChangeAction::Delete
+    };
+    planned.iter().filter(is_deleted).map(|change| (change.name.as_str(), change.summary.as_str())).collect()
 }
 
 /// Returns the name of a change in the audit log, as the routes for single things have it.

@@ -6,6 +6,7 @@ use haft_core::Timestamp;
 use haft_core::approval::{Approval, ApprovalStatus};
 use haft_core::bundle::Bundle;
 use haft_core::call::{CallRecord, CallStatus};
+use haft_core::live::{ObjectAudience, ObjectChange, ObjectEvent};
 use haft_core::mcp::{Phase, ServerState};
 use haft_core::name::BundleSlug;
 use haft_core::outcome::ErrorCode;
@@ -24,11 +25,28 @@ pub(crate) enum Topic {
     Calls,
     Approvals,
     Servers,
+    Agents,
+    Runs,
+    Chats,
+    Pipelines,
+    Documents,
+    Artifacts,
 }
 
 impl Topic {
-    pub(crate) const ALL: [Topic; 5] =
-        [Topic::Tools, Topic::Bundles, Topic::Calls, Topic::Approvals, Topic::Servers];
+    pub(crate) const ALL: [Topic; 11] = [
+        Topic::Tools,
+        Topic::Bundles,
+        Topic::Calls,
+        Topic::Approvals,
+        Topic::Servers,
+        Topic::Agents,
+        Topic::Runs,
+        Topic::Chats,
+        Topic::Pipelines,
+        Topic::Documents,
+        Topic::Artifacts,
+    ];
 
     /// Returns its name in the query.
     pub(crate) const fn as_str(self) -> &'static str {
@@ -38,6 +56,12 @@ impl Topic {
             Topic::Calls => "calls",
             Topic::Approvals => "approvals",
             Topic::Servers => "servers",
+            Topic::Agents => "agents",
+            Topic::Runs => "runs",
+            Topic::Chats => "chats",
+            Topic::Pipelines => "pipelines",
+            Topic::Documents => "documents",
+            Topic::Artifacts => "artifacts",
         }
     }
 
@@ -49,6 +73,12 @@ impl Topic {
             Topic::Calls => "call",
             Topic::Approvals => "approval",
             Topic::Servers => "server",
+            Topic::Agents => "agent",
+            Topic::Runs => "run",
+            Topic::Chats => "chat",
+            Topic::Pipelines => "pipeline",
+            Topic::Documents => "document",
+            Topic::Artifacts => "artifact",
         }
     }
 }
@@ -66,10 +96,12 @@ enum EventAudience {
     Tenant,
     /// Who may see the tool.
     Tool(Box<Tool>),
-    /// Who called, and who sees the calls of others.
+    /// Who called or runs an agent, and who sees the calls of others.
     Caller(Arc<str>),
     /// Who asked for approval, and who sees the approvals of others.
     Requester(Arc<str>),
+    /// Whose chat it is, and admins.
+    Owner(Arc<str>),
 }
 
 /// Returns whether a principal sees the calls of others.
@@ -173,6 +205,23 @@ impl LiveEvent {
         Self::new(Topic::Servers, &event, EventAudience::Tenant)
     }
 
+    /// Returns the event of an agent, a run, a chat, a pipeline, a document or an artifact.
+    pub(crate) fn of_object(change: &ObjectChange) -> Option<Self> {
+        let audience = match &change.audience {
+            ObjectAudience::Tenant => EventAudience::Tenant,
+            ObjectAudience::OwnerAndEditors(id) => EventAudience::Caller(Arc::clone(id)),
+            ObjectAudience::OwnerAndAdmins(id) => EventAudience::Owner(Arc::clone(id)),
+        };
+        match &change.event {
+            ObjectEvent::Agent(event) => Self::new(Topic::Agents, event, audience),
+            ObjectEvent::Run(event) => Self::new(Topic::Runs, event, audience),
+            ObjectEvent::Chat(event) => Self::new(Topic::Chats, event, audience),
+            ObjectEvent::Pipeline(event) => Self::new(Topic::Pipelines, event, audience),
+            ObjectEvent::Document(event) => Self::new(Topic::Documents, event, audience),
+            ObjectEvent::Artifact(event) => Self::new(Topic::Artifacts, event, audience),
+        }
+    }
+
     /// Returns whether a principal may see it; `may_call` tells whether it may call a tool.
     pub(crate) fn is_visible_to(&self, principal: &Principal, may_call: impl Fn(&Tool) -> bool) -> bool {
         match &self.audience {
@@ -180,6 +229,7 @@ impl LiveEvent {
             EventAudience::Tool(tool) => principal.role >= Role::Editor || may_call(tool),
             EventAudience::Caller(id) => sees_calls_of_others(principal) || principal.id() == *id,
             EventAudience::Requester(id) => sees_approvals_of_others(principal) || principal.id() == *id,
+            EventAudience::Owner(id) => principal.role >= Role::Admin || principal.id() == *id,
         }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use haft_core::approval::Approval;
 use haft_core::call::CallRecord;
 use haft_core::catalog::{Change, ChangeSink};
+use haft_core::live::ObjectChange;
 use haft_core::name::TenantId;
 use haft_runtime::registry::Registry;
 
@@ -62,7 +63,7 @@ impl ChangeSink for EventSink {
         self.hub.reset_all();
     }
 
-    fn follows_calls(&self) -> bool {
+    fn has_followers(&self) -> bool {
         self.hub.is_active()
     }
 
@@ -72,5 +73,9 @@ impl ChangeSink for EventSink {
 
     fn approval_changed(&self, approval: &Approval) {
         self.hub.publish(&approval.requested_by.tenant, LiveEvent::of_approval(approval));
+    }
+
+    fn object_changed(&self, change: &ObjectChange) {
+        self.hub.publish(&change.tenant, LiveEvent::of_object(change));
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use bytes::Bytes;
-use haft_agent::model::ConfiguredBy;
+use haft_agent::model::{ConfiguredBy, denied_address};
 use haft_core::BoxFuture;
 use haft_core::name::TenantId;
 use haft_core::problem::excerpt;
@@ -215,9 +215,7 @@ struct EmbeddingItem {
 
 fn unreachable(error: SendError) -> (EmbeddingError, Option<Duration>) {
     let (message, wait) = match error {
-        SendError::Denied(denied) => {
-            (format!("{denied}; a platform admin lists private model servers in `models.private_urls`"), None)
-        }
+        SendError::Denied(denied) => (denied_address(&denied), None),
         SendError::Connect(reason) => (format!("cannot connect: {reason}"), Some(Duration::ZERO)),
         SendError::Disconnected(reason) => (reason, Some(Duration::ZERO)),
         SendError::Redirect(reason) => (reason, None),

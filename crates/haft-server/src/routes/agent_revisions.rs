@@ -16,6 +16,7 @@ use crate::audit;
 use crate::error::{ApiError, ErrorBody};
 use crate::identity::Identity;
 use crate::reply::{Success, success};
+use crate::routes::agents::changed;
 
 /// The revisions of an agent.
 #[derive(Debug, Serialize, ToSchema)]
@@ -96,7 +97,7 @@ pub(crate) async fn restore(
         author: identity.name.to_string(),
     };
     let agent = app.store().update_agent(&identity.tenant, agent.id, update).await?;
-    Ok(success(AgentView::from(&agent).with_warnings(warnings)).into_response())
+    Ok(success(changed(&app, &agent).await?.with_warnings(warnings)).into_response())
 }
 
 fn published(agent: &Agent) -> Option<u32> {

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use axum::extract::{Path, State};
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
-use haft_core::agent::AgentDefinition;
-use haft_core::problem::Problem;
+use haft_core::Timestamp;
+use haft_core::agent::{Agent, AgentDefinition};
+use haft_core::problem::{Problem, excerpt};
 use haft_core::token::Role;
 use haft_core::tool::Status;
 use haft_definition::agent::{ReadAgent, from_json};
-use haft_store::{AgentQuery, AgentUpdate};
+use haft_store::{AgentFileError, AgentQuery, AgentUpdate};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -27,14 +28,33 @@ use crate::identity::Identity;
 use crate::params::{PageParams, Params};
 use crate::reply::{self, Message, Success, created, success};
 
+/// How many broken files are listed.
+const MAX_FILES: usize = 50;
+/// How much of the error of a file is shown, in characters.
+const MAX_ERROR: usize = 2000;
+
 /// A page of agents.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AgentList {
     agents: Vec<AgentView>,
     /// The number of agents that match the filter.
     total: u64,
+    /// The files in `agents/` that cannot be used, or not wholly; only on the first page, whatever the filter.
+    broken_files: Vec<BrokenAgentFile>,
     #[schema(required)]
     next_page_token: Option<String>,
+}
+
+/// A file in `agents/` that cannot be used, or not wholly.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct BrokenAgentFile {
+    /// The file, relative to the home folder.
+    #[schema(example = "agents/assistant.yaml")]
+    path: String,
+    /// Why, with the line if it is known.
+    error: String,
+    /// When the file was last read.
+    modified_at: Timestamp,
 }
 
 /// What to change in an agent without a new revision.
@@ -110,8 +130,26 @@ pub(crate) async fn list(
     let (found, total) = app.store().agents(&identity.tenant, &query).await?;
     let end = u64::from(skip) + found.len() as u64;
     let next_page_token = (end < total && !found.is_empty()).then(|| page.token(&end.to_string()));
-    let agents = found.iter().map(AgentView::from).collect();
-    Ok(success(AgentList { agents, total, next_page_token }).into_response())
+    let snapshot = app.registry().snapshot();
+    let agents = found.iter().map(|agent| AgentView::in_snapshot(&app, &snapshot, agent)).collect();
+    let broken_files = if skip == 0 { broken_files(&app, &identity).await? } else { Vec::new() };
+    Ok(success(AgentList { agents, total, broken_files, next_page_token }).into_response())
+}
+
+async fn broken_files(app: &App, identity: &Identity) -> Result<Vec<BrokenAgentFile>, ApiError> {
+    let found = app.store().agent_file_errors(&identity.tenant).await?.into_iter().take(MAX_FILES);
+    let shown = found.map(|AgentFileError { path, error, modified_at }| BrokenAgentFile {
+        path,
+        error: excerpt(&error, MAX_ERROR),
+        modified_at,
+    });
+    Ok(shown.collect())
+}
+
+/// Shows an agent that was just changed. Whether tools that run it are ready is known at once, too.
+pub(super) async fn changed(app: &App, agent: &Agent) -> Result<AgentView, ApiError> {
+    app.runs().agents().refresh_names().await?;
+    Ok(AgentView::new(app, agent))
 }
 
 /// Reads a definition in every accepted spelling.
@@ -146,7 +184,7 @@ pub(crate) async fn create(
     audit::note(&identity, "agent.create", read.definition.slug.as_str());
     let warnings = check_saved(&app, &identity, &read)?;
     let agent = app.store().create_agent(&identity.tenant, read.definition, &identity.name).await?;
-    Ok(created(AgentView::from(&agent).with_warnings(warnings)))
+    Ok(created(changed(&app, &agent).await?.with_warnings(warnings)))
 }
 
 /// Check a definition without storing it.
@@ -208,7 +246,7 @@ pub(crate) async fn get(
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
     let agent = visible_agent(&app, &identity, &reference).await?;
-    Ok(success(AgentView::from(&*agent)).into_response())
+    Ok(success(AgentView::new(&app, &agent)).into_response())
 }
 
 /// Returns the revision that `If-Match` expects.
@@ -259,7 +297,7 @@ pub(crate) async fn put(
         author: identity.name.to_string(),
     };
     let agent = app.store().update_agent(&identity.tenant, agent.id, update).await?;
-    Ok(success(AgentView::from(&agent).with_warnings(warnings)).into_response())
+    Ok(success(changed(&app, &agent).await?.with_warnings(warnings)).into_response())
 }
 
 /// Enable or disable an agent.
@@ -280,7 +318,7 @@ pub(crate) async fn patch(
     let action = if enabled { "agent.enable" } else { "agent.disable" };
     audit::note(&identity, action, agent.definition.slug.as_str());
     let agent = app.store().set_agent_enabled(&identity.tenant, agent.id, enabled).await?;
-    Ok(success(AgentView::from(&agent)).into_response())
+    Ok(success(changed(&app, &agent).await?).into_response())
 }
 
 /// Delete an agent with its revisions. Its runs and chats stay.
@@ -298,6 +336,7 @@ pub(crate) async fn delete(
     let agent = visible_agent(&app, &identity, &reference).await?;
     audit::note(&identity, "agent.delete", agent.definition.slug.as_str());
     app.store().delete_agent(&identity.tenant, agent.id).await?;
+    app.runs().agents().refresh_names().await?;
     Ok(reply::message("Agent deleted"))
 }
 
@@ -342,7 +381,7 @@ pub(crate) async fn publish(
     require_publishable(slug, &found)?;
     // What was checked is what is published.
     let published = app.store().publish_agent(&identity.tenant, agent.id, Some(agent.revision)).await?;
-    Ok(success(AgentView::from(&published).with_warnings(found.warnings)).into_response())
+    Ok(success(changed(&app, &published).await?.with_warnings(found.warnings)).into_response())
 }
 
 /// Deprecate an agent: it still runs.
@@ -359,6 +398,6 @@ pub(crate) async fn deprecate(
     identity.require(Role::Editor)?;
     let agent = visible_agent(&app, &identity, &reference).await?;
     audit::note(&identity, "agent.deprecate", agent.definition.slug.as_str());
-    let changed = app.store().set_agent_status(&identity.tenant, agent.id, Status::Deprecated).await?;
-    Ok(success(AgentView::from(&changed)).into_response())
+    let agent = app.store().set_agent_status(&identity.tenant, agent.id, Status::Deprecated).await?;
+    Ok(success(changed(&app, &agent).await?).into_response())
 }

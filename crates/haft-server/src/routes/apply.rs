@@ -18,12 +18,13 @@ use crate::params::Params;
 use crate::reply::{Success, success};
 use crate::toolsets::MAX_PACKAGE_BYTES;
 
-/// Bring the installation to the state of a folder: its bundles, toolsets, MCP servers, policy rules and agents, all or nothing.
+/// Bring the installation to the state of a folder: its bundles, toolsets, MCP servers, policy rules, agents, pipelines
+/// and code artifacts, all or nothing.
 #[utoipa::path(
     post, path = "/apply", tag = "apply",
     params(
         ("dry_run" = Option<bool>, Query, description = "Report the changes, and change nothing"),
-        ("prune" = Option<bool>, Query, description = "Delete tools of these bundles, agents and MCP servers that the folder does not have"),
+        ("prune" = Option<bool>, Query, description = "Delete tools of these bundles, agents, pipelines with their documents, code artifacts and MCP servers that the folder does not have"),
         ("plan" = Option<String>, Query, description = "The id of the plan to apply; if the folder or the installation has changed since, nothing is applied"),
         ("allow_unsandboxed" = Option<bool>, Query, description = "Let tools of toolsets that ask for it run without isolation"),
     ),
@@ -62,13 +63,15 @@ pub(crate) async fn apply(
         return Ok(success(prepared.report).into_response());
     }
     let report = Box::pin(applying::apply(&app, &identity, prepared)).await?;
+    // Whether tools that run agents are ready is known at once.
+    app.runs().agents().refresh_names().await?;
     Ok(success(report).into_response())
 }
 
 /// Export the installation, or some bundles of it, as a folder that can be applied elsewhere. Secrets become `${VAR}`.
 #[utoipa::path(
     get, path = "/export", tag = "apply",
-    params(("bundle" = Option<String>, Query, description = "Only these bundles, comma-separated; default: all, with MCP servers, policy rules and agents")),
+    params(("bundle" = Option<String>, Query, description = "Only these bundles, comma-separated; default: all, with MCP servers, policy rules, agents, pipelines and code artifacts")),
     responses(
         (status = 200, body = Vec<u8>, content_type = "application/zip", description = "The folder as a ZIP file"),
         (status = 404, body = ErrorBody),

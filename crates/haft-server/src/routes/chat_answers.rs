@@ -222,7 +222,7 @@ async fn deliver(
         Delivery::Events => {
             let data = serde_json::to_string(&message).unwrap_or_default();
             let first = vec![Event::default().event("message").data(data)];
-            let events = runs::watch(app, &identity.tenant, run.id);
+            let events = runs::watch_numbered(app, &identity.tenant, run.id);
             Ok(run_events(first, events, identity.stream_end(app)))
         }
         Delivery::Whole => {

@@ -136,7 +136,7 @@ async fn find(app: &App, identity: &Identity, reference: &str) -> Result<CodeArt
 }
 
 /// Checks that the source can run, as far as its executor can tell: bash and python syntax, WebAssembly modules.
-async fn check_source(app: &App, content: &ArtifactContent) -> Result<(), ApiError> {
+pub(crate) async fn check_source(app: &App, content: &ArtifactContent) -> Result<(), ApiError> {
     let name = ToolName::new("artifact").map_err(|error| ApiError::bad_request(error.to_string()))?;
     let base = ToolSpec::new(name, Implementation::Artifact(haft_core::implementation::Artifact::default()));
     let spec = Arc::new(runtime_spec(&base, content.runtime, &content.source, &content.inputs));

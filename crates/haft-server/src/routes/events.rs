@@ -8,6 +8,7 @@ use axum::http::HeaderMap;
 use axum::response::sse::{KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::StreamExt as _;
+use haft_core::live::{AgentEvent, ArtifactEvent, ChatEvent, DocumentEvent, PipelineEvent, RunStatusEvent};
 use haft_core::outcome::ErrorCode;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -51,6 +52,18 @@ pub(crate) enum LiveEventName {
     Approval,
     /// The state of an MCP server changed.
     Server,
+    /// An agent was created, changed, published or deleted, by the API or in its file.
+    Agent,
+    /// A run was created or has another status.
+    Run,
+    /// A chat was created, changed or deleted, or has a new message or a complete answer.
+    Chat,
+    /// A pipeline was created, changed, published or deleted.
+    Pipeline,
+    /// A document was added, read further or deleted; at most a few times a second, and once for many documents.
+    Document,
+    /// A code artifact was created, changed or deleted.
+    Artifact,
 }
 
 /// An empty object.
@@ -70,14 +83,21 @@ pub(crate) enum LiveEventData {
     Call(CallEvent),
     Approval(ApprovalEvent),
     Server(ServerEvent),
+    Agent(AgentEvent),
+    Run(RunStatusEvent),
+    Chat(ChatEvent),
+    Pipeline(PipelineEvent),
+    Document(DocumentEvent),
+    Artifact(ArtifactEvent),
 }
 
-/// Stream what happens in the tenant: changed tools and bundles, calls, approvals, MCP servers. Callers see their own
-/// calls and approvals, and the tools they may call; editors and admins those of the tenant.
+/// Stream what happens in the tenant: changed tools and bundles, calls, approvals, MCP servers, agents, runs, chats,
+/// pipelines, documents, artifacts. Callers see their own calls, approvals and runs, and the tools they may call; editors
+/// and admins those of the tenant. Chats are shown to those who may read them.
 #[utoipa::path(
     get, path = "/events", tag = "events",
     params(
-        ("topics" = Option<String>, Query, description = "Only these, separated by commas: `tools`, `bundles`, `calls`, `approvals`, `servers`; default: all", example = "calls,approvals"),
+        ("topics" = Option<String>, Query, description = "Only these, separated by commas: `tools`, `bundles`, `calls`, `approvals`, `servers`, `agents`, `runs`, `chats`, `pipelines`, `documents`, `artifacts`; default: all", example = "calls,approvals"),
         ("Last-Event-ID" = Option<String>, Header, description = "Continue after the event with this id"),
     ),
     responses(

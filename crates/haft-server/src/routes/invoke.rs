@@ -321,13 +321,18 @@ async fn keep_webhook(
     if is_used {
         return Some(webhook);
     }
-    if let Err(error) = app.store().delete_webhook(&identity.tenant, id).await {
+    discard_webhook(app, identity, &webhook).await;
+    None
+}
+
+/// Deletes the webhook of a call or a run that did not start.
+pub(super) async fn discard_webhook(app: &App, identity: &Identity, webhook: &AcceptedWebhook) {
+    if let Err(error) = app.store().delete_webhook(&identity.tenant, WebhookId(webhook.id)).await {
         tracing::warn!(
             error = &error as &dyn std::error::Error,
-            "cannot delete the webhook of a rejected call"
+            "cannot delete the webhook of a rejected call or run"
         );
     }
-    None
 }
 
 /// Waits for the decision about a call and for its outcome.

@@ -11,6 +11,7 @@ use haft_core::name::Version;
 use haft_core::outcome::ErrorCode;
 use haft_core::problem::excerpt;
 use haft_core::reference::ToolRef;
+use haft_core::runnable::Mode;
 use haft_core::token::Role;
 use haft_core::tool::Status;
 use haft_runtime::registry::Entry;
@@ -20,10 +21,12 @@ use utoipa::ToSchema;
 use crate::app::App;
 use crate::audit;
 use crate::body::Body;
+use crate::definition;
 use crate::error::{ApiError, ErrorBody};
 use crate::identity::Identity;
 use crate::params::Params;
 use crate::reply::{Success, success};
+use crate::runs;
 use crate::view::ToolView;
 
 /// The longest message of a deprecation, in characters.
@@ -63,10 +66,16 @@ pub(crate) async fn publish(
 
 /// Returns why a tool cannot be published, after it is known whether it can run.
 pub(super) async fn unpublishable(app: &App, entry: &Arc<Entry>) -> Option<String> {
+    let tool = &entry.tool;
+    definition::refresh_references(app, &tool.spec).await;
     app.registry().verified(entry).await;
-    match entry.fault() {
-        Some(fault) => Some(fault),
-        None => app.retrieval().draft_pipeline_of(&entry.tool).await,
+    if let Some(fault) = entry.fault() {
+        return Some(fault);
+    }
+    // A published tool runs in production mode, where agents and pipelines must be published, too.
+    match runs::target_problem(app, &tool.tenant, &tool.spec, Mode::Production) {
+        Some(problem) => Some(problem.to_string()),
+        None => app.retrieval().draft_pipeline_of(tool).await,
     }
 }
 

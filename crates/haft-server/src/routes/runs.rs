@@ -20,7 +20,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::invoke::{AcceptedWebhook, CallWebhook, create_webhook, mode};
+use super::invoke::{AcceptedWebhook, CallWebhook, create_webhook, discard_webhook, mode};
 use crate::agents::visible_agent;
 use crate::app::App;
 use crate::audit;
@@ -136,6 +136,7 @@ pub(crate) async fn start(
         return Err(ApiError::bad_request(message));
     }
     let mode = mode(&app, &identity, &params)?;
+    let input = conversation(&input)?;
     let webhook = match webhook {
         Some(webhook) => Some(create_webhook(&app, &identity, webhook, WebhookEvent::RunFinished).await?),
         None => None,
@@ -145,14 +146,18 @@ pub(crate) async fn start(
         surface: super::invoke::surface(&headers),
         variables,
         webhook: webhook.as_ref().map(|webhook| WebhookId(webhook.id)),
-        ..StartRun::new(agent, identity.principal(), conversation(&input)?)
+        ..StartRun::new(agent, identity.principal(), input)
     };
-    let run = app.runs().start(&app, start).await.map_err(of_run)?;
+    let started = app.runs().start(&app, start).await;
+    if let (Err(_), Some(webhook)) = (&started, &webhook) {
+        discard_webhook(&app, &identity, webhook).await;
+    }
+    let run = started.map_err(of_run)?;
     if is_async {
         return Ok(accepted(&run, webhook));
     }
     if wants_events(&headers) {
-        let events = runs::watch(&app, &identity.tenant, run.id);
+        let events = runs::watch_numbered(&app, &identity.tenant, run.id);
         return Ok(run_events(Vec::new(), events, identity.stream_end(&app)));
     }
     let run = app.runs().wait(&app, &identity.tenant, run.id).await.map_err(of_run)?;
@@ -289,9 +294,14 @@ pub(crate) async fn steps(
     Ok(success(StepList { steps, next_after }).into_response())
 }
 
-/// Stream the events of a run, from its first one until it has ended. It goes on while the run waits for approval.
+/// Stream the events of a run, from its first one until it has ended. It goes on while the run waits for approval. The id
+/// of an event is the number of the step that is complete with it.
 #[utoipa::path(
-    get, path = "/runs/{id}/events", tag = "runs", params(("id" = Uuid, Path)),
+    get, path = "/runs/{id}/events", tag = "runs",
+    params(
+        ("id" = Uuid, Path),
+        ("Last-Event-ID" = Option<String>, Header, description = "Only what follows the step with this number; text of an answer that is not complete is sent from its beginning", example = "7"),
+    ),
     responses(
         (status = 200, content_type = "text/event-stream", body = RunEvent, description = "One of these per event"),
         (status = 404, body = ErrorBody),
@@ -301,9 +311,11 @@ pub(crate) async fn events(
     State(app): State<Arc<App>>,
     identity: Identity,
     Path(id): Path<String>,
+    headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let run = find(&app, &identity, &id).await?;
-    let events = runs::follow(&app, &identity.tenant, run.id);
+    let last_seen = headers.get("last-event-id").and_then(|value| value.to_str().ok()?.parse().ok());
+    let events = runs::follow_after(&app, &identity.tenant, run.id, last_seen.unwrap_or_default());
     Ok(run_events(Vec::new(), events, identity.stream_end(&app)))
 }
 

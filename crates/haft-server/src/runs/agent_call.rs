@@ -12,7 +12,7 @@ use haft_core::agent::{Agent, AgentBudget};
 use haft_core::chat::MessageRole;
 use haft_core::executor::{CallContext, Executor, Prepared};
 use haft_core::id::{ChatId, MessageId, RunId};
-use haft_core::implementation::{AgentCall, Implementation, Kind};
+use haft_core::implementation::{Implementation, Kind};
 use haft_core::name::{AgentSlug, TenantId};
 use haft_core::outcome::{CallError, ErrorCode, Outcome};
 use haft_core::principal::ActingAgent;
@@ -21,6 +21,8 @@ use haft_core::run::{Run, RunStatus};
 use haft_core::spec::ToolSpec;
 use serde_json::{Map, Value, json};
 
+use super::agent_result::result_of;
+use super::agent_target::{target_of, target_problem};
 use super::engine::not_stored;
 use super::start::{ParentRun, StartRun};
 use super::view::waiting_calls;
@@ -50,6 +52,12 @@ impl Executor for AgentCallExecutor {
         Kind::AgentCall
     }
 
+    fn missing_reference(&self, tenant: &TenantId, spec: &ToolSpec) -> Option<Problem> {
+        // Before the installation is open nothing is known to be missing.
+        let app = self.0.get().ok()?;
+        target_problem(&app, tenant, spec, app.settings().mode)
+    }
+
     fn prepare(
         &self,
         spec: &Arc<ToolSpec>,
@@ -58,18 +66,12 @@ impl Executor for AgentCallExecutor {
         let Implementation::AgentCall(target) = &spec.implementation else {
             return Err(vec![Problem::new("implementation.type", "wrong_kind", "expected `agent_call`")]);
         };
-        let target = target_of(target).map_err(|problem| vec![problem])?;
-        Ok(Arc::new(PreparedAgentCall { handle: self.0.clone(), target }))
+        let Some((_, target)) = target_of(target) else {
+            let message = "missing `target_agent_slug` or `target_agent_id`";
+            return Err(vec![Problem::new("implementation", "missing_field", message)]);
+        };
+        Ok(Arc::new(PreparedAgentCall { handle: self.0.clone(), target: target.to_owned() }))
     }
-}
-
-/// Returns the id or slug of the agent.
-fn target_of(call: &AgentCall) -> Result<String, Problem> {
-    let given = |text: &Option<String>| text.clone().filter(|text| !text.trim().is_empty());
-    given(&call.target_agent_id).or_else(|| given(&call.target_agent_slug)).ok_or_else(|| {
-        let message = "missing `target_agent_slug` or `target_agent_id`";
-        Problem::new("implementation", "missing_field", message)
-    })
 }
 
 struct PreparedAgentCall {
@@ -169,7 +171,7 @@ impl ChildRun {
         self.is_running = false;
         let Some(run) = ended else { return self.timed_out(call, agent).await };
         self.count(call, &run);
-        let mut result = result_of(agent, &run, run.status.as_str());
+        let mut result = result_of(&app, agent, &run, run.status.as_str()).await?;
         if run.status == RunStatus::AwaitingApproval {
             let steps = app.store().run_steps(&tenant, id, 0, STEPS).await.map_err(not_stored)?;
             result.insert("approvals".to_owned(), json!(waiting_calls(&steps)));
@@ -191,7 +193,7 @@ impl ChildRun {
                 .ok_or_else(|| CallError::internal("the run is gone"))?,
         };
         self.count(call, &run);
-        let mut result = result_of(agent, &run, "timeout");
+        let mut result = result_of(app, agent, &run, "timeout").await?;
         let allowed = call.deadline.saturating_duration_since(call.started);
         let message = format!(
             "agent `{}` did not finish within {}",
@@ -227,21 +229,6 @@ impl Drop for ChildRun {
             });
         }
     }
-}
-
-fn result_of(agent: &Agent, run: &Run, status: &str) -> Map<String, Value> {
-    let mut result = Map::new();
-    let mut set = |key: &str, value: Value| drop(result.insert(key.to_owned(), value));
-    set("mode", "sync".into());
-    set("target_agent_id", agent.id.to_string().into());
-    set("target_agent_slug", agent.definition.slug.as_str().into());
-    set("run_id", run.id.to_string().into());
-    set("status", status.into());
-    set("output", run.output.clone().unwrap_or(Value::Null));
-    set("context", json!({"usage": run.usage}));
-    let error = run.error.as_ref().map(|error| json!({"code": error.code, "message": error.message}));
-    set("error", error.unwrap_or(Value::Null));
-    result
 }
 
 /// Reads the conversation: `input` or `text`, `messages`, and `context` before them.

@@ -84,7 +84,7 @@ pub(super) async fn run(app: &Arc<App>, claimed: ClaimedRun, running: &Arc<Runni
             }
             // As it is stored: what watchers see last is what everybody reads from now on.
             match app.store().run_by_id(&tenant, id).await {
-                Ok(Some(run)) => running.feed.push(end_of(&run), None),
+                Ok(Some(run)) => running.feed.push(end_of(&run)),
                 Ok(None) => {}
                 Err(error) => {
                     tracing::warn!(run = %id, error = &error as &dyn std::error::Error, "cannot read a run");

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use haft_agent::run::{RunControl, RunEvent, events_of};
+use haft_agent::run::{RunControl, RunEvent};
 use haft_core::agent::AgentBudget;
 use haft_core::catalog::StoreError;
 use haft_core::id::RunId;
@@ -17,7 +17,7 @@ use tokio_util::task::TaskTracker;
 use super::feed::Feed;
 use super::start::StartRun;
 use super::watch;
-use crate::agents::ModelConnections;
+use crate::agents::{KnownAgents, ModelConnections};
 use crate::app::App;
 use crate::chats;
 use crate::error::ApiError;
@@ -26,6 +26,7 @@ use crate::error::ApiError;
 pub(crate) struct RunEngine {
     running: Mutex<HashMap<RunId, Arc<RunningRun>>>,
     models: ModelConnections,
+    agents: KnownAgents,
     tasks: TaskTracker,
     /// Cancelled when the node stops: runs are left to other nodes.
     stopping: CancellationToken,
@@ -56,10 +57,11 @@ pub(super) struct ClaimedRun {
 
 impl RunEngine {
     /// Creates an engine without runs.
-    pub(crate) fn new(models: ModelConnections) -> Self {
+    pub(crate) fn new(models: ModelConnections, agents: KnownAgents) -> Self {
         Self {
             running: Mutex::default(),
             models,
+            agents,
             tasks: TaskTracker::new(),
             stopping: CancellationToken::new(),
             ended: Notify::new(),
@@ -117,6 +119,11 @@ impl RunEngine {
         &self.models
     }
 
+    /// Returns the agents that tools refer to.
+    pub(crate) fn agents(&self) -> &KnownAgents {
+        &self.agents
+    }
+
     /// Returns how many runs this node may start.
     pub(super) fn room(&self, app: &App) -> usize {
         let running = self.lock().values().filter(|run| !run.is_child).count();
@@ -127,11 +134,9 @@ impl RunEngine {
     pub(super) fn launch(&self, app: &Arc<App>, claimed: ClaimedRun) {
         let ClaimedRun { run, steps, .. } = &claimed;
         let feed = Arc::new(Feed::default());
-        feed.push(RunEvent::start(run.id, &run.definition), None);
+        feed.push(RunEvent::start(run.id, &run.definition));
         for step in steps {
-            for event in events_of(step) {
-                feed.push(event, Some(step.number));
-            }
+            feed.push_step(step);
             feed.stored(step.number);
         }
         let running = Arc::new(RunningRun {

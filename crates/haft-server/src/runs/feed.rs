@@ -6,7 +6,8 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use haft_agent::run::RunEvent;
+use haft_agent::run::{RunEvent, events_of};
+use haft_core::run::RunStep;
 use tokio::sync::watch;
 
 /// How many events are kept.
@@ -37,8 +38,8 @@ struct State {
 pub(super) struct FeedEvent {
     /// Its number, from 1.
     pub(super) number: u64,
-    /// The stored step that it follows from, if the step was stored before the feed existed.
-    pub(super) step: Option<u32>,
+    /// The stored step that it follows from, and whether it is the last event of that step.
+    pub(super) step: Option<(u32, bool)>,
     /// The event.
     pub(super) event: Arc<RunEvent>,
     bytes: usize,
@@ -60,8 +61,20 @@ impl Default for Feed {
 }
 
 impl Feed {
-    /// Adds an event; `step` is the stored step that it follows from.
-    pub(super) fn push(&self, event: RunEvent, step: Option<u32>) {
+    /// Adds an event that follows from no step.
+    pub(super) fn push(&self, event: RunEvent) {
+        self.add(event, None);
+    }
+
+    /// Adds the events of a stored step.
+    pub(super) fn push_step(&self, step: &RunStep) {
+        let mut events = events_of(step).into_iter().peekable();
+        while let Some(event) = events.next() {
+            self.add(event, Some((step.number, events.peek().is_none())));
+        }
+    }
+
+    fn add(&self, event: RunEvent, step: Option<(u32, bool)>) {
         let mut state = self.lock();
         if state.closed {
             return;
@@ -177,12 +190,12 @@ mod tests {
     fn late_watchers_get_complete_answers_and_the_deltas_after_them() {
         let feed = Feed::default();
         for event in [delta("a"), delta("b"), answer("ab"), delta("c")] {
-            feed.push(event, None);
+            feed.push(event);
         }
         assert_eq!(texts(&feed.after(0)), ["ab", "c"]);
         assert_eq!(texts(&feed.after(1)), ["b", "ab", "c"]);
         feed.close();
-        feed.push(delta("d"), None);
+        feed.push(delta("d"));
         assert_eq!(texts(&feed.after(3)), ["c"]);
         assert!(feed.after(4).closed);
     }
@@ -191,7 +204,7 @@ mod tests {
     fn a_feed_is_bounded() {
         let feed = Feed::default();
         for _ in 0..20_000 {
-            feed.push(delta(&"x".repeat(1000)), None);
+            feed.push(delta(&"x".repeat(1000)));
         }
         let state = feed.lock();
         assert!(state.events.len() <= MAX_EVENTS && state.bytes <= MAX_BYTES, "{}", state.bytes);

@@ -10,7 +10,7 @@ use haft_core::id::{ApprovalId, CallId};
 use haft_core::invocation::Lineage;
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::principal::{ActingAgent, Principal};
-use haft_core::run::{Run, RunUsage};
+use haft_core::run::{Run, RunStep, RunUsage};
 use haft_core::workspace::WorkspaceName;
 use haft_runtime::pipeline::{CallTarget, Labels, Request};
 use haft_runtime::policy::Policy;
@@ -197,8 +197,12 @@ impl RunHost for Host {
     fn emit(&self, event: RunEvent) {
         // The first and the last event are those of the engine: the last one follows when everything is stored.
         if !matches!(event, RunEvent::Start { .. } | RunEvent::End { .. }) {
-            self.running.feed.push(event, None);
+            self.running.feed.push(event);
         }
+    }
+
+    fn emit_step(&self, step: &RunStep) {
+        self.running.feed.push_step(step);
     }
 }
 

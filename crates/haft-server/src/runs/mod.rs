@@ -4,6 +4,8 @@
 //! who watch. The answer of a run in a chat is written by [`crate::chats`] before the run counts as ended.
 
 mod agent_call;
+mod agent_result;
+mod agent_target;
 mod claim;
 mod engine;
 mod feed;
@@ -15,9 +17,10 @@ mod view;
 mod watch;
 
 pub(crate) use agent_call::{AgentCallExecutor, messages_of};
+pub(crate) use agent_target::target_problem;
 pub(crate) use claim::claim_runs;
 pub(crate) use engine::RunEngine;
 pub(crate) use sse::run_events;
 pub(crate) use start::{RunOverrides, StartRun};
 pub(crate) use view::RunView;
-pub(crate) use watch::{follow, watch};
+pub(crate) use watch::{follow, follow_after, watch, watch_numbered};

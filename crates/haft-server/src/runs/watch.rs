@@ -7,14 +7,14 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::{Stream, stream};
+use futures_util::{Stream, StreamExt as _, stream};
 use haft_agent::run::{RunEvent, events_of};
 use haft_core::id::RunId;
 use haft_core::name::TenantId;
 use haft_core::run::{Run, RunStatus, StepError};
 use tokio::sync::watch::Receiver;
 
-use super::feed::Feed;
+use super::feed::{Feed, FeedEvent};
 use crate::app::App;
 
 /// How often a run that does not run on this node is looked at.
@@ -31,13 +31,29 @@ enum Until {
     End,
 }
 
+/// An event of a run.
+pub(crate) struct NumberedEvent {
+    pub(crate) event: RunEvent,
+    /// The step that is complete with this event: a watcher that comes back continues after it.
+    pub(crate) step: Option<u32>,
+}
+
 /// Streams the events of a run, from its first one on; ends after [`RunEvent::End`], also if the run waits for people.
 pub(crate) fn watch(
     app: &Arc<App>,
     tenant: &TenantId,
     run: RunId,
 ) -> impl Stream<Item = RunEvent> + Send + 'static + use<> {
-    events(Arc::clone(app), tenant.clone(), run, Until::Pause)
+    watch_numbered(app, tenant, run).map(|numbered| numbered.event)
+}
+
+/// Streams the events of a run like [`watch()`], with the numbers of steps.
+pub(crate) fn watch_numbered(
+    app: &Arc<App>,
+    tenant: &TenantId,
+    run: RunId,
+) -> impl Stream<Item = NumberedEvent> + Send + 'static + use<> {
+    events(Watcher::new(app, tenant, run, Until::Pause))
 }
 
 /// Streams the events of a run like [`watch()`], also while it waits for people, until it has ended.
@@ -46,29 +62,29 @@ pub(crate) fn follow(
     tenant: &TenantId,
     run: RunId,
 ) -> impl Stream<Item = RunEvent> + Send + 'static + use<> {
-    events(Arc::clone(app), tenant.clone(), run, Until::End)
+    follow_after(app, tenant, run, 0).map(|numbered| numbered.event)
+}
+
+/// Streams the events of a run like [`follow()`], with the numbers of steps, and only what follows a step.
+pub(crate) fn follow_after(
+    app: &Arc<App>,
+    tenant: &TenantId,
+    run: RunId,
+    step: u32,
+) -> impl Stream<Item = NumberedEvent> + Send + 'static + use<> {
+    let mut watcher = Watcher::new(app, tenant, run, Until::End);
+    watcher.last_step = step;
+    watcher.started = step > 0;
+    events(watcher)
 }
 
 /// Streams the events of a run; the last one is [`RunEvent::End`]. Ends without it if the run is gone.
-fn events(
-    app: Arc<App>,
-    tenant: TenantId,
-    run: RunId,
-    until: Until,
-) -> impl Stream<Item = RunEvent> + Send + 'static {
-    let watcher = Watcher {
-        app,
-        tenant,
-        run,
-        until,
-        ready: VecDeque::new(),
-        live: None,
-        last_step: 0,
-        started: false,
-        announced: false,
-        ended: false,
-    };
+fn events(watcher: Watcher) -> impl Stream<Item = NumberedEvent> + Send + 'static {
     stream::unfold(watcher, async |mut watcher| watcher.next().await.map(|event| (event, watcher)))
+}
+
+fn unnumbered(event: RunEvent) -> NumberedEvent {
+    NumberedEvent { event, step: None }
 }
 
 /// Returns the last event of a run as it is now.
@@ -90,7 +106,7 @@ struct Watcher {
     tenant: TenantId,
     run: RunId,
     until: Until,
-    ready: VecDeque<RunEvent>,
+    ready: VecDeque<NumberedEvent>,
     live: Option<Live>,
     /// The number of the last step whose events were returned.
     last_step: u32,
@@ -107,10 +123,25 @@ struct Live {
 }
 
 impl Watcher {
-    async fn next(&mut self) -> Option<RunEvent> {
+    fn new(app: &Arc<App>, tenant: &TenantId, run: RunId, until: Until) -> Self {
+        Self {
+            app: Arc::clone(app),
+            tenant: tenant.clone(),
+            run,
+            until,
+            ready: VecDeque::new(),
+            live: None,
+            last_step: 0,
+            started: false,
+            announced: false,
+            ended: false,
+        }
+    }
+
+    async fn next(&mut self) -> Option<NumberedEvent> {
         loop {
             if let Some(event) = self.ready.pop_front() {
-                match &event {
+                match &event.event {
                     RunEvent::Start { .. } if self.started => continue,
                     RunEvent::Start { .. } => self.started = true,
                     RunEvent::End { status, .. } if status.is_final() || self.until == Until::Pause => {
@@ -156,14 +187,16 @@ impl Watcher {
             }
             return;
         }
-        for event in batch.events {
-            live.position = event.number;
-            // A run that continues repeats what this watcher has seen before.
-            if event.step.is_some_and(|step| step <= self.last_step) {
-                continue;
-            }
+        // A run that continues repeats what this watcher has seen before, and so does one that is watched again.
+        let last_step = self.last_step;
+        let is_seen = |event: &FeedEvent| event.step.is_some_and(|(step, _)| step <= last_step);
+        let seen = batch.events.iter().rposition(is_seen).map_or(0, |position| position + 1);
+        live.position = batch.events.last().map_or(live.position, |event| event.number);
+        for event in batch.events.into_iter().skip(seen) {
             self.announced |= matches!(*event.event, RunEvent::End { .. });
-            self.ready.push_back(Arc::unwrap_or_clone(event.event));
+            let step = event.step.filter(|(_, is_last)| *is_last).map(|(step, _)| step);
+            self.last_step = self.last_step.max(step.unwrap_or(0));
+            self.ready.push_back(NumberedEvent { event: Arc::unwrap_or_clone(event.event), step });
         }
     }
 
@@ -178,14 +211,17 @@ impl Watcher {
             }
         };
         if !self.started {
-            self.ready.push_back(RunEvent::start(run.id, &run.definition));
+            self.ready.push_back(unnumbered(RunEvent::start(run.id, &run.definition)));
         }
         let steps = self.app.store().run_steps(&self.tenant, self.run, self.last_step, PAGE).await;
         let steps = steps.unwrap_or_default();
         let is_last_page = u32::try_from(steps.len()).is_ok_and(|count| count < PAGE);
         for step in &steps {
             self.last_step = step.number;
-            self.ready.extend(events_of(step));
+            self.ready.extend(events_of(step).into_iter().map(unnumbered));
+            if let Some(last) = self.ready.back_mut() {
+                last.step = Some(step.number);
+            }
         }
         let pauses = run.status.is_final() || run.status == RunStatus::AwaitingApproval;
         if !steps.is_empty() || !pauses {
@@ -193,7 +229,7 @@ impl Watcher {
         }
         if is_last_page && pauses && !self.announced {
             self.announced = true;
-            self.ready.push_back(end_of(&run));
+            self.ready.push_back(unnumbered(end_of(&run)));
         }
         if self.ready.is_empty() {
             tokio::time::sleep(POLL_INTERVAL).await;

@@ -1,5 +1,6 @@
 //! `agent_call`: agents as tools.
 
+use haft_core::runnable::Mode;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -32,6 +33,16 @@ async fn an_agent_is_a_tool() {
         "{answer}"
     );
     assert_eq!((&value["mode"], &value["target_agent_slug"]), (&json!("sync"), &json!("helper")), "{value}");
+    // The state that the run left: what its tools returned. The answer is not repeated.
+    let state = &value["context"];
+    assert_eq!((&state["context"], &state["last_agent_output"]), (&json!(42), &Value::Null), "{value}");
+    let outputs = &state["tool_outputs"];
+    assert_eq!(
+        (&outputs[0]["name"], &outputs[0]["output"], outputs.as_array().unwrap().len()),
+        (&json!("double"), &json!(42), 1),
+        "{value}"
+    );
+    assert!(value.get("error").is_none(), "{value}");
     let run = server.get(&format!("/api/runs/{}", value["run_id"].as_str().unwrap())).await.1;
     assert_eq!(
         (&run["data"]["surface"], &run["data"]["parent_call_id"]),
@@ -124,10 +135,64 @@ async fn agents_of_other_tenants_do_not_exist() {
         "input_schema": {"type": "object", "properties": {"input": {"type": "string"}}},
     });
     let (status, answer) = with(&server, &other, Method::POST, "/api/tools", tool).await;
-    assert_eq!(status, 201, "{answer}");
+    assert_eq!((status, &answer["data"]["ready"]), (201, &json!(false)), "{answer}");
     let body = json!({"args": {"input": "x"}});
-    let (_, answer) = with(&server, &other, Method::POST, "/api/tools/ask/invoke", body).await;
-    assert_eq!((&answer["ok"], code(&answer)), (&json!(false), "not_found"), "{answer}");
+    let (status, answer) = with(&server, &other, Method::POST, "/api/tools/ask/invoke", body).await;
+    assert_eq!((status, code(&answer)), (409, "not_ready"), "{answer}");
+    let message = answer["error"]["message"].as_str().unwrap();
+    assert!(message.contains("agent `helper` not found"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_tool_is_ready_while_its_agent_exists_and_published_after_it() {
+    let server = Server::start().await;
+    agent_tool(&server, "ask", "later", 60_000).await;
+    let reason = "`implementation.target_agent_slug`: agent `later` not found";
+    let shown = async || server.get("/api/tools/ask").await.1["data"].clone();
+    let tool = shown().await;
+    assert_eq!((&tool["ready"], &tool["error"]), (&json!(false), &json!(reason)), "{tool}");
+    let publish = async || {
+        let (status, answer) = server.post("/api/tools/ask/publish", json!({})).await;
+        (status, answer["error"]["message"].as_str().unwrap_or_default().to_owned())
+    };
+    let (status, message) = publish().await;
+    assert_eq!((status, message.ends_with(reason)), (409, true), "{message}");
+
+    // A draft is enough for debug mode, but not for a published tool.
+    let agent = create(&server, scripted("later", &[], "turns: [{text: here}]")).await;
+    assert_eq!(shown().await["ready"], true);
+    assert_eq!(server.invoke("ask", json!({"input": "x"})).await.1["value"]["output"], "here");
+    let (status, message) = publish().await;
+    assert_eq!((status, message.contains("agent `later` is not published")), (409, true), "{message}");
+    server.post("/api/agents/later/publish", json!({})).await;
+    assert_eq!(publish().await.0, 200);
+
+    server.delete("/api/agents/later").await;
+    assert_eq!(shown().await["ready"], false);
+    create(&server, scripted("later", &[], "turns: [{text: again}]")).await;
+    assert_eq!(shown().await["ready"], true, "another agent of the name does, too");
+    let by_id = json!({"name": "by_id", "description": "d", "implementation": {"type": "agent_call", "target_agent_id": agent["id"]}});
+    let tool = server.create(by_id).await;
+    assert_eq!(tool["ready"], false, "{tool}");
+    assert!(
+        tool["error"].as_str().unwrap().starts_with("`implementation.target_agent_id`: agent `"),
+        "{tool}"
+    );
+}
+
+#[tokio::test]
+async fn in_production_a_tool_is_not_ready_before_its_agent_is_published() {
+    let server = Server::start_with(|settings| settings.mode = Mode::Production).await;
+    create(&server, scripted("later", &[], "turns: [{text: here}]")).await;
+    agent_tool(&server, "ask", "later", 60_000).await;
+    let (_, tool) = server.get("/api/tools/ask").await;
+    assert_eq!(tool["data"]["ready"], false, "{tool}");
+    assert!(tool["data"]["error"].as_str().unwrap().contains("agent `later` is not published"), "{tool}");
+    let body = json!({"args": {"input": "x"}});
+    let (status, answer) = server.post("/api/tools/ask/invoke?mode=debug", body).await;
+    assert_eq!((status, &answer["value"]["output"]), (200, &json!("here")), "drafts can be tried: {answer}");
+    server.post("/api/agents/later/publish", json!({})).await;
+    assert_eq!(server.get("/api/tools/ask").await.1["data"]["ready"], true);
 }
 
 #[tokio::test]

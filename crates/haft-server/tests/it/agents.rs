@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::harness::{Server, code, function_tool, send};
+use crate::harness::{Server, code, function_tool, poll, send};
 use crate::tenants::{tenant, with};
 
 /// The definition of an agent with a scripted model.
@@ -165,4 +165,103 @@ async fn roles_and_tenants_bound_who_uses_agents() {
     let anthropic = providers.iter().find(|provider| provider["name"] == "anthropic").unwrap();
     assert_eq!((&anthropic["requires_key"], &anthropic["has_key"]), (&json!(true), &json!(false)));
     assert_eq!(models["data"]["models"][0]["name"], "scripted/test", "{models}");
+}
+
+#[tokio::test]
+async fn variables_that_every_run_must_set_are_warnings() {
+    let server = Server::start().await;
+    let mut definition = scripted("poet", &[], "turns: [{text: ok}]");
+    definition["instructions"] = json!("Write about {{topic}} in {{language}}{{if tone}}, {{tone}}{{end}}.");
+    definition["variables"] = json!({"language": "English"});
+    let expected = |name: &str| {
+        let message = format!(
+            "`instructions` uses `{{{{{name}}}}}`, which has no default in `variables`: every run must set it"
+        );
+        json!({"field": "instructions", "code": "missing_variable", "message": message})
+    };
+    let expected = json!([expected("tone"), expected("topic")]);
+    let (_, checked) = server.post("/api/agents/check", definition.clone()).await;
+    assert_eq!(
+        (&checked["data"]["valid"], &checked["data"]["warnings"]),
+        (&json!(true), &expected),
+        "{checked}"
+    );
+    assert_eq!(create(&server, definition.clone()).await["warnings"], expected);
+    let (status, published) = server.post("/api/agents/poet/publish", json!({})).await;
+    assert_eq!((status, &published["data"]["warnings"]), (200, &expected), "{published}");
+    let run = |variables: Value| json!({"input": "go", "variables": variables});
+    let (_, answer) = server.post("/api/agents/poet/runs", run(json!({"topic": "rain", "tone": ""}))).await;
+    assert_eq!(answer["data"]["status"], "success", "{answer}");
+
+    // What no run could render is an error.
+    definition["instructions"] = json!("{{if tone}}");
+    let (status, answer) = server.put("/api/agents/poet", definition).await;
+    assert_eq!((status, code(&answer)), (400, "invalid_definition"), "{answer}");
+    assert!(answer["error"]["message"].as_str().unwrap().contains("`instructions`"), "{answer}");
+}
+
+#[tokio::test]
+async fn an_agent_is_ready_while_its_tools_are() {
+    let server = with_helper().await;
+    server.create(function_tool("echo", "echo")).await;
+    create(&server, scripted("wide", &["user-created:*", "!missing"], DOUBLE)).await;
+    let ready = async |agent: &str| {
+        let shown = server.get(&format!("/api/agents/{agent}")).await.1["data"].clone();
+        let (_, list) = server.get(&format!("/api/agents?q={agent}")).await;
+        assert_eq!(list["data"]["agents"][0]["ready"], shown["ready"], "{list}");
+        assert_eq!(shown["ready"], shown["error"].is_null(), "{shown}");
+        shown["error"].as_str().unwrap_or("ready").to_owned()
+    };
+    assert_eq!(ready("helper").await, "ready");
+    server.patch("/api/tools/double", json!({"enabled": false})).await;
+    assert_eq!(ready("helper").await, "`user-created:double` is disabled");
+    assert_eq!(ready("wide").await, "ready", "a pattern needs one tool that can run");
+    server.patch("/api/tools/echo", json!({"enabled": false})).await;
+    assert_eq!(ready("wide").await, "`user-created:double` is disabled");
+    server.delete("/api/tools/double").await;
+    assert_eq!(ready("helper").await, "no tool matches `double`");
+    server.create(function_tool("double", "double")).await;
+    assert_eq!(ready("helper").await, "ready", "it follows the tool");
+
+    server.post("/api/tools/double/publish", json!({})).await;
+    let mut strict = scripted("strict", &["double"], DOUBLE);
+    strict["require_published"] = json!(true);
+    create(&server, strict).await;
+    assert_eq!(ready("strict").await, "ready");
+    server.delete("/api/tools/double").await;
+    server.create(function_tool("double", "double")).await;
+    assert_eq!(ready("strict").await, "`user-created:double` is not published");
+    assert_eq!(ready("helper").await, "ready");
+}
+
+#[tokio::test]
+async fn broken_files_of_agents_are_listed() {
+    let server = Server::start().await;
+    let folder = server.home.path().join("agents");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(folder.join("broken.yaml"), "model: [1\n").unwrap();
+    let file = poll(async || {
+        let (_, list) = server.get("/api/agents").await;
+        list["data"]["broken_files"].get(0).cloned()
+    })
+    .await;
+    assert_eq!(file["path"], "agents/broken.yaml", "{file}");
+    assert!(file["error"].as_str().unwrap().contains("line "), "{file}");
+    let (_, doctor) = server.get("/api/doctor").await;
+    let check = doctor["data"]["checks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|check| check["name"] == "definition `agents/broken.yaml`");
+    assert_eq!(check.unwrap()["status"], "error", "{doctor}");
+    let other = tenant(&server, "acme").await;
+    let (_, list) = with(&server, &other, Method::GET, "/api/agents", Value::Null).await;
+    assert_eq!(list["data"]["broken_files"], json!([]), "files belong to the default tenant");
+
+    std::fs::write(folder.join("broken.yaml"), "model: scripted/x\n").unwrap();
+    poll(async || {
+        let (_, list) = server.get("/api/agents").await;
+        (list["data"]["broken_files"] == json!([]) && list["data"]["total"] == 1).then_some(())
+    })
+    .await;
 }

@@ -10,7 +10,7 @@ use crate::harness::{Server, code, function_tool, send};
 use crate::tenants::{tenant, with};
 
 /// A folder by its files.
-fn packed(files: &[(&str, &str)]) -> Vec<u8> {
+pub(crate) fn packed(files: &[(&str, &str)]) -> Vec<u8> {
     let mut all = PackageFiles::new();
     for (path, text) in files {
         all.put_text(path, *text).unwrap();
@@ -18,19 +18,19 @@ fn packed(files: &[(&str, &str)]) -> Vec<u8> {
     zip::write(&all).unwrap()
 }
 
-async fn send_folder(server: &Server, token: &str, folder: &[u8], query: &str) -> (u16, Value) {
+pub(crate) async fn send_folder(server: &Server, token: &str, folder: &[u8], query: &str) -> (u16, Value) {
     let request = server.bare(Method::POST, &format!("/api/apply{query}")).bearer_auth(token);
     send(request.header("content-type", "application/zip").body(folder.to_vec())).await
 }
 
-async fn apply(server: &Server, folder: &[u8], query: &str) -> Value {
+pub(crate) async fn apply(server: &Server, folder: &[u8], query: &str) -> Value {
     let (status, answer) = send_folder(server, &server.token, folder, query).await;
     assert_eq!(status, 200, "{answer}");
     answer["data"].clone()
 }
 
 /// What changes, as `action kind name`.
-fn shown(report: &Value) -> Vec<String> {
+pub(crate) fn shown(report: &Value) -> Vec<String> {
     let text = |change: &Value, key: &str| change[key].as_str().unwrap_or_default().to_owned();
     let changes = report["changes"].as_array().unwrap().iter();
     let changes = changes.filter(|change| change["action"] != "unchanged");
@@ -45,7 +45,7 @@ fn tool(description: &str) -> String {
     )
 }
 
-async fn on_postgres(url: &str) -> Server {
+pub(crate) async fn on_postgres(url: &str) -> Server {
     crate::postgres::on(url).await
 }
 
@@ -251,7 +251,7 @@ async fn roles_decide_what_may_be_applied() {
     assert_eq!(send_folder(&server, &editor, &tools, "?allow_unsandboxed=true").await.0, 403);
 }
 
-/// A folder with everything: tools, a toolset, an Agent Skill, MCP servers and rules.
+/// A folder with everything: tools, a toolset, an Agent Skill, pipelines, an artifact, MCP servers and rules.
 fn everything() -> Vec<u8> {
     let mut files = PackageFiles::new();
     let example =
@@ -264,6 +264,14 @@ fn everything() -> Vec<u8> {
     files.put_text("bundles/web/bundle.yaml", "display_name: Web\nenabled: true\n").unwrap();
     files.put_text("bundles/web/one.yaml", tool("One")).unwrap();
     files.put_text("bundles/web/off.yaml", format!("enabled: false\n{}", tool("Off"))).unwrap();
+    let ask = "description: Asks\nimplementation: {type: rag_retrieval, pipeline_id: handbook}\n";
+    files.put_text("bundles/web/ask.yaml", ask).unwrap();
+    let count = "description: Counts\nimplementation: {type: artifact, artifact_id: count}\n";
+    files.put_text("bundles/web/count.yaml", count).unwrap();
+    files.put_text("pipelines/handbook.yaml", "chunking: {size: 200}\nlanguage: german\n").unwrap();
+    files.put_text("pipelines/Handbook.yml", "slug: HANDBOOK\nstatus: draft\n").unwrap();
+    files.put_text("artifacts/count.yaml", "runtime: bash\nsource_file: count.sh\n").unwrap();
+    files.put_text("artifacts/count.sh", "echo \"$text\" |\n\twc -w").unwrap();
     files.put_text("bundles/web/draft@0.1.0.yaml", format!("status: draft\n{}", tool("Draft"))).unwrap();
     files
         .put_text(
@@ -288,7 +296,7 @@ fn everything() -> Vec<u8> {
     zip::write(&files).unwrap()
 }
 
-async fn export(server: &Server, query: &str) -> Vec<u8> {
+pub(crate) async fn export(server: &Server, query: &str) -> Vec<u8> {
     let response = server.request(Method::GET, &format!("/api/export{query}")).send().await.unwrap();
     assert_eq!(response.status(), 200);
     response.bytes().await.unwrap().to_vec()
@@ -299,7 +307,7 @@ async fn an_export_applied_elsewhere_is_the_same() {
     let database = postgres::database().unwrap();
     let (one, two) = (Server::start().await, on_postgres(&database.url).await);
     let report = apply(&one, &everything(), "").await;
-    assert_eq!(report["summary"]["create"], 13, "{report}");
+    assert_eq!(report["summary"]["create"], 18, "{report}");
     assert_eq!(one.get("/api/tools/app-builder:write_file").await.1["data"]["status"], "published");
     assert_eq!(one.get("/api/tools/web:off").await.1["data"]["enabled"], false);
     assert_eq!(one.get("/api/mcp-servers/files").await.1["data"]["policy"], "elevated");
@@ -311,14 +319,14 @@ async fn an_export_applied_elsewhere_is_the_same() {
     let source = apply(&one, &archive, "?prune=true&dry_run=true").await;
     assert_eq!(shown(&source), Vec::<String>::new(), "{source}");
     let plan = apply(&two, &archive, "").await;
-    assert_eq!(plan["summary"]["create"], 13, "{plan}");
+    assert_eq!(plan["summary"]["create"], 18, "{plan}");
     let diff = apply(&two, &archive, "?prune=true&dry_run=true").await;
     assert_eq!(shown(&diff), Vec::<String>::new(), "{diff}");
     assert_eq!(export(&two, "").await, archive, "the second installation has the same folder");
-    for tool in ["web:one", "web:draft", "app-builder:read_file"] {
+    for tool in ["web:one", "web:draft", "web:ask", "web:count", "app-builder:read_file"] {
         let of = async |server: &Server| server.get(&format!("/api/tools/{tool}")).await.1["data"].clone();
         let (mine, theirs) = (of(&one).await, of(&two).await);
-        for key in ["description", "implementation_type", "status", "enabled", "input_schema"] {
+        for key in ["description", "implementation_type", "status", "enabled", "input_schema", "ready"] {
             assert_eq!(mine[key], theirs[key], "{tool} {key}");
         }
     }
@@ -326,7 +334,7 @@ async fn an_export_applied_elsewhere_is_the_same() {
     let paths: Vec<&str> = web.iter().map(|(path, _)| path.as_str()).collect();
     assert_eq!(
         paths,
-        ["bundles/web/bundle.yaml", "bundles/web/draft.yaml", "bundles/web/off.yaml", "bundles/web/one.yaml"]
+        ["ask", "bundle", "count", "draft", "off", "one"].map(|name| format!("bundles/web/{name}.yaml"))
     );
     let missing = one.request(Method::GET, "/api/export?bundle=none").send().await.unwrap();
     assert_eq!(missing.status(), 404);

@@ -133,8 +133,22 @@ async fn bad_artifacts_are_rejected() {
         assert_eq!(status, 400, "{body}: {answer}");
         assert!(answer["error"]["message"].as_str().unwrap().contains(expected), "{answer}");
     }
+    let (status, answer) =
+        server.post("/api/code-artifacts", json!({"slug": "a b", "runtime": "bash", "source": "x"})).await;
+    assert_eq!(status, 400, "{answer}");
+    let message = answer["error"]["message"].as_str().unwrap();
+    assert!(message.starts_with("invalid request body: `slug`: "), "{message}");
     create(&server, greeting()).await;
     assert_eq!(server.post("/api/code-artifacts", greeting()).await.0, 409);
+    let (_, report) = server
+        .post("/api/tools/t/validate", json!({"definition": tool("t", json!({"artifact_id": ""}))}))
+        .await;
+    let problems: Vec<_> = ["errors", "warnings"]
+        .iter()
+        .flat_map(|kind| report["data"][kind].as_array().unwrap())
+        .filter(|problem| problem["field"] == "implementation.artifact_id")
+        .collect();
+    assert_eq!(problems.len(), 1, "{report}");
     let (_, listed) = server.get("/api/code-artifacts").await;
     assert_eq!(listed["data"]["total"], 1);
     let bad = tool("bad", json!({"artifact_id": "greet", "artifact_version": "1.0"}));

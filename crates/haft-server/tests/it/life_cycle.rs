@@ -277,3 +277,29 @@ async fn a_bundle_is_published_as_a_whole_or_not_at_all() {
     let (status, answer) = server.post("/api/tools/bundles/builtin/publish", json!({})).await;
     assert_eq!((status, code(&answer)), (403, "read_only"), "{answer}");
 }
+
+#[tokio::test]
+async fn a_steps_tool_is_ready_while_the_tools_of_its_steps_exist() {
+    let server = Server::start().await;
+    server.create(function_tool("first", "echo")).await;
+    let made = server
+        .create(json!({
+            "name": "both", "description": "Runs two tools", "input_schema": {"type": "object"},
+            "implementation": {"type": "steps", "steps": [{"id": "a", "tool": "first"}, {"id": "b", "tool": "second"}]},
+        }))
+        .await;
+    let reason = "`implementation.steps[1].tool`: tool `second` not found";
+    assert_eq!((&made["ready"], &made["error"]), (&json!(false), &json!(reason)), "{made}");
+    assert!(made["warnings"].to_string().contains("tool `second` not found"), "{made}");
+    let (status, answer) = server.post("/api/tools/both/publish", json!({})).await;
+    assert_eq!((status, code(&answer)), (409, "not_ready"), "{answer}");
+    assert!(answer["error"]["message"].as_str().unwrap().ends_with(reason), "{answer}");
+    assert_eq!(server.invoke("both", json!({})).await.0, 409);
+
+    server.create(function_tool("second", "echo")).await;
+    assert_eq!(server.get("/api/tools/both").await.1["data"]["ready"], true);
+    assert_eq!(server.invoke("both", json!({})).await.0, 200);
+    assert_eq!(server.post("/api/tools/both/publish", json!({})).await.0, 200);
+    server.delete("/api/tools/second").await;
+    assert_eq!(server.get("/api/tools/both").await.1["data"]["ready"], false);
+}

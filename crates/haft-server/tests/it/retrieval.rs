@@ -356,7 +356,7 @@ async fn embeddings_find_by_meaning() {
     server.put("/api/pipelines/handbook", embedding("small", "http://127.0.0.1:9/v1".to_owned())).await;
     let report = ingested(&server).await;
     let error = report["documents"][0]["error"].as_str().unwrap();
-    assert!(error.contains("models.private_urls"), "{error}");
+    assert!(error.contains("`models.private_urls`") && !error.contains("private_hosts"), "{error}");
 }
 
 #[tokio::test]
@@ -372,6 +372,9 @@ async fn a_tool_queries_a_pipeline_of_its_tenant() {
         answer["error"]["message"].as_str().unwrap().contains("pipeline `handbook` not found"),
         "{answer}"
     );
+    let (status, answer) = server.post("/api/pipelines", json!({"slug": "a b"})).await;
+    let message = answer["error"]["message"].as_str().unwrap();
+    assert!(status == 400 && message.starts_with("invalid request body: `slug`: "), "{message}");
     let pipeline = create(&server, json!({"slug": "handbook"})).await;
     upload(&server, "a.md", "The badger digs.".into()).await;
     ingested(&server).await;

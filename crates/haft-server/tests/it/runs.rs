@@ -250,7 +250,9 @@ async fn a_private_model_server_needs_the_platforms_permission() {
     refusing.put("/api/credentials/MODEL_KEY", json!({"value": "sk-123456789"})).await;
     create(&refusing, definition("local")).await;
     let (_, answer) = refusing.post("/api/agents/local/runs", json!({"input": "go"})).await;
-    assert!(answer["data"]["error"]["message"].as_str().unwrap().contains("egress guard"), "{answer}");
+    let message = answer["data"]["error"]["message"].as_str().unwrap();
+    assert!(message.contains("egress guard") && message.contains("`models.private_urls`"), "{message}");
+    assert!(!message.contains("private_hosts"), "{message}");
 }
 
 #[tokio::test]
@@ -335,4 +337,25 @@ async fn two_nodes_watch_and_cancel_each_others_runs() {
     assert_eq!(watched.last().unwrap().1["output"], "done");
     // What one node stored the other one reads.
     assert_eq!(other.get(&format!("/api/runs/{}", ids[0])).await.1["data"]["output"], "done");
+}
+
+#[tokio::test]
+#[expect(clippy::disallowed_methods, reason = "the API does not list the webhooks of single runs")]
+async fn a_run_that_does_not_start_leaves_no_webhook() {
+    let mut server = with_helper().await;
+    let body = json!({"input": "hi", "webhook": {"url": "http://127.0.0.1:9/"}});
+    let (status, answer) =
+        server.post("/api/agents/helper/runs?async=true&mode=production", body.clone()).await;
+    assert_eq!((status, code(&answer)), (409, "not_published"), "{answer}");
+    let (status, answer) = server.post("/api/agents/helper/runs?async=true", body).await;
+    assert_eq!(status, 202, "{answer}");
+    server.halt().await;
+    let script = "import sqlite3, sys; print(sqlite3.connect(sys.argv[1]).execute('SELECT id FROM webhooks').fetchall())";
+    let stored = std::process::Command::new("python3")
+        .args(["-c", script])
+        .arg(server.home.path().join("haft.db"))
+        .output()
+        .unwrap();
+    let id = answer["data"]["webhook"]["id"].as_str().unwrap();
+    assert_eq!(String::from_utf8_lossy(&stored.stdout).trim(), format!("[('{id}',)]"), "{stored:?}");
 }

@@ -3,13 +3,15 @@
 use haft_core::agent::{Agent, AgentDefinition};
 use haft_core::catalog::StoreError;
 use haft_core::id::AgentId;
+use haft_core::live::AgentAction;
 use haft_core::name::TenantId;
 use haft_core::tool::Status;
 
-use super::read::{agents_in, find_in};
+use super::read::{NAMES, agents_in, find_in};
 use super::revisions::NewRevision;
-use super::write::{AgentInsert, free_slug, reject_file, slug_taken};
+use super::write::{AgentInsert, event_of, free_slug, reject_file, slug_taken};
 use crate::engine::failed_to;
+use crate::pipelines::count_change;
 use crate::session::Session;
 use crate::time;
 
@@ -59,7 +61,8 @@ impl Session<'_> {
         author: &str,
     ) -> Result<(), StoreError> {
         self.touch_agents();
-        let (id, enabled, status) = match change {
+        count_change(&mut self.tx, NAMES).await.map_err(failed_to(APPLY))?;
+        let (id, state, action) = match change {
             AgentChange::Create { definition, enabled, status } => {
                 let id = AgentId(time::new_id(&*self.inner.clock));
                 let now = self.inner.now();
@@ -67,7 +70,7 @@ impl Session<'_> {
                 let revision = NewRevision::new(&definition, author, now).map_err(failed_to(APPLY))?;
                 let insert = AgentInsert { id, tenant, revision: &revision, path: None };
                 insert.insert(&mut self.tx).await.map_err(slug_taken(APPLY, &definition.slug))?;
-                (id, enabled, status)
+                (id, (enabled, status), AgentAction::Created)
             }
             AgentChange::Update { id, definition, enabled, status } => {
                 let agent = find_in(&mut self.tx, tenant, id).await?;
@@ -78,17 +81,21 @@ impl Session<'_> {
                     let appended = revision.append(&mut self.tx, id).await;
                     appended.map_err(slug_taken(APPLY, &definition.slug))?;
                 }
-                (id, enabled, status)
+                (id, (enabled, status), AgentAction::Updated)
             }
             AgentChange::Delete { id } => {
                 let agent = find_in(&mut self.tx, tenant, id).await?;
                 reject_file(&agent)?;
                 let query = sqlx::query("DELETE FROM agents WHERE id = $1").bind(id.to_string());
                 query.execute(&mut *self.tx).await.map_err(failed_to(APPLY))?;
+                self.report_later(tenant, event_of(&agent, AgentAction::Deleted));
                 return Ok(());
             }
         };
-        self.set_agent_state(tenant, id, (enabled, status)).await
+        self.set_agent_state(tenant, id, state).await?;
+        let agent = find_in(&mut self.tx, tenant, id).await?;
+        self.report_later(tenant, event_of(&agent, action));
+        Ok(())
     }
 
     /// Sets the status; `published` publishes the newest revision.

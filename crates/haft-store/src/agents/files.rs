@@ -14,19 +14,24 @@ use haft_core::agent::AgentDefinition;
 use haft_core::bundle::REAP_AFTER_HOURS;
 use haft_core::catalog::StoreError;
 use haft_core::id::AgentId;
+use haft_core::live::{AgentAction, AgentEvent, ObjectEvent};
 use haft_core::name::TenantId;
 use haft_core::outcome::ErrorCode;
 use haft_core::problem;
+use haft_core::tool::Status;
 use haft_definition::folder::{FileStamp, ReadError, SymbolicLinks, read_text};
 use jiff::SignedDuration;
+use sqlx::any::AnyRow;
 use sqlx::{Any, Row as _, Transaction};
 
+use super::read::NAMES;
 use super::revisions::NewRevision;
 use super::write::AgentInsert;
 use crate::audit::{FILE_ACTOR, FileEdit, store_file_edits};
 use crate::engine::failed_to;
 use crate::files::layout::AGENTS;
 use crate::files::stamp::is_recent;
+use crate::pipelines::count_change;
 use crate::rows;
 use crate::store::{Inner, Store};
 use crate::time;
@@ -97,6 +102,8 @@ struct StoredAgent {
     path: Option<String>,
     is_hidden: bool,
     has_error: bool,
+    status: Status,
+    enabled: bool,
 }
 
 impl Inner {
@@ -129,7 +136,13 @@ impl Inner {
         pass.apply(&mut tx, read).await.map_err(failed_to(INDEX))?;
         let changed = pass.edits.len();
         store_file_edits(&mut tx, pass.edits, self).await.map_err(failed_to(INDEX))?;
+        if changed > 0 {
+            count_change(&mut tx, NAMES).await.map_err(failed_to(INDEX))?;
+        }
         tx.commit().await.map_err(failed_to(INDEX))?;
+        for event in pass.events {
+            self.report_to_tenant(&pass.tenant, ObjectEvent::Agent(event));
+        }
         Ok(AgentSync { changed, repeat })
     }
 
@@ -152,6 +165,7 @@ struct FilePass<'a> {
     /// Agents that a file of this pass defines.
     claimed: HashSet<AgentId>,
     edits: Vec<FileEdit>,
+    events: Vec<AgentEvent>,
 }
 
 impl<'a> FilePass<'a> {
@@ -164,7 +178,15 @@ impl<'a> FilePass<'a> {
             }
         }
         let tenant = TenantId::default_tenant();
-        Self { inner, tenant, defined, missing, claimed: HashSet::new(), edits: Vec::new() }
+        Self {
+            inner,
+            tenant,
+            defined,
+            missing,
+            claimed: HashSet::new(),
+            edits: Vec::new(),
+            events: Vec::new(),
+        }
     }
 
     async fn apply(
@@ -237,7 +259,8 @@ impl<'a> FilePass<'a> {
         tx: &mut Transaction<'static, Any>,
         slug: &str,
     ) -> Result<Option<StoredAgent>, sqlx::Error> {
-        let sql = "SELECT id, path, gone_at, error FROM agents WHERE tenant = $1 AND slug = $2";
+        let sql =
+            "SELECT id, path, gone_at, error, status, enabled FROM agents WHERE tenant = $1 AND slug = $2";
         let found = sqlx::query(sql).bind(self.tenant.as_str()).bind(slug).fetch_optional(&mut **tx).await?;
         found
             .map(|row| {
@@ -246,6 +269,8 @@ impl<'a> FilePass<'a> {
                     path: row.try_get("path")?,
                     is_hidden: row.try_get::<Option<i64>, _>("gone_at")?.is_some(),
                     has_error: row.try_get::<Option<&str>, _>("error")?.is_some(),
+                    status: status(&row)?,
+                    enabled: rows::boolean(&row, "enabled")?,
                 })
             })
             .transpose()
@@ -262,6 +287,13 @@ impl<'a> FilePass<'a> {
         AgentInsert { id, tenant: &self.tenant, revision: &revision, path: Some(path) }.insert(tx).await?;
         self.claimed.insert(id);
         self.note("agent.create", definition.slug.as_str(), "success");
+        self.events.push(AgentEvent {
+            change: AgentAction::Created,
+            id,
+            agent: definition.slug.to_string(),
+            status: Status::Draft,
+            enabled: true,
+        });
         Ok(())
     }
 
@@ -279,6 +311,14 @@ impl<'a> FilePass<'a> {
         self.claimed.insert(stored.id);
         if appended || stored.is_hidden || stored.has_error {
             self.note("agent.update", definition.slug.as_str(), "success");
+            self.events.push(AgentEvent {
+                // A hidden agent is deleted as far as anybody can see.
+                change: if stored.is_hidden { AgentAction::Created } else { AgentAction::Updated },
+                id: stored.id,
+                agent: definition.slug.to_string(),
+                status: stored.status,
+                enabled: stored.enabled,
+            });
         }
         Ok(())
     }
@@ -291,9 +331,10 @@ impl<'a> FilePass<'a> {
         error: &str,
     ) -> Result<(), sqlx::Error> {
         let sql = "UPDATE agents SET error = $1 WHERE path = $2 AND gone_at IS NULL AND COALESCE(error, '') <> $1 \
-                   RETURNING slug";
+                   RETURNING id, slug, status, enabled";
         for row in sqlx::query(sql).bind(error).bind(path).fetch_all(&mut **tx).await? {
             self.note("agent.update", row.try_get("slug")?, ErrorCode::InvalidDefinition.as_str());
+            self.events.push(event(&row, AgentAction::Updated)?);
         }
         Ok(())
     }
@@ -305,7 +346,7 @@ impl<'a> FilePass<'a> {
         path: &str,
         kept: &HashSet<String>,
     ) -> Result<(), sqlx::Error> {
-        let sql = "SELECT id, slug FROM agents WHERE path = $1 AND gone_at IS NULL";
+        let sql = "SELECT id, slug, status, enabled FROM agents WHERE path = $1 AND gone_at IS NULL";
         for row in sqlx::query(sql).bind(path).fetch_all(&mut **tx).await? {
             let slug: &str = row.try_get("slug")?;
             if kept.contains(slug) {
@@ -315,6 +356,7 @@ impl<'a> FilePass<'a> {
             let now = self.inner.now().as_microsecond();
             sqlx::query(sql).bind(now).bind(row.try_get::<&str, _>("id")?).execute(&mut **tx).await?;
             self.note("agent.delete", slug, "success");
+            self.events.push(event(&row, AgentAction::Deleted)?);
         }
         Ok(())
     }
@@ -343,6 +385,22 @@ impl<'a> FilePass<'a> {
     fn note(&mut self, action: &'static str, slug: &str, outcome: &'static str) {
         self.edits.push(FileEdit { tenant: self.tenant.clone(), action, target: slug.to_owned(), outcome });
     }
+}
+
+/// Returns the report of an agent from its id, slug, status and switch.
+fn event(row: &AnyRow, change: AgentAction) -> Result<AgentEvent, sqlx::Error> {
+    Ok(AgentEvent {
+        change,
+        id: rows::parse_column(row, "id")?,
+        agent: row.try_get("slug")?,
+        status: status(row)?,
+        enabled: rows::boolean(row, "enabled")?,
+    })
+}
+
+fn status(row: &AnyRow) -> Result<Status, sqlx::Error> {
+    let status: &str = row.try_get("status")?;
+    Status::parse(status).ok_or_else(|| sqlx::Error::Decode(format!("unknown status `{status}`").into()))
 }
 
 async fn known_files<'c>(

@@ -27,6 +27,31 @@ const AGENT: &str = "SELECT a.id AS id, a.tenant AS tenant, a.revision AS revisi
         AND a.published_revision <> a.revision \
     WHERE a.gone_at IS NULL";
 
+/// The counter of changes of agents.
+pub(super) const NAMES: &str = "agents";
+
+/// The agents of all tenants, and the state of the counter that grows when they change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentNames {
+    /// The counter.
+    pub counter: i64,
+    /// The agents.
+    pub names: Vec<AgentName>,
+}
+
+/// An agent that tools may refer to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentName {
+    /// Its tenant.
+    pub tenant: TenantId,
+    /// Its id.
+    pub id: AgentId,
+    /// Its slug.
+    pub slug: String,
+    /// Whether it has a published revision.
+    pub is_published: bool,
+}
+
 /// Which agents are listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentQuery {
@@ -74,6 +99,27 @@ impl Store {
         query: &AgentQuery,
     ) -> Result<(Vec<Agent>, u64), StoreError> {
         self.list_agents(tenant, query).await.map_err(failed_to("list the agents"))
+    }
+
+    /// Returns the names of all agents, unless the counter still is what it was.
+    pub async fn agent_names(&self, known: Option<i64>) -> Result<Option<AgentNames>, StoreError> {
+        let counter = self.inner.change_counter(NAMES).await.map_err(failed_to(READ))?;
+        if known == Some(counter) {
+            return Ok(None);
+        }
+        let query =
+            sqlx::query("SELECT tenant, id, slug, published_revision FROM agents WHERE gone_at IS NULL");
+        let found = query.fetch_all(&self.inner.engine.pool).await.map_err(failed_to(READ))?;
+        let name = |row: &AnyRow| {
+            Ok(AgentName {
+                tenant: rows::parse_column(row, "tenant")?,
+                id: rows::parse_column(row, "id")?,
+                slug: row.try_get("slug")?,
+                is_published: row.try_get::<Option<i64>, _>("published_revision")?.is_some(),
+            })
+        };
+        let names = found.iter().map(name).collect::<Result<_, sqlx::Error>>().map_err(failed_to(READ))?;
+        Ok(Some(AgentNames { counter, names }))
     }
 
     async fn list_agents(

@@ -3,14 +3,16 @@
 use haft_core::agent::{Agent, AgentDefinition};
 use haft_core::catalog::StoreError;
 use haft_core::id::AgentId;
+use haft_core::live::{AgentAction, AgentEvent, ObjectEvent};
 use haft_core::name::{AgentSlug, TenantId};
 use haft_core::tool::Status;
 use sqlx::{Any, Transaction};
 
-use super::read::find_in;
+use super::read::{NAMES, find_in};
 use super::revisions::NewRevision;
 use crate::audit::store_current_record;
 use crate::engine::{failed_to, is_conflict};
+use crate::pipelines::count_change;
 use crate::store::{Inner, Store};
 use crate::time;
 
@@ -111,6 +113,18 @@ enum AgentStep {
     Disable,
 }
 
+impl AgentStep {
+    fn action(self) -> AgentAction {
+        match self {
+            Self::Publish(_) => AgentAction::Published,
+            Self::Status(Status::Deprecated) => AgentAction::Deprecated,
+            Self::Status(Status::Disabled) | Self::Disable => AgentAction::Disabled,
+            Self::Status(Status::Draft | Status::Published) => AgentAction::Updated,
+            Self::Enable => AgentAction::Enabled,
+        }
+    }
+}
+
 /// A new agent.
 pub(super) struct AgentInsert<'a> {
     pub(super) id: AgentId,
@@ -154,7 +168,7 @@ impl Inner {
         let revision = NewRevision::new(definition, author, self.now()).map_err(failed_to(CREATE))?;
         let insert = AgentInsert { id, tenant, revision: &revision, path: None };
         insert.insert(&mut tx).await.map_err(slug_taken(CREATE, &definition.slug))?;
-        self.commit_agent(tx, tenant, id).await
+        self.commit_agent(tx, (tenant, id), AgentAction::Created).await
     }
 
     async fn update_agent(
@@ -176,7 +190,7 @@ impl Inner {
         if !appended.map_err(slug_taken(UPDATE, &definition.slug))? {
             return Ok(agent);
         }
-        self.commit_agent(tx, tenant, id).await
+        self.commit_agent(tx, (tenant, id), AgentAction::Updated).await
     }
 
     async fn change_agent(
@@ -224,7 +238,7 @@ impl Inner {
             .execute(&mut *tx)
             .await
             .map_err(failed_to(UPDATE))?;
-        self.commit_agent(tx, tenant, id).await
+        self.commit_agent(tx, (tenant, id), step.action()).await
     }
 
     async fn delete_agent(&self, tenant: &TenantId, id: AgentId) -> Result<(), StoreError> {
@@ -237,24 +251,40 @@ impl Inner {
             sqlx::query("UPDATE agent_files SET stamp = '' WHERE error IS NOT NULL")
                 .execute(&mut *tx)
                 .await?;
+            count_change(&mut tx, NAMES).await?;
             store_current_record(&mut tx, agent.definition.slug.as_str()).await?;
             tx.commit().await
         };
-        deleted.await.map_err(failed_to(DELETE))
+        deleted.await.map_err(failed_to(DELETE))?;
+        self.report_to_tenant(tenant, event_of(&agent, AgentAction::Deleted));
+        Ok(())
     }
 
     async fn commit_agent(
         &self,
         mut tx: Transaction<'static, Any>,
-        tenant: &TenantId,
-        id: AgentId,
+        (tenant, id): (&TenantId, AgentId),
+        action: AgentAction,
     ) -> Result<Agent, StoreError> {
         let agent = find_in(&mut tx, tenant, id).await?;
         let slug = agent.definition.slug.as_str();
+        count_change(&mut tx, NAMES).await.map_err(failed_to(UPDATE))?;
         store_current_record(&mut tx, slug).await.map_err(failed_to(UPDATE))?;
         tx.commit().await.map_err(failed_to(UPDATE))?;
+        self.report_to_tenant(tenant, event_of(&agent, action));
         Ok(agent)
     }
+}
+
+/// Returns the report of an agent.
+pub(super) fn event_of(agent: &Agent, change: AgentAction) -> ObjectEvent {
+    ObjectEvent::Agent(AgentEvent {
+        change,
+        id: agent.id,
+        agent: agent.definition.slug.to_string(),
+        status: agent.status,
+        enabled: agent.enabled,
+    })
 }
 
 /// Removes a hidden agent that has the slug: its file is gone.

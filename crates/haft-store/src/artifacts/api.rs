@@ -6,10 +6,12 @@ use haft_core::artifact::{ArtifactContent, ArtifactVersion, CodeArtifact, MAX_VE
 use haft_core::catalog::StoreError;
 use haft_core::hash;
 use haft_core::id::ArtifactId;
+use haft_core::live::{ArtifactEvent, ObjectAction, ObjectEvent};
 use haft_core::name::{ArtifactSlug, TenantId};
 use sqlx::any::AnyRow;
 use sqlx::{Any, AssertSqlSafe, Row as _, Transaction};
 
+use super::apply::ArtifactHead;
 use crate::audit;
 use crate::engine::{failed_to, is_conflict};
 use crate::pipelines::announce;
@@ -58,7 +60,7 @@ impl Store {
         new: NewArtifact,
     ) -> Result<CodeArtifact, StoreError> {
         let tenant = tenant.clone();
-        self.run(move |inner| async move { inner.create_artifact(tenant, new).await }).await
+        self.run(move |inner| async move { inner.create_artifact(&tenant, new).await }).await
     }
 
     /// Returns an artifact with its newest version, by id or slug.
@@ -165,20 +167,33 @@ impl Inner {
         query.fetch_optional(&self.engine.pool).await?.as_ref().map(artifact).transpose()
     }
 
-    async fn create_artifact(&self, tenant: TenantId, new: NewArtifact) -> Result<CodeArtifact, StoreError> {
+    async fn create_artifact(&self, tenant: &TenantId, new: NewArtifact) -> Result<CodeArtifact, StoreError> {
+        let mut tx = self.engine.begin().await.map_err(failed_to(CHANGE))?;
+        let created = self.create_artifact_in(&mut tx, tenant, new).await?;
+        tx.commit().await.map_err(failed_to(CHANGE))?;
+        self.report_to_tenant(tenant, event_of(&created, ObjectAction::Created));
+        Ok(created)
+    }
+
+    /// Creates an artifact as part of a transaction.
+    pub(super) async fn create_artifact_in(
+        &self,
+        tx: &mut Transaction<'static, Any>,
+        tenant: &TenantId,
+        new: NewArtifact,
+    ) -> Result<CodeArtifact, StoreError> {
         let (id, now) = (ArtifactId(time::new_id(&*self.clock)), self.now());
         let newest = self.next_version(1, new.content)?;
         let created = CodeArtifact {
             id,
-            tenant,
+            tenant: tenant.clone(),
             slug: new.slug,
             created_by: newest.created_by.clone(),
             created_at: now,
             newest,
         };
-        let mut tx = self.engine.begin().await.map_err(failed_to(CHANGE))?;
         let count = sqlx::query("SELECT COUNT(*) FROM code_artifacts WHERE tenant = $1");
-        let count = count.bind(created.tenant.as_str()).fetch_one(&mut *tx).await;
+        let count = count.bind(created.tenant.as_str()).fetch_one(&mut **tx).await;
         if count.and_then(|row| row.try_get::<i64, _>(0)).map_err(failed_to(CHANGE))? >= MAX_ARTIFACTS {
             let message = format!("the tenant has {MAX_ARTIFACTS} artifacts, which is the limit; delete one");
             return Err(StoreError::Conflict(message));
@@ -191,16 +206,15 @@ impl Inner {
             .bind(created.slug.as_str())
             .bind(created.created_by.as_deref())
             .bind(now.as_microsecond())
-            .execute(&mut *tx)
+            .execute(&mut **tx)
             .await;
         match inserted {
             Err(error) if is_conflict(&error) => return Err(taken(&created.slug)),
             Err(error) => return Err(failed_to(CHANGE)(error)),
             Ok(_) => {}
         }
-        insert_version(&mut tx, id, &created.newest).await.map_err(failed_to(CHANGE))?;
-        announce(&mut tx, "artifacts", created.slug.as_str()).await.map_err(failed_to(CHANGE))?;
-        tx.commit().await.map_err(failed_to(CHANGE))?;
+        insert_version(tx, id, &created.newest).await.map_err(failed_to(CHANGE))?;
+        announce(tx, "artifacts", created.slug.as_str()).await.map_err(failed_to(CHANGE))?;
         Ok(created)
     }
 
@@ -212,9 +226,25 @@ impl Inner {
     ) -> Result<Option<CodeArtifact>, StoreError> {
         // Two updates at once take turns, so that each number is given once.
         let mut tx = self.engine.begin_change().await.map_err(failed_to(CHANGE))?;
+        let updated = self.update_artifact_in(&mut tx, tenant, id, new).await?;
+        tx.commit().await.map_err(failed_to(CHANGE))?;
+        if let Some(updated) = &updated {
+            self.report_to_tenant(tenant, event_of(updated, ObjectAction::Updated));
+        }
+        Ok(updated)
+    }
+
+    /// Appends a version as part of a transaction that excludes other changes.
+    pub(super) async fn update_artifact_in(
+        &self,
+        tx: &mut Transaction<'static, Any>,
+        tenant: &TenantId,
+        id: ArtifactId,
+        new: NewArtifact,
+    ) -> Result<Option<CodeArtifact>, StoreError> {
         let sql = AssertSqlSafe(format!("{ARTIFACT} WHERE a.tenant = $1 AND a.id = $2"));
         let query = sqlx::query(sql).bind(tenant.as_str()).bind(id.to_string());
-        let found = query.fetch_optional(&mut *tx).await.map_err(failed_to(CHANGE))?;
+        let found = query.fetch_optional(&mut **tx).await.map_err(failed_to(CHANGE))?;
         let Some(row) = found else { return Ok(None) };
         let earlier = artifact(&row).map_err(failed_to(CHANGE))?;
         let is_new = *earlier.newest.content != new.content;
@@ -231,26 +261,27 @@ impl Inner {
         };
         let sql = "UPDATE code_artifacts SET slug = $1, version = $2 WHERE id = $3";
         let query = sqlx::query(sql).bind(new.slug.as_str()).bind(i64::from(newest.version));
-        match query.bind(id.to_string()).execute(&mut *tx).await {
+        match query.bind(id.to_string()).execute(&mut **tx).await {
             Err(error) if is_conflict(&error) => return Err(taken(&new.slug)),
             Err(error) => return Err(failed_to(CHANGE)(error)),
             Ok(_) => {}
         }
         if is_new {
-            insert_version(&mut tx, id, &newest).await.map_err(failed_to(CHANGE))?;
+            insert_version(tx, id, &newest).await.map_err(failed_to(CHANGE))?;
         }
-        announce(&mut tx, "artifacts", new.slug.as_str()).await.map_err(failed_to(CHANGE))?;
-        tx.commit().await.map_err(failed_to(CHANGE))?;
+        announce(tx, "artifacts", new.slug.as_str()).await.map_err(failed_to(CHANGE))?;
         Ok(Some(CodeArtifact { slug: new.slug, newest, ..earlier }))
     }
 
     async fn delete_artifact(&self, tenant: &TenantId, id: ArtifactId) -> Result<bool, sqlx::Error> {
         let mut tx = self.engine.begin().await?;
-        let query = sqlx::query("DELETE FROM code_artifacts WHERE tenant = $1 AND id = $2");
-        let deleted = query.bind(tenant.as_str()).bind(id.to_string()).execute(&mut *tx).await?;
-        announce(&mut tx, "artifacts", &id.to_string()).await?;
+        let deleted = delete_in(&mut tx, tenant, id).await?;
         tx.commit().await?;
-        Ok(deleted.rows_affected() > 0)
+        let is_deleted = deleted.is_some();
+        if let Some(event) = deleted {
+            self.report_to_tenant(tenant, event);
+        }
+        Ok(is_deleted)
     }
 
     fn next_version(&self, version: u32, content: ArtifactContent) -> Result<ArtifactVersion, StoreError> {
@@ -258,6 +289,49 @@ impl Inner {
         let created_by = audit::current_actor();
         Ok(ArtifactVersion { version, content: Arc::new(content), hash, created_by, created_at: self.now() })
     }
+}
+
+/// Returns the report of an artifact.
+pub(super) fn event_of(artifact: &CodeArtifact, change: ObjectAction) -> ObjectEvent {
+    let (slug, version) = (artifact.slug.to_string(), artifact.newest.version);
+    ObjectEvent::Artifact(ArtifactEvent { change, id: artifact.id, artifact: slug, version })
+}
+
+/// Deletes an artifact as part of a transaction; returns its report, or `None` if there was none.
+pub(super) async fn delete_in(
+    tx: &mut Transaction<'static, Any>,
+    tenant: &TenantId,
+    id: ArtifactId,
+) -> Result<Option<ObjectEvent>, sqlx::Error> {
+    let sql = "DELETE FROM code_artifacts WHERE tenant = $1 AND id = $2 RETURNING slug, version";
+    let query = sqlx::query(sql).bind(tenant.as_str()).bind(id.to_string());
+    let deleted = query.fetch_optional(&mut **tx).await?;
+    announce(tx, "artifacts", &id.to_string()).await?;
+    let event = |row: AnyRow| {
+        let (artifact, version) = (row.try_get("slug")?, number(&row)?);
+        Ok(ObjectEvent::Artifact(ArtifactEvent { change: ObjectAction::Deleted, id, artifact, version }))
+    };
+    deleted.map(event).transpose()
+}
+
+/// Returns the artifacts of a tenant by slug without their sources, as a transaction sees them.
+pub(super) async fn heads_in(
+    tx: &mut Transaction<'static, Any>,
+    tenant: &TenantId,
+) -> Result<Vec<ArtifactHead>, sqlx::Error> {
+    let sql = "SELECT a.id AS id, a.slug AS slug, a.version AS version, v.hash AS hash FROM code_artifacts a \
+               JOIN code_artifact_versions v ON v.artifact_id = a.id AND v.version = a.version \
+               WHERE a.tenant = $1 ORDER BY a.slug";
+    let found = sqlx::query(sql).bind(tenant.as_str()).fetch_all(&mut **tx).await?;
+    let head = |row: &AnyRow| {
+        Ok(ArtifactHead {
+            id: rows::parse_column(row, "id")?,
+            slug: rows::parse_column(row, "slug")?,
+            version: number(row)?,
+            hash: row.try_get("hash")?,
+        })
+    };
+    found.iter().map(head).collect()
 }
 
 fn taken(slug: &ArtifactSlug) -> StoreError {

@@ -1,4 +1,5 @@
-//! Brings bundles, tools, toolsets, MCP servers, policy rules and agents to a new state: all of it or nothing.
+//! Brings bundles, tools, toolsets, MCP servers, policy rules, agents, pipelines and artifacts to a new state: all of it
+//! or nothing.
 //!
 //! All rows change in one transaction. Where definitions are files, a journal of what they replace is on disk before the
 //! first file changes; the next session undoes a change that was not committed.
@@ -23,10 +24,12 @@ use super::insert::ToolInsert;
 use super::tool_files::Content;
 use super::toolsets::ToolsetInstall;
 use crate::agents::apply::AgentChange;
+use crate::artifacts::ArtifactChange;
 use crate::audit;
 use crate::engine::failed_to;
 use crate::files::write::Undo;
 use crate::files::{journal, layout};
+use crate::pipelines::PipelineChange;
 use crate::session::Session;
 use crate::store::{Inner, Store};
 use crate::time;
@@ -50,6 +53,10 @@ pub struct ApplyChanges {
     pub policy: Option<PolicyRules>,
     /// Agents to create, change or delete.
     pub agents: Vec<AgentChange>,
+    /// Pipelines to create, change or delete.
+    pub pipelines: Vec<PipelineChange>,
+    /// Code artifacts to create, change or delete.
+    pub artifacts: Vec<ArtifactChange>,
     /// Who makes the changes.
     pub author: String,
     /// An audit record of each change.
@@ -150,10 +157,16 @@ impl Inner {
         let paths = session.files_of(tenant, &changes).await?;
         session.write_journal(paths).await?;
         let ApplyChanges { bundles, toolsets, tools, mcp_servers, deleted_mcp_servers, .. } = changes;
-        let ApplyChanges { policy, agents, author, records, .. } = changes;
+        let ApplyChanges { policy, agents, pipelines, artifacts, author, records, .. } = changes;
         let mut known: HashMap<BundleSlug, Bundle> = HashMap::new();
         for bundle in state.bundles {
             known.insert(bundle.slug.clone(), bundle);
+        }
+        for pipeline in pipelines {
+            session.apply_pipeline(tenant, pipeline).await?;
+        }
+        for artifact in artifacts {
+            session.apply_artifact(tenant, artifact).await?;
         }
         for fields in bundles {
             let bundle = session.store_bundle(tenant, fields, &known).await?;

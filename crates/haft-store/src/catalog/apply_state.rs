@@ -10,11 +10,13 @@ use haft_core::id::ToolId;
 use haft_core::mcp::McpServer;
 use haft_core::name::{BundleSlug, TenantId};
 use haft_core::policy::PolicyRules;
+use haft_core::retrieval::Pipeline;
 use haft_core::spec::ToolSpec;
 use haft_core::tool::Tool;
 use haft_core::toolset::InstalledToolset;
 use serde_json::{Value, json};
 
+use crate::artifacts::ArtifactHead;
 use crate::engine::failed_to;
 use crate::session::Session;
 use crate::store::Store;
@@ -23,6 +25,7 @@ const READ: &str = "read the state of the installation";
 
 /// Which things of a tenant are compared and changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each says whether one kind of thing belongs to it")]
 pub struct ApplyScope {
     /// The bundles.
     pub bundles: Vec<BundleSlug>,
@@ -32,6 +35,10 @@ pub struct ApplyScope {
     pub policy: bool,
     /// Whether the agents belong to it.
     pub agents: bool,
+    /// Whether the pipelines belong to it.
+    pub pipelines: bool,
+    /// Whether the code artifacts belong to it.
+    pub artifacts: bool,
 }
 
 /// The state of a scope.
@@ -51,6 +58,10 @@ pub struct ApplyState {
     pub policy: PolicyRules,
     /// The agents of the tenant, if they belong to the scope.
     pub agents: Vec<Agent>,
+    /// The pipelines of the tenant, if they belong to the scope.
+    pub pipelines: Vec<Pipeline>,
+    /// The code artifacts of the tenant, if they belong to the scope.
+    pub artifacts: Vec<ArtifactHead>,
     /// Changes whenever something in the scope does.
     pub digest: String,
 }
@@ -99,6 +110,8 @@ impl Session<'_> {
             mcp_servers: self.mcp_servers_of(tenant).await?,
             policy: self.policy_of(tenant).await?,
             agents: if scope.agents { self.agents_of(tenant).await? } else { Vec::new() },
+            pipelines: if scope.pipelines { self.pipelines_of(tenant).await? } else { Vec::new() },
+            artifacts: if scope.artifacts { self.artifacts_of(tenant).await? } else { Vec::new() },
             digest: String::new(),
         })
     }
@@ -127,7 +140,14 @@ impl ApplyState {
             let published = agent.published.as_ref().map(|(number, _)| *number);
             json!([agent.id, agent.revision, published, agent.status, agent.enabled, agent.error, agent.path])
         });
+        // Documents come and go while a plan is reviewed. Only a deletion looks at them, and checks their number itself.
+        let pipelines = self.pipelines.iter();
+        let pipelines = pipelines.map(|pipeline| json!([pipeline.id, pipeline.definition, pipeline.status]));
+        let artifacts = self.artifacts.iter();
+        let artifacts = artifacts.map(|head| json!([head.id, head.slug, head.version, head.hash]));
         let value = json!({
+            "pipelines": pipelines.collect::<Vec<Value>>(),
+            "artifacts": artifacts.collect::<Vec<Value>>(),
             "agents": agents.collect::<Vec<Value>>(),
             "bundles": bundles.collect::<Vec<Value>>(),
             "tools": tools.collect::<Vec<Value>>(),

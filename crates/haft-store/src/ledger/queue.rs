@@ -149,7 +149,7 @@ impl Inner {
         if call.status.is_final() && call.invocation.principal.agent.is_some() {
             self.runs.signal_call_ended();
         }
-        if self.sink.follows_calls() {
+        if self.sink.has_followers() {
             self.sink.call_changed(call);
         }
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use haft_core::catalog::StoreError;
 use haft_core::id::PipelineId;
+use haft_core::live::{ObjectEvent, PipelineAction, PipelineEvent};
 use haft_core::name::TenantId;
 use haft_core::retrieval::{Pipeline, PipelineDefinition, PipelineStatus};
 use sqlx::any::AnyRow;
@@ -14,6 +15,7 @@ use crate::engine::{failed_to, is_conflict};
 use crate::rows;
 use crate::store::{Inner, Store};
 use crate::time;
+use crate::watch::reports::many_documents;
 
 const READ: &str = "read the pipeline";
 const CHANGE: &str = "change the pipeline";
@@ -102,12 +104,18 @@ impl Store {
         status: PipelineStatus,
     ) -> Result<Option<Pipeline>, StoreError> {
         let mut tx = self.inner.engine.begin().await.map_err(failed_to(CHANGE))?;
-        let sql = "UPDATE pipelines SET status = $1 WHERE tenant = $2 AND id = $3";
-        let query = sqlx::query(sql).bind(status.as_str()).bind(tenant.as_str()).bind(id.to_string());
-        query.execute(&mut *tx).await.map_err(failed_to(CHANGE))?;
+        set_status_in(&mut tx, tenant, id, status).await.map_err(failed_to(CHANGE))?;
         audit::store_current_record(&mut tx, &id.to_string()).await.map_err(failed_to(CHANGE))?;
         tx.commit().await.map_err(failed_to(CHANGE))?;
-        self.pipeline(tenant, &id.to_string()).await
+        let changed = self.pipeline(tenant, &id.to_string()).await?;
+        if let Some(changed) = &changed {
+            let action = match status {
+                PipelineStatus::Published => PipelineAction::Published,
+                PipelineStatus::Draft => PipelineAction::Updated,
+            };
+            self.inner.report_to_tenant(tenant, event_of(changed, action));
+        }
+        Ok(changed)
     }
 
     /// Deletes a pipeline with its documents; returns whether there was one.
@@ -145,7 +153,7 @@ impl Store {
 impl Inner {
     pub(crate) async fn change_counter(&self, name: &str) -> Result<i64, sqlx::Error> {
         let query = sqlx::query("SELECT value FROM change_counters WHERE name = $1").bind(name);
-        query.fetch_one(&self.engine.pool).await?.try_get(0)
+        query.fetch_optional(&self.engine.pool).await?.map_or(Ok(0), |row| row.try_get(0))
     }
 
     async fn create_pipeline(
@@ -153,11 +161,26 @@ impl Inner {
         tenant: &TenantId,
         definition: PipelineDefinition,
     ) -> Result<Pipeline, StoreError> {
+        let mut tx = self.engine.begin().await.map_err(failed_to(CHANGE))?;
+        let created = self.create_pipeline_in(&mut tx, tenant, definition, PipelineStatus::Draft).await?;
+        tx.commit().await.map_err(failed_to(CHANGE))?;
+        self.report_to_tenant(tenant, event_of(&created, PipelineAction::Created));
+        Ok(created)
+    }
+
+    /// Creates a pipeline as part of a transaction.
+    pub(super) async fn create_pipeline_in(
+        &self,
+        tx: &mut Transaction<'static, Any>,
+        tenant: &TenantId,
+        definition: PipelineDefinition,
+        status: PipelineStatus,
+    ) -> Result<Pipeline, StoreError> {
         let now = self.now();
         let created = Pipeline {
             id: PipelineId(time::new_id(&*self.clock)),
             tenant: tenant.clone(),
-            status: PipelineStatus::Draft,
+            status,
             revision: 1,
             generation: 1,
             documents: 0,
@@ -168,23 +191,21 @@ impl Inner {
             modified_at: now,
             definition: Arc::new(definition),
         };
-        let mut tx = self.engine.begin().await.map_err(failed_to(CHANGE))?;
         let count = sqlx::query("SELECT COUNT(*) FROM pipelines WHERE tenant = $1").bind(tenant.as_str());
-        let count = count.fetch_one(&mut *tx).await.and_then(|row| row.try_get::<i64, _>(0));
+        let count = count.fetch_one(&mut **tx).await.and_then(|row| row.try_get::<i64, _>(0));
         if count.map_err(failed_to(CHANGE))? >= MAX_PIPELINES {
             return Err(StoreError::Conflict(format!(
                 "the tenant has {MAX_PIPELINES} pipelines, which is the limit; delete one"
             )));
         }
-        if let Err(error) = insert(&mut tx, &created).await {
+        if let Err(error) = insert(tx, &created).await {
             if is_conflict(&error) {
                 return Err(taken(&created.definition));
             }
             return Err(failed_to(CHANGE)(error));
         }
         let subject = created.definition.slug.as_str();
-        announce(&mut tx, "pipelines", subject).await.map_err(failed_to(CHANGE))?;
-        tx.commit().await.map_err(failed_to(CHANGE))?;
+        announce(tx, "pipelines", subject).await.map_err(failed_to(CHANGE))?;
         Ok(created)
     }
 
@@ -210,10 +231,29 @@ impl Inner {
     ) -> Result<Option<Pipeline>, StoreError> {
         let found = self.pipeline(tenant, &id.to_string()).await.map_err(failed_to(READ))?;
         let Some(earlier) = found else { return Ok(None) };
-        let (old, new) = (&earlier.definition, &definition);
+        let mut tx = self.engine.begin().await.map_err(failed_to(CHANGE))?;
+        self.change_pipeline_in(&mut tx, &earlier, &definition).await?;
+        tx.commit().await.map_err(failed_to(CHANGE))?;
+        let changed = self.pipeline(tenant, &id.to_string()).await.map_err(failed_to(READ))?;
+        if let Some(changed) = &changed {
+            self.report_to_tenant(tenant, event_of(changed, PipelineAction::Updated));
+            if changed.revision != earlier.revision {
+                self.report_document(tenant, many_documents(id));
+            }
+        }
+        Ok(changed)
+    }
+
+    /// Changes a pipeline as part of a transaction.
+    pub(super) async fn change_pipeline_in(
+        &self,
+        tx: &mut Transaction<'static, Any>,
+        earlier: &Pipeline,
+        new: &PipelineDefinition,
+    ) -> Result<(), StoreError> {
+        let (id, old) = (earlier.id, &earlier.definition);
         let embeds_anew = old.embedding != new.embedding;
         let reads_anew = embeds_anew || old.chunking != new.chunking || old.language != new.language;
-        let mut tx = self.engine.begin().await.map_err(failed_to(CHANGE))?;
         let sql = "UPDATE pipelines SET slug = $1, definition = $2, revision = revision + $3, \
                    generation = generation + $4, modified_at = $5 WHERE tenant = $6 AND id = $7";
         let updated = sqlx::query(sql)
@@ -222,9 +262,9 @@ impl Inner {
             .bind(i64::from(reads_anew))
             .bind(i64::from(embeds_anew))
             .bind(self.now().as_microsecond())
-            .bind(tenant.as_str())
+            .bind(earlier.tenant.as_str())
             .bind(id.to_string())
-            .execute(&mut *tx)
+            .execute(&mut **tx)
             .await;
         match updated {
             Err(error) if is_conflict(&error) => return Err(taken(new)),
@@ -234,27 +274,84 @@ impl Inner {
         if embeds_anew {
             // Vectors of two models cannot be compared.
             let sql = "UPDATE pipeline_chunks SET embedding = NULL WHERE pipeline_id = $1";
-            sqlx::query(sql).bind(id.to_string()).execute(&mut *tx).await.map_err(failed_to(CHANGE))?;
+            sqlx::query(sql).bind(id.to_string()).execute(&mut **tx).await.map_err(failed_to(CHANGE))?;
         }
         if reads_anew {
-            self.queue_all(&mut tx, id).await.map_err(failed_to(CHANGE))?;
+            self.queue_all(tx, id).await.map_err(failed_to(CHANGE))?;
         }
-        announce(&mut tx, "pipelines", new.slug.as_str()).await.map_err(failed_to(CHANGE))?;
-        tx.commit().await.map_err(failed_to(CHANGE))?;
-        self.pipeline(tenant, &id.to_string()).await.map_err(failed_to(READ))
+        announce(tx, "pipelines", new.slug.as_str()).await.map_err(failed_to(CHANGE))
     }
 
     async fn delete_pipeline(&self, tenant: &TenantId, id: PipelineId) -> Result<bool, sqlx::Error> {
+        let found = self.pipeline(tenant, &id.to_string()).await?;
         let mut tx = self.engine.begin().await?;
-        // Documents go with their contents and chunks.
-        let sql = "DELETE FROM pipeline_documents WHERE tenant = $1 AND pipeline_id = $2";
-        sqlx::query(sql).bind(tenant.as_str()).bind(id.to_string()).execute(&mut *tx).await?;
-        let query = sqlx::query("DELETE FROM pipelines WHERE tenant = $1 AND id = $2");
-        let deleted = query.bind(tenant.as_str()).bind(id.to_string()).execute(&mut *tx).await?;
-        announce(&mut tx, "pipelines", &id.to_string()).await?;
+        let is_deleted = delete_in(&mut tx, tenant, id).await?;
         tx.commit().await?;
-        Ok(deleted.rows_affected() > 0)
+        if let Some(found) = found.filter(|_| is_deleted) {
+            self.report_to_tenant(tenant, event_of(&found, PipelineAction::Deleted));
+        }
+        Ok(is_deleted)
     }
+}
+
+/// Returns the report of a pipeline.
+pub(super) fn event_of(pipeline: &Pipeline, change: PipelineAction) -> ObjectEvent {
+    ObjectEvent::Pipeline(PipelineEvent {
+        change,
+        id: pipeline.id,
+        pipeline: pipeline.definition.slug.to_string(),
+        status: pipeline.status,
+    })
+}
+
+/// Deletes a pipeline as part of a transaction; returns whether there was one.
+pub(super) async fn delete_in(
+    tx: &mut Transaction<'static, Any>,
+    tenant: &TenantId,
+    id: PipelineId,
+) -> Result<bool, sqlx::Error> {
+    // Documents go with their contents and chunks.
+    let sql = "DELETE FROM pipeline_documents WHERE tenant = $1 AND pipeline_id = $2";
+    sqlx::query(sql).bind(tenant.as_str()).bind(id.to_string()).execute(&mut **tx).await?;
+    let query = sqlx::query("DELETE FROM pipelines WHERE tenant = $1 AND id = $2");
+    let deleted = query.bind(tenant.as_str()).bind(id.to_string()).execute(&mut **tx).await?;
+    announce(tx, "pipelines", &id.to_string()).await?;
+    Ok(deleted.rows_affected() > 0)
+}
+
+/// Returns the pipelines of a tenant by slug, as a transaction sees them.
+pub(super) async fn pipelines_in(
+    tx: &mut Transaction<'static, Any>,
+    tenant: &TenantId,
+) -> Result<Vec<Pipeline>, sqlx::Error> {
+    let sql = AssertSqlSafe(format!("{PIPELINE} WHERE p.tenant = $1 ORDER BY p.slug"));
+    let found = sqlx::query(sql).bind(tenant.as_str()).fetch_all(&mut **tx).await?;
+    found.iter().map(pipeline).collect()
+}
+
+/// Returns a pipeline as a transaction sees it.
+pub(super) async fn find_in(
+    tx: &mut Transaction<'static, Any>,
+    tenant: &TenantId,
+    id: PipelineId,
+) -> Result<Pipeline, StoreError> {
+    let sql = AssertSqlSafe(format!("{PIPELINE} WHERE p.tenant = $1 AND p.id = $2"));
+    let query = sqlx::query(sql).bind(tenant.as_str()).bind(id.to_string());
+    let found = query.fetch_optional(&mut **tx).await.map_err(failed_to(READ))?;
+    let found = found.ok_or_else(|| StoreError::not_found("pipeline", id))?;
+    pipeline(&found).map_err(failed_to(READ))
+}
+
+/// Sets the status of a pipeline as part of a transaction.
+pub(super) async fn set_status_in(
+    tx: &mut Transaction<'static, Any>,
+    tenant: &TenantId,
+    id: PipelineId,
+    status: PipelineStatus,
+) -> Result<(), sqlx::Error> {
+    let sql = "UPDATE pipelines SET status = $1 WHERE tenant = $2 AND id = $3";
+    let query = sqlx::query(sql).bind(status.as_str()).bind(tenant.as_str()).bind(id.to_string());
+    query.execute(&mut **tx).await.map(drop)
 }
 
 /// Advances the counter that makes nodes read a list again, and stores the audit record of the current request.
@@ -263,9 +360,19 @@ pub(crate) async fn announce(
     counter: &str,
     subject: &str,
 ) -> Result<(), sqlx::Error> {
-    let query = sqlx::query("UPDATE change_counters SET value = value + 1 WHERE name = $1").bind(counter);
-    query.execute(&mut **tx).await?;
+    count_change(tx, counter).await?;
     audit::store_current_record(tx, subject).await
+}
+
+/// Tells every node that the names of a kind of thing have changed.
+pub(crate) async fn count_change(
+    tx: &mut Transaction<'static, Any>,
+    counter: &str,
+) -> Result<(), sqlx::Error> {
+    let sql = "INSERT INTO change_counters (name, value) VALUES ($1, 1) \
+               ON CONFLICT (name) DO UPDATE SET value = change_counters.value + 1";
+    sqlx::query(sql).bind(counter).execute(&mut **tx).await?;
+    Ok(())
 }
 
 fn taken(definition: &PipelineDefinition) -> StoreError {

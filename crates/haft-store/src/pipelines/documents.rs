@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use haft_core::catalog::StoreError;
 use haft_core::hash;
 use haft_core::id::{DocumentId, PipelineId};
+use haft_core::live::{DocumentEvent, ObjectAction};
 use haft_core::name::TenantId;
 use haft_core::retrieval::{
     DocumentInfo, DocumentSource, DocumentState, IngestProgress, IngestStatus, Pipeline,
@@ -19,6 +20,7 @@ use crate::engine::failed_to;
 use crate::rows;
 use crate::store::{Inner, Store};
 use crate::time;
+use crate::watch::reports::many_documents;
 
 const READ: &str = "read the documents of the pipeline";
 const CHANGE: &str = "change the documents of the pipeline";
@@ -112,16 +114,23 @@ impl Store {
 
     /// Deletes a document with its chunks; returns whether there was one.
     pub async fn delete_document(&self, pipeline: &Pipeline, id: DocumentId) -> Result<bool, StoreError> {
-        let pipeline = pipeline.id;
+        let (tenant, pipeline) = (pipeline.tenant.clone(), pipeline.id);
         self.run(move |inner| async move {
-            inner.delete_document(pipeline, id).await.map_err(failed_to("delete the document"))
+            let deleted = inner.delete_document(pipeline, id).await;
+            let deleted = deleted.map_err(failed_to("delete the document"))?;
+            if deleted {
+                let change = ObjectAction::Deleted;
+                let event = DocumentEvent { change, id: Some(id), ..many_documents(pipeline) };
+                inner.report_document(&tenant, event);
+            }
+            Ok(deleted)
         })
         .await
     }
 
     /// Queues all documents of a pipeline, to be fetched and read again; returns their number.
     pub async fn reingest(&self, pipeline: &Pipeline) -> Result<u64, StoreError> {
-        let id = pipeline.id;
+        let (tenant, id) = (pipeline.tenant.clone(), pipeline.id);
         self.run(move |inner| async move {
             let queued = async {
                 let mut tx = inner.engine.begin().await?;
@@ -130,7 +139,9 @@ impl Store {
                 tx.commit().await?;
                 Ok(count)
             };
-            queued.await.map_err(failed_to(CHANGE))
+            let count = queued.await.map_err(failed_to(CHANGE))?;
+            inner.report_document(&tenant, many_documents(id));
+            Ok(count)
         })
         .await
     }
@@ -167,6 +178,7 @@ impl Inner {
         if earlier.is_none() {
             check_room(&mut tx, pipeline).await?;
         }
+        let change = if earlier.is_some() { ObjectAction::Updated } else { ObjectAction::Created };
         let id = earlier.map_or_else(|| DocumentId(time::new_id(&*self.clock)), |earlier| earlier.id);
         let write = async {
             self.write_document(&mut tx, (tenant, pipeline, id), &new, content_hash.as_deref()).await?;
@@ -178,7 +190,11 @@ impl Inner {
         };
         write.await.map_err(failed_to(CHANGE))?;
         let stored = self.document(pipeline, id).await.map_err(failed_to(READ))?;
-        stored.ok_or_else(|| StoreError::not_found("document", id))
+        let stored = stored.ok_or_else(|| StoreError::not_found("document", id))?;
+        let state = Some(stored.state);
+        let event = DocumentEvent { change, id: Some(id), state, ..many_documents(pipeline) };
+        self.report_document(tenant, event);
+        Ok(stored)
     }
 
     async fn write_document(

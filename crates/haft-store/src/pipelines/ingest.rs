@@ -2,8 +2,9 @@
 
 use haft_core::catalog::StoreError;
 use haft_core::id::{DocumentId, PipelineId};
+use haft_core::live::{DocumentEvent, ObjectAction};
 use haft_core::name::TenantId;
-use haft_core::retrieval::{ChunkPosition, ChunkRecord, DocumentInfo};
+use haft_core::retrieval::{ChunkPosition, ChunkRecord, DocumentInfo, DocumentState, IngestProgress};
 use sqlx::{Any, AssertSqlSafe, Row as _, Transaction};
 
 use super::chunks;
@@ -105,6 +106,9 @@ impl Store {
         let query = sqlx::query(sql).bind(number(done)).bind(number(total));
         let query = query.bind(claim.info.id.to_string()).bind(claim.fence);
         query.execute(&self.inner.engine.pool).await.map_err(failed_to(STORE))?;
+        let number = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
+        let progress = IngestProgress { done: number(done), total: number(total) };
+        self.inner.report_ingest(claim, DocumentState::Running, Some(progress));
         Ok(())
     }
 
@@ -127,6 +131,7 @@ impl Store {
                    progress_total = NULL, ingested_at = $1 WHERE id = $2 AND fence = $3 AND state = 'running'";
         let query = sqlx::query(sql).bind(self.inner.now().as_microsecond()).bind(claim.info.id.to_string());
         query.bind(claim.fence).execute(&self.inner.engine.pool).await.map_err(failed_to(STORE))?;
+        self.inner.report_ingest(claim, DocumentState::Done, None);
         Ok(())
     }
 
@@ -139,11 +144,11 @@ impl Store {
         // PostgreSQL stores no NUL.
         let error =
             error.map(|text| text.replace('\0', "\u{fffd}").chars().take(MAX_ERROR).collect::<String>());
-        let state = if error.is_some() { "failed" } else { "queued" };
+        let state = if error.is_some() { DocumentState::Failed } else { DocumentState::Queued };
         let sql = "UPDATE pipeline_documents SET state = $1, error = $2, node = NULL, progress_done = NULL, \
                    progress_total = NULL, modified_at = $3 WHERE id = $4 AND fence = $5 AND state = 'running'";
         sqlx::query(sql)
-            .bind(state)
+            .bind(state.as_str())
             .bind(error)
             .bind(self.inner.now().as_microsecond())
             .bind(claim.info.id.to_string())
@@ -151,11 +156,23 @@ impl Store {
             .execute(&self.inner.engine.pool)
             .await
             .map_err(failed_to(STORE))?;
+        self.inner.report_ingest(claim, state, None);
         Ok(())
     }
 }
 
 impl Inner {
+    fn report_ingest(&self, claim: &ClaimedDocument, state: DocumentState, progress: Option<IngestProgress>) {
+        let event = DocumentEvent {
+            change: ObjectAction::Updated,
+            pipeline_id: claim.pipeline,
+            id: Some(claim.info.id),
+            state: Some(state),
+            progress,
+        };
+        self.report_document(&claim.tenant, event);
+    }
+
     /// Queues the documents that nodes were reading which are gone.
     async fn recover_documents(&self) -> Result<(), StoreError> {
         let sql = "SELECT DISTINCT node FROM pipeline_documents WHERE state = 'running' AND node <> $1";
@@ -192,6 +209,9 @@ impl Inner {
             claimed.push(read_claim(&mut tx, id).await?);
         }
         tx.commit().await?;
+        for claim in &claimed {
+            self.report_ingest(claim, DocumentState::Running, None);
+        }
         Ok(claimed)
     }
 
@@ -242,6 +262,7 @@ impl Inner {
         }
         chunks::write(&self.engine, &mut tx, (&pipeline, &document, generation), &new).await?;
         tx.commit().await?;
+        self.report_ingest(claim, DocumentState::Done, None);
         Ok(StoredChunks::Stored)
     }
 
@@ -251,6 +272,7 @@ impl Inner {
                    AND state = 'running'";
         let query = sqlx::query(sql).bind(claim.info.id.to_string()).bind(claim.fence);
         query.execute(&self.engine.pool).await?;
+        self.report_ingest(claim, DocumentState::Queued, None);
         Ok(StoredChunks::Superseded)
     }
 }

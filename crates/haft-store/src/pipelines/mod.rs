@@ -1,13 +1,15 @@
 //! Retrieval pipelines: their definitions, documents and chunks.
 
 mod api;
+mod apply;
 mod chunks;
 mod contents;
 mod documents;
 mod ingest;
 
 pub use api::PipelineNames;
-pub(crate) use api::announce;
+pub(crate) use api::{announce, count_change};
+pub use apply::PipelineChange;
 pub use chunks::{IndexChanges, IndexedDocument, StoredChunk};
 pub use documents::NewDocument;
 pub use ingest::{ClaimedDocument, DocumentChunks, KeptChunk, StoredChunks};

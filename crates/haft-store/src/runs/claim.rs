@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use haft_core::catalog::StoreError;
 use haft_core::id::RunId;
+use haft_core::live::ObjectAction;
 use haft_core::run::{Run, RunLease, RunStatus, RunStep};
 use sqlx::{Any, AssertSqlSafe, Row as _, Transaction};
 
@@ -118,6 +119,9 @@ impl Inner {
             claimed.extend(self.read_claimed(&mut tx, &id).await?);
         }
         tx.commit().await?;
+        for (run, ..) in &claimed {
+            self.report_object(row::change(run, ObjectAction::Updated));
+        }
         Ok(claimed)
     }
 

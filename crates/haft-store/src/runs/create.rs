@@ -1,6 +1,7 @@
 //! Storing new runs.
 
 use haft_core::catalog::StoreError;
+use haft_core::live::ObjectAction;
 use haft_core::run::{Run, RunLease, RunStatus};
 
 use super::row;
@@ -61,7 +62,10 @@ impl Inner {
             .execute(&self.engine.pool)
             .await;
         match inserted {
-            Ok(_) => Ok(run),
+            Ok(_) => {
+                self.report_object(row::change(&run, ObjectAction::Created));
+                Ok(run)
+            }
             Err(error) if is_conflict(&error) && is_answer => {
                 Err(StoreError::Conflict("an answer is running in this chat; stop it first".to_owned()))
             }

@@ -8,6 +8,7 @@ use haft_core::name::TenantId;
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::run::{Run, RunEnd, RunLease, RunStatus};
 use serde_json::Value;
+use sqlx::any::AnyRow;
 use sqlx::{Any, AssertSqlSafe, Row as _, Transaction};
 
 use super::row;
@@ -91,8 +92,11 @@ impl Inner {
         let run = lease.run.to_string();
         let mut tx = self.engine.begin().await.map_err(failed_to(LEAVE))?;
         // Locks the run, if this node still has it.
-        let sql = "UPDATE runs SET usage = $1, status = $2, node = '' WHERE id = $3 AND fence = $4 \
-                   AND status = 'running' RETURNING tenant, cancel_requested";
+        let sql = AssertSqlSafe(format!(
+            "UPDATE runs SET usage = $1, status = $2, node = '' WHERE id = $3 AND fence = $4 AND status = 'running' \
+             RETURNING cancel_requested, {}",
+            row::OF_REPORT
+        ));
         let status = match &end {
             RunEnd::Finished { status, .. } if status.is_final() => *status,
             RunEnd::Finished { .. } => RunStatus::Error,
@@ -104,7 +108,7 @@ impl Inner {
             return Ok(Written::LeaseLost);
         };
         let is_cancelled = rows::boolean(&held, "cancel_requested").map_err(failed_to(LEAVE))?;
-        let mut abandoned = Vec::new();
+        let (mut abandoned, mut left_as) = (Vec::new(), status);
         match &end {
             RunEnd::Finished { output, error, .. } => {
                 let ending = Ending { status, output: output.as_ref(), error: error.as_ref() };
@@ -115,6 +119,7 @@ impl Inner {
                 let error = cancelled();
                 let ending = Ending { status: RunStatus::Cancelled, output: None, error: Some(&error) };
                 ending.store(self, &mut tx, &run).await?;
+                left_as = RunStatus::Cancelled;
                 if let RunEnd::Waiting(calls) = &end {
                     abandoned.clone_from(calls);
                 }
@@ -125,6 +130,7 @@ impl Inner {
         self.announce_runs(&mut tx).await.map_err(failed_to(LEAVE))?;
         tx.commit().await.map_err(failed_to(LEAVE))?;
         drop(turn);
+        self.report_run_status(&held, lease.run, left_as);
         self.outbox.signal();
         // The calls may have ended before the run was left.
         self.runs.signal_call_ended();
@@ -144,8 +150,10 @@ impl Inner {
         let turn = self.run_turn().await;
         let mut tx = self.engine.begin().await.map_err(failed_to(CANCEL))?;
         // Also locks the run.
-        let sql =
-            "UPDATE runs SET cancel_requested = 1 - final WHERE tenant = $1 AND id = $2 RETURNING status";
+        let sql = AssertSqlSafe(format!(
+            "UPDATE runs SET cancel_requested = 1 - final WHERE tenant = $1 AND id = $2 RETURNING status, {}",
+            row::OF_REPORT
+        ));
         let found = sqlx::query(sql).bind(tenant.as_str()).bind(id.to_string());
         let Some(found) = found.fetch_optional(&mut *tx).await.map_err(failed_to(CANCEL))? else {
             return Ok(None);
@@ -167,6 +175,9 @@ impl Inner {
         self.announce_runs(&mut tx).await.map_err(failed_to(CANCEL))?;
         tx.commit().await.map_err(failed_to(CANCEL))?;
         drop(turn);
+        if status.is_final() {
+            self.report_run_status(&found, id, status);
+        }
         self.outbox.signal();
         self.runs.signal_change();
         self.cancel_waiting_calls(tenant, calls).await;
@@ -180,6 +191,14 @@ impl Inner {
                 let error = &error as &dyn std::error::Error;
                 tracing::warn!(%call, error, "cannot cancel a call of a cancelled run");
             }
+        }
+    }
+
+    /// Reports the new status of a run, after it is stored.
+    fn report_run_status(&self, row: &AnyRow, id: RunId, status: RunStatus) {
+        match row::new_status(row, id, status) {
+            Ok(change) => self.report_object(change),
+            Err(error) => tracing::error!(run = %id, %error, "a run cannot be read"),
         }
     }
 

@@ -1,6 +1,8 @@
 //! The row of a run.
 
 use haft_core::catalog::StoreError;
+use haft_core::id::RunId;
+use haft_core::live::{ObjectAction, ObjectAudience, ObjectChange, ObjectEvent, RunStatusEvent};
 use haft_core::run::{Run, RunStatus, RunStep, RunUsage};
 use serde::Serialize;
 use serde_json::Value;
@@ -34,6 +36,44 @@ pub(super) fn run_with_input(row: &AnyRow) -> Result<Run, sqlx::Error> {
     let mut run = run(row)?;
     run.input = rows::json_column(row, "input")?;
     Ok(run)
+}
+
+/// Returns the report of a run.
+pub(super) fn change(run: &Run, change: ObjectAction) -> ObjectChange {
+    let event = RunStatusEvent {
+        change,
+        id: run.id,
+        agent_id: run.agent_id,
+        status: run.status,
+        chat_id: run.chat_id,
+        parent_run_id: run.parent_run,
+    };
+    ObjectChange {
+        tenant: run.principal.tenant.clone(),
+        audience: ObjectAudience::OwnerAndEditors(run.principal.id()),
+        event: ObjectEvent::Run(event),
+    }
+}
+
+/// The columns that the report of a new status needs.
+pub(super) const OF_REPORT: &str = "tenant, agent_id, principal, chat_id, parent_run";
+
+/// Returns the report of a new status from [`OF_REPORT`].
+pub(super) fn new_status(row: &AnyRow, id: RunId, status: RunStatus) -> Result<ObjectChange, sqlx::Error> {
+    let optional = |column: &str| row.try_get::<Option<&str>, _>(column);
+    let event = RunStatusEvent {
+        change: ObjectAction::Updated,
+        id,
+        agent_id: rows::parse_column(row, "agent_id")?,
+        status,
+        chat_id: optional("chat_id")?.and_then(|id| id.parse().ok()),
+        parent_run_id: optional("parent_run")?.and_then(|id| id.parse().ok()),
+    };
+    Ok(ObjectChange {
+        tenant: rows::parse_column(row, "tenant")?,
+        audience: ObjectAudience::OwnerAndEditors(row.try_get::<&str, _>("principal")?.into()),
+        event: ObjectEvent::Run(event),
+    })
 }
 
 /// Returns what is stored of a run when it is requested, and its conversation.

@@ -16,6 +16,7 @@ use crate::engine::failed_to;
 use crate::files::layout::{self, SKILLS};
 use crate::files::write::{self, Undo};
 use crate::ledger::LedgerBackend;
+use crate::pipelines::count_change;
 use crate::rows;
 use crate::session::Session;
 use crate::store::Inner;
@@ -85,6 +86,9 @@ impl Inner {
         for statement in STATEMENTS {
             let query = sqlx::query(*statement).bind(id.as_str());
             query.execute(&mut *session.tx).await.map_err(failed_to(PURGE))?;
+        }
+        for names in ["agents", "artifacts", "pipelines"] {
+            count_change(&mut session.tx, names).await.map_err(failed_to(PURGE))?;
         }
         session.touch_tenant(id.clone());
         session.finish().await?;

@@ -139,8 +139,13 @@ impl Inner {
         if changes.webhooks {
             self.load_webhooks().await?;
         }
-        if !changes.approvals.is_empty() && self.sink.follows_calls() {
-            self.report_approvals(&changes.approvals).await?;
+        if self.sink.has_followers() {
+            if !changes.approvals.is_empty() {
+                self.report_approvals(&changes.approvals).await?;
+            }
+            for change in &changes.objects {
+                self.sink.object_changed(change);
+            }
         }
         if changes.bundles.is_empty() && changes.tools.is_empty() && !changes.credentials {
             return Ok(());

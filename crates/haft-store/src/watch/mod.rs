@@ -4,6 +4,7 @@ mod agents;
 mod definitions;
 mod listen;
 pub(crate) mod notification;
+pub(crate) mod reports;
 mod tasks;
 
 pub use tasks::WatchTasks;

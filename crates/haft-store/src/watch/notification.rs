@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use haft_core::id::{ApprovalId, BundleId, ToolId};
+use haft_core::live::ObjectChange;
 
 /// PostgreSQL rejects payloads of 8,000 bytes or more.
 const MAX_PAYLOAD_BYTES: usize = 7_900;
@@ -23,6 +24,8 @@ pub(crate) struct ChangeSet {
     pub(crate) runs: bool,
     /// Approvals that were requested or decided.
     pub(crate) approvals: BTreeSet<ApprovalId>,
+    /// What pages show live of agents, runs, chats, pipelines and artifacts.
+    pub(crate) objects: Vec<ObjectChange>,
 }
 
 impl ChangeSet {
@@ -60,6 +63,7 @@ impl ChangeSet {
         let bundles = self.bundles.iter().map(|id| format!(" b:{id}"));
         let tools = self.tools.iter().map(|id| format!(" t:{id}"));
         let approvals = self.approvals.iter().map(|id| format!(" a:{id}"));
+        let objects = self.objects.iter().filter_map(object_item);
         let tokens = self.tokens.then(|| " k".to_owned());
         let credentials = self.credentials.then(|| " c".to_owned());
         let queue = self.queue.then(|| " q".to_owned());
@@ -69,7 +73,7 @@ impl ChangeSet {
         let flags = tokens.into_iter().chain(credentials).chain(queue).chain(policies).chain(webhooks);
         let flags = flags.chain(runs);
         let mut payloads: Vec<String> = Vec::new();
-        for item in bundles.chain(tools).chain(approvals).chain(flags) {
+        for item in bundles.chain(tools).chain(approvals).chain(objects).chain(flags) {
             match payloads.last_mut() {
                 Some(last) if last.len() + item.len() <= MAX_PAYLOAD_BYTES => last.push_str(&item),
                 _ => payloads.push(format!("{node}{item}")),
@@ -89,6 +93,7 @@ impl ChangeSet {
                 Some(("b", id)) => self.bundles.extend(id.parse::<BundleId>()),
                 Some(("t", id)) => self.tools.extend(id.parse::<ToolId>()),
                 Some(("a", id)) => self.approvals.extend(id.parse::<ApprovalId>()),
+                Some(("o", json)) => self.objects.extend(serde_json::from_str(json).ok()),
                 _ => {
                     self.tokens |= item == "k";
                     self.credentials |= item == "c";
@@ -102,8 +107,21 @@ impl ChangeSet {
     }
 }
 
+/// Returns the item of an object: JSON without spaces, which separate items.
+fn object_item(change: &ObjectChange) -> Option<String> {
+    // In JSON without layout, only strings have spaces.
+    let json = serde_json::to_string(change).ok()?.replace(' ', "\\u0020");
+    (json.len() < MAX_PAYLOAD_BYTES / 2).then(|| format!(" o:{json}"))
+}
+
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use haft_core::id::ChatId;
+    use haft_core::live::{ChatAction, ChatEvent, ObjectAudience, ObjectEvent};
+    use haft_core::name::TenantId;
+
     use super::*;
 
     #[test]
@@ -119,6 +137,16 @@ mod tests {
             webhooks: true,
             runs: true,
             approvals: BTreeSet::from([ApprovalId(id(2))]),
+            objects: vec![ObjectChange {
+                tenant: TenantId::default_tenant(),
+                audience: ObjectAudience::OwnerAndAdmins(Arc::from("a name: with  spaces")),
+                event: ObjectEvent::Chat(ChatEvent {
+                    change: ChatAction::Message,
+                    id: ChatId(id(3)),
+                    shared: false,
+                    message_id: None,
+                }),
+            }],
         };
         let payloads = changes.payloads("node-1");
         assert_eq!(payloads.len(), 5);

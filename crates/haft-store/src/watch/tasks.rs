@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::{agents, definitions, listen};
+use super::{agents, definitions, listen, reports};
 use crate::engine::Kind;
 use crate::ledger::LedgerBackend;
 use crate::store::{Inner, Store};
@@ -53,6 +53,7 @@ impl Store {
                 tasks.spawn(listen::listen(Arc::clone(inner), stop.clone()));
             }
         }
+        tasks.spawn(reports::send(Arc::clone(inner), stop.clone()));
         tasks.spawn(reap_regularly(Arc::clone(inner), stop.clone()));
         tasks.spawn(recover_regularly(Arc::clone(inner), stop.clone()));
         WatchTasks { stop, tasks }

@@ -22,6 +22,7 @@ on_both![
     of_concurrent_creations_one_succeeds,
     a_deleted_agent_frees_its_slug,
     a_deleted_tenant_leaves_no_agent,
+    names_are_read_again_after_changes,
 ];
 
 pub(crate) fn slug(text: &str) -> AgentSlug {
@@ -219,4 +220,33 @@ async fn a_deleted_tenant_leaves_no_agent(harness: Harness) {
     store.delete_tenant(acme.clone()).await.unwrap();
     assert_eq!(store.agents(&acme, &AgentQuery::default()).await.unwrap().1, 0);
     assert_eq!(store.agent(&default_tenant(), kept.id).await.unwrap(), Some(kept));
+}
+
+async fn names_are_read_again_after_changes(harness: Harness) {
+    let (store, tenant) = (&harness.store, default_tenant());
+    let mut known = store.agent_names(None).await.unwrap().unwrap().counter;
+    let mut changed = async || {
+        let found = store.agent_names(Some(known)).await.unwrap()?;
+        known = found.counter;
+        let names = found.names.into_iter();
+        Some(names.map(|agent| (agent.slug, agent.is_published)).collect::<Vec<_>>())
+    };
+    let one = |name: &str, is_published| Some(vec![(name.to_owned(), is_published)]);
+    assert_eq!(changed().await, None);
+    let id = create(store, "assistant").await.id;
+    assert_eq!(changed().await, one("assistant", false));
+    assert_eq!(changed().await, None);
+    store.publish_agent(&tenant, id, None).await.unwrap();
+    assert_eq!(changed().await, one("assistant", true));
+    update(store, id, definition("helper"), None).await.unwrap();
+    assert_eq!(changed().await, one("helper", true));
+    store.delete_agent(&tenant, id).await.unwrap();
+    assert_eq!(changed().await, Some(vec![]));
+
+    let acme = TenantId::new("acme").unwrap();
+    store.create_tenant(acme.clone(), "Acme".into()).await.unwrap();
+    store.create_agent(&acme, definition("assistant"), "ann").await.unwrap();
+    assert_eq!(changed().await, one("assistant", false));
+    store.delete_tenant(acme).await.unwrap();
+    assert_eq!(changed().await, Some(vec![]));
 }

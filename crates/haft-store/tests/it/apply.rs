@@ -2,15 +2,24 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use haft_core::artifact::{ArtifactContent, ArtifactRuntime};
 use haft_core::catalog::{FileForm, SourceText, StoreError};
-use haft_core::name::{BundleSlug, TenantId};
+use haft_core::name::{ArtifactSlug, BundleSlug, PipelineSlug, TenantId};
+use haft_core::retrieval::{DocumentSource, PipelineDefinition, PipelineStatus};
 use haft_core::tool::Status;
-use haft_store::{ApplyChanges, ApplyScope, BundleFields, ToolStep};
+use haft_store::{
+    ApplyChanges, ApplyScope, ArtifactChange, BundleFields, NewArtifact, NewDocument, PipelineChange,
+    ToolStep,
+};
 use serde_json::json;
 
 use crate::harness::{Harness, on_both, spec};
 
-on_both![a_step_is_applied_to_the_state_that_it_was_planned_for];
+on_both![
+    a_step_is_applied_to_the_state_that_it_was_planned_for,
+    pipelines_and_artifacts_are_part_of_a_step,
+    documents_that_nobody_planned_to_delete_stay,
+];
 
 fn scope() -> ApplyScope {
     ApplyScope { bundles: vec![BundleSlug::new("web").unwrap()], ..ApplyScope::default() }
@@ -62,6 +71,135 @@ async fn a_step_is_applied_to_the_state_that_it_was_planned_for(harness: Harness
         assert!(!harness.path("skills/web/three.yaml").exists() && !harness.path(".apply-journal").exists());
     }
     harness.assert_consistent().await;
+}
+
+fn references() -> ApplyScope {
+    ApplyScope { pipelines: true, artifacts: true, ..scope() }
+}
+
+fn definition(slug: &str) -> PipelineDefinition {
+    PipelineDefinition::new(PipelineSlug::new(slug).unwrap())
+}
+
+fn artifact(source: &str) -> NewArtifact {
+    let content = ArtifactContent {
+        name: "Count".to_owned(),
+        description: String::new(),
+        runtime: ArtifactRuntime::Bash,
+        source: source.to_owned(),
+        inputs: Vec::new(),
+    };
+    NewArtifact { slug: ArtifactSlug::new("count").unwrap(), content }
+}
+
+fn pipeline(slug: &str, status: PipelineStatus) -> PipelineChange {
+    PipelineChange::Create { definition: Box::new(definition(slug)), status }
+}
+
+async fn apply_references(
+    harness: &Harness,
+    pipelines: Vec<PipelineChange>,
+    artifacts: Vec<ArtifactChange>,
+    tools: Vec<ToolStep>,
+) -> Result<(), StoreError> {
+    let tenant = TenantId::default_tenant();
+    let digest = harness.store.apply_state(tenant.clone(), references()).await.unwrap().digest;
+    let bundles = if tools.is_empty() { Vec::new() } else { vec![web()] };
+    let changes = ApplyChanges { bundles, tools, pipelines, artifacts, ..ApplyChanges::default() };
+    harness.store.apply(tenant, references(), digest, changes).await
+}
+
+async fn pipelines_and_artifacts_are_part_of_a_step(mut harness: Harness) {
+    let tenant = TenantId::default_tenant();
+    let names = harness.store.pipeline_names(None).await.unwrap().unwrap().counter;
+    let pipelines =
+        vec![pipeline("handbook", PipelineStatus::Published), pipeline("a", PipelineStatus::Draft)];
+    let created = vec![ArtifactChange::Create(artifact("one"))];
+    // Nothing else changes: it is committed all the same.
+    apply_references(&harness, pipelines, created, Vec::new()).await.unwrap();
+    assert!(harness.store.pipeline_names(Some(names)).await.unwrap().is_some(), "nodes notice it");
+    harness.restart().await;
+    let state = harness.store.apply_state(tenant.clone(), references()).await.unwrap();
+    let shown: Vec<(&str, PipelineStatus)> =
+        state.pipelines.iter().map(|pipeline| (pipeline.definition.slug.as_str(), pipeline.status)).collect();
+    assert_eq!(shown, [("a", PipelineStatus::Draft), ("handbook", PipelineStatus::Published)]);
+    let (a, handbook, count) =
+        (state.pipelines[0].id, state.pipelines[1].clone(), state.artifacts[0].clone());
+    assert_eq!((count.slug.as_str(), count.version), ("count", 1));
+
+    let mut changed = definition("handbook");
+    changed.chunking.size = 500;
+    let changed = Box::new(changed);
+    let steps = || {
+        vec![
+            PipelineChange::Update {
+                id: handbook.id,
+                definition: changed.clone(),
+                status: PipelineStatus::Draft,
+            },
+            PipelineChange::Delete { id: a, documents: 0 },
+        ]
+    };
+    let update = || vec![ArtifactChange::Update { id: count.id, new: artifact("two") }];
+    // A failure in the middle leaves nothing.
+    let failed = apply_references(&harness, steps(), update(), vec![create("one"), create("one")]).await;
+    assert!(failed.is_err());
+    let after = harness.store.apply_state(tenant.clone(), references()).await.unwrap();
+    assert_eq!((&after.pipelines, &after.digest), (&state.pipelines, &state.digest));
+    apply_references(&harness, steps(), update(), vec![create("one")]).await.unwrap();
+    let after = harness.store.apply_state(tenant.clone(), references()).await.unwrap();
+    assert_eq!(after.pipelines.len(), 1);
+    assert_eq!(
+        (after.pipelines[0].definition.chunking.size, after.pipelines[0].status),
+        (500, PipelineStatus::Draft)
+    );
+    assert!(after.pipelines[0].revision > handbook.revision, "documents are read again");
+    assert_eq!(after.artifacts[0].version, 2);
+    let newest = harness.store.artifact(&tenant, "count").await.unwrap().unwrap();
+    assert_eq!(
+        (&newest.newest.hash, newest.newest.content.source.as_str()),
+        (&after.artifacts[0].hash, "two")
+    );
+    let taken = vec![pipeline("handbook", PipelineStatus::Draft)];
+    let taken = apply_references(&harness, taken, Vec::new(), Vec::new()).await;
+    assert!(matches!(taken, Err(StoreError::Conflict(_))), "{taken:?}");
+    let deleted = vec![ArtifactChange::Delete { id: count.id }];
+    apply_references(&harness, Vec::new(), deleted, Vec::new()).await.unwrap();
+    assert_eq!(harness.store.artifact(&tenant, "count").await.unwrap(), None);
+    // Only what belongs to the scope is read.
+    let state = harness.store.apply_state(tenant, scope()).await.unwrap();
+    assert!(state.pipelines.is_empty() && state.artifacts.is_empty());
+}
+
+async fn documents_that_nobody_planned_to_delete_stay(harness: Harness) {
+    let tenant = TenantId::default_tenant();
+    let stored = harness.store.create_pipeline(&tenant, definition("handbook")).await.unwrap();
+    let digest = harness.store.apply_state(tenant.clone(), references()).await.unwrap().digest;
+    let document = NewDocument {
+        name: "guide.md".to_owned(),
+        source: DocumentSource::Upload,
+        media_type: None,
+        metadata: std::collections::BTreeMap::new(),
+        content: Some(b"text".to_vec()),
+        error: None,
+    };
+    harness.store.add_document(&stored, document).await.unwrap();
+    let now = harness.store.apply_state(tenant.clone(), references()).await.unwrap();
+    assert_eq!(
+        (&now.digest, now.pipelines[0].documents),
+        (&digest, 1),
+        "documents are not part of the state"
+    );
+    let delete = |documents| vec![PipelineChange::Delete { id: stored.id, documents }];
+    let refused = apply_references(&harness, delete(0), Vec::new(), Vec::new()).await.unwrap_err();
+    assert!(
+        refused.to_string().contains("had 0 documents when the plan was made and has 1 now"),
+        "{refused}"
+    );
+    assert!(harness.store.pipeline(&tenant, "handbook").await.unwrap().is_some());
+    apply_references(&harness, delete(1), Vec::new(), Vec::new()).await.unwrap();
+    assert_eq!(harness.store.pipeline(&tenant, "handbook").await.unwrap(), None);
+    assert!(harness.store.claim_documents(5).await.unwrap().is_empty(), "its documents are gone");
 }
 
 #[tokio::test]

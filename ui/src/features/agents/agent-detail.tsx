@@ -80,7 +80,7 @@ function ToolTable({ agent }: { agent: Agent }) {
 
 function Runs({ agent }: { agent: Agent }) {
   const t = useT();
-  const { data, error, refetch } = useQuery({ ...relatedRunsQuery({ agent: agent.slug }), refetchInterval: 5_000 });
+  const { data, error, refetch } = useQuery(relatedRunsQuery({ agent: agent.slug }));
   if (error) return <ErrorPanel error={error} onRetry={() => void refetch()} />;
   if (!data) return <Loading rows={4} />;
   if (data.length === 0) return <EmptyState title={t('agents.noRuns')} action={<TryAgent agent={agent} />}>{t('agents.noRunsHint')}</EmptyState>;

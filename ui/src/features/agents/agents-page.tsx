@@ -1,10 +1,10 @@
-import { Button, Group, Text } from '@mantine/core';
+import { Alert, Button, Group, Text } from '@mantine/core';
 import { IconPlus, IconRobot } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useMemo } from 'react';
 import type { Agent } from '@/api/agent-types';
-import { agentsQuery } from '@/api/agents';
+import { agentsQuery, brokenAgentFilesQuery } from '@/api/agents';
 import { useMay } from '@/api/session';
 import { useT } from '@/i18n';
 import { Chip, EmptyState, ErrorPanel, Highlight, Mono } from '@/parts/basics';
@@ -20,6 +20,18 @@ import { AgentDrawer } from './agent-detail';
 
 const STATUSES = ['draft', 'published', 'deprecated', 'disabled'] as const;
 const badge = (agent: Agent) => (agent.ready ? shownStatus(agent) : 'not_ready');
+
+/** Files that define no agent, or an outdated one, until somebody fixes them. */
+function BrokenFiles() {
+  const t = useT();
+  const { data: files = [] } = useQuery(brokenAgentFilesQuery);
+  if (files.length === 0) return null;
+  return (
+    <Alert color="red" variant="light" mx="md" mb="sm" title={t('agents.brokenFiles', { n: files.length })}>
+      {files.map((file) => <Text key={file.path} style={{ overflowWrap: 'anywhere' }}><Mono>{visibleText(file.path)}</Mono>: {visibleText(file.error)}</Text>)}
+    </Alert>
+  );
+}
 
 export function AgentsPage() {
   const t = useT();
@@ -49,6 +61,7 @@ export function AgentsPage() {
         <Facet label={t('common.status')} value={status} onChange={(next) => setUrl({ status: writeList(next) })} choices={STATUSES.map((value) => ({ value, label: t(`status.${value}`) }))} />
         <ClearFilters visible={isFiltered} onClear={clear} />
       </Toolbar>
+      <BrokenFiles />
       <Split drawer={openRef && <AgentDrawer key={openRef} target={openRef} onClose={() => setUrl({ open: undefined, tab: undefined })} />}>
         {error ? <div style={{ padding: 24 }}><ErrorPanel error={error} onRetry={() => void refetch()} /></div> : isPending ? <Loading rows={8} /> : (
           <DataTable label={t('nav.agents')} rows={rows} columns={columns} rowKey={(agent) => agent.slug} rowName={(agent) => agent.name} openKey={openRef} onOpen={(agent) => setUrl({ open: agent.slug }, { push: openRef === undefined })}

@@ -23,7 +23,8 @@ import { useIsMine } from './rights';
 import { useAnswer } from './use-answer';
 
 const NEAR_PX = 80;
-const POLL_MS = 3_000;
+/** In case that the event of another node is missing. */
+const FALLBACK_MS = 15_000;
 
 /** Keeps the end in sight while it grows, unless the reader has scrolled away from it. */
 function useFollow(content: unknown) {
@@ -82,7 +83,7 @@ export function Conversation({ chat }: { chat: Chat }) {
   const isUnfinished = leaf?.role === 'assistant' && Boolean(leaf.run_id) && Array.isArray(leaf.content) && leaf.content.length === 0 && answer.isHidden;
   useEffect(() => {
     if (!isUnfinished) return;
-    const timer = setInterval(() => void queries.invalidateQueries({ queryKey: chatKeys.messages(chat.id) }), POLL_MS);
+    const timer = setInterval(() => void queries.invalidateQueries({ queryKey: chatKeys.messages(chat.id) }), FALLBACK_MS);
     return () => clearInterval(timer);
   }, [isUnfinished, queries, chat.id]);
 

@@ -7,6 +7,7 @@ export const agents = {
   'agents.empty': ['No agents yet', 'Noch keine Agenten'],
   'agents.emptyHint': ['An agent is a model with instructions and tools. People chat with it, programs call it, and other agents hand it tasks.', 'Ein Agent ist ein Modell mit Anweisungen und Tools. Menschen chatten mit ihm, Programme rufen ihn auf, und andere Agenten geben ihm Aufgaben.'],
   'agents.noneFound': ['No agent matches', 'Kein Agent passt'],
+  'agents.brokenFiles': ['{n} {n|file|files} with errors', '{n} {n|Datei|Dateien} mit Fehlern'],
   'agents.slug': ['Slug', 'Slug'],
   'agents.slugHelp': ['How clients and other agents refer to it: lowercase letters, digits and -', 'So rufen ihn Clients und andere Agenten auf: Kleinbuchstaben, Ziffern und -'],
   'agents.nameHelp': ['What people see', 'Was Menschen sehen'],

@@ -54,7 +54,7 @@ impl Rig {
         let seen = Arc::new(Seen::default());
         let executors = Executors::default()
             .with(Arc::new(FunctionExecutor::new(functions(&seen))))
-            .with(Arc::new(StepsExecutor));
+            .with(Arc::new(StepsExecutor::default()));
         Self { seen, ..Self::with_executors(stages, executors) }
     }
 
