@@ -91,7 +91,7 @@ export const tests = {
     // Somebody else is faster.
     await world.haft.api('PUT', `/agents/${slug}`, { slug, name: rest.name, model: rest.model, instructions: 'Theirs', tools: rest.tools });
     await page.getByRole('button', { name: 'Save draft' }).click();
-    const alert = page.getByRole('alert').filter({ hasText: 'has changed in the meantime' });
+    const alert = page.getByRole('alert').filter({ hasText: 'has been changed in the meantime' });
     await alert.waitFor();
     await alert.getByText('Theirs').first().waitFor();
     await alert.getByRole('button', { name: 'Save mine anyway' }).click();

@@ -96,7 +96,8 @@ function PaletteBody({ onClose, pages, onCall }: PaletteProps) {
       id: toolRef(tool), group: t('palette.tools'), label: visibleText(tool.name), note: visibleText(tool.description.slice(0, 120)), icon: IconTool,
       run: (alternative) => { if (alternative && mayCall) { onClose(); onCall(toolRef(tool)); } else go('/tools/$ref', {}, { ref: toolRef(tool) }); },
     }));
-    return words === '' ? [...result, ...tools] : [...tools, ...result];
+    // Tools arrive later: at the end, they move nothing from under the mouse.
+    return [...result, ...tools];
   }, [query, found, pages, t, navigate, onClose, onCall, mayCall, mayEdit, mayAdmin, scheme, setColorScheme]);
 
   const selected = Math.min(at, Math.max(0, entries.length - 1));

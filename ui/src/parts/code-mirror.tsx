@@ -68,7 +68,7 @@ export default function CodeMirror(props: EditorProps) {
             { key: 'Mod-s', run: () => { save.current?.(); return save.current !== undefined; } },
             ...defaultKeymap, ...historyKeymap, ...searchKeymap, ...foldKeymap, indentWithTab,
           ]),
-          EditorState.readOnly.of(readOnly), EditorView.contentAttributes.of({ 'aria-label': label }),
+          EditorState.readOnly.of(readOnly), EditorView.contentAttributes.of({ 'aria-label': label, tabindex: '0' }),
           EditorView.lineWrapping,
           ...(nonce ? [EditorView.cspNonce.of(nonce)] : []),
           EditorView.updateListener.of((update) => { if (update.docChanged) change.current?.(update.state.doc.toString()); }),
