@@ -150,8 +150,8 @@ export const tests = {
     const { page } = await openChat(world);
     await say(page, 'Something hostile');
     await log(page).getByText('<script>alert(1)</script>').waitFor();
+    await log(page).locator('strong').getByText('bold').waitFor();
     assert.equal(await log(page).locator('img[src="x"], script, a[href^="javascript"]').count(), 0);
-    assert.equal(await log(page).locator('strong').getByText('bold').count(), 1);
   },
 
   async 'the + palette: find a tool, fill its form, run it in this chat'(world) {
