@@ -43,7 +43,7 @@ const DOCUMENTED = [
   { name: 'try', path: `${ORDERS}?tab=try`, act: run },
   { name: 'calls', path: '/calls' }, { name: 'approvals', path: '/approvals', act: openFirst }, { name: 'approvals-phone', path: '/approvals', viewport: PHONE, act: openFirst },
   { name: 'connect', path: '/connect' }, { name: 'policy', path: '/policy' }, { name: 'tool-picker', path: '/tokens?new=1', act: pick },
-  { name: 'chat', path: '/chat/CHAT' }, { name: 'run', path: '/runs/RUN' }, { name: 'agent', path: '/agents/order-helper' },
+  { name: 'chat', path: '/chat/CHAT' }, { name: 'run', path: '/runs/RUN' },
   { name: 'toolsets', path: '/toolsets?open=app-builder' }, { name: 'workspace', path: '/workspaces/demo?file=README.md' },
 ];
 const EVERYTHING = Object.entries({
