@@ -98,8 +98,11 @@ impl AnswerEnd {
                  `POST /api/approvals/{approval_id}/approve` or `/deny`."
             );
         }
-        let _ =
-            write!(text, "The run then continues by itself; its answer is at `GET /api/runs/{}`.", self.run);
+        let _ = write!(
+            text,
+            "The run resumes after the decision; `GET /api/runs/{}` returns its answer.",
+            self.run
+        );
         text
     }
 }

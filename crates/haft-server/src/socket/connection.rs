@@ -56,7 +56,7 @@ pub(super) struct Connection {
     outgoing: mpsc::Sender<Value>,
     /// The tasks that show runs. They end with the socket; the runs go on.
     shown: JoinSet<()>,
-    /// Approvals that this socket has decided, which it was told already.
+    /// Approvals decided on this socket: it has already received `approval_decided` for them.
     decided: Arc<Mutex<HashSet<ApprovalId>>>,
     slow: CancellationToken,
 }
@@ -130,7 +130,7 @@ impl Connection {
                 let error = ApiError::bad_request("send text frames with JSON, not binary ones");
                 return send_frame(socket, &server_frame::error(&error)).await;
             }
-            // The library answers pings and closes by itself.
+            // axum replies to pings and close frames.
             Message::Ping(_) | Message::Pong(_) => return Ok(()),
             Message::Close(_) => return Err(BY_CLIENT),
         };

@@ -25,7 +25,7 @@ pub(crate) struct RunSignals {
     pub(super) writing: tokio::sync::Mutex<()>,
     /// Steps that wait for the next write.
     pub(super) queue: Mutex<Vec<QueuedSteps>>,
-    /// Leases of this node whose last write failed: whoever had the run has given it up.
+    /// Leases of this node whose last write failed: their tasks have stopped.
     failed: Mutex<Vec<RunLease>>,
     /// When the runs that wait for calls were last checked.
     checked: Mutex<Option<Instant>>,

@@ -3,7 +3,7 @@
 //!
 //! On this node a change is reported at once, except for documents: an import changes thousands of them, so the latest
 //! state of each is reported several times a second, and many of one pipeline as one event. Other nodes are notified of all
-//! that has collected in this time. The notification is no part of the change: it costs no change any time, and a node
+//! that has collected in this time. The notification is sent after the commit and delays no write; a node
 //! that misses one shows the new state a little later.
 
 use std::collections::BTreeMap;

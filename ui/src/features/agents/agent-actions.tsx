@@ -18,7 +18,7 @@ import { Loading } from '@/parts/page';
 import { toYaml } from '@/parts/source';
 import { definitionOf, readBlockers } from './definition';
 
-/** Each tool that stands in the way, with a way to it. */
+/** The tools that block publishing, each with a link. */
 function Blockers({ error }: { error: unknown }) {
   const t = useT();
   const blockers = readBlockers(error);

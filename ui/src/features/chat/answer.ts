@@ -177,5 +177,5 @@ export function textOf(items: readonly Item[]): string {
   return items.flatMap((item) => (item.kind === 'text' ? [item.text] : [])).join('\n\n');
 }
 
-/** Whether the answer goes on by itself. */
+/** Whether more of the answer will arrive without a decision. */
 export const isAnswering = (answer: Answer | undefined): boolean => answer !== undefined && !isFinal(answer.status) && answer.status !== 'awaiting_approval';
