@@ -200,6 +200,23 @@ pub struct ApprovalGrant {
     pub created_at: Timestamp,
 }
 
+/// A call that a remembered approval may cover.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GrantQuery {
+    /// The tool.
+    pub tool_id: ToolId,
+    /// The hash of the definition that will run.
+    pub definition_hash: String,
+    /// The hash of the arguments.
+    pub args_digest: String,
+    /// Who asks.
+    pub requested_by: Arc<Principal>,
+    /// The chat or session of the call.
+    pub session: Option<String>,
+    /// Why the call needs approval.
+    pub cause: ApprovalCause,
+}
+
 /// Why somebody may not decide.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CannotDecide {
@@ -223,6 +240,18 @@ pub enum CannotDecide {
 }
 
 impl Approval {
+    /// Returns what a remembered approval of the call must match.
+    pub fn grant_query(&self) -> GrantQuery {
+        GrantQuery {
+            tool_id: self.tool_id,
+            definition_hash: self.definition_hash.clone(),
+            args_digest: self.args_digest.clone(),
+            requested_by: Arc::clone(&self.requested_by),
+            session: self.session.clone(),
+            cause: self.cause.clone(),
+        }
+    }
+
     /// Checks whether a principal may decide. By default, the requester may confirm a call of a tool with
     /// `requires_confirmation`; an admin or an elevated token decides about all others. A policy rule may name others.
     pub fn check_approver(
@@ -296,4 +325,7 @@ pub trait Approvals: Send + Sync {
         approval: Approval,
         limit: u64,
     ) -> BoxFuture<'_, Result<ApprovalAnswer, StoreError>>;
+
+    /// Returns who granted a remembered approval that covers a call.
+    fn granted(&self, query: GrantQuery) -> BoxFuture<'_, Result<Option<String>, StoreError>>;
 }

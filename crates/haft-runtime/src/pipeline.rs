@@ -282,7 +282,12 @@ impl Pipeline {
         let pipeline = Arc::clone(self);
         let task = tokio::spawn(async move {
             let reserved = match &checked.needs_approval {
-                Some(_) => pipeline.ask(checked).await?,
+                Some(_) => match pipeline.ask(checked).await? {
+                    Reserved::Run(checked) if checked.draft.has_idempotency_key() => {
+                        pipeline.reserve(*checked).await?
+                    }
+                    reserved => reserved,
+                },
                 None => pipeline.reserve(checked).await?,
             };
             match reserved {

@@ -122,10 +122,9 @@ impl Access {
     pub(crate) fn current(&self, principal: &Principal, now: Timestamp) -> Option<Arc<Principal>> {
         let Some(id) = principal.token else { return Some(Arc::new(principal.clone())) };
         let snapshot = self.snapshot.load();
-        let token = snapshot.tokens.values().find(|token| token.principal.token == Some(id))?;
-        if !token.is_valid(now) {
-            return None;
-        }
+        // A rotated token has two values for a while: one that is still valid decides.
+        let mut values = snapshot.tokens.values().filter(|token| token.principal.token == Some(id));
+        let token = values.find(|token| token.is_valid(now))?;
         Some(match &principal.agent {
             // The agent still calls on its behalf, with the rights that the token has now.
             Some(agent) => Arc::new(token.principal.acting(ActingAgent::clone(agent))),

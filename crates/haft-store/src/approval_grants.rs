@@ -1,10 +1,11 @@
 //! Approvals that are remembered for later calls.
 
-use haft_core::approval::{Approval, ApprovalGrant, Remember, RememberScope};
+use haft_core::approval::{Approval, ApprovalGrant, GrantQuery, Remember, RememberScope};
 use haft_core::catalog::StoreError;
+use haft_core::hash;
 use haft_core::id::ApprovalId;
 use haft_core::name::TenantId;
-use sqlx::{Any, Row as _, Transaction};
+use sqlx::{Any, AnyConnection, Row as _, Transaction};
 
 use crate::engine::failed_to;
 use crate::rows;
@@ -92,6 +93,12 @@ impl Inner {
             RememberScope::Session => approval.session.as_deref().unwrap_or_default(),
             RememberScope::Token | RememberScope::Tool => "",
         };
+        // Arguments that the approver changed: what was approved is remembered, not what was requested.
+        let args_digest = match (remember.any_args, approval.args_edited) {
+            (true, _) => String::new(),
+            (false, true) => hash::of_args(&approval.args),
+            (false, false) => approval.args_digest.clone(),
+        };
         let sql = "INSERT INTO approval_grants (id, tenant, tool_id, definition_hash, principal, session, args_digest, \
                    granted_by, created_at, cause) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
         sqlx::query(sql)
@@ -101,7 +108,7 @@ impl Inner {
             .bind(&approval.definition_hash)
             .bind(&*principal)
             .bind(session)
-            .bind(if remember.any_args { "" } else { &approval.args_digest })
+            .bind(args_digest)
             .bind(approval.decided_by.as_deref().unwrap_or_default())
             .bind(self.now().as_microsecond())
             .bind(approval.cause.key())
@@ -114,21 +121,21 @@ impl Inner {
 /// Returns who granted a remembered approval that covers the call. It covers its own cause only: who confirms a call
 /// does not speak for the approvers of a rule.
 pub(crate) async fn grant(
-    tx: &mut Transaction<'static, Any>,
-    approval: &Approval,
+    connection: &mut AnyConnection,
+    query: &GrantQuery,
 ) -> Result<Option<String>, sqlx::Error> {
     let sql = "SELECT granted_by FROM approval_grants WHERE tenant = $1 AND tool_id = $2 AND definition_hash = $3 \
                AND (principal = '' OR principal = $4) AND (session = '' OR session = $5) \
                AND (args_digest = '' OR args_digest = $6) AND cause = $7 LIMIT 1";
     let found = sqlx::query(sql)
-        .bind(approval.requested_by.tenant.as_str())
-        .bind(approval.tool_id.to_string())
-        .bind(&approval.definition_hash)
-        .bind(&*approval.requested_by.id())
-        .bind(approval.session.as_deref().unwrap_or_default())
-        .bind(&approval.args_digest)
-        .bind(approval.cause.key())
-        .fetch_optional(&mut **tx)
+        .bind(query.requested_by.tenant.as_str())
+        .bind(query.tool_id.to_string())
+        .bind(&query.definition_hash)
+        .bind(&*query.requested_by.id())
+        .bind(query.session.as_deref().unwrap_or_default())
+        .bind(&query.args_digest)
+        .bind(query.cause.key())
+        .fetch_optional(connection)
         .await?;
     found.map(|row| row.try_get(0)).transpose()
 }

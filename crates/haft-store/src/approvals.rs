@@ -1,7 +1,7 @@
 //! Approvals: calls that wait for a person, their decisions, and the decisions that are remembered.
 
 use haft_core::approval::{
-    Approval, ApprovalAnswer, ApprovalCause, ApprovalStatus, Approvals, Remember, RememberScope,
+    Approval, ApprovalAnswer, ApprovalCause, ApprovalStatus, Approvals, GrantQuery, Remember, RememberScope,
 };
 use haft_core::call::{CallDecision, CallRecord, CallStatus};
 use haft_core::catalog::StoreError;
@@ -78,6 +78,13 @@ impl Approvals for Store {
             ),
         )
     }
+
+    fn granted(&self, query: GrantQuery) -> BoxFuture<'_, Result<Option<String>, StoreError>> {
+        Box::pin(async move {
+            let mut connection = self.inner.engine.pool.acquire().await.map_err(failed_to(READ))?;
+            grant(&mut connection, &query).await.map_err(failed_to(READ))
+        })
+    }
 }
 
 impl Store {
@@ -144,7 +151,7 @@ impl Inner {
         };
         // Before grants: a call whose approval was remembered has run, and its outcome is picked up first.
         if !matches!(earlier, Some(ApprovalAnswer::Decided(..)))
-            && let Some(by) = grant(&mut tx, &approval).await.map_err(failed_to(ASK))?
+            && let Some(by) = grant(&mut tx, &approval.grant_query()).await.map_err(failed_to(ASK))?
         {
             return Ok(ApprovalAnswer::Granted(by));
         }

@@ -57,10 +57,22 @@ impl Pipeline {
         self.compile(&tool, record.invocation.mode).await;
         let loaded = self.load_handles(&principal, std::iter::once(&record.invocation.args)).await;
         let source = ClaimSource { principal, was_approved, loaded };
-        let checked = match self.check_claimed(&tool, record.clone(), source) {
+        let mut checked = match self.check_claimed(&tool, record.clone(), source) {
             Ok(checked) => checked,
             Err(rejected) => return self.end(record, rejected.error).await,
         };
+        if let Some(cause) = checked.needs_approval.take() {
+            // It was queued under a remembered approval, which may have been revoked since.
+            match self.granted(&checked, cause.clone()).await {
+                Ok(Some(by)) => checked.draft.decision.get_or_insert_default().decided_by = Some(by),
+                Ok(None) => {
+                    let reason = cause.reason(checked.plan.spec.name.as_str());
+                    let message = format!("the call needs approval and nobody was asked: {reason}; call again");
+                    return self.end(record, CallError::new(ErrorCode::ApprovalRequired, message)).await;
+                }
+                Err(error) => return Ok(self.put_back(record, &error)),
+            }
+        }
         let mut call = match self.try_admit(checked).await {
             Ok(call) => call,
             Err(rejected) => return Ok(self.put_back(record, &rejected.error)),
@@ -123,11 +135,11 @@ impl Pipeline {
                     return Err(CallError::new(ErrorCode::Conflict, message));
                 }
                 match cause {
-                    None => Ok(plan),
+                    None => Ok((plan, None)),
                     Some(ApprovalCause::Rule(rule))
                         if was_approved && approved_rule.as_ref() == Some(&rule) =>
                     {
-                        Ok(plan)
+                        Ok((plan, None))
                     }
                     Some(cause) if was_approved => {
                         let reason = cause.reason(plan.spec.name.as_str());
@@ -135,14 +147,14 @@ impl Pipeline {
                             format!("the approval does not cover the call any more: {reason}; call again");
                         Err(CallError::new(ErrorCode::ApprovalRequired, message))
                     }
-                    Some(cause) => Err(super::approval_impossible(plan.spec.name.as_str(), &cause)),
+                    Some(cause) => Ok((plan, Some(cause))),
                 }
             });
         if let Some((number, _)) = draft.entry.definition(draft.invocation.mode.into()) {
             draft.invocation.revision = number;
         }
         match result {
-            Ok(plan) => Ok(CheckedCall { plan, draft, needs_approval: None, listed: None }),
+            Ok((plan, needs_approval)) => Ok(CheckedCall { plan, draft, needs_approval, listed: None }),
             Err(error) => Err(Box::new(RejectedCall { error, draft })),
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use haft_core::Timestamp;
-use haft_core::approval::{Approval, ApprovalAnswer, ApprovalStatus};
+use haft_core::approval::{Approval, ApprovalAnswer, ApprovalCause, ApprovalStatus, GrantQuery};
 use haft_core::call::{CallDecision, CallRecord, CallStatus};
 use haft_core::hash;
 use haft_core::id::{ApprovalId, CallId};
@@ -183,9 +183,6 @@ impl Pipeline {
                     decided_by: Some(by),
                     ..checked.draft.decision.map(|decision| *decision).unwrap_or_default()
                 }));
-                if checked.draft.has_idempotency_key() {
-                    return Box::pin(self.reserve(checked)).await;
-                }
                 Ok(Reserved::Run(Box::new(checked)))
             }
             ApprovalAnswer::Waiting(approval) => Err(awaiting_approval(&approval)),
@@ -209,6 +206,26 @@ impl Pipeline {
                 Ok(Reserved::Earlier(CompletedCall::uncounted(record, true)))
             }
         }
+    }
+
+    /// Returns who granted a remembered approval that covers a call from the queue.
+    pub(super) async fn granted(
+        &self,
+        checked: &CheckedCall,
+        cause: ApprovalCause,
+    ) -> Result<Option<String>, CallError> {
+        let Some(waiting) = &self.waiting else { return Ok(None) };
+        let invocation = &checked.draft.invocation;
+        let query = GrantQuery {
+            tool_id: invocation.tool_id,
+            definition_hash: hash::of_value(&*checked.plan.spec)
+                .map_err(|error| CallError::internal(error.to_string()))?,
+            args_digest: hash::of_args(&invocation.args),
+            requested_by: Arc::clone(&invocation.principal),
+            session: invocation.session.as_deref().map(str::to_owned),
+            cause,
+        };
+        waiting.approvals.granted(query).await.map_err(not_recorded)
     }
 
     /// Returns how many calls of a tenant may wait in the queue, and how many for approval.

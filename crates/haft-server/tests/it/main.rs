@@ -45,6 +45,7 @@ mod oauth;
 mod openai;
 mod openai_clients;
 mod operation;
+mod pairs;
 mod policy;
 mod postgres;
 mod registry_import;
