@@ -86,6 +86,7 @@ async fn prepare(engine: &Engine, tx: &mut Transaction<'static, Any>) -> Result<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use haft_core::ledger::Ledger as _;
     use haft_core::secret::Secret;
 
     async fn check_bundle_kinds(engine: Engine) {
@@ -172,6 +173,47 @@ mod tests {
         let database = tokio::task::spawn_blocking(haft_testkit::postgres::database).await.unwrap().unwrap();
         let url = Secret::new(database.url.clone());
         check_call_filters(Engine::postgres(&url).await.unwrap()).await;
+    }
+
+    /// The tables and indexes of a SQLite database.
+    async fn schema(engine: &Engine) -> Vec<(String, String)> {
+        let sql = "SELECT name, COALESCE(sql, '') FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' ORDER BY name";
+        let rows = sqlx::query(sql).fetch_all(&engine.pool).await.unwrap();
+        rows.iter().map(|row| (row.get(0), row.get(1))).collect()
+    }
+
+    #[tokio::test]
+    async fn a_home_of_every_schema_version_opens() {
+        let fresh = tempfile::tempdir().unwrap();
+        let engine = Engine::sqlite(&fresh.path().join("haft.db")).await.unwrap();
+        run(&engine).await.unwrap();
+        let newest = schema(&engine).await;
+        engine.close().await;
+        for version in 1..=SCRIPTS.len() {
+            let home = tempfile::tempdir().unwrap();
+            let file = home.path().join("haft.db");
+            let engine = Engine::sqlite(&file).await.unwrap();
+            run_scripts(&engine, &SCRIPTS[..version]).await.unwrap();
+            let id = "018faf50-b7b6-7a01-9a05-000000000007";
+            let record = serde_json::json!({
+                "id": id, "tenant": "default", "tool_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                "tool": "web:weather@1.0.0", "revision": 1, "mode": "debug", "status": "success", "args": {},
+                "value": 1, "caller": "c", "surface": "rest", "started_at": "2026-01-31T12:00:00Z",
+            });
+            let sql = "INSERT INTO calls (id, tenant, tool_id, status, final, node, record) \
+                       VALUES ($1, 'default', '018faf50-b7b6-7a01-9a05-a22a6e0af101', 'success', 1, '', $2)";
+            let insert = sqlx::query(sql).bind(id).bind(record.to_string());
+            insert.execute(&engine.pool).await.unwrap();
+            engine.close().await;
+            let store = crate::store::tests::open(home.path()).await;
+            let (tenant, id) = ("default".parse().unwrap(), id.parse().unwrap());
+            let call = store.call(&tenant, id).await.unwrap();
+            assert!(call.is_some(), "version {version}: the call is lost");
+            store.close().await;
+            let engine = Engine::sqlite(&file).await.unwrap();
+            assert_eq!(schema(&engine).await, newest, "version {version}");
+            engine.close().await;
+        }
     }
 
     #[tokio::test]

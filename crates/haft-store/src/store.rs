@@ -364,4 +364,4 @@ fn share_schemas(tool: &mut Tool, texts: &mut HashSet<Arc<str>>) {
 
 #[cfg(test)]
 #[path = "store_tests.rs"]
-mod tests;
+pub(crate) mod tests;

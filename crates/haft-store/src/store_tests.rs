@@ -17,7 +17,7 @@ impl ChangeSink for NullSink {
     fn replace(&self, _: Vec<Change>) {}
 }
 
-async fn open(home: &std::path::Path) -> Arc<Store> {
+pub(crate) async fn open(home: &std::path::Path) -> Arc<Store> {
     Store::open(StoreSettings::embedded(home), Arc::new(FixedClock), Arc::new(NullSink)).await.unwrap()
 }
 
