@@ -36,19 +36,24 @@ const MEMBERS: &[Member] = &[
     member("haft-sandbox", "run one process confined; the only place with unsafe, if any", &[]),
     member(
         "haft-runtime",
-        "the call pipeline, one executor per module",
-        &["haft-core", "haft-template", "haft-definition", "haft-sandbox"],
+        "registry, the call pipeline, policy, limits, queue",
+        &["haft-core", "haft-template", "haft-definition"],
+    ),
+    member(
+        "haft-executors",
+        "one module per implementation, and the guard of outgoing connections",
+        &["haft-core", "haft-template", "haft-definition", "haft-sandbox", "haft-runtime"],
     ),
     member(
         "haft-builtins",
         "the tools that come with haft; the only mailer and HTML reader",
-        &["haft-core", "haft-definition", "haft-runtime"],
+        &["haft-core", "haft-definition", "haft-runtime", "haft-executors"],
     ),
     member("haft-wasm", "the wasm executor; the only wasmtime", &["haft-core", "haft-template"]),
     member(
         "haft-mcp",
         "MCP client and server over the pipeline; the only rmcp",
-        &["haft-core", "haft-template", "haft-definition", "haft-runtime", "haft-sandbox"],
+        &["haft-core", "haft-template", "haft-definition", "haft-runtime", "haft-executors", "haft-sandbox"],
     ),
     member(
         "haft-store",
@@ -66,7 +71,7 @@ const MEMBERS: &[Member] = &[
     member(
         "haft-agent",
         "model providers, the tool loop, chats, retrieval",
-        &["haft-core", "haft-template", "haft-definition", "haft-runtime"],
+        &["haft-core", "haft-template", "haft-definition", "haft-runtime", "haft-executors"],
     ),
     member(
         "haft-server",
@@ -78,6 +83,7 @@ const MEMBERS: &[Member] = &[
             "haft-definition",
             "haft-sandbox",
             "haft-runtime",
+            "haft-executors",
             "haft-builtins",
             "haft-wasm",
             "haft-mcp",
@@ -98,6 +104,7 @@ const MEMBERS: &[Member] = &[
             "haft-definition",
             "haft-macros",
             "haft-runtime",
+            "haft-executors",
             "haft-search",
             "haft-builtins",
             "haft-wasm",
@@ -149,6 +156,20 @@ const ONLY: &[(&str, &[&str])] = &[
     ("html5gum", &["haft-builtins", "haft-retrieval"]),
     ("tantivy", &["haft-retrieval"]),
     ("clap", &["haft-cli", "haft-bench"]),
+    // Not the pipeline, so that it does not wait for an HTTP client to be built; the library and the server have it in tests only.
+    (
+        "reqwest",
+        &[
+            "haft-executors",
+            "haft-mcp",
+            "haft-agent",
+            "haft-store",
+            "haft-cli",
+            "haft-server",
+            "haft",
+            "haft-bench",
+        ],
+    ),
 ];
 
 /// Libraries that core and template never use: they have no async, no I/O and no clock.

@@ -20,7 +20,7 @@ use super::pairs::AllowedCharacters;
 use super::plan::{Body, Parameter, Plan, Step};
 use super::request::is_header_text;
 use super::response::ResponseReader;
-use crate::retry;
+use haft_runtime::retry;
 
 /// Compiles a definition; returns all problems.
 ///

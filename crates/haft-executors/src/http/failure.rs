@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::response::{self, BodyError, ResponseBody};
 use crate::egress::SendError;
-use crate::retry::parse_retry_after;
+use haft_runtime::retry::parse_retry_after;
 
 /// How much of an error response is read.
 const EXCERPT_BYTES: usize = 8 * 1024;

@@ -10,8 +10,8 @@ use tokio::time::Instant;
 
 use super::recipe::{Key, Recipe};
 use super::server::{AfterCall, PythonCall, PythonResult, Server, ServerError};
-use crate::concurrency::{KeyedConcurrencyLimit, KeyedTicket};
 use crate::process::ProcessSlot;
+use haft_runtime::concurrency::{KeyedConcurrencyLimit, KeyedTicket};
 
 /// The limits of the pool.
 #[derive(Debug, Clone)]

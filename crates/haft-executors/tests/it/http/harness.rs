@@ -13,8 +13,8 @@ use haft_core::problem::Problem;
 use haft_core::secret::{Secret, SecretError, SecretSource};
 use haft_core::spec::{Execution, ToolSpec};
 use haft_core::{BoxFuture, Clock, Timestamp};
-use haft_runtime::egress::{Egress, EgressRules};
-use haft_runtime::http::HttpExecutor;
+use haft_executors::egress::{Egress, EgressRules};
+use haft_executors::http::HttpExecutor;
 pub(crate) use haft_testkit::upstream::{Upstream, axum};
 use serde_json::{Value, json};
 

@@ -23,7 +23,7 @@ use super::request;
 use super::response::{self, ResponseBody, ResponseReader};
 use super::tokens::TokenCache;
 use crate::egress::{Egress, OutgoingRequest, RedirectTrail};
-use crate::retry;
+use haft_runtime::retry;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 

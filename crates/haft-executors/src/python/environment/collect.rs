@@ -12,7 +12,7 @@ use super::build::{ABOUT, BUILDING, measure};
 use super::environments::{PythonEnvironments, USED};
 use super::key::EnvironmentKey;
 use super::lock::EnvironmentLock;
-use crate::registry::{RevisionSelector, Snapshot};
+use haft_runtime::registry::{RevisionSelector, Snapshot};
 
 /// The start of the name of a folder that is being removed.
 const REMOVING: &str = ".removing-";

@@ -12,8 +12,8 @@ use haft_core::name::{TenantId, ToolName};
 use haft_core::outcome::{ErrorCode, Outcome};
 use haft_core::secret::{Secret, SecretError, SecretSource};
 use haft_core::spec::ToolSpec;
-use haft_runtime::exec::ExecExecutor;
-use haft_runtime::process::Processes;
+use haft_executors::exec::ExecExecutor;
+use haft_executors::process::Processes;
 use serde_json::{Value, json};
 
 struct Secrets;

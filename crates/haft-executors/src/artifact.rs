@@ -22,8 +22,8 @@ use haft_core::problem::{Problem, excerpt, join};
 use haft_core::spec::ToolSpec;
 use serde_json::{Map, Value};
 
-use crate::executors::Executors;
 use crate::process::STOP_GRACE;
+use haft_runtime::executors::Executors;
 
 /// How many versions of its artifact a tool keeps prepared.
 const MAX_PREPARED: usize = 4;

@@ -14,7 +14,7 @@ use haft_core::name::{TenantId, ToolName};
 use haft_core::outcome::{CallError, Outcome};
 use haft_core::secret::{Secret, SecretError, SecretSource};
 use haft_core::spec::ToolSpec;
-use haft_runtime::files::{FileReadExecutor, FileWriteExecutor, Files, Root};
+use haft_executors::files::{FileReadExecutor, FileWriteExecutor, Files, Root};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

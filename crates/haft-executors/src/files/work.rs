@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio::sync::Semaphore;
 
 use super::error::FileError;
-use crate::function::panicked;
+use haft_runtime::function::panicked;
 
 /// Waits for a permit and runs the operation on a blocking thread.
 pub(super) async fn run_blocking(
