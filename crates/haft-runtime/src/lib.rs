@@ -10,10 +10,12 @@ pub mod executors;
 pub mod function;
 pub mod limits;
 pub mod pipeline;
-pub mod policy;
 pub mod queue;
 pub mod rate;
 pub mod registry;
 pub mod retry;
 pub mod stages;
 pub mod steps;
+
+/// The policy that the pipeline applies; in a crate of its own, so that the grammar of conditions is built beside this one.
+pub use haft_policy as policy;

@@ -34,10 +34,11 @@ const MEMBERS: &[Member] = &[
         &["haft-core", "haft-template"],
     ),
     member("haft-sandbox", "run one process confined; the only place with unsafe, if any", &[]),
+    member("haft-policy", "policy rules, compiled and evaluated; the only CEL", &["haft-core"]),
     member(
         "haft-runtime",
         "registry, the call pipeline, policy, limits, queue",
-        &["haft-core", "haft-template", "haft-definition"],
+        &["haft-core", "haft-template", "haft-definition", "haft-policy"],
     ),
     member(
         "haft-executors",
@@ -155,6 +156,7 @@ const ONLY: &[(&str, &[&str])] = &[
     ("lettre", &["haft-builtins"]),
     ("html5gum", &["haft-builtins", "haft-retrieval"]),
     ("tantivy", &["haft-retrieval"]),
+    ("cel", &["haft-policy"]),
     ("clap", &["haft-cli", "haft-bench"]),
     // Not the pipeline, so that it does not wait for an HTTP client to be built; the library and the server have it in tests only.
     (

@@ -14,7 +14,7 @@ mod matcher;
 mod rules;
 
 pub use decide::{Considered, Explanation, Policy, PolicyError, Question};
-pub(crate) use facts::acting_agent;
+pub use facts::acting_agent;
 pub use handle::PolicyHandle;
 
 #[cfg(test)]

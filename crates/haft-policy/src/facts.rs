@@ -68,6 +68,6 @@ impl<'a> Facts<'a> {
 }
 
 /// Returns the slug of the agent that calls on behalf of a principal.
-pub(crate) fn acting_agent(principal: &Principal) -> Option<&str> {
+pub fn acting_agent(principal: &Principal) -> Option<&str> {
     principal.agent.as_ref().map(|agent| agent.slug.as_str())
 }
