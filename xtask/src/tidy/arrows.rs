@@ -30,8 +30,13 @@ const MEMBERS: &[Member] = &[
     member("haft-template", "the template notations and their escaping", &["haft-core"]),
     member(
         "haft-definition",
-        "reading and writing definitions: dialects, imports, export formats, checks",
+        "reading and writing definitions of every kind, checks, export",
         &["haft-core", "haft-template"],
+    ),
+    member(
+        "haft-import",
+        "OpenAPI documents, curl commands and configurations of clients to definitions",
+        &["haft-core", "haft-definition"],
     ),
     member("haft-sandbox", "run one process confined; the only place with unsafe, if any", &[]),
     member("haft-policy", "policy rules, compiled and evaluated; the only CEL", &["haft-core"]),
@@ -82,7 +87,9 @@ const MEMBERS: &[Member] = &[
             "haft-core",
             "haft-template",
             "haft-definition",
+            "haft-import",
             "haft-sandbox",
+            "haft-policy",
             "haft-runtime",
             "haft-executors",
             "haft-builtins",
@@ -117,7 +124,7 @@ const MEMBERS: &[Member] = &[
     member(
         "haft-cli",
         "the binary `haft`: clap, config, terminal output",
-        &["haft", "haft-server", "haft-core", "haft-definition", "haft-package"],
+        &["haft", "haft-server", "haft-core", "haft-definition", "haft-import", "haft-package"],
     ),
     // Support crates: no crate of the product depends on these.
     member("haft-testkit", "what tests of several crates need", &["haft-core"]),

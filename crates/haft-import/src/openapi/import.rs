@@ -86,7 +86,7 @@ impl OpenApiImport {
 /// Imports an OpenAPI 3.0 or 3.1 document in JSON or YAML.
 ///
 /// ```
-/// use haft_definition::openapi::{ImportOptions, read};
+/// use haft_import::openapi::{ImportOptions, read};
 ///
 /// let text = "openapi: 3.1.0\ninfo: {title: Pets, version: '1'}\nservers: [{url: https://pets.example}]\n\
 ///             paths:\n  /pets/{id}:\n    get: {operationId: getPet, summary: Finds a pet}\n";

@@ -7,9 +7,9 @@ use serde_json::{Map, Value, json};
 
 use super::test_support::{document, http, import, only, warnings_text};
 use super::{ImportOptions, Limits, read};
-use crate::dialect::{self, Defaults};
 use haft_core::catalog::FileForm;
 use haft_core::name::BundleSlug;
+use haft_definition::dialect::{self, Defaults};
 
 #[test]
 fn depth_is_bounded_in_every_form() {
@@ -188,7 +188,7 @@ proptest! {
         let document = document(version, &json!({"/a/{id}/{x}": {"post": operation}}), &json!({"schemas": {"A": a, "B": b}}));
         if let Ok(import) = read(&document.to_string(), &ImportOptions::default()) {
             for tool in import.tools {
-                prop_assert_eq!(crate::check::definition(&tool.spec).errors, vec![], "{}", document);
+                prop_assert_eq!(haft_definition::check::definition(&tool.spec).errors, vec![], "{}", document);
                 let text = dialect::write(&tool.spec, FileForm::Json, None);
                 let again = dialect::read(&text, FileForm::Json, &Defaults::default());
                 prop_assert_eq!(again.map(|reading| reading.spec), Ok(tool.spec));

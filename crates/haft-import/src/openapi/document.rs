@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use crate::dialect::{Bounds, read_foreign};
 use haft_core::problem::{Problem, excerpt};
+use haft_definition::dialect::{Bounds, read_foreign};
 
 /// The default maximum size of a document, in bytes.
 pub const MAX_DOCUMENT: usize = 32 * 1024 * 1024;

@@ -10,12 +10,12 @@ use super::security::{self, Credentials};
 use super::servers::{self, BaseUrls, ServerError};
 use super::text::{clean, line};
 use super::{body, merge, parameters, response};
-use crate::check::{MAX_ENTRIES, MAX_LABEL};
 use haft_core::implementation::{ApiKeyLocation, Auth, Http, HttpRequest, Implementation, TextStyle};
 use haft_core::name::{BundleSlug, ToolName};
 use haft_core::problem::{Problem, join};
 use haft_core::schema::{RawSchema, Schema};
 use haft_core::spec::{Origin, ToolSpec};
+use haft_definition::check::{MAX_ENTRIES, MAX_LABEL};
 
 /// The maximum size of a description, in bytes: models read the descriptions of all tools.
 const MAX_DESCRIPTION: usize = 4000;

@@ -10,8 +10,8 @@ use url::Url;
 
 use super::command::{self, Command, Data};
 use super::{CurlError, MAX_BYTES};
-use crate::dialect::{Defaults, ParsedDefinition, read_value};
 use crate::openapi::{argument_name, secret_name};
+use haft_definition::dialect::{Defaults, ParsedDefinition, read_value};
 
 /// The largest number of arguments; further fields stay constant.
 const MAX_ARGUMENTS: usize = 100;
@@ -41,10 +41,10 @@ impl CurlTool {
 /// Reads a curl command. The name is derived from the URL if none is given.
 ///
 /// ```
-/// let tool = haft_definition::curl::read("curl 'https://api.example.com/users?page=2'", None)?;
+/// let tool = haft_import::curl::read("curl 'https://api.example.com/users?page=2'", None)?;
 /// assert_eq!(tool.definition["name"], "example_users");
 /// assert_eq!(tool.definition["input_schema"]["properties"]["page"]["type"], "integer");
-/// # Ok::<_, haft_definition::curl::CurlError>(())
+/// # Ok::<_, haft_import::curl::CurlError>(())
 /// ```
 pub fn read(text: &str, name: Option<&str>) -> Result<CurlTool, CurlError> {
     if text.len() > MAX_BYTES {

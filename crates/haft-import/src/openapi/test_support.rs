@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{ImportOptions, ImportedOperation, OpenApiImport, read};
-use crate::check;
 use haft_core::implementation::{Http, Implementation};
+use haft_definition::check;
 
 /// Returns a document of a version with paths and components.
 pub(super) fn document(version: &str, paths: &Value, components: &Value) -> Value {
