@@ -20,10 +20,10 @@ use haft_core::name::TenantId;
 use haft_core::outcome::{CallError, ErrorCode, Outcome};
 use haft_core::problem::{Problem, excerpt, join};
 use haft_core::spec::ToolSpec;
+use haft_runtime::executors::Executors;
 use serde_json::{Map, Value};
 
 use crate::process::STOP_GRACE;
-use haft_runtime::executors::Executors;
 
 /// How many versions of its artifact a tool keeps prepared.
 const MAX_PREPARED: usize = 4;

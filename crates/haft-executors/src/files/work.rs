@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use haft_core::outcome::{CallError, ErrorCode, Outcome};
+use haft_runtime::function::panicked;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
 use super::error::FileError;
-use haft_runtime::function::panicked;
 
 /// Waits for a permit and runs the operation on a blocking thread.
 pub(super) async fn run_blocking(

@@ -11,6 +11,7 @@ use haft_core::problem::Problem;
 use haft_core::secret::Secret;
 use haft_core::spec::ToolSpec;
 use haft_core::{BoxFuture, Clock};
+use haft_runtime::retry;
 use haft_template::Values;
 use http::{HeaderName, HeaderValue, Method, StatusCode};
 use serde_json::{Map, Value};
@@ -23,7 +24,6 @@ use super::request;
 use super::response::{self, ResponseBody, ResponseReader};
 use super::tokens::TokenCache;
 use crate::egress::{Egress, OutgoingRequest, RedirectTrail};
-use haft_runtime::retry;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 

@@ -6,13 +6,13 @@ use haft_core::Timestamp;
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::problem::excerpt;
 use haft_core::secret::{Secret, scrub_text};
+use haft_runtime::retry::parse_retry_after;
 use http::StatusCode;
 use http::header::RETRY_AFTER;
 use serde_json::json;
 
 use super::response::{self, BodyError, ResponseBody};
 use crate::egress::SendError;
-use haft_runtime::retry::parse_retry_after;
 
 /// How much of an error response is read.
 const EXCERPT_BYTES: usize = 8 * 1024;

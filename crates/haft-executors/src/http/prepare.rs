@@ -8,6 +8,7 @@ use haft_core::implementation::{Http, HttpRequest, HttpStep, Notation};
 use haft_core::problem::{Problem, excerpt};
 use haft_core::spec::ToolSpec;
 use haft_definition::check;
+use haft_runtime::retry;
 use haft_template::{EscapeContext, Scope, Template, ValueTemplate};
 use http::header::CONTENT_TYPE;
 use http::{HeaderName, HeaderValue, Method};
@@ -20,7 +21,6 @@ use super::pairs::AllowedCharacters;
 use super::plan::{Body, Parameter, Plan, Step};
 use super::request::is_header_text;
 use super::response::ResponseReader;
-use haft_runtime::retry;
 
 /// Compiles a definition; returns all problems.
 ///

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::time::Duration;
 
+use haft_runtime::concurrency::{KeyedConcurrencyLimit, KeyedTicket};
 use haft_sandbox::{Sandbox, Stream};
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -11,7 +12,6 @@ use tokio::time::Instant;
 use super::recipe::{Key, Recipe};
 use super::server::{AfterCall, PythonCall, PythonResult, Server, ServerError};
 use crate::process::ProcessSlot;
-use haft_runtime::concurrency::{KeyedConcurrencyLimit, KeyedTicket};
 
 /// The limits of the pool.
 #[derive(Debug, Clone)]

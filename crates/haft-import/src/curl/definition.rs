@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, HashSet};
 use haft_core::name::ToolName;
 use haft_core::problem::{Problem, excerpt};
 use haft_core::redact::{is_sensitive, is_sensitive_parameter};
+use haft_definition::dialect::{Defaults, ParsedDefinition, read_value};
 use serde_json::{Map, Value, json};
 use url::Url;
 
 use super::command::{self, Command, Data};
 use super::{CurlError, MAX_BYTES};
 use crate::openapi::{argument_name, secret_name};
-use haft_definition::dialect::{Defaults, ParsedDefinition, read_value};
 
 /// The largest number of arguments; further fields stay constant.
 const MAX_ARGUMENTS: usize = 100;

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use haft_definition::dialect::{self, Defaults};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -9,7 +10,6 @@ use super::test_support::{document, http, import, only, warnings_text};
 use super::{ImportOptions, Limits, read};
 use haft_core::catalog::FileForm;
 use haft_core::name::BundleSlug;
-use haft_definition::dialect::{self, Defaults};
 
 #[test]
 fn depth_is_bounded_in_every_form() {

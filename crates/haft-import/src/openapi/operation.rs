@@ -1,5 +1,6 @@
 //! Converts an operation to a tool.
 
+use haft_definition::check::{MAX_ENTRIES, MAX_LABEL};
 use serde_json::{Map, Value, json};
 
 use super::arguments::Arguments;
@@ -15,7 +16,6 @@ use haft_core::name::{BundleSlug, ToolName};
 use haft_core::problem::{Problem, join};
 use haft_core::schema::{RawSchema, Schema};
 use haft_core::spec::{Origin, ToolSpec};
-use haft_definition::check::{MAX_ENTRIES, MAX_LABEL};
 
 /// The maximum size of a description, in bytes: models read the descriptions of all tools.
 const MAX_DESCRIPTION: usize = 4000;

@@ -1,10 +1,10 @@
 //! Helpers for tests with small documents.
 
+use haft_definition::check;
 use serde_json::{Value, json};
 
 use super::{ImportOptions, ImportedOperation, OpenApiImport, read};
 use haft_core::implementation::{Http, Implementation};
-use haft_definition::check;
 
 /// Returns a document of a version with paths and components.
 pub(super) fn document(version: &str, paths: &Value, components: &Value) -> Value {

@@ -7,12 +7,12 @@ use std::time::{Duration, SystemTime};
 
 use haft_core::Timestamp;
 use haft_core::outcome::CallError;
+use haft_runtime::registry::{RevisionSelector, Snapshot};
 
 use super::build::{ABOUT, BUILDING, measure};
 use super::environments::{PythonEnvironments, USED};
 use super::key::EnvironmentKey;
 use super::lock::EnvironmentLock;
-use haft_runtime::registry::{RevisionSelector, Snapshot};
 
 /// The start of the name of a folder that is being removed.
 const REMOVING: &str = ".removing-";
