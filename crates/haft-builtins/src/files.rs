@@ -5,7 +5,7 @@ use haft_core::implementation::{Encoding, FileRead, FileWrite, Implementation};
 use haft_core::name::NameError;
 use haft_core::outcome::Outcome;
 use haft_core::spec::ToolSpec;
-use haft_runtime::files::{AppendOptions, Files, ListOptions};
+use haft_executors::files::{AppendOptions, Files, ListOptions};
 use serde::Deserialize;
 use serde_json::{Value, json};
 

@@ -7,8 +7,8 @@ use haft_core::name::NameError;
 use haft_core::outcome::{CallError, ErrorCode, Outcome};
 use haft_core::problem::excerpt;
 use haft_core::spec::ToolSpec;
+use haft_executors::jsonpath::JsonPath;
 use haft_runtime::function::Args;
-use haft_runtime::jsonpath::JsonPath;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 

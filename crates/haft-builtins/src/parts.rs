@@ -6,8 +6,8 @@ use haft_core::Clock;
 use haft_core::executor::Prepared;
 use haft_core::name::NameError;
 use haft_core::spec::ToolSpec;
-use haft_runtime::egress::Egress;
-use haft_runtime::files::Files;
+use haft_executors::egress::Egress;
+use haft_executors::files::Files;
 use haft_runtime::function::{Functions, blocking};
 
 use crate::settings::PlatformSettings;

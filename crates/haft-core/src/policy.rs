@@ -1,4 +1,4 @@
-//! Policy rules: who may call which tool with which arguments. The types and their bounds; `haft-runtime` evaluates
+//! Policy rules: who may call which tool with which arguments. The types and their bounds; `haft-policy` evaluates
 //! them.
 
 mod read;

@@ -7,13 +7,10 @@
 pub mod agent;
 pub mod check;
 pub mod code_artifact;
-pub mod curl;
 pub mod dialect;
 pub mod export;
 pub mod folder;
-pub mod mcp_client_config;
 pub mod mcp_import;
-pub mod openapi;
 pub mod pipeline;
 pub mod policy;
 pub mod steps;

@@ -8,7 +8,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Limits how many holders run at once and how many more may wait, in the order of their arrival.
 #[derive(Debug)]
-pub(crate) struct ConcurrencyLimit {
+pub struct ConcurrencyLimit {
     max: usize,
     capacity: usize,
     /// One permit for each holder that runs or waits.
@@ -18,7 +18,8 @@ pub(crate) struct ConcurrencyLimit {
 }
 
 impl ConcurrencyLimit {
-    pub(crate) fn new(max: usize, max_queued: usize) -> Self {
+    /// Creates a limit of `max` that run and `max_queued` that wait.
+    pub fn new(max: usize, max_queued: usize) -> Self {
         let max = max.min(Semaphore::MAX_PERMITS);
         let capacity = max.saturating_add(max_queued).min(Semaphore::MAX_PERMITS);
         let (admitted, running) = (Arc::new(Semaphore::new(capacity)), Arc::new(Semaphore::new(max)));
@@ -26,25 +27,25 @@ impl ConcurrencyLimit {
     }
 
     /// Returns how many holders run at once.
-    pub(crate) fn max(&self) -> usize {
+    pub fn max(&self) -> usize {
         self.max
     }
 
     /// Joins the queue, or returns `None` if it is full.
-    pub(crate) fn enqueue(&self) -> Option<Ticket> {
+    pub fn enqueue(&self) -> Option<Ticket> {
         let admitted = Arc::clone(&self.admitted).try_acquire_owned().ok()?;
         Some(Ticket { permit: None, running: Arc::clone(&self.running), _admitted: admitted })
     }
 
     /// Returns how many holders run or wait.
-    pub(crate) fn in_use(&self) -> usize {
+    pub fn in_use(&self) -> usize {
         self.capacity - self.admitted.available_permits()
     }
 }
 
 /// A place in the queue of a limit, then a permit to run. Dropping it releases both.
 #[derive(Debug)]
-pub(crate) struct Ticket {
+pub struct Ticket {
     permit: Option<OwnedSemaphorePermit>,
     running: Arc<Semaphore>,
     _admitted: OwnedSemaphorePermit,
@@ -52,7 +53,7 @@ pub(crate) struct Ticket {
 
 impl Ticket {
     /// Waits for the permit to run.
-    pub(crate) async fn acquire(&mut self) {
+    pub async fn acquire(&mut self) {
         if self.permit.is_none() {
             // The semaphore is never closed, so this always yields a permit.
             self.permit = Arc::clone(&self.running).acquire_owned().await.ok();
@@ -64,24 +65,25 @@ type Limits<K> = Arc<Mutex<HashMap<K, ConcurrencyLimit>>>;
 
 /// One [`ConcurrencyLimit`] for each key. A key takes memory only while it is in use.
 #[derive(Debug)]
-pub(crate) struct KeyedConcurrencyLimit<K> {
+pub struct KeyedConcurrencyLimit<K> {
     max: usize,
     max_queued: usize,
     limits: Limits<K>,
 }
 
 impl<K: Clone + Eq + Hash> KeyedConcurrencyLimit<K> {
-    pub(crate) fn new(max: usize, max_queued: usize) -> Self {
+    /// Creates limits of `max` that run and `max_queued` that wait, for each key.
+    pub fn new(max: usize, max_queued: usize) -> Self {
         Self { max, max_queued, limits: Arc::default() }
     }
 
     /// Sets how many holders of one key may wait.
-    pub(crate) fn set_max_queued(&mut self, max_queued: usize) {
+    pub fn set_max_queued(&mut self, max_queued: usize) {
         self.max_queued = max_queued;
     }
 
     /// Joins the queue of a key, or returns `None` if it is full.
-    pub(crate) fn enqueue(&self, key: K) -> Option<KeyedTicket<K>> {
+    pub fn enqueue(&self, key: K) -> Option<KeyedTicket<K>> {
         let ticket = lock(&self.limits)
             .entry(key.clone())
             .or_insert_with(|| ConcurrencyLimit::new(self.max, self.max_queued))
@@ -92,7 +94,7 @@ impl<K: Clone + Eq + Hash> KeyedConcurrencyLimit<K> {
 
 /// A [`Ticket`] of one key. The last one to be dropped removes the key.
 #[derive(Debug)]
-pub(crate) struct KeyedTicket<K: Eq + Hash> {
+pub struct KeyedTicket<K: Eq + Hash> {
     ticket: Option<Ticket>,
     key: K,
     limits: Limits<K>,
@@ -100,7 +102,7 @@ pub(crate) struct KeyedTicket<K: Eq + Hash> {
 
 impl<K: Eq + Hash> KeyedTicket<K> {
     /// Waits for the permit to run.
-    pub(crate) async fn acquire(&mut self) {
+    pub async fn acquire(&mut self) {
         if let Some(ticket) = &mut self.ticket {
             ticket.acquire().await;
         }

@@ -216,7 +216,7 @@ pub(crate) fn catch_panic(poll: impl FnOnce() -> Poll<Outcome>) -> Poll<Outcome>
 }
 
 /// Turns a panic into an error: the operator sees its message, the model only that it happened.
-pub(crate) fn panicked(payload: &(dyn std::any::Any + Send)) -> CallError {
+pub fn panicked(payload: &(dyn std::any::Any + Send)) -> CallError {
     let text = payload
         .downcast_ref::<&str>()
         .map(|text| (*text).to_owned())

@@ -1,30 +1,21 @@
-//! The call pipeline of haft: the registry, the stages, and one executor per module.
+//! The call pipeline of haft: the registry, the stages, the limits, and the executors that only call functions or tools.
 //!
-//! Every call, from every surface, runs through [`pipeline::Pipeline`]. This crate knows no HTTP server and no SQL.
+//! Every call, from every surface, runs through [`pipeline::Pipeline`]. This crate knows no network, no process and no SQL.
 
-pub mod artifact;
 pub mod clock;
-mod concurrency;
+pub mod concurrency;
 mod depth;
-pub mod egress;
 pub mod events;
-pub mod exec;
 pub mod executors;
-pub mod files;
 pub mod function;
-pub mod http;
-pub mod jsonpath;
 pub mod limits;
 pub mod pipeline;
-pub mod policy;
-mod preview;
-pub mod process;
-pub mod python;
 pub mod queue;
 pub mod rate;
 pub mod registry;
-pub mod retrieval;
 pub mod retry;
-pub mod script;
 pub mod stages;
 pub mod steps;
+
+/// The policy that the pipeline applies; in a crate of its own, so that the grammar of conditions is built beside this one.
+pub use haft_policy as policy;

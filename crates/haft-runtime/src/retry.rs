@@ -15,7 +15,7 @@ const MAX_WAIT: Duration = Duration::from_secs(30);
 const MAX_RETRY_AFTER: Duration = Duration::from_mins(10);
 
 /// Returns the retry policy of a tool.
-pub(crate) fn policy(spec: &ToolSpec) -> Retry {
+pub fn policy(spec: &ToolSpec) -> Retry {
     spec.execution
         .retry
         .clone()
@@ -55,7 +55,7 @@ pub(crate) fn may_retry(spec: &ToolSpec, error: &CallError) -> bool {
 ///
 /// `random` is a number in `0.0..1.0`; it spreads the waits of many callers between half and all of the exponential
 /// backoff.
-pub(crate) fn wait(retry: &Retry, error: &CallError, attempt: u32, random: f64) -> Option<Duration> {
+pub fn wait(retry: &Retry, error: &CallError, attempt: u32, random: f64) -> Option<Duration> {
     if !error.retryable || attempt >= retry.attempts {
         return None;
     }

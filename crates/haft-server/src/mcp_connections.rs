@@ -8,8 +8,8 @@ use haft_core::catalog::StoreError;
 use haft_core::mcp::{ListedTool, McpServer};
 use haft_core::secret::SecretSource;
 use haft_definition::mcp_import::import;
+use haft_executors::egress::Egress;
 use haft_mcp::client::{ClientParts, McpClients, McpServerStore};
-use haft_runtime::egress::Egress;
 use haft_sandbox::Sandbox;
 use haft_store::Store;
 

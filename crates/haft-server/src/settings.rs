@@ -10,10 +10,10 @@ pub use haft_builtins::VARIABLES as BUILT_IN_VARIABLES;
 use haft_core::mcp::McpServer;
 use haft_core::runnable::Mode;
 use haft_core::secret::Secret;
+pub use haft_executors::egress::check_host;
+pub use haft_executors::process::ProcessSettings;
+pub use haft_executors::python::PythonSettings;
 use haft_package::signature::TrustedKey;
-pub use haft_runtime::egress::check_host;
-pub use haft_runtime::process::ProcessSettings;
-pub use haft_runtime::python::PythonSettings;
 pub use haft_sandbox::EngineName;
 pub use haft_store::{BlobSettings, LedgerSync, Retention};
 pub use haft_wasm::WasmLimits;
@@ -156,7 +156,7 @@ pub struct ImportSettings {
 
 impl Default for ImportSettings {
     fn default() -> Self {
-        Self { max_document_bytes: haft_definition::openapi::MAX_DOCUMENT }
+        Self { max_document_bytes: haft_import::openapi::MAX_DOCUMENT }
     }
 }
 

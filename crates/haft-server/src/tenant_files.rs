@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use haft_core::name::TenantId;
 use haft_core::tenant::Tenant;
-use haft_runtime::files::{Files, Root};
+use haft_executors::files::{Files, Root};
 use uuid::Uuid;
 
 use crate::execution_resources::TENANT_FILES;

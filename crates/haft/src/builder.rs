@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use haft_core::secret::{Secret, SecretSource};
 use haft_core::workspace::WorkspaceFolder;
+use haft_executors::egress::{EgressRules, RulesError, check_host};
+use haft_executors::files::{Files, Root, RootsError};
 use haft_runtime::clock::SystemClock;
-use haft_runtime::egress::{EgressRules, RulesError, check_host};
-use haft_runtime::files::{Files, Root, RootsError};
 use haft_runtime::limits::LimitSettings;
 use haft_runtime::pipeline::{Pipeline, PipelineParts};
 use haft_runtime::stages::Stage;

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use haft_core::name::NameError;
 use haft_core::problem::{Problem, join};
-use haft_runtime::egress::RulesError;
-use haft_runtime::files::RootsError;
+use haft_executors::egress::RulesError;
+use haft_executors::files::RootsError;
 
 /// The error of registering a tool.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -12,7 +12,7 @@ use haft_core::BoxFuture;
 use haft_core::executor::{CallContext, Prepared};
 use haft_core::outcome::Outcome;
 use haft_core::spec::ToolSpec;
-use haft_runtime::egress::EgressRules;
+use haft_executors::egress::EgressRules;
 use haft_runtime::function::defaults;
 use serde::Serialize;
 use serde_json::{Map, Value};

@@ -13,7 +13,7 @@ use haft_core::problem::nearest;
 use haft_core::reference::ToolRef;
 use haft_core::runnable::Mode;
 use haft_definition::export::{Definition, Format, definition};
-use haft_runtime::egress::EgressRules;
+use haft_executors::egress::EgressRules;
 use haft_runtime::pipeline::{Call, Pipeline, Principal, Request};
 use haft_runtime::registry::{Audience, Entry, Naming, ResolvedTool, Snapshot};
 use haft_runtime::stages::Stage;

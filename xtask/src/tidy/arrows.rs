@@ -30,25 +30,36 @@ const MEMBERS: &[Member] = &[
     member("haft-template", "the template notations and their escaping", &["haft-core"]),
     member(
         "haft-definition",
-        "reading and writing definitions: dialects, imports, export formats, checks",
+        "reading and writing definitions of every kind, checks, export",
         &["haft-core", "haft-template"],
     ),
+    member(
+        "haft-import",
+        "OpenAPI documents, curl commands and configurations of clients to definitions",
+        &["haft-core", "haft-definition"],
+    ),
     member("haft-sandbox", "run one process confined; the only place with unsafe, if any", &[]),
+    member("haft-policy", "policy rules, compiled and evaluated; the only CEL", &["haft-core"]),
     member(
         "haft-runtime",
-        "the call pipeline, one executor per module",
-        &["haft-core", "haft-template", "haft-definition", "haft-sandbox"],
+        "registry, the call pipeline, policy, limits, queue",
+        &["haft-core", "haft-template", "haft-definition", "haft-policy"],
+    ),
+    member(
+        "haft-executors",
+        "one module per implementation, and the guard of outgoing connections",
+        &["haft-core", "haft-template", "haft-definition", "haft-sandbox", "haft-runtime"],
     ),
     member(
         "haft-builtins",
         "the tools that come with haft; the only mailer and HTML reader",
-        &["haft-core", "haft-definition", "haft-runtime"],
+        &["haft-core", "haft-definition", "haft-runtime", "haft-executors"],
     ),
     member("haft-wasm", "the wasm executor; the only wasmtime", &["haft-core", "haft-template"]),
     member(
         "haft-mcp",
         "MCP client and server over the pipeline; the only rmcp",
-        &["haft-core", "haft-template", "haft-definition", "haft-runtime", "haft-sandbox"],
+        &["haft-core", "haft-template", "haft-definition", "haft-runtime", "haft-executors", "haft-sandbox"],
     ),
     member(
         "haft-store",
@@ -66,7 +77,7 @@ const MEMBERS: &[Member] = &[
     member(
         "haft-agent",
         "model providers, the tool loop, chats, retrieval",
-        &["haft-core", "haft-template", "haft-definition", "haft-runtime"],
+        &["haft-core", "haft-template", "haft-definition", "haft-runtime", "haft-executors"],
     ),
     member(
         "haft-server",
@@ -76,8 +87,11 @@ const MEMBERS: &[Member] = &[
             "haft-core",
             "haft-template",
             "haft-definition",
+            "haft-import",
             "haft-sandbox",
+            "haft-policy",
             "haft-runtime",
+            "haft-executors",
             "haft-builtins",
             "haft-wasm",
             "haft-mcp",
@@ -98,6 +112,7 @@ const MEMBERS: &[Member] = &[
             "haft-definition",
             "haft-macros",
             "haft-runtime",
+            "haft-executors",
             "haft-search",
             "haft-builtins",
             "haft-wasm",
@@ -109,7 +124,7 @@ const MEMBERS: &[Member] = &[
     member(
         "haft-cli",
         "the binary `haft`: clap, config, terminal output",
-        &["haft", "haft-server", "haft-core", "haft-definition", "haft-package"],
+        &["haft", "haft-server", "haft-core", "haft-definition", "haft-import", "haft-package"],
     ),
     // Support crates: no crate of the product depends on these.
     member("haft-testkit", "what tests of several crates need", &["haft-core"]),
@@ -148,7 +163,22 @@ const ONLY: &[(&str, &[&str])] = &[
     ("lettre", &["haft-builtins"]),
     ("html5gum", &["haft-builtins", "haft-retrieval"]),
     ("tantivy", &["haft-retrieval"]),
+    ("cel", &["haft-policy"]),
     ("clap", &["haft-cli", "haft-bench"]),
+    // Not the pipeline, so that it does not wait for an HTTP client to be built; the library and the server have it in tests only.
+    (
+        "reqwest",
+        &[
+            "haft-executors",
+            "haft-mcp",
+            "haft-agent",
+            "haft-store",
+            "haft-cli",
+            "haft-server",
+            "haft",
+            "haft-bench",
+        ],
+    ),
 ];
 
 /// Libraries that core and template never use: they have no async, no I/O and no clock.

@@ -169,8 +169,8 @@ mod tests {
     use std::collections::BTreeMap;
 
     use haft_core::secret::Secret;
+    use haft_executors::egress::EgressRules;
     use haft_runtime::clock::SystemClock;
-    use haft_runtime::egress::EgressRules;
 
     use super::*;
     use crate::model::{Prices, Timeouts};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use haft_core::Clock;
 use haft_core::problem::excerpt;
-use haft_runtime::egress::{Egress, EgressError, EgressRules, RulesError};
+use haft_executors::egress::{Egress, EgressError, EgressRules, RulesError};
 use url::{Origin, Url};
 
 use super::settings::ConfiguredBy;

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use haft_core::problem::excerpt;
 use haft_core::secret::Secret;
 use haft_core::{Clock, duration};
-use haft_runtime::egress::{Egress, OutgoingRequest, SendError};
+use haft_executors::egress::{Egress, OutgoingRequest, SendError};
 use haft_runtime::retry::parse_retry_after;
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, Method};

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use futures_util::StreamExt as _;
 use haft_agent::model::{ConfiguredBy, ModelEgress, Provider, collect, connect};
+use haft_executors::egress::EgressRules;
 use haft_runtime::clock::SystemClock;
-use haft_runtime::egress::EgressRules;
 use haft_testkit::upstream::{Upstream, read_head};
 use tokio::io::AsyncWriteExt as _;
 

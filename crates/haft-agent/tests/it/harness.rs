@@ -13,8 +13,8 @@ use haft_agent::model::{
     Provider, RetryPolicy, ToolDefinition, collect, connect,
 };
 use haft_core::secret::Secret;
+use haft_executors::egress::EgressRules;
 use haft_runtime::clock::SystemClock;
-use haft_runtime::egress::EgressRules;
 use haft_testkit::upstream::{Upstream, axum};
 use serde_json::{Value, json};
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::problem::excerpt;
-use haft_runtime::egress::SendError;
+use haft_executors::egress::SendError;
 use lettre::transport::smtp::Error;
 
 use serde_json::json;

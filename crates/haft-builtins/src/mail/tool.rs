@@ -6,7 +6,7 @@ use haft_core::executor::CallContext;
 use haft_core::name::NameError;
 use haft_core::outcome::{CallError, ErrorCode, Outcome};
 use haft_core::spec::{RateLimit, Retry, ToolSpec};
-use haft_runtime::egress::Egress;
+use haft_executors::egress::Egress;
 use lettre::Message;
 use lettre::address::Envelope;
 use lettre::transport::smtp::authentication::{Credentials, DEFAULT_MECHANISMS};

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use haft_core::outcome::CallError;
 use haft_core::problem::excerpt;
 use haft_core::secret::Secret;
-use haft_runtime::egress::OutgoingRequest;
+use haft_executors::egress::OutgoingRequest;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{HeaderMap, Method};
 use serde::Serialize;

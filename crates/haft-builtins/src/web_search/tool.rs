@@ -5,8 +5,8 @@ use haft_core::name::NameError;
 use haft_core::outcome::{CallError, ErrorCode, Outcome};
 use haft_core::problem::Problem;
 use haft_core::spec::ToolSpec;
-use haft_runtime::egress::Egress;
-use haft_runtime::http::{OverflowPolicy, exchange};
+use haft_executors::egress::Egress;
+use haft_executors::http::{OverflowPolicy, exchange};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 

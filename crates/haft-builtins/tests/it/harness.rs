@@ -14,9 +14,9 @@ use haft_core::outcome::{CallError, ErrorCode, Outcome};
 use haft_core::problem::Problem;
 use haft_core::schema::Schema;
 use haft_core::secret::{Secret, SecretError, SecretSource};
+use haft_executors::egress::{Egress, EgressRules};
+use haft_executors::files::{Files, Root};
 use haft_runtime::clock::SystemClock;
-use haft_runtime::egress::{Egress, EgressRules};
-use haft_runtime::files::{Files, Root};
 use serde_json::Value;
 
 /// The stored credentials of a test.

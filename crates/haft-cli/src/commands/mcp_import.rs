@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use haft_definition::mcp_client_config::{self, ClientServer};
+use haft_import::mcp_client_config::{self, ClientServer};
 use serde_json::{Value, json};
 
 use crate::client::{Client, Request, segment};

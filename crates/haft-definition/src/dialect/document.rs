@@ -251,7 +251,7 @@ pub(crate) fn locate_foreign(text: &str, problems: &mut [Problem]) {
 
 /// Parses a foreign document such as an API description: JSON if it starts like JSON, YAML otherwise. Duplicate keys
 /// and deep nesting are rejected.
-pub(crate) fn read_foreign(text: &str, bounds: Bounds) -> Result<Value, Problem> {
+pub fn read_foreign(text: &str, bounds: Bounds) -> Result<Value, Problem> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if text.trim_start().starts_with(['{', '[']) {
         return json::parse(text);

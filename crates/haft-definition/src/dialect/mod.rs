@@ -33,8 +33,8 @@ mod yaml;
 mod yaml_document;
 
 pub(crate) use artifact::inputs as artifact_inputs;
-pub use document::{MAX_TEXT, locate};
-pub(crate) use document::{locate_foreign, read_foreign};
+pub(crate) use document::locate_foreign;
+pub use document::{MAX_TEXT, locate, read_foreign};
 pub use fields::{Fields, Report, conflict, describe, item_path, join, unknown};
 pub use partial::{UNKNOWN_FIELD, read_without};
 pub use reading::{
@@ -42,5 +42,5 @@ pub use reading::{
 };
 pub use several::{DefinitionText, MAX_DEFINITIONS, split};
 pub use write::{write, write_fields, write_yaml};
-pub(crate) use yaml::Bounds;
+pub use yaml::Bounds;
 pub use yaml_document::{DocumentLimits, YamlDocument};

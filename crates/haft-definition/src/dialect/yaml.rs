@@ -196,11 +196,11 @@ fn has_leading_zero(text: &str) -> bool {
 
 /// The maximum size of a document, with aliases expanded.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Bounds {
+pub struct Bounds {
     /// The maximum number of nodes.
-    pub(crate) nodes: usize,
+    pub nodes: usize,
     /// The maximum number of bytes of all texts.
-    pub(crate) bytes: usize,
+    pub bytes: usize,
 }
 
 /// The bounds of a tool definition.

@@ -2,6 +2,5 @@
 
 mod control_lines;
 mod fuzz;
-mod github;
 mod roundtrip;
 mod strategy;

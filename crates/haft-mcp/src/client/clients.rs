@@ -12,7 +12,7 @@ use haft_core::mcp::{ListedTool, McpServer, ServerState};
 use haft_core::name::{BundleSlug, TenantId};
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::secret::SecretSource;
-use haft_runtime::egress::Egress;
+use haft_executors::egress::Egress;
 use haft_sandbox::Sandbox;
 use url::Url;
 

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use futures_util::stream::BoxStream;
 use futures_util::{Stream, StreamExt as _, TryStreamExt as _};
 use haft_core::secret::Secret;
-use haft_runtime::egress::{Egress, OutgoingRequest, SendError};
+use haft_executors::egress::{Egress, OutgoingRequest, SendError};
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use rmcp::ErrorData;

@@ -14,8 +14,8 @@ use haft_core::name::{BundleSlug, TenantId, ToolName};
 use haft_core::outcome::{ErrorCode, Outcome};
 use haft_core::secret::{Secret, SecretError, SecretSource};
 use haft_core::spec::ToolSpec;
+use haft_executors::egress::{Egress, EgressRules};
 use haft_mcp::client::{ClientParts, McpClients, McpExecutor, McpServerStore};
-use haft_runtime::egress::{Egress, EgressRules};
 use haft_sandbox::{EngineName, Sandbox, Settings};
 use serde_json::{Value, json};
 

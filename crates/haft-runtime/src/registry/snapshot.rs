@@ -65,7 +65,7 @@ impl Snapshot {
     }
 
     /// Returns the tools of all tenants, in no particular order.
-    pub(crate) fn entries(&self) -> impl Iterator<Item = &Arc<Entry>> {
+    pub fn entries(&self) -> impl Iterator<Item = &Arc<Entry>> {
         self.tools.values()
     }
 

@@ -1,7 +1,3 @@
 //! The integration tests of haft-runtime.
 
-mod exec;
-mod files;
-mod http;
-mod python;
 mod stages;

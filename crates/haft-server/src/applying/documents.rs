@@ -9,7 +9,7 @@ use haft_core::retrieval::{PipelineDefinition, PipelineStatus};
 use haft_core::tool::Status;
 use haft_definition::agent;
 use haft_definition::dialect::{DocumentLimits, YamlDocument};
-use haft_definition::mcp_client_config;
+use haft_import::mcp_client_config;
 use serde_json::{Map, Value};
 
 const LIMITS: DocumentLimits = DocumentLimits { bytes: 1 << 20, values: 50_000 };

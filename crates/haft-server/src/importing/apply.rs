@@ -8,7 +8,7 @@ use haft_core::name::BundleSlug;
 use haft_core::problem::{Problem, join};
 use haft_core::spec::ToolSpec;
 use haft_core::tool::{Source, Tool};
-use haft_definition::openapi::{ImportedOperation, MergePlan, MergeStep, OpenApiImport};
+use haft_import::openapi::{ImportedOperation, MergePlan, MergeStep, OpenApiImport};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -121,9 +121,9 @@ impl ImportRun<'_> {
         let mut report = self.report(&mut import);
         let current: Vec<_> = existing
             .iter()
-            .map(|tool| haft_definition::openapi::ExistingTool { id: tool.id, spec: &tool.spec })
+            .map(|tool| haft_import::openapi::ExistingTool { id: tool.id, spec: &tool.spec })
             .collect();
-        let MergePlan { steps, missing } = haft_definition::openapi::merge(import, &current);
+        let MergePlan { steps, missing } = haft_import::openapi::merge(import, &current);
         let by_id: BTreeMap<ToolId, &Tool> = existing.iter().map(|tool| (tool.id, tool)).collect();
         for (imported, step) in steps {
             let line = self.step(imported, step, &by_id).await?;

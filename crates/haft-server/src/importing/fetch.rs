@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::http::{HeaderMap, HeaderValue, Method, header};
 use haft_core::outcome::ErrorCode;
 use haft_core::problem::excerpt;
-use haft_runtime::egress::{OutgoingRequest, SendError};
+use haft_executors::egress::{OutgoingRequest, SendError};
 use url::Url;
 
 use crate::app::App;

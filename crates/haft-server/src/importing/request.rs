@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use haft_core::implementation::Auth;
 use haft_core::name::BundleSlug;
 use haft_core::outcome::ErrorCode;
-use haft_definition::openapi::OperationFilter;
+use haft_import::openapi::OperationFilter;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

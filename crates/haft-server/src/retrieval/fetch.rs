@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::http::{HeaderMap, HeaderValue, Method, header};
 use haft_core::problem::excerpt;
-use haft_runtime::egress::{Egress, OutgoingRequest, SendError};
+use haft_executors::egress::{Egress, OutgoingRequest, SendError};
 use url::Url;
 
 /// How long fetching a document may take.

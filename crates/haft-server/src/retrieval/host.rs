@@ -10,7 +10,7 @@ use haft_core::name::TenantId;
 use haft_core::retrieval::PipelineStatus;
 use haft_core::secret::SecretSource;
 use haft_core::tool::Tool;
-use haft_runtime::egress::Egress;
+use haft_executors::egress::Egress;
 use haft_store::Store;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;

@@ -12,7 +12,7 @@ use haft_core::outcome::ErrorCode;
 use haft_core::problem::{MISSING_IMPORT, NOT_CHECKED, Problem};
 use haft_core::spec::ToolSpec;
 use haft_core::token::Role;
-use haft_runtime::artifact::runtime_spec;
+use haft_executors::artifact::runtime_spec;
 use haft_store::NewArtifact;
 use serde::{Deserialize, Serialize};
 use serde_json::json;

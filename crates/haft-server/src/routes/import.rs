@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use haft_core::outcome::ErrorCode;
 use haft_core::token::Role;
 use haft_core::tool::Tool;
-use haft_definition::openapi::{self, ImportOptions, Limits, OpenApiImport};
+use haft_import::openapi::{self, ImportOptions, Limits, OpenApiImport};
 
 use crate::app::App;
 use crate::audit;

@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use haft_core::catalog::SourceText;
 use haft_core::token::Role;
 use haft_definition::dialect::{self, Defaults, DefinitionText};
-use haft_definition::{curl, mcp_client_config};
+use haft_import::{curl, mcp_client_config};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;

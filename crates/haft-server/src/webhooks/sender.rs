@@ -8,7 +8,7 @@ use haft_core::id::WebhookId;
 use haft_core::name::TenantId;
 use haft_core::problem::excerpt;
 use haft_core::webhook::{Delivery, DeliveryStatus};
-use haft_runtime::egress::{OutgoingRequest, SendError};
+use haft_executors::egress::{OutgoingRequest, SendError};
 use haft_store::{ClaimedDelivery, DeliveryResult};
 use url::Url;
 

@@ -7,7 +7,7 @@ use haft_core::id::{ManifestId, MessageId};
 use haft_core::name::TenantId;
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::workspace::{ManifestSource, WorkspaceName, WorkspaceUse};
-use haft_runtime::files::direct;
+use haft_executors::files::direct;
 use haft_store::StoredManifest;
 use haft_workspace::Listing;
 

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use haft_core::mcp::OAuthGrant;
 use haft_core::secret::Secret;
-use haft_runtime::egress::Egress;
+use haft_executors::egress::Egress;
 use tokio::sync::{Mutex as AsyncMutex, Notify};
 use url::Url;
 

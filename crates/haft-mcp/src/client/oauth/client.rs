@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use haft_core::encode::percent_encode;
 use haft_core::secret::Secret;
-use haft_runtime::egress::Egress;
+use haft_executors::egress::Egress;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use url::Url;

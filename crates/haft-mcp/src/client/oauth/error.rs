@@ -1,6 +1,6 @@
 //! Why a login or a token is unavailable.
 
-use haft_runtime::egress::SendError;
+use haft_executors::egress::SendError;
 
 use crate::client::http::send_error;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use haft_core::problem::excerpt;
 use haft_core::secret::{Secret, scrub_text};
-use haft_runtime::egress::{Egress, OutgoingRequest};
+use haft_executors::egress::{Egress, OutgoingRequest};
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use serde_json::Value;

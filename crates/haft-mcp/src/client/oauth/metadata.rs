@@ -1,6 +1,6 @@
 //! Discovers the authorization server of an MCP server: RFC 9728, RFC 8414, and the defaults of older servers.
 
-use haft_runtime::egress::Egress;
+use haft_executors::egress::Egress;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;

@@ -2,8 +2,8 @@
 
 use haft_core::secret::Secret;
 use haft_core::{Clock as _, Timestamp};
+use haft_executors::egress::Egress;
 use haft_runtime::clock::SystemClock;
-use haft_runtime::egress::Egress;
 use serde_json::Value;
 use url::Url;
 use url::form_urlencoded::Serializer;

@@ -1,0 +1,6 @@
+//! The integration tests of haft-executors.
+
+mod exec;
+mod files;
+mod http;
+mod python;

@@ -1,0 +1,3 @@
+//! The integration tests of haft-import.
+
+mod github;

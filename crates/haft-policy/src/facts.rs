@@ -1,0 +1,73 @@
+//! What rules can ask about a call, whether it is a real one or an example.
+
+use haft_core::id::TokenId;
+use haft_core::name::TenantId;
+use haft_core::policy::RuleExample;
+use haft_core::principal::Principal;
+use haft_core::token::Role;
+use haft_core::tool::Tool;
+use serde_json::Value;
+
+/// The bundle of an example that names none.
+const DEFAULT_BUNDLE: &str = "user-created";
+/// The surface of an example that names none.
+const DEFAULT_SURFACE: &str = "rest";
+
+/// The facts of a call.
+pub(super) struct Facts<'a> {
+    pub(super) tenant: &'a str,
+    pub(super) role: &'a str,
+    pub(super) elevated: bool,
+    /// The name of the token.
+    pub(super) token: &'a str,
+    pub(super) token_id: Option<TokenId>,
+    pub(super) agent: Option<&'a str>,
+    pub(super) bundle: &'a str,
+    pub(super) tool: &'a str,
+    pub(super) tags: &'a [String],
+    pub(super) surface: &'a str,
+    /// The arguments; `None` if they are not known yet.
+    pub(super) args: Option<&'a Value>,
+}
+
+impl<'a> Facts<'a> {
+    /// Returns the facts of a call whose arguments are not known.
+    pub(super) fn new(principal: &'a Principal, tool: &'a Tool, surface: &'a str) -> Self {
+        Self {
+            tenant: principal.tenant.as_str(),
+            role: principal.role.as_str(),
+            elevated: principal.elevated,
+            token: &principal.name,
+            token_id: principal.token,
+            agent: acting_agent(principal),
+            bundle: tool.bundle.as_str(),
+            tool: tool.spec.name.as_str(),
+            tags: &tool.spec.tags,
+            surface,
+            args: None,
+        }
+    }
+
+    /// Returns the facts of an example of a rule.
+    pub(super) fn of_example(example: &'a RuleExample, tenant: &'a TenantId, args: &'a Value) -> Self {
+        let (bundle, tool) = example.tool.split_once(':').unwrap_or((DEFAULT_BUNDLE, &example.tool));
+        Self {
+            tenant: example.tenant.as_deref().unwrap_or(tenant.as_str()),
+            role: example.role.as_deref().unwrap_or(Role::Caller.as_str()),
+            elevated: false,
+            token: example.token.as_deref().unwrap_or_default(),
+            token_id: None,
+            agent: example.agent.as_deref(),
+            bundle,
+            tool,
+            tags: &example.tags,
+            surface: example.surface.as_deref().unwrap_or(DEFAULT_SURFACE),
+            args: Some(args),
+        }
+    }
+}
+
+/// Returns the slug of the agent that calls on behalf of a principal.
+pub fn acting_agent(principal: &Principal) -> Option<&str> {
+    principal.agent.as_ref().map(|agent| agent.slug.as_str())
+}

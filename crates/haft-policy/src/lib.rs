@@ -1,0 +1,23 @@
+//! Policy rules: compiled once, evaluated for every call and every list.
+//!
+//! Of the rules that match a call, the strongest effect wins: deny, then approve, then allow. A condition that fails, or
+//! whose arguments are too large, counts as a match for deny and approve, and not for allow. The `cel` crate is used in
+//! `condition`, `bounds` and `evaluator` only.
+
+mod bounds;
+mod condition;
+mod decide;
+mod evaluator;
+mod facts;
+mod handle;
+mod matcher;
+mod rules;
+
+pub use decide::{Considered, Explanation, Policy, PolicyError, Question};
+pub use facts::acting_agent;
+pub use handle::PolicyHandle;
+
+#[cfg(test)]
+mod condition_tests;
+#[cfg(test)]
+mod policy_tests;
