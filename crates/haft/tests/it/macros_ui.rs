@@ -1,11 +1,101 @@
 //! Compiler errors of functions that cannot be tools.
+//!
+//! The compiler runs with the library that was built for this test program, so nothing is built for these tests. Compared
+//! are the message, the places and their labels; the help that the compiler adds depends on all types it knows.
 
-/// Compiles two files: one with errors of the attribute, one with compiler errors in the generated code.
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::SystemTime;
+
+use serde_json::Value;
+
+/// The error codes of a library that the compiler cannot use: another compiler built it, or a part of it is gone.
+const UNUSABLE: [&str; 7] = ["E0460", "E0461", "E0462", "E0463", "E0464", "E0514", "E0786"];
+
+#[test]
+fn errors_of_the_attribute() {
+    insta::assert_snapshot!(compile("tests/ui/attribute.rs"));
+}
+
 #[test]
 #[cfg_attr(
-    any(feature = "server", feature = "wasm"),
-    ignore = "the compiler output depends on the features; `make test` runs this test without them"
+    not(all(feature = "builtins", feature = "server")),
+    ignore = "the compiler names types by paths that depend on the features"
 )]
-fn compiler_errors() {
-    trybuild::TestCases::new().compile_fail("tests/ui/*.rs");
+fn errors_in_the_generated_code() {
+    insta::assert_snapshot!(compile("tests/ui/types.rs"));
+}
+
+/// Compiles a file that is no valid program, and returns its errors.
+fn compile(file: &str) -> String {
+    let program = std::env::current_exe().unwrap();
+    let folder = program.parent().unwrap();
+    let mut rejected = Vec::new();
+    for library in libraries(folder) {
+        let diagnostics = diagnostics(file, &library);
+        match diagnostics.iter().find(|found| UNUSABLE.contains(&code(found))) {
+            Some(reason) => rejected.push(format!("{}: {}", library.display(), reason["message"])),
+            None => return diagnostics.iter().filter_map(|found| render(file, found)).collect(),
+        }
+    }
+    panic!("no build of the library in {} can be used: {rejected:#?}", folder.display());
+}
+
+/// Returns the builds of the library, the newest first. Cargo has just brought the one of this program up to date, so any
+/// newer one has the same sources, and possibly other features.
+fn libraries(folder: &Path) -> Vec<PathBuf> {
+    let mut found: Vec<(SystemTime, PathBuf)> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.file_stem().is_some_and(|stem| stem.to_string_lossy().starts_with("libhaft-")))
+        // Lints leave metadata only.
+        .filter(|path| path.extension().is_some_and(|extension| extension == "rlib"))
+        .map(|path| (path.metadata().unwrap().modified().unwrap(), path))
+        .collect();
+    found.sort();
+    found.into_iter().rev().map(|(_, path)| path).collect()
+}
+
+/// Runs the compiler and returns what it reports.
+fn diagnostics(file: &str, library: &Path) -> Vec<Value> {
+    let out = tempfile::tempdir().unwrap();
+    #[expect(clippy::disallowed_methods, reason = "a compiler needs no sandbox")]
+    let output = Command::new("rustc")
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .args(["--edition=2024", "--crate-type=bin", "--emit=metadata", "--error-format=json", file])
+        .arg("--out-dir")
+        .arg(out.path())
+        .arg(format!("--extern=haft={}", library.display()))
+        .arg(format!("-Ldependency={}", library.parent().unwrap().display()))
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success(), "{file} compiles: {text}");
+    text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{text}"))).collect()
+}
+
+fn code(diagnostic: &Value) -> &str {
+    diagnostic["code"]["code"].as_str().unwrap_or_default()
+}
+
+/// Returns an error as its message and its places in the file; `^` marks the main one.
+fn render(file: &str, diagnostic: &Value) -> Option<String> {
+    let spans = diagnostic["spans"].as_array()?;
+    if diagnostic["level"] != "error" || spans.is_empty() {
+        return None;
+    }
+    let mut places: Vec<(u64, u64, String)> = Vec::new();
+    for span in spans.iter().filter(|span| span["file_name"] == file) {
+        let (line, column) = (span["line_start"].as_u64()?, span["column_start"].as_u64()?);
+        let mark = if span["is_primary"] == true { '^' } else { '-' };
+        let label = span["label"].as_str().unwrap_or_default();
+        places.push((line, column, format!("  {line}:{column} {mark} {label}").trim_end().to_owned()));
+    }
+    places.sort();
+    let kind = match code(diagnostic) {
+        "" => "error".to_owned(),
+        code => format!("error[{code}]"),
+    };
+    let places: Vec<String> = places.into_iter().map(|(_, _, text)| text).collect();
+    Some(format!("{kind}: {}\n{}\n\n", diagnostic["message"].as_str()?, places.join("\n")))
 }
