@@ -35,8 +35,7 @@ soak: ## the tests that kill and load haft in long loops, in full (about an hour
 
 conformance: ## run the public MCP conformance suites against server and client
 	@tools/setup test
-	cargo build --locked --package haft-server --example conformance_server
-	cargo build --locked --package haft-mcp --example conformance_client
+	cargo build --locked --workspace --all-features --example conformance_server --example conformance_client
 	@tools/conformance target/debug/examples/conformance_server target/debug/examples/conformance_client
 
 bench: ## benchmark haft next to a plain server in one run
