@@ -2,15 +2,39 @@
 //!
 //! The compiler runs with the library that was built for this test program, so nothing is built for these tests. Compared
 //! are the message, the places and their labels; the help that the compiler adds depends on all types it knows.
+#![expect(clippy::panic, reason = "tests fail by panicking")]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::SystemTime;
 
-use serde_json::Value;
+use serde::Deserialize;
 
 /// The error codes of a library that the compiler cannot use: another compiler built it, or a part of it is gone.
 const UNUSABLE: [&str; 7] = ["E0460", "E0461", "E0462", "E0463", "E0464", "E0514", "E0786"];
+
+/// What the compiler reports, as JSON.
+#[derive(Deserialize)]
+struct Diagnostic {
+    message: String,
+    code: Option<Code>,
+    level: String,
+    spans: Vec<Span>,
+}
+
+#[derive(Deserialize)]
+struct Code {
+    code: String,
+}
+
+#[derive(Deserialize)]
+struct Span {
+    file_name: String,
+    line_start: usize,
+    column_start: usize,
+    is_primary: bool,
+    label: Option<String>,
+}
 
 #[test]
 fn errors_of_the_attribute() {
@@ -33,9 +57,9 @@ fn compile(file: &str) -> String {
     let mut rejected = Vec::new();
     for library in libraries(folder) {
         let diagnostics = diagnostics(file, &library);
-        match diagnostics.iter().find(|found| UNUSABLE.contains(&code(found))) {
-            Some(reason) => rejected.push(format!("{}: {}", library.display(), reason["message"])),
-            None => return diagnostics.iter().filter_map(|found| render(file, found)).collect(),
+        match diagnostics.iter().find(|found| UNUSABLE.contains(&found.code())) {
+            Some(reason) => rejected.push(format!("{}: {}", library.display(), reason.message)),
+            None => return diagnostics.iter().filter_map(|found| found.render(file)).collect(),
         }
     }
     panic!("no build of the library in {} can be used: {rejected:#?}", folder.display());
@@ -57,7 +81,7 @@ fn libraries(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Runs the compiler and returns what it reports.
-fn diagnostics(file: &str, library: &Path) -> Vec<Value> {
+fn diagnostics(file: &str, library: &Path) -> Vec<Diagnostic> {
     let out = tempfile::tempdir().unwrap();
     #[expect(clippy::disallowed_methods, reason = "a compiler needs no sandbox")]
     let output = Command::new("rustc")
@@ -74,28 +98,31 @@ fn diagnostics(file: &str, library: &Path) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{text}"))).collect()
 }
 
-fn code(diagnostic: &Value) -> &str {
-    diagnostic["code"]["code"].as_str().unwrap_or_default()
+impl Diagnostic {
+    fn code(&self) -> &str {
+        self.code.as_ref().map_or("", |code| &code.code)
+    }
+
+    /// Returns an error as its message and its places in the file; `^` marks the main one.
+    fn render(&self, file: &str) -> Option<String> {
+        if self.level != "error" || self.spans.is_empty() {
+            return None;
+        }
+        let mut spans: Vec<&Span> = self.spans.iter().filter(|span| span.file_name == file).collect();
+        spans.sort_by_key(|span| (span.line_start, span.column_start, span.is_primary));
+        let kind = match self.code() {
+            "" => "error".to_owned(),
+            code => format!("error[{code}]"),
+        };
+        let places: Vec<String> = spans.into_iter().map(Span::render).collect();
+        Some(format!("{kind}: {}\n{}\n\n", self.message, places.join("\n")))
+    }
 }
 
-/// Returns an error as its message and its places in the file; `^` marks the main one.
-fn render(file: &str, diagnostic: &Value) -> Option<String> {
-    let spans = diagnostic["spans"].as_array()?;
-    if diagnostic["level"] != "error" || spans.is_empty() {
-        return None;
+impl Span {
+    fn render(&self) -> String {
+        let mark = if self.is_primary { '^' } else { '-' };
+        let label = self.label.as_deref().unwrap_or_default();
+        format!("  {}:{} {mark} {label}", self.line_start, self.column_start).trim_end().to_owned()
     }
-    let mut places: Vec<(u64, u64, String)> = Vec::new();
-    for span in spans.iter().filter(|span| span["file_name"] == file) {
-        let (line, column) = (span["line_start"].as_u64()?, span["column_start"].as_u64()?);
-        let mark = if span["is_primary"] == true { '^' } else { '-' };
-        let label = span["label"].as_str().unwrap_or_default();
-        places.push((line, column, format!("  {line}:{column} {mark} {label}").trim_end().to_owned()));
-    }
-    places.sort();
-    let kind = match code(diagnostic) {
-        "" => "error".to_owned(),
-        code => format!("error[{code}]"),
-    };
-    let places: Vec<String> = places.into_iter().map(|(_, _, text)| text).collect();
-    Some(format!("{kind}: {}\n{}\n\n", diagnostic["message"].as_str()?, places.join("\n")))
 }
