@@ -59,7 +59,10 @@ fn compile(file: &str) -> String {
         let diagnostics = diagnostics(file, &library);
         match diagnostics.iter().find(|found| UNUSABLE.contains(&found.code())) {
             Some(reason) => rejected.push(format!("{}: {}", library.display(), reason.message)),
-            None => return diagnostics.iter().filter_map(|found| found.render(file)).collect(),
+            None => {
+                let errors: Vec<String> = diagnostics.iter().filter_map(|found| found.render(file)).collect();
+                return errors.join("\n\n");
+            }
         }
     }
     panic!("no build of the library in {} can be used: {rejected:#?}", folder.display());
@@ -115,7 +118,7 @@ impl Diagnostic {
             code => format!("error[{code}]"),
         };
         let places: Vec<String> = spans.into_iter().map(Span::render).collect();
-        Some(format!("{kind}: {}\n{}\n\n", self.message, places.join("\n")))
+        Some(format!("{kind}: {}\n{}", self.message, places.join("\n")))
     }
 }
 
