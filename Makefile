@@ -20,34 +20,10 @@ run: ## build haft and start the server; pass flags with ARGS="--addr 127.0.0.1:
 	$(call heading,haft serve)
 	@exec cargo run --quiet --locked --profile quick --package haft-cli --bin haft -- serve $(ARGS)
 
-test: ## run every check and test: web interface, formatting, lints, tidy, doctests, tests, MCP conformance, generated REST requests, walks in chromium
-	@tools/setup test
-	$(call heading,web interface)
-	@tools/ui test
-	npm --prefix ui run --silent lint
-	npm --prefix ui run --silent test
-	$(call heading,formatting)
-	cargo fmt --all --check
-	$(call heading,lints)
-	cargo clippy --locked --workspace --all-targets --all-features -- --deny warnings
-	$(call heading,tidy)
-	cargo xtask tidy
-	$(call heading,doctests)
-	cargo test --locked --workspace --all-features --doc
-	$(call heading,tests)
-	cargo nextest run --locked --workspace --all-features
-	$(call heading,tool search without the embedding)
-	cargo nextest run --locked --package haft-search --no-default-features
-	$(call heading,compiler messages of the tool macro (without features))
-	cargo nextest run --locked --package haft --test it macros_ui
-	$(call heading,MCP conformance)
-	@tools/conformance target/debug/examples/conformance_server target/debug/examples/conformance_client
-	$(call heading,REST API against its OpenAPI document (generated requests))
-	@tools/schemathesis target/debug/haft
-	$(call heading,walks through the web interface in chromium)
-	HAFT_BIN=$(CURDIR)/target/debug/haft E2E_REPEAT=1 npm --prefix ui run --silent e2e
+test: ## run every check and test: formatting, tidy, web interface, lints, doctests, tests, MCP conformance, generated REST requests, the main walks in chromium
+	@tools/test
 
-browser: ## walk through the web interface in chromium, against real servers (about eight minutes)
+browser: ## all walks through the web interface in chromium, against real servers (about eight minutes)
 	@tools/setup test
 	@tools/ui test
 	cargo build --locked --workspace --all-features
@@ -59,8 +35,7 @@ soak: ## the tests that kill and load haft in long loops, in full (about an hour
 
 conformance: ## run the public MCP conformance suites against server and client
 	@tools/setup test
-	cargo build --locked --package haft-server --example conformance_server
-	cargo build --locked --package haft-mcp --example conformance_client
+	cargo build --locked --workspace --all-features --example conformance_server --example conformance_client
 	@tools/conformance target/debug/examples/conformance_server target/debug/examples/conformance_client
 
 bench: ## benchmark haft next to a plain server in one run

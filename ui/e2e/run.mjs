@@ -3,12 +3,14 @@
 // One file per walk, each with a fresh server; E2E_WORKERS walks run at a time (default: 2), each in a browser of its own. A
 // failed test leaves a screenshot of each open page, the console and the log of the server in the folder E2E_OUT (default:
 // e2e-results). With E2E_REPEAT=1, a walk that failed runs once more, from the beginning and on a server of its own. If it
-// passes then, the run passes and names it as unstable: it has a defect, or found one.
+// passes then, the run passes and names it as unstable: it has a defect, or found one. E2E_SET=smoke runs the tests that
+// e2e/smoke.mjs names.
 import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Browser } from './lib/browser.mjs';
 import { sleep } from './lib/haft.mjs';
 import { World } from './lib/world.mjs';
+import { SMOKE, checkSmoke } from './smoke.mjs';
 
 const out = process.env.E2E_OUT ?? new URL('../e2e-results', import.meta.url).pathname;
 const TEST_MS = Number(process.env.E2E_TIMEOUT_MS ?? 600_000);
@@ -16,9 +18,14 @@ const CLOSE_MS = 15_000;
 const REPEATS = Number(process.env.E2E_REPEAT ?? 0);
 const WORKERS = Math.max(1, Number(process.env.E2E_WORKERS ?? 2));
 const LOG_LINES = 15;
+const SET = process.env.E2E_SET ?? 'all';
 const filters = process.argv.slice(2);
 const say = (text) => process.stdout.write(`${text}\n`);
 
+if (!['all', 'smoke'].includes(SET)) {
+  say(`e2e: E2E_SET is ${SET}; expected all or smoke`);
+  process.exit(2);
+}
 if (!existsSync(new URL('../dist/index.html', import.meta.url))) {
   say('e2e: the page is not built; run `npm run build` first');
   process.exit(2);
@@ -27,12 +34,17 @@ rmSync(out, { recursive: true, force: true });
 
 const folder = new URL('walks/', import.meta.url);
 const walks = [];
+const known = new Map();
+const inSet = (walk, test) => SET === 'all' || SMOKE[walk] === true || (SMOKE[walk] ?? []).includes(test);
+const isChosen = (walk, test) => filters.length === 0 || filters.some((part) => walk.includes(part) || test.includes(part));
 for (const file of readdirSync(folder).filter((name) => name.endsWith('.mjs')).sort()) {
   const { tests, options } = await import(new URL(file, folder));
   const name = file.replace('.mjs', '');
-  const chosen = Object.entries(tests).filter(([test]) => filters.length === 0 || filters.some((part) => name.includes(part) || test.includes(part)));
+  known.set(name, Object.keys(tests));
+  const chosen = Object.entries(tests).filter(([test]) => inSet(name, test) && isChosen(name, test));
   if (chosen.length > 0) walks.push({ name, tests: chosen, options, attempt: 1 });
 }
+checkSmoke(known);
 if (walks.length === 0) {
   say(`e2e: no test matches ${filters.join(' ')}`);
   process.exit(2);

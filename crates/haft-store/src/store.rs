@@ -180,6 +180,14 @@ impl Store {
         Ok(Arc::new(Store { inner }))
     }
 
+    /// Migrates the database to the newest schema and does nothing else.
+    pub async fn migrate(settings: &StoreSettings) -> Result<(), StoreError> {
+        let (engine, _) = open_engine(settings).await?;
+        let migrated = migrate::run(&engine).await;
+        engine.close().await;
+        migrated
+    }
+
     /// Drains the journal and closes the database. Stop the tasks of [`Store::watch`] first.
     pub async fn close(&self) {
         match &self.inner.ledger {

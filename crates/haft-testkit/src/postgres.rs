@@ -1,9 +1,10 @@
-//! A PostgreSQL cluster for the tests, with one database per test.
+//! A PostgreSQL cluster for the tests, with one database per test: empty, or a copy of one that is migrated once.
 //!
 //! Test processes find the cluster through a locked file; the first one starts it. A watchdog stops the cluster and
 //! removes its files when it has not been used for a while.
 
 use std::fs::{self, File};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io;
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -43,31 +44,90 @@ pub struct TestDatabase {
 
 /// Creates an empty database; starts the cluster if necessary.
 pub fn database() -> io::Result<TestDatabase> {
-    static NUMBER: AtomicU32 = AtomicU32::new(0);
-    let programs = Programs::find()?;
-    let user = User::choose()?;
-    let folder = std::env::temp_dir().join(format!("haft-test-postgres-{}", user.name));
-    fs::create_dir_all(&folder)?;
-    user.chown(&folder)?;
-    let lock_path = folder.join("lock");
-    let lock = File::options().create(true).truncate(false).write(true).open(&lock_path)?;
-    // The watchdog, which does not run as root, takes this lock, too.
-    user.chown(&lock_path)?;
-    lock.lock()?;
-    let port = match running_port(&folder) {
-        Some(port) => port,
-        None => start(&folder, &lock_path, &programs, &user)?,
-    };
-    File::create(folder.join("used"))?;
-    user.chown(&folder.join("used"))?;
-    let name = format!("t{}_{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
-    // An earlier process with the same id may have left a database behind.
-    let server = format!("postgres://haft@127.0.0.1:{port}");
-    let psql =
-        |sql: &str| run(command(&programs.path("psql")).args([&format!("{server}/postgres"), "-qc", sql]));
-    psql(&format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"))?;
-    psql(&format!("CREATE DATABASE {name}"))?;
-    Ok(TestDatabase { url: format!("{server}/{name}") })
+    Cluster::lock()?.create("template1")
+}
+
+/// Creates a copy of a database that `prepare` fills, which is called with its URL when this test program needs it first.
+///
+/// `prepare` has to close its connections: PostgreSQL copies no database that is in use.
+pub fn database_from(prepare: impl FnOnce(&str) -> io::Result<()>) -> io::Result<TestDatabase> {
+    let cluster = Cluster::lock()?;
+    let template = format!("template_{}", program_id()?);
+    // In the folder of the data: it is gone when the template is.
+    let is_prepared = cluster.folder.join("data").join(&template);
+    if !is_prepared.exists() {
+        cluster.replace(&template, "template1")?;
+        prepare(&cluster.url(&template))?;
+        File::create(is_prepared)?;
+    }
+    cluster.create(&template)
+}
+
+/// Returns a name for the file of the running test program, which changes when it is built anew.
+fn program_id() -> io::Result<String> {
+    let program = std::env::current_exe()?;
+    let mut hasher = DefaultHasher::new();
+    program.hash(&mut hasher);
+    fs::metadata(&program)?.modified()?.hash(&mut hasher);
+    Ok(format!("{:016x}", hasher.finish()))
+}
+
+/// The running cluster. Other test processes wait until it is dropped.
+struct Cluster {
+    folder: PathBuf,
+    programs: Programs,
+    port: u16,
+    _lock: File,
+}
+
+impl Cluster {
+    /// Waits for its turn; starts the cluster if necessary.
+    fn lock() -> io::Result<Self> {
+        let programs = Programs::find()?;
+        let user = User::choose()?;
+        let folder = std::env::temp_dir().join(format!("haft-test-postgres-{}", user.name));
+        fs::create_dir_all(&folder)?;
+        user.chown(&folder)?;
+        let lock_path = folder.join("lock");
+        let lock = File::options().create(true).truncate(false).write(true).open(&lock_path)?;
+        // The watchdog, which does not run as root, takes this lock, too.
+        user.chown(&lock_path)?;
+        lock.lock()?;
+        let port = match running_port(&folder) {
+            Some(port) => port,
+            None => start(&folder, &lock_path, &programs, &user)?,
+        };
+        File::create(folder.join("used"))?;
+        user.chown(&folder.join("used"))?;
+        Ok(Self { folder, programs, port, _lock: lock })
+    }
+
+    fn url(&self, database: &str) -> String {
+        format!("postgres://haft@127.0.0.1:{}/{database}", self.port)
+    }
+
+    /// Creates the database of a test as a copy of another one.
+    fn create(&self, template: &str) -> io::Result<TestDatabase> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let name = format!("t{}_{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+        // An earlier process with the same id may have left a database behind.
+        self.replace(&name, template)?;
+        Ok(TestDatabase { url: self.url(&name) })
+    }
+
+    /// Creates a database as a copy of another one, in the place of an old one of its name.
+    fn replace(&self, name: &str, template: &str) -> io::Result<()> {
+        run(command(&self.programs.path("psql")).args([
+            &self.url("postgres"),
+            "-q",
+            "-v",
+            "ON_ERROR_STOP=1",
+            "-c",
+            &format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"),
+            "-c",
+            &format!("CREATE DATABASE {name} TEMPLATE {template}"),
+        ]))
+    }
 }
 
 /// Returns the port of the running cluster.

@@ -252,7 +252,7 @@ fn a_kill_in_the_middle_leaves_the_old_or_the_new_state() {
     let journal = haft.home().join(".apply-journal");
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let (mut interrupted, mut expected, mut duration) = (0, None, Duration::ZERO);
-    for round in 0..=soak::rounds(KILLS) {
+    for round in 0..=soak::kills(KILLS) {
         let server = haft.serve_with(&[]);
         let client = Client::new(&haft, &server);
         runtime.block_on(async {
@@ -297,7 +297,7 @@ fn a_kill_in_the_middle_leaves_the_old_or_the_new_state() {
     }
     let server = haft.serve_with(&[]);
     let last = runtime.block_on(current(&Client::new(&haft, &server)));
-    assert!(last == expected || last == Some(soak::rounds(KILLS)), "{last:?}, expected {expected:?}");
+    assert!(last == expected || last == Some(soak::kills(KILLS)), "{last:?}, expected {expected:?}");
     assert!(interrupted > 0, "no kill fell into an apply, so nothing was shown");
     let files = std::fs::read_dir(haft.home().join("skills/all")).unwrap().count();
     assert_eq!(files, TOOLS + 1, "the tools and `bundle.yaml`, and nothing else");

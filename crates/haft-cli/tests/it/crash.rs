@@ -46,13 +46,21 @@ struct Acknowledged {
     calls: Vec<String>,
 }
 
+impl Acknowledged {
+    /// Tells whether the state after a kill shows anything.
+    fn is_enough(&self) -> bool {
+        self.tools.len() > 1 && !self.calls.is_empty()
+    }
+}
+
 #[test]
 fn kills_under_load_lose_nothing() {
     let haft = Haft::new();
     let api = upstream::start();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let known = Arc::new(Mutex::new(Acknowledged::default()));
-    for round in 0..u32::try_from(soak::rounds(KILLS)).unwrap() {
+    let rounds = u32::try_from(soak::kills(KILLS)).unwrap();
+    for round in 0..rounds {
         let server = haft.serve_with(&[("HAFT_EGRESS_PRIVATE_HOSTS", "127.0.0.1")]);
         let client = Client::new(&haft, &server);
         runtime.block_on(async {
@@ -74,8 +82,11 @@ fn kills_under_load_lose_nothing() {
             for _ in 0..CALLERS {
                 load.spawn(call(client.clone(), Arc::clone(&known)));
             }
-            // The moments are spread over the first tenths of a second, from the very start on.
-            tokio::time::sleep(Duration::from_millis(u64::from(round * 37 % 300))).await;
+            // The moments are spread over the first tenths of a second.
+            tokio::time::sleep(Duration::from_millis(u64::from((round + 1) * 300 / rounds))).await;
+            if round + 1 == rounds {
+                eventually(|| known.lock().unwrap().is_enough()).await;
+            }
             server.signal("KILL");
             server.wait();
             while let Some(done) = load.join_next().await {
@@ -87,10 +98,17 @@ fn kills_under_load_lose_nothing() {
     let client = Client::new(&haft, &server);
     runtime.block_on(verify(&client, &known, &haft.home()));
     let known = known.lock().unwrap();
-    assert!(
-        !known.tools.is_empty() && !known.calls.is_empty(),
-        "nothing was acknowledged, so nothing was shown"
-    );
+    assert!(known.is_enough(), "nothing was acknowledged, so nothing was shown");
+}
+
+/// Waits until a condition holds, at most a minute.
+pub(crate) async fn eventually(holds: impl Fn() -> bool) {
+    for _ in 0..1200 {
+        if holds() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
 }
 
 /// Creates, changes and deletes tools until the server is gone.

@@ -16,8 +16,6 @@ use crate::harness::Haft;
 
 /// How often the server is killed under `make soak`.
 const KILLS: usize = 50;
-/// How often it is killed at least.
-const FEW_KILLS: usize = 10;
 /// The calls of one answer.
 const CALLS: usize = 20;
 /// About how long one answer takes, in milliseconds.
@@ -31,7 +29,7 @@ async fn kills_repeat_no_call_of_an_agent_and_leave_a_chat_to_go_on() {
     let mut server = haft.serve_with(&environment);
     let mut client = Client::new(&haft, &server);
     prepare(&client, &upstream).await;
-    let rounds = soak::rounds(KILLS).max(FEW_KILLS);
+    let rounds = soak::kills(KILLS);
     let mut statuses: BTreeMap<String, usize> = BTreeMap::new();
     for round in 0..rounds {
         let chat = client.send("POST", "/api/chats", json!({"agent": "booker"})).await.unwrap();
@@ -40,7 +38,7 @@ async fn kills_repeat_no_call_of_an_agent_and_leave_a_chat_to_go_on() {
         let path = format!("{chat}/messages?async=true");
         let asked = client.send("POST", &path, asked).await.unwrap()["data"].clone();
         // The moments are spread over the whole answer.
-        let moment = round * DURATION / rounds + round * 7 % 40;
+        let moment = (2 * round + 1) * DURATION / (2 * rounds) + round * 7 % 40;
         tokio::time::sleep(Duration::from_millis(u64::try_from(moment).unwrap())).await;
         server.signal("KILL");
         server.wait();

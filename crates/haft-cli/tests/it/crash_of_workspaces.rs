@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::client::Client;
+use crate::crash::eventually;
 use crate::harness::Haft;
 
 const KILLS: usize = 100;
@@ -35,13 +36,21 @@ struct Acknowledged {
     restored: usize,
 }
 
+impl Acknowledged {
+    /// Tells whether the state after a kill shows anything.
+    fn is_enough(&self) -> bool {
+        self.states.len() > 5 && self.restored > 1 && self.toolset > Some(0)
+    }
+}
+
 #[test]
 fn kills_leave_every_state_and_a_whole_toolset() {
     let haft = Haft::new();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let known = Arc::new(Mutex::new(Acknowledged::default()));
     let packages = haft.path("packages");
-    for round in 0..u64::try_from(soak::rounds(KILLS)).unwrap() {
+    let rounds = u64::try_from(soak::kills(KILLS)).unwrap();
+    for round in 0..rounds {
         let server = haft.serve_with(&[]);
         let client = Client::new(&haft, &server);
         runtime.block_on(async {
@@ -52,8 +61,11 @@ fn kills_leave_every_state_and_a_whole_toolset() {
             let mut load = JoinSet::new();
             load.spawn(change(client.clone(), Arc::clone(&known)));
             load.spawn(install(client.clone(), Arc::clone(&known), packages.clone()));
-            // The moments are spread over the first seconds, from the very start on.
-            tokio::time::sleep(Duration::from_millis(round * 331 % 1500)).await;
+            // The moments are spread over the first seconds.
+            tokio::time::sleep(Duration::from_millis((round + 1) * 1500 / rounds)).await;
+            if round + 1 == rounds {
+                eventually(|| known.lock().unwrap().is_enough()).await;
+            }
             server.signal("KILL");
             server.wait();
             while let Some(done) = load.join_next().await {
@@ -66,7 +78,7 @@ fn kills_leave_every_state_and_a_whole_toolset() {
     runtime.block_on(verify(&client, &known));
     let known = known.lock().unwrap();
     let shown = (known.states.len(), known.restored, known.toolset);
-    assert!(shown.0 > 5 && shown.1 > 1 && shown.2 > Some(0), "too little was acknowledged: {shown:?}");
+    assert!(known.is_enough(), "too little was acknowledged: {shown:?}");
 }
 
 /// A tool that writes its number to many files.

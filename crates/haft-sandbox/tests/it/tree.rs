@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use haft_sandbox::{EngineName, ExitReason, Level, Limit, Sandbox, Settings};
 
-use haft_testkit::soak::rounds;
+use haft_testkit::soak::{kills, rounds};
 
 use crate::rig::{ENGINES, Rig, small};
 
@@ -217,7 +217,7 @@ fn server(reported: &str) -> Child {
 #[test]
 fn a_sandbox_that_was_held_back_when_its_server_was_killed_is_ended_by_the_next_one() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    for round in 0..rounds(60) {
+    for round in 0..kills(60) {
         let home = tempfile::tempdir().unwrap();
         let own = mark(50 + round);
         let mut server = server(&format!("bubblewrap Isolated {} {own}", home.path().display()));

@@ -2,7 +2,6 @@
 
 use haft_package::files::PackageFiles;
 use haft_package::{folder, zip};
-use haft_testkit::postgres;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -55,7 +54,7 @@ async fn description(server: &Server, tool: &str) -> Value {
 
 #[tokio::test]
 async fn a_folder_is_planned_and_applied() {
-    let database = postgres::database().unwrap();
+    let database = crate::postgres::database().await;
     for server in [Server::start().await, on_postgres(&database.url).await] {
         let (one, two) = (tool("First"), tool("Second"));
         let first = packed(&[
@@ -101,7 +100,7 @@ async fn a_folder_is_planned_and_applied() {
 
 #[tokio::test]
 async fn a_change_between_plan_and_apply_is_a_conflict() {
-    let database = postgres::database().unwrap();
+    let database = crate::postgres::database().await;
     for server in [Server::start().await, on_postgres(&database.url).await] {
         let old = tool("Old");
         apply(&server, &packed(&[("bundles/web/one.yaml", &old)]), "").await;
@@ -140,7 +139,7 @@ async fn an_edited_file_is_a_change_too() {
 
 #[tokio::test]
 async fn one_problem_applies_nothing_and_all_are_reported() {
-    let database = postgres::database().unwrap();
+    let database = crate::postgres::database().await;
     for server in [Server::start().await, on_postgres(&database.url).await] {
         let good = tool("Good");
         let folder = packed(&[
@@ -196,7 +195,7 @@ async fn a_quota_that_is_reached_in_the_middle_leaves_nothing() {
 
 #[tokio::test]
 async fn only_prune_deletes_and_only_in_bundles_of_the_folder() {
-    let database = postgres::database().unwrap();
+    let database = crate::postgres::database().await;
     for server in [Server::start().await, on_postgres(&database.url).await] {
         let acme = tenant(&server, "acme").await;
         let text = tool("Text");
@@ -304,7 +303,7 @@ pub(crate) async fn export(server: &Server, query: &str) -> Vec<u8> {
 
 #[tokio::test]
 async fn an_export_applied_elsewhere_is_the_same() {
-    let database = postgres::database().unwrap();
+    let database = crate::postgres::database().await;
     let (one, two) = (Server::start().await, on_postgres(&database.url).await);
     let report = apply(&one, &everything(), "").await;
     assert_eq!(report["summary"]["create"], 18, "{report}");
@@ -394,7 +393,7 @@ const GREETER: &str =
 
 #[tokio::test]
 async fn agents_are_applied_with_the_tools_that_they_name() {
-    let database = postgres::database().unwrap();
+    let database = crate::postgres::database().await;
     for server in [Server::start().await, on_postgres(&database.url).await] {
         let one = tool("First");
         let team = "agents:\n  writer: {model: scripted, system: Write.}\n  critic: {model: scripted, system: Judge.}\n";

@@ -1,7 +1,6 @@
 //! Pipelines and code artifacts of folders, with the tools and agents that refer to them, on both engines.
 
 use haft_package::zip;
-use haft_testkit::postgres;
 use serde_json::{Value, json};
 
 use crate::apply::{apply, export, on_postgres, packed, send_folder, shown};
@@ -52,7 +51,7 @@ async fn add_document(server: &Server, pipeline: &str, name: &str) {
 
 #[tokio::test]
 async fn a_folder_brings_what_its_tools_refer_to() {
-    let database = postgres::database().unwrap();
+    let database = crate::postgres::database().await;
     for server in [Server::start().await, on_postgres(&database.url).await] {
         let plan = apply(&server, &with(&[]), "?dry_run=true").await;
         let expected = [
@@ -115,7 +114,7 @@ async fn a_folder_brings_what_its_tools_refer_to() {
 
 #[tokio::test]
 async fn prune_says_what_is_lost() {
-    let database = postgres::database().unwrap();
+    let database = crate::postgres::database().await;
     for server in [Server::start().await, on_postgres(&database.url).await] {
         apply(&server, &with(&[]), "").await;
         add_document(&server, "handbook", "leave.md").await;

@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use haft_core::secret::Secret;
-use haft_testkit::postgres;
 use haft_testkit::upstream::axum::Router;
 use haft_testkit::upstream::axum::http::StatusCode;
 use haft_testkit::upstream::axum::response::{IntoResponse as _, Redirect};
@@ -282,7 +281,7 @@ async fn a_restart_loses_no_delivery() {
 
 #[tokio::test]
 async fn two_nodes_share_the_deliveries() {
-    let database = postgres::database().unwrap();
+    let database = crate::postgres::database().await;
     let on = async |url: String| {
         Server::start_with(move |settings| {
             settings.database_url = Some(Secret::new(url));
@@ -309,7 +308,7 @@ async fn two_nodes_share_the_deliveries() {
 
 #[tokio::test]
 async fn another_node_sees_approvals_live() {
-    let database = postgres::database().unwrap();
+    let database = crate::postgres::database().await;
     let (one, other) = (crate::postgres::on(&database.url).await, crate::postgres::on(&database.url).await);
     let mut tool = function_tool("guarded", "echo");
     tool["requires_confirmation"] = json!(true);

@@ -1,7 +1,6 @@
 //! Large results: a preview and a handle instead of the value, and the value by its handle.
 
 use haft_core::secret::Secret;
-use haft_testkit::postgres;
 use haft_testkit::s3::{self, S3};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -157,7 +156,7 @@ async fn a_renderer_gets_large_parts_by_handle() {
 
 #[tokio::test]
 async fn nodes_share_results_and_files_in_a_bucket() {
-    let database = postgres::database().unwrap();
+    let database = crate::postgres::database().await;
     let bucket = S3::start().await.unwrap();
     let node = async || {
         Server::start_whole(|settings| {

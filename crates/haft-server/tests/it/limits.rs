@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haft_core::secret::Secret;
-use haft_testkit::postgres;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -331,7 +330,7 @@ async fn two_nodes(url: &str, tools: &[Value]) -> [Arc<Server>; 2] {
 
 #[tokio::test]
 async fn two_nodes_share_a_rate() {
-    let database = postgres::database().unwrap();
+    let database = crate::postgres::database().await;
     let limited = |name: &str, calls: u32| {
         limited_tool(name, "double", json!({"rate_limit": {"calls": calls, "per": "1m"}}))
     };
@@ -363,7 +362,7 @@ async fn two_nodes_share_a_rate() {
 
 #[tokio::test]
 async fn two_nodes_share_the_calls_at_the_same_time() {
-    let database = postgres::database().unwrap();
+    let database = crate::postgres::database().await;
     let tool = limited_tool("gate", "gate", json!({"limits": {"max_parallel": 1}}));
     let [one, other] = two_nodes(&database.url, &[tool]).await;
     let call = |node: &Arc<Server>| {

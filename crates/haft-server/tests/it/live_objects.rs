@@ -241,7 +241,7 @@ async fn changes_of_pipelines_documents_and_artifacts_are_events() {
 
 #[tokio::test]
 async fn events_of_objects_reach_other_nodes_and_so_do_pipelines() {
-    let database = haft_testkit::postgres::database().unwrap();
+    let database = crate::postgres::database().await;
     let (one, other) = (crate::postgres::on(&database.url).await, crate::postgres::on(&database.url).await);
     // From then on the other node listens.
     one.create(function_tool("first", "echo")).await;

@@ -3,11 +3,21 @@
 use std::time::Duration;
 
 use haft_core::secret::Secret;
+use haft_store::{Store, StoreSettings};
 use haft_testkit::link::Link;
-use haft_testkit::postgres;
+use haft_testkit::postgres::{TestDatabase, database_from};
 use serde_json::json;
 
 use crate::harness::{Server, code, function_tool, poll};
+
+/// Creates a database with the newest schema.
+pub(crate) async fn database() -> TestDatabase {
+    let migrate = |url: &str| {
+        let settings = StoreSettings::postgres(Secret::new(url.to_owned()));
+        tokio::runtime::Handle::current().block_on(Store::migrate(&settings)).map_err(std::io::Error::other)
+    };
+    tokio::task::spawn_blocking(move || database_from(migrate)).await.unwrap().unwrap()
+}
 
 pub(crate) async fn on(url: &str) -> Server {
     let url = url.to_owned();
@@ -20,7 +30,7 @@ pub(crate) async fn on(url: &str) -> Server {
 
 #[tokio::test]
 async fn a_tool_lives_on_postgres() {
-    let database = postgres::database().unwrap();
+    let database = database().await;
     let server = on(&database.url).await;
     let tool = server.create(function_tool("worker", "double")).await;
     assert_eq!(tool["path"], json!(null), "there are no files");
@@ -42,7 +52,7 @@ async fn a_tool_lives_on_postgres() {
 
 #[tokio::test]
 async fn servers_learn_of_each_others_changes() {
-    let database = postgres::database().unwrap();
+    let database = database().await;
     let (one, other) = (on(&database.url).await, on(&database.url).await);
     one.create(function_tool("shared", "double")).await;
     for _ in 0..250 {
@@ -58,7 +68,7 @@ async fn servers_learn_of_each_others_changes() {
 
 #[tokio::test]
 async fn a_revoked_token_stops_working_on_every_server() {
-    let database = postgres::database().unwrap();
+    let database = database().await;
     let (one, other) = (on(&database.url).await, on(&database.url).await);
     let (_, answer) = one.post("/api/tokens", json!({"name": "ci", "role": "viewer"})).await;
     let (token, id) = (answer["data"]["token"].as_str().unwrap(), answer["data"]["id"].as_str().unwrap());
@@ -82,7 +92,7 @@ async fn a_revoked_token_stops_working_on_every_server() {
 
 #[tokio::test]
 async fn tenants_and_sessions_reach_every_server_within_a_second() {
-    let database = postgres::database().unwrap();
+    let database = database().await;
     let one = on(&database.url).await;
     let other = on(&database.url).await;
     let token = crate::tenants::tenant(&one, "acme").await;
@@ -129,7 +139,7 @@ async fn start_held_call(server: &Server) -> String {
 
 #[tokio::test]
 async fn a_node_that_loses_its_connection_keeps_its_running_calls() {
-    let database = postgres::database().unwrap();
+    let database = database().await;
     let (host, name) = database.url.split_once('@').unwrap().1.split_once('/').unwrap();
     let link = Link::start(host.parse().unwrap()).await.unwrap();
     let cut_off = on(&format!("postgres://haft@{}/{name}", link.addr)).await;
@@ -147,7 +157,7 @@ async fn a_node_that_loses_its_connection_keeps_its_running_calls() {
 
 #[tokio::test]
 async fn a_result_replaces_the_verdict_that_a_call_was_interrupted() {
-    let database = postgres::database().unwrap();
+    let database = database().await;
     let (host, name) = database.url.split_once('@').unwrap().1.split_once('/').unwrap();
     let link = Link::start(host.parse().unwrap()).await.unwrap();
     let cut_off = on(&format!("postgres://haft@{}/{name}", link.addr)).await;

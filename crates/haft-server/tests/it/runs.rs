@@ -312,7 +312,7 @@ turns:
 
 #[tokio::test]
 async fn two_nodes_watch_and_cancel_each_others_runs() {
-    let database = haft_testkit::postgres::database().unwrap();
+    let database = crate::postgres::database().await;
     let one = crate::postgres::on(&database.url).await;
     one.create(function_tool("gate", "gate")).await;
     let script = "turns: [{when: {tool: gate}, text: done}, {text: Working., calls: [{tool: gate}]}]";

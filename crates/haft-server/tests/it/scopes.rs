@@ -11,7 +11,6 @@ use haft_core::token::{Role, TokenRecord};
 use haft_core::{Clock, hash};
 use haft_runtime::clock::SystemClock;
 use haft_store::{Store, StoreSettings};
-use haft_testkit::postgres;
 use reqwest::Method;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -176,7 +175,7 @@ async fn global_tools_in_every_tenant() {
 
 #[tokio::test]
 async fn global_tools_in_every_tenant_on_postgres() {
-    let database = postgres::database().unwrap();
+    let database = crate::postgres::database().await;
     let url = database.url.clone();
     let server = Server::start_with(move |settings| {
         settings.database_url = Some(Secret::new(url));

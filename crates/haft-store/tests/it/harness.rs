@@ -15,7 +15,7 @@ use haft_core::spec::ToolSpec;
 use haft_core::tool::{Source, Tool};
 use haft_core::{Clock, Timestamp};
 use haft_store::{Store, StoreSettings};
-use haft_testkit::postgres::{TestDatabase, database};
+use haft_testkit::postgres::{TestDatabase, database_from};
 use serde_json::json;
 
 /// Generates the test functions of a module for both engines.
@@ -118,7 +118,7 @@ impl Harness {
     }
 
     pub(crate) async fn postgres() -> Self {
-        let database = tokio::task::spawn_blocking(database).await.unwrap().unwrap();
+        let database = tokio::task::spawn_blocking(|| database_from(migrate)).await.unwrap().unwrap();
         Self::open(Location::Database(database)).await
     }
 
@@ -189,6 +189,12 @@ impl Harness {
         assert_eq!(self.mirror(), found);
         other.close().await;
     }
+}
+
+/// Migrates the database that those of the tests are copied from.
+fn migrate(url: &str) -> std::io::Result<()> {
+    let settings = StoreSettings::postgres(Secret::new(url.to_owned()));
+    tokio::runtime::Handle::current().block_on(Store::migrate(&settings)).map_err(std::io::Error::other)
 }
 
 fn settings(location: &Location) -> StoreSettings {

@@ -17,7 +17,7 @@ use haft_core::name::TenantId;
 use haft_core::run::{RunStore as _, RunUsage};
 use haft_core::{Clock, Timestamp};
 use haft_store::{Store, StoreSettings};
-use haft_testkit::soak::rounds;
+use haft_testkit::soak::kills;
 use serde_json::json;
 
 use crate::harness::{Harness, new_tool, spec};
@@ -204,7 +204,7 @@ async fn of_concurrent_creations_in_many_processes_one_succeeds() {
 async fn a_killed_process_loses_nothing_that_was_acknowledged() {
     let mut harness = Harness::sqlite().await;
     harness.store.close().await;
-    for round in 0..rounds(40) {
+    for round in 0..kills(40) {
         let mut worker = child("work", harness.home(), None);
         let mut lines = report(&mut worker);
         let mut acknowledged: Vec<String> = lines.by_ref().take(20 + 57 * (round % 8)).collect();
@@ -287,7 +287,7 @@ fn a_folder_that_cannot_be_listed_keeps_its_tools() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_run_continues_after_its_process_is_killed() {
     let home = tempfile::tempdir().unwrap();
-    for round in 0..rounds(50) {
+    for round in 0..kills(50) {
         let mut child = child("run", home.path(), None);
         let (mut id, mut last) = (String::new(), 0);
         let mut lines = report(&mut child);

@@ -1,22 +1,20 @@
 //! Compiler errors of unsuitable types.
 #![allow(unused_variables, reason = "only the errors matter")]
 
+use std::num::Saturating;
 use std::rc::Rc;
 
 use haft::{Args, tool};
 
 struct Opaque;
 
-#[derive(serde::Deserialize)]
-struct WithoutSchema;
-
 /// Takes a type without `Deserialize`.
 #[tool]
 fn not_read(value: Opaque) {}
 
-/// Takes a type without a schema.
+/// Takes a type that can be read, but has no schema.
 #[tool]
-fn no_schema(value: WithoutSchema) {}
+fn no_schema(value: Saturating<u8>) {}
 
 /// Takes all arguments as a type without `Deserialize`.
 #[tool]
