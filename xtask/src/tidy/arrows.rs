@@ -56,7 +56,7 @@ const MEMBERS: &[Member] = &[
         &["haft-core", "haft-definition"],
     ),
     member("haft-search", "ranking tools for a query: BM25F and a static embedding; no I/O", &["haft-core"]),
-    member("haft-retrieval", "documents, chunks, BM25 and embeddings; the only tantivy", &["haft-core"]),
+    member("haft-retrieval", "documents, chunks, BM25 and embeddings", &["haft-core"]),
     member(
         "haft-package",
         "packages of tools: safe archives, toolset manifests, signatures, Agent Skills",
@@ -147,7 +147,6 @@ const ONLY: &[(&str, &[&str])] = &[
     ("wasmtime-wasi", &["haft-wasm"]),
     ("lettre", &["haft-builtins"]),
     ("html5gum", &["haft-builtins", "haft-retrieval"]),
-    ("tantivy", &["haft-retrieval"]),
     ("clap", &["haft-cli", "haft-bench"]),
 ];
 
