@@ -258,7 +258,7 @@ mod tests {
 
     #[test]
     fn a_bomb_ends_at_the_limit() {
-        let data = vec![0; 10 << 20];
+        let data = vec![0; 100_000];
         assert!((1_000..10_000).contains(&lzw(&compress_lzw(&data, 1), 1, 1_000).len()));
         assert!((1_000..2_000).contains(&run_length(&[129, 0].repeat(1 << 20), 1_000).len()));
         let unpredicted = unpredict_png(&[1, 2, 3], 1 << 24, 1);
@@ -266,9 +266,10 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
         #[test]
         fn lzw_restores_what_was_compressed(
-            words in prop::collection::vec((any::<u8>(), 1_usize..300), 0..200), early in 0_usize..2,
+            words in prop::collection::vec((any::<u8>(), 1_usize..300), 0..50), early in 0_usize..2,
         ) {
             let steps = |(byte, count): &(u8, usize)| {
                 let byte = *byte;

@@ -372,7 +372,7 @@ mod tests {
     #[test]
     fn the_elements_of_an_object_count_together() {
         let inner = format!("[{}]", "1 ".repeat(MAX_ELEMENTS / 4));
-        let bytes = format!("[{}] [2 3]", inner.repeat(8));
+        let bytes = format!("[{}] [2 3]", inner.repeat(5));
         let mut lexer = Lexer::new(bytes.as_bytes(), 0);
         let Some(Object::Array(arrays)) = lexer.next() else { panic!("no array") };
         let length = |object: &Object| if let Object::Array(elements) = object { elements.len() } else { 0 };
