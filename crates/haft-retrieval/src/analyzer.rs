@@ -1,6 +1,7 @@
 //! From text to index terms: words, lower case, stems.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use snowball_stemmers_rs::{Algorithm, Stemmer};
@@ -11,6 +12,8 @@ use crate::Language;
 
 /// The length in bytes from which on a word is cut: identifiers and hashes stay searchable, a file without spaces costs little.
 const MAX_WORD: usize = 64;
+/// The number of distinct words of a query that count.
+const MAX_QUERY_WORDS: usize = 256;
 
 static ENGLISH: LazyLock<Stemmer> = LazyLock::new(|| Stemmer::create(Algorithm::English));
 static GERMAN: LazyLock<Stemmer> = LazyLock::new(|| Stemmer::create(Algorithm::German));
@@ -22,12 +25,13 @@ pub(crate) fn terms(text: &str, language: Language) -> Vec<String> {
     terms
 }
 
-/// Returns the distinct words of a query, each with its stem in every language. Stop words are left out unless the query
-/// has nothing else.
+/// Returns the first distinct words of a query, each with its stem in every language. Stop words are left out unless the
+/// query has nothing else.
 pub(crate) fn query_terms(text: &str, languages: &[Language]) -> Vec<Vec<String>> {
     let mut words: Vec<String> = Vec::new();
+    let mut known: HashSet<String> = HashSet::new();
     for_each_word(text, |word| {
-        if !words.iter().any(|known| known == word) {
+        if known.insert(word.to_owned()) {
             words.push(word.to_owned());
         }
     });
@@ -35,15 +39,13 @@ pub(crate) fn query_terms(text: &str, languages: &[Language]) -> Vec<Vec<String>
     if !words.iter().all(is_stop_word) {
         words.retain(|word| !is_stop_word(word));
     }
-    let mut terms: Vec<Vec<String>> = Vec::new();
-    for word in &words {
+    let mut known: HashSet<Vec<String>> = HashSet::new();
+    let stems_of = |word: &String| {
         let mut stems: Vec<String> = languages.iter().map(|language| stem(word, *language)).collect();
         stems.dedup();
-        if !terms.contains(&stems) {
-            terms.push(stems);
-        }
-    }
-    terms
+        stems
+    };
+    words.iter().map(stems_of).filter(|stems| known.insert(stems.clone())).take(MAX_QUERY_WORDS).collect()
 }
 
 /// Calls a function with every lower-case word. Scripts without spaces between words yield pairs of characters.

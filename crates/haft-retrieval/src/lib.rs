@@ -6,6 +6,7 @@
 //! here is synchronous except [`Embedder`], knows no network and no database, and bounds what a hostile document costs.
 
 mod analyzer;
+mod bm25;
 mod chunk;
 #[cfg(test)]
 mod chunk_tests;
@@ -17,12 +18,15 @@ mod fusion;
 mod index;
 #[cfg(test)]
 pub(crate) mod index_tests;
+mod inverted;
+mod labels;
 mod language;
 mod metadata;
 mod read;
 mod retriever;
 #[cfg(test)]
 mod retriever_tests;
+mod top_hits;
 mod vectors;
 
 pub use chunk::{Chunk, ChunkError, ChunkOptions, MAX_DOCUMENT_ID, Position, SizeUnit, Source, chunk};

@@ -1,11 +1,11 @@
 //! Exact search by cosine over vectors in memory.
 
-use std::cmp::Ordering;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::HashMap;
 
 use thiserror::Error;
 
 use crate::Hit;
+use crate::top_hits::{Candidate, TopHits};
 
 /// Normalised vectors by chunk, of one length, in one allocation.
 ///
@@ -114,24 +114,14 @@ impl VectorIndex {
         is_allowed: impl Fn(&str) -> bool,
     ) -> Result<Vec<Hit>, VectorError> {
         let vector = self.normalized(vector)?;
-        let mut best: BinaryHeap<Candidate<'_>> = BinaryHeap::new();
+        let mut top = TopHits::new(top_k);
         for (row, values) in self.rows.iter().zip(self.values.chunks_exact(self.dimensions)) {
             let score: f32 = values.iter().zip(&vector).map(|(a, b)| a * b).sum();
-            let candidate = Candidate { score, row };
-            let is_better = best.len() < top_k || best.peek().is_some_and(|worst| candidate < *worst);
-            if is_better && is_allowed(&row.chunk) {
-                best.push(candidate);
-                if best.len() > top_k {
-                    best.pop();
-                }
+            if top.may_accept(score) && is_allowed(&row.chunk) {
+                top.push(Candidate { score, chunk: &row.chunk, document: &row.document });
             }
         }
-        let hit = |candidate: Candidate<'_>| Hit {
-            chunk: candidate.row.chunk.clone(),
-            document: candidate.row.document.clone(),
-            score: candidate.score,
-        };
-        Ok(best.into_sorted_vec().into_iter().map(hit).collect())
+        Ok(top.into_hits())
     }
 
     fn normalized(&self, vector: &[f32]) -> Result<Vec<f32>, VectorError> {
@@ -147,32 +137,6 @@ impl VectorIndex {
         Ok(vector.iter().map(scale).collect())
     }
 }
-
-/// A row with its score. The greatest is the worst, so that the heap's top is the one to replace.
-struct Candidate<'a> {
-    score: f32,
-    row: &'a Row,
-}
-
-impl Ord for Candidate<'_> {
-    fn cmp(&self, other: &Self) -> Ordering {
-        other.score.total_cmp(&self.score).then_with(|| self.row.chunk.cmp(&other.row.chunk))
-    }
-}
-
-impl PartialOrd for Candidate<'_> {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Candidate<'_> {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for Candidate<'_> {}
 
 #[cfg(test)]
 mod tests {

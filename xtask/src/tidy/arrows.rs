@@ -67,7 +67,7 @@ const MEMBERS: &[Member] = &[
         &["haft-core", "haft-definition"],
     ),
     member("haft-search", "ranking tools for a query: BM25F and a static embedding; no I/O", &["haft-core"]),
-    member("haft-retrieval", "documents, chunks, BM25 and embeddings; the only tantivy", &["haft-core"]),
+    member("haft-retrieval", "documents, chunks, BM25 and embeddings", &["haft-core"]),
     member(
         "haft-package",
         "packages of tools: safe archives, toolset manifests, signatures, Agent Skills",
@@ -161,7 +161,6 @@ const ONLY: &[(&str, &[&str])] = &[
     ("wasmtime-wasi", &["haft-wasm"]),
     ("lettre", &["haft-builtins"]),
     ("html5gum", &["haft-builtins", "haft-retrieval"]),
-    ("tantivy", &["haft-retrieval"]),
     ("cel", &["haft-policy"]),
     ("clap", &["haft-cli", "haft-bench"]),
     // Not the pipeline, so that it does not wait for an HTTP client to be built; the library and the server have it in tests only.

@@ -1,5 +1,7 @@
 //! Why a document cannot be read.
 
+use std::time::Duration;
+
 use thiserror::Error;
 
 use super::Format;
@@ -39,6 +41,12 @@ pub enum ReadError {
     DecompressedTooLarge {
         /// The limit.
         limit: usize,
+    },
+    /// Reading takes too long.
+    #[error("document takes longer than {limit:?} to read; split it")]
+    TooSlow {
+        /// The limit.
+        limit: Duration,
     },
     /// The structure is nested too deeply.
     #[error("{format} document is nested more than {limit} levels deep")]

@@ -1,5 +1,7 @@
 //! What a document may cost.
 
+use std::time::Duration;
+
 /// The limits of reading one document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadLimits {
@@ -13,6 +15,8 @@ pub struct ReadLimits {
     pub max_pages: usize,
     /// The maximum size of all that is decompressed from a PDF or DOCX, in bytes.
     pub max_decompressed: usize,
+    /// The maximum time of reading it.
+    pub max_time: Duration,
 }
 
 impl Default for ReadLimits {
@@ -23,6 +27,7 @@ impl Default for ReadLimits {
             max_blocks: 500_000,
             max_pages: 5_000,
             max_decompressed: 256 << 20,
+            max_time: Duration::from_mins(1),
         }
     }
 }

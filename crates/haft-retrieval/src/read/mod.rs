@@ -1,6 +1,7 @@
 //! Reads documents of several formats into text with structure, within limits.
 
 mod csv;
+mod deadline;
 mod decode;
 mod document;
 mod docx;

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::deadline::Deadline;
 use super::{ReadError, ReadLimits};
 use crate::{Block, BlockKind};
 
@@ -12,6 +13,8 @@ const MAX_TITLE: usize = 500;
 #[derive(Debug)]
 pub(super) struct Output<'a> {
     pub(super) limits: &'a ReadLimits,
+    /// When reading must have ended.
+    pub(super) deadline: Deadline,
     pub(super) title: Option<String>,
     pub(super) blocks: Vec<Block>,
     /// The text that positions refer to.
@@ -21,7 +24,8 @@ pub(super) struct Output<'a> {
 
 impl<'a> Output<'a> {
     pub(super) fn new(limits: &'a ReadLimits) -> Self {
-        Self { limits, title: None, blocks: Vec::new(), source: String::new(), text_bytes: 0 }
+        let deadline = Deadline::start(limits.max_time);
+        Self { limits, deadline, title: None, blocks: Vec::new(), source: String::new(), text_bytes: 0 }
     }
 
     /// Sets the title, unless there is one.
@@ -63,6 +67,7 @@ impl<'a> Output<'a> {
         if block.text.trim().is_empty() {
             return Ok(());
         }
+        self.deadline.check()?;
         if self.blocks.len() >= self.limits.max_blocks {
             return Err(ReadError::TooManyBlocks { limit: self.limits.max_blocks });
         }

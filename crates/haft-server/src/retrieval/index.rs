@@ -15,7 +15,7 @@ use tokio::sync::mpsc::Receiver;
 
 /// The memory of the vectors of one pipeline.
 pub(super) const MAX_VECTOR_BYTES: usize = 1 << 30;
-/// What a chunk takes besides its text and its vector.
+/// What a chunk takes besides its terms and its vector: its id, here and in the vector index.
 const CHUNK_OVERHEAD: usize = 256;
 
 /// The index of one pipeline.
@@ -71,14 +71,14 @@ pub(super) struct Search {
 }
 
 impl PipelineIndex {
-    pub(super) fn new() -> Result<Self, IndexError> {
-        Ok(Self {
-            retriever: RwLock::new(Retriever { index: Index::in_memory()?, vectors: None }),
+    pub(super) fn new() -> Self {
+        Self {
+            retriever: RwLock::new(Retriever { index: Index::new(), vectors: None }),
             state: tokio::sync::Mutex::default(),
             generation: AtomicI64::new(0),
             bytes: AtomicUsize::new(0),
             used: AtomicU64::new(0),
-        })
+        }
     }
 
     /// Returns the generation of the pipeline that the index is complete for.
@@ -94,7 +94,7 @@ impl PipelineIndex {
     /// Notes that the index is complete.
     pub(super) fn complete(&self, state: &IndexState, generation: i64) {
         let chunks = state.documents.values().flat_map(|document| document.chunks.values());
-        self.bytes.store(chunks.sum(), Ordering::Relaxed);
+        self.bytes.store(self.read().index.memory() + chunks.sum::<usize>(), Ordering::Relaxed);
         self.generation.store(generation, Ordering::Release);
     }
 
@@ -153,7 +153,7 @@ impl PipelineIndex {
                     }
                 }
                 IndexStep::Commit => {
-                    update.commit()?;
+                    update.commit();
                     drop(retriever);
                     self.apply_vectors(vectors);
                     return Ok(());
@@ -191,11 +191,10 @@ impl PipelineIndex {
     }
 }
 
-/// Returns about how much memory a chunk takes.
+/// Returns about how much memory a chunk takes besides its terms, which the index counts.
 pub(super) fn chunk_size(chunk: &ChunkRecord) -> usize {
-    let headings: usize = chunk.headings.iter().map(String::len).sum();
     let vector = chunk.embedding.as_ref().map_or(0, |vector| size_of_val(vector.as_slice()));
-    chunk.text.len() + headings + vector + CHUNK_OVERHEAD
+    vector + CHUNK_OVERHEAD
 }
 
 /// Returns metadata as the index has it. What was stored is valid.

@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use haft_core::id::PipelineId;
-use haft_retrieval::IndexError;
 
 use super::index::PipelineIndex;
 
@@ -22,18 +21,18 @@ impl Indexes {
     }
 
     /// Returns the index of a pipeline, which is empty if the pipeline was not queried before.
-    pub(super) fn get(&self, pipeline: PipelineId) -> Result<Arc<PipelineIndex>, IndexError> {
+    pub(super) fn get(&self, pipeline: PipelineId) -> Arc<PipelineIndex> {
         let use_number = self.uses.fetch_add(1, Ordering::Relaxed) + 1;
         let mut indexes = self.lock();
         let index = if let Some(index) = indexes.get(&pipeline) {
             Arc::clone(index)
         } else {
-            let index = Arc::new(PipelineIndex::new()?);
+            let index = Arc::new(PipelineIndex::new());
             indexes.insert(pipeline, Arc::clone(&index));
             index
         };
         index.used.store(use_number, Ordering::Relaxed);
-        Ok(index)
+        index
     }
 
     /// Removes the index of a pipeline, to be built anew.
@@ -72,7 +71,7 @@ mod tests {
         let indexes = Indexes::new(100);
         let ids: Vec<PipelineId> = (0..3).map(|_| PipelineId(Uuid::now_v7())).collect();
         let fill = |id: PipelineId| {
-            let index = indexes.get(id).unwrap();
+            let index = indexes.get(id);
             let chunks = HashMap::from([("a".to_owned(), 45)]);
             let documents =
                 HashMap::from([(DocumentId(Uuid::now_v7()), IndexedChunks { generation: 1, chunks })]);

@@ -37,7 +37,7 @@ pub(super) async fn current_index(
     host: &Arc<RetrievalHost>,
     pipeline: &Pipeline,
 ) -> Result<Arc<PipelineIndex>, UpdateError> {
-    let index = host.indexes.get(pipeline.id)?;
+    let index = host.indexes.get(pipeline.id);
     if index.generation() == pipeline.generation {
         return Ok(index);
     }

@@ -2,12 +2,11 @@
 
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
-use std::io::Read as _;
 use std::rc::Rc;
 
-use flate2::read::{DeflateDecoder, ZlibDecoder};
-
+use super::super::deadline::Deadline;
 use super::super::{Format, ReadError, ReadLimits};
+use super::filters;
 use super::lexer::{Dictionary, Lexer, Object, integer};
 use super::pages::damaged;
 
@@ -20,6 +19,8 @@ const MAX_FILTERS: usize = 4;
 
 /// What decoding a stream costs besides its bytes.
 const STREAM_COST: usize = 1024;
+/// How many steps are between two looks at the clock.
+const STEPS: u32 = 4096;
 
 /// Where an object is.
 #[derive(Debug, Clone, Copy)]
@@ -41,6 +42,9 @@ pub(super) struct File<'a> {
     budget: usize,
     /// How many bytes of objects may still be read: an object is read again whenever it is used.
     work: Cell<usize>,
+    deadline: Deadline,
+    /// The steps since the last look at the clock.
+    steps: Cell<u32>,
     /// Where the last `endstream` is.
     last_end: usize,
     trailer: Dictionary,
@@ -62,7 +66,11 @@ pub(super) struct Page {
 
 impl<'a> File<'a> {
     /// Finds all objects. A later definition of a number replaces an earlier one, as in a file with updates.
-    pub(super) fn open(bytes: &'a [u8], limits: &'a ReadLimits) -> Result<Self, ReadError> {
+    pub(super) fn open(
+        bytes: &'a [u8],
+        limits: &'a ReadLimits,
+        deadline: Deadline,
+    ) -> Result<Self, ReadError> {
         let mut file = Self {
             bytes,
             limits,
@@ -70,6 +78,8 @@ impl<'a> File<'a> {
             object_streams: Vec::new(),
             budget: limits.max_decompressed,
             work: Cell::new(limits.max_decompressed.saturating_mul(2)),
+            deadline,
+            steps: Cell::new(0),
             last_end: bytes.windows(9).rposition(|window| window == b"endstream").unwrap_or_default(),
             trailer: Dictionary::new(),
         };
@@ -199,18 +209,32 @@ impl<'a> File<'a> {
         object
     }
 
-    fn charge(&self, work: usize) {
+    /// Counts work that is not in proportion to bytes that are decompressed.
+    pub(super) fn charge(&self, work: usize) {
         self.work.set(self.work.get().saturating_sub(work));
     }
 
     /// Counts what it costs to copy an object that is used again and again.
     fn charge_copy(&self, object: &Object) {
-        self.charge(weight(object));
+        self.charge(object.weight());
     }
 
     /// Fails once the file has cost more than it may; until then its objects read as null.
     pub(super) fn check_work(&self) -> Result<(), ReadError> {
+        self.deadline.check()?;
         if self.work.get() == 0 { Err(damaged("its objects refer to each other too often")) } else { Ok(()) }
+    }
+
+    /// Counts a step; fails once the time is over.
+    pub(super) fn step(&self) -> Result<(), ReadError> {
+        let steps = self.steps.get() + 1;
+        self.steps.set(steps % STEPS);
+        if steps == STEPS { self.deadline.check() } else { Ok(()) }
+    }
+
+    /// Returns the maximum length of the text of a page, which is that of the document.
+    pub(super) fn max_text(&self) -> usize {
+        self.limits.max_text
     }
 
     /// Follows references.
@@ -269,7 +293,11 @@ impl<'a> File<'a> {
             let after = self.bytes.get(*end..).unwrap_or_default();
             after.get(..32).unwrap_or(after).trim_ascii_start().starts_with(b"endstream")
         });
-        let end = declared.or_else(|| self.end_of_stream(start))?;
+        let end = declared.or_else(|| {
+            let end = self.end_of_stream(start);
+            self.charge(end.unwrap_or(start) - start);
+            end
+        })?;
         Some(Stream { dictionary, raw: self.bytes.get(start..end)? })
     }
 
@@ -297,17 +325,25 @@ impl<'a> File<'a> {
         self.spend(data.len() + STREAM_COST)?;
         for (index, filter) in filters.iter().enumerate() {
             let filter = self.resolve(filter);
+            let parameters = match parameters.get(index).map(|object| self.resolve(object)) {
+                Some(Object::Dictionary(parameters)) => parameters,
+                _ => Dictionary::new(),
+            };
+            // One byte more than is left shows that it is too much.
+            let limit = self.budget.saturating_add(1);
             data = match filter.as_name() {
-                Some(b"FlateDecode" | b"Fl") => self.inflate(&data)?,
-                Some(b"ASCIIHexDecode" | b"AHx") => ascii_hex(&data),
-                Some(b"ASCII85Decode" | b"A85") => ascii_85(&data),
+                Some(b"FlateDecode" | b"Fl") => filters::inflate(&data, limit),
+                Some(b"LZWDecode" | b"LZW") => {
+                    let is_early = self.integer(&parameters, b"EarlyChange") != Some(0);
+                    filters::lzw(&data, usize::from(is_early), limit)
+                }
+                Some(b"RunLengthDecode" | b"RL") => filters::run_length(&data, limit),
+                Some(b"ASCIIHexDecode" | b"AHx") => filters::ascii_hex(&data),
+                Some(b"ASCII85Decode" | b"A85") => filters::ascii_85(&data),
                 _ => return Ok(Vec::new()),
             };
-            if let Some(Object::Dictionary(parameters)) =
-                parameters.get(index).map(|object| self.resolve(object))
-            {
-                data = self.unpredict(data, &parameters)?;
-            }
+            self.spend(data.len())?;
+            data = self.unpredict(data, &parameters)?;
         }
         Ok(data)
     }
@@ -316,17 +352,6 @@ impl<'a> File<'a> {
         let limit = self.limits.max_decompressed;
         self.budget = self.budget.checked_sub(bytes).ok_or(ReadError::DecompressedTooLarge { limit })?;
         Ok(())
-    }
-
-    /// Decompresses. What a damaged stream yields before its damage is used.
-    fn inflate(&mut self, data: &[u8]) -> Result<Vec<u8>, ReadError> {
-        let most = u64::try_from(self.budget).unwrap_or(u64::MAX).saturating_add(1);
-        let mut inflated = Vec::new();
-        if ZlibDecoder::new(data).take(most).read_to_end(&mut inflated).is_err() && inflated.is_empty() {
-            let _ = DeflateDecoder::new(data).take(most).read_to_end(&mut inflated);
-        }
-        self.spend(inflated.len())?;
-        Ok(inflated)
     }
 
     /// Reverts the PNG predictors, which object streams may have.
@@ -343,7 +368,7 @@ impl<'a> File<'a> {
         if row == 0 || pixel == 0 || row > 1 << 24 {
             return Err(damaged("a stream has invalid parameters"));
         }
-        Ok(unpredict_png(&data, row, pixel))
+        Ok(filters::unpredict_png(&data, row, pixel))
     }
 
     /// Returns the title of the document information.
@@ -404,17 +429,6 @@ impl<'a> File<'a> {
     }
 }
 
-/// Returns the size of an object in memory, roughly.
-fn weight(object: &Object) -> usize {
-    let content = match object {
-        Object::Name(bytes) | Object::String(bytes) | Object::Keyword(bytes) => bytes.len(),
-        Object::Array(elements) => elements.iter().map(weight).sum(),
-        Object::Dictionary(dictionary) => dictionary.values().map(weight).sum(),
-        Object::Null | Object::Bool(_) | Object::Number(_) | Object::Reference(_) => 0,
-    };
-    content + 64
-}
-
 /// Returns where a needle is.
 fn find(bytes: &[u8], from: usize, needle: &[u8]) -> Option<usize> {
     let rest = bytes.get(from..)?;
@@ -450,87 +464,4 @@ fn text_string(bytes: &[u8]) -> String {
     let encoding =
         encoding_rs::Encoding::for_bom(bytes).map_or(encoding_rs::WINDOWS_1252, |(encoding, _)| encoding);
     encoding.decode(bytes).0.into_owned()
-}
-
-fn ascii_hex(data: &[u8]) -> Vec<u8> {
-    let with_bracket = [b"<".as_slice(), data, b">"].concat();
-    match Lexer::new(&with_bracket, 0).next() {
-        Some(Object::String(bytes)) => bytes,
-        _ => Vec::new(),
-    }
-}
-
-fn ascii_85(data: &[u8]) -> Vec<u8> {
-    let mut decoded = Vec::with_capacity(data.len());
-    let mut group = Vec::with_capacity(5);
-    for byte in data {
-        match byte {
-            b'~' => break,
-            b'z' if group.is_empty() => decoded.extend([0; 4]),
-            b'!'..=b'u' => {
-                group.push(byte - b'!');
-                if group.len() == 5 {
-                    decoded.extend(base_85(&group));
-                    group.clear();
-                }
-            }
-            _ => {}
-        }
-    }
-    if group.len() > 1 {
-        let length = group.len() - 1;
-        group.resize(5, 84);
-        decoded.extend(base_85(&group).into_iter().take(length));
-    }
-    decoded
-}
-
-fn base_85(group: &[u8]) -> [u8; 4] {
-    group
-        .iter()
-        .fold(0_u32, |value, digit| value.wrapping_mul(85).wrapping_add(u32::from(*digit)))
-        .to_be_bytes()
-}
-
-fn unpredict_png(data: &[u8], row: usize, pixel: usize) -> Vec<u8> {
-    let mut output: Vec<u8> = Vec::with_capacity(data.len());
-    let mut previous = vec![0_u8; row];
-    for line in data.chunks(row + 1) {
-        let Some((kind, line)) = line.split_first() else { break };
-        let mut current = vec![0_u8; row];
-        for (at, byte) in line.iter().enumerate() {
-            let of = |bytes: &[u8], at: Option<usize>| {
-                at.and_then(|at| bytes.get(at)).copied().unwrap_or_default()
-            };
-            let left = of(&current, at.checked_sub(pixel));
-            let up = of(&previous, Some(at));
-            let corner = of(&previous, at.checked_sub(pixel));
-            let predicted = match kind {
-                1 => left,
-                2 => up,
-                3 => u8::try_from(u16::midpoint(u16::from(left), u16::from(up))).unwrap_or_default(),
-                4 => paeth(left, up, corner),
-                _ => 0,
-            };
-            if let Some(target) = current.get_mut(at) {
-                *target = byte.wrapping_add(predicted);
-            }
-        }
-        output.extend(current.iter().take(line.len()));
-        previous = current;
-    }
-    output
-}
-
-fn paeth(left: u8, up: u8, corner: u8) -> u8 {
-    let (a, b, c) = (i16::from(left), i16::from(up), i16::from(corner));
-    let estimate = a + b - c;
-    let (to_left, to_up, to_corner) = ((estimate - a).abs(), (estimate - b).abs(), (estimate - c).abs());
-    if to_left <= to_up && to_left <= to_corner {
-        left
-    } else if to_up <= to_corner {
-        up
-    } else {
-        corner
-    }
 }

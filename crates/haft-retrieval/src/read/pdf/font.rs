@@ -6,16 +6,27 @@ use std::rc::Rc;
 use super::super::ReadError;
 use super::encoding::{BaseEncoding, glyph};
 use super::file::File;
-use super::lexer::{Dictionary, Lexer, Object, integer};
+use super::lexer::{Dictionary, Lexer, Object, Operands, integer};
+use super::pages::damaged;
 
 /// The maximum number of mappings of a font.
 const MAX_MAPPINGS: usize = 200_000;
+/// The maximum number of mappings and widths of all fonts that are kept.
+const MAX_KEPT: usize = 4_000_000;
+/// The number of mappings of a font that is defined where it is used; more count as if it was kept.
+const SMALL_FONT: usize = 1024;
+/// What reading a font costs besides its objects.
+const FONT_COST: usize = 1024;
 /// The width of a code that declares none, in thousandths of the font size.
 const DEFAULT_WIDTH: f64 = 500.0;
 
-/// The fonts of a file, by their object number.
+/// The fonts of a file.
 #[derive(Debug, Default)]
-pub(super) struct Fonts(HashMap<u32, Rc<Font>>);
+pub(super) struct Fonts {
+    by_number: HashMap<u32, Rc<Font>>,
+    /// The number of their mappings and widths.
+    kept: usize,
+}
 
 impl Fonts {
     /// Returns a font; it is read once.
@@ -25,14 +36,21 @@ impl Fonts {
         object: &Object,
     ) -> Result<Option<Rc<Font>>, ReadError> {
         if let Object::Reference(number) = object
-            && let Some(font) = self.0.get(number)
+            && let Some(font) = self.by_number.get(number)
         {
             return Ok(Some(Rc::clone(font)));
         }
         let Object::Dictionary(dictionary) = file.resolve(object) else { return Ok(None) };
+        file.charge(FONT_COST);
         let font = Rc::new(Font::read(file, &dictionary)?);
         if let Object::Reference(number) = object {
-            self.0.insert(*number, Rc::clone(&font));
+            self.by_number.insert(*number, Rc::clone(&font));
+            self.kept += font.size();
+        } else {
+            self.kept += font.size().saturating_sub(SMALL_FONT);
+        }
+        if self.kept > MAX_KEPT {
+            return Err(damaged("its fonts are too large"));
         }
         Ok(Some(font))
     }
@@ -84,6 +102,15 @@ impl Font {
         Ok(font)
     }
 
+    /// Returns the number of mappings and widths.
+    fn size(&self) -> usize {
+        self.simple.as_ref().map_or(0, Vec::len)
+            + self.to_unicode.characters.len()
+            + self.to_unicode.ranges.len()
+            + self.widths.len()
+            + self.width_ranges.len()
+    }
+
     fn read_simple_widths(&mut self, file: &File<'_>, dictionary: &Dictionary) {
         let first = file.integer(dictionary, b"FirstChar").unwrap_or_default();
         if let Object::Array(widths) = file.get(dictionary, b"Widths") {
@@ -124,15 +151,12 @@ impl Font {
         self.width_ranges.sort_by_key(|(first, _, _)| *first);
     }
 
-    /// Returns the text of a string and its width in thousandths of the font size.
-    pub(super) fn decode(&self, string: &[u8]) -> Vec<(String, f64)> {
-        string
-            .chunks(self.code_length)
-            .map(|code| {
-                let code = code.iter().fold(0, |code, byte| code << 8 | u32::from(*byte));
-                (self.text(code), self.width(code))
-            })
-            .collect()
+    /// Returns the text of each code of a string and its width in thousandths of the font size.
+    pub(super) fn decode(&self, string: &[u8]) -> impl Iterator<Item = (String, f64)> {
+        string.chunks(self.code_length).map(|code| {
+            let code = code.iter().fold(0, |code, byte| code << 8 | u32::from(*byte));
+            (self.text(code), self.width(code))
+        })
     }
 
     fn text(&self, code: u32) -> String {
@@ -190,25 +214,24 @@ impl ToUnicode {
     fn parse(data: &[u8]) -> Self {
         let mut map = Self::default();
         let mut lexer = Lexer::new(data, 0);
-        let mut operands: Vec<Object> = Vec::new();
+        let mut collected = Operands::default();
         while let Some(object) = lexer.next() {
             let Object::Keyword(word) = object else {
-                if operands.len() < MAX_MAPPINGS {
-                    operands.push(object);
-                }
+                collected.push(object, MAX_MAPPINGS);
                 continue;
             };
+            let operands = collected.as_slice();
             match word.as_slice() {
                 b"endcodespacerange" => {
                     let is_short =
                         |object: &Object| matches!(object, Object::String(code) if code.len() == 1);
                     map.has_short_codes = !operands.is_empty() && operands.iter().all(is_short);
                 }
-                b"endbfchar" => map.add_characters(&operands),
-                b"endbfrange" => map.add_ranges(&operands),
+                b"endbfchar" => map.add_characters(operands),
+                b"endbfrange" => map.add_ranges(operands),
                 _ => {}
             }
-            operands.clear();
+            collected.clear();
         }
         map.ranges.sort_by_key(|(first, _, _)| *first);
         map

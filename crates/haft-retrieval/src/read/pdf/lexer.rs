@@ -4,8 +4,10 @@ use std::collections::HashMap;
 
 /// The maximum nesting of arrays and dictionaries.
 const MAX_DEPTH: usize = 32;
-/// The maximum number of elements of an array or dictionary.
+/// The maximum number of elements of an object, those of the arrays and dictionaries within it included.
 const MAX_ELEMENTS: usize = 1 << 20;
+/// The maximum size of the operands of an operator in memory.
+const MAX_OPERANDS_WEIGHT: usize = 64 << 20;
 
 /// A dictionary; names are without the slash.
 pub(super) type Dictionary = HashMap<Vec<u8>, Object>;
@@ -30,11 +32,13 @@ pub(super) enum Object {
 pub(super) struct Lexer<'a> {
     bytes: &'a [u8],
     at: usize,
+    /// How many elements the object that is being read may still have.
+    elements: usize,
 }
 
 impl<'a> Lexer<'a> {
     pub(super) fn new(bytes: &'a [u8], at: usize) -> Self {
-        Self { bytes, at }
+        Self { bytes, at, elements: MAX_ELEMENTS }
     }
 
     pub(super) fn position(&self) -> usize {
@@ -65,7 +69,15 @@ impl<'a> Lexer<'a> {
 
     /// Returns the next object, or `None` at the end. Broken syntax becomes `Null`; the lexer always moves on.
     pub(super) fn next(&mut self) -> Option<Object> {
+        self.elements = MAX_ELEMENTS;
         self.object(0)
+    }
+
+    /// Counts an element; tells whether the object may have it.
+    fn count_element(&mut self) -> bool {
+        let is_within = self.elements > 0;
+        self.elements = self.elements.saturating_sub(1);
+        is_within
     }
 
     fn object(&mut self, depth: usize) -> Option<Object> {
@@ -215,7 +227,7 @@ impl<'a> Lexer<'a> {
                 // A missing bracket: what follows is no longer the array.
                 Object::Keyword(word) if matches!(word.as_slice(), b"endobj" | b"stream" | b">>") => break,
                 Object::Keyword(_) => {}
-                other if elements.len() < MAX_ELEMENTS => elements.push(other),
+                other if self.count_element() => elements.push(other),
                 _ => {}
             }
         }
@@ -234,7 +246,7 @@ impl<'a> Lexer<'a> {
                     match self.object(depth + 1) {
                         Some(Object::Keyword(word)) if word == b">>" => break,
                         Some(Object::Keyword(_)) => self.at = before.max(self.at),
-                        Some(value) if dictionary.len() < MAX_ELEMENTS => {
+                        Some(value) if self.count_element() => {
                             dictionary.insert(key, value);
                         }
                         Some(_) => {}
@@ -278,7 +290,49 @@ impl<'a> Lexer<'a> {
     }
 }
 
+/// The operands of an operator, within limits.
+#[derive(Debug, Default)]
+pub(super) struct Operands {
+    objects: Vec<Object>,
+    weight: usize,
+}
+
+impl Operands {
+    /// Adds an operand unless there are `most` already, or they are too large.
+    pub(super) fn push(&mut self, operand: Object, most: usize) {
+        if self.objects.len() < most {
+            let weight = self.weight + operand.weight();
+            if weight <= MAX_OPERANDS_WEIGHT {
+                self.weight = weight;
+                self.objects.push(operand);
+            }
+        }
+    }
+
+    /// Removes all.
+    pub(super) fn clear(&mut self) {
+        self.objects.clear();
+        self.weight = 0;
+    }
+
+    /// Returns the operands.
+    pub(super) fn as_slice(&self) -> &[Object] {
+        &self.objects
+    }
+}
+
 impl Object {
+    /// Returns the size in memory, roughly.
+    pub(super) fn weight(&self) -> usize {
+        let content = match self {
+            Self::Name(bytes) | Self::String(bytes) | Self::Keyword(bytes) => bytes.len(),
+            Self::Array(elements) => elements.iter().map(Self::weight).sum(),
+            Self::Dictionary(dictionary) => dictionary.values().map(Self::weight).sum(),
+            Self::Null | Self::Bool(_) | Self::Number(_) | Self::Reference(_) => 0,
+        };
+        content + 64
+    }
+
     pub(super) fn as_name(&self) -> Option<&[u8]> {
         if let Self::Name(name) = self { Some(name) } else { None }
     }
@@ -309,4 +363,35 @@ fn is_regular(byte: u8) -> bool {
 
 fn hex_digit(byte: u8) -> Option<u8> {
     char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_elements_of_an_object_count_together() {
+        let inner = format!("[{}]", "1 ".repeat(MAX_ELEMENTS / 4));
+        let bytes = format!("[{}] [2 3]", inner.repeat(5));
+        let mut lexer = Lexer::new(bytes.as_bytes(), 0);
+        let Some(Object::Array(arrays)) = lexer.next() else { panic!("no array") };
+        let length = |object: &Object| if let Object::Array(elements) = object { elements.len() } else { 0 };
+        assert!(arrays.len() + arrays.iter().map(length).sum::<usize>() <= MAX_ELEMENTS);
+        assert_eq!(length(&arrays[0]), MAX_ELEMENTS / 4);
+        // The next object has elements of its own.
+        assert_eq!(lexer.next(), Some(Object::Array(vec![Object::Number(2.0), Object::Number(3.0)])));
+    }
+
+    #[test]
+    fn operands_are_bounded_by_number_and_size() {
+        let mut operands = Operands::default();
+        let large = Object::String(vec![0; MAX_OPERANDS_WEIGHT / 2]);
+        (0..4).for_each(|_| operands.push(large.clone(), 10));
+        assert_eq!(operands.as_slice().len(), 1);
+        (0..20).for_each(|_| operands.push(Object::Null, 10));
+        assert_eq!(operands.as_slice().len(), 10);
+        operands.clear();
+        operands.push(large, 10);
+        assert_eq!(operands.as_slice().len(), 1);
+    }
 }

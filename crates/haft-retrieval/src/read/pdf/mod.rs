@@ -6,6 +6,7 @@
 
 mod encoding;
 mod file;
+mod filters;
 mod font;
 mod lexer;
 mod pages;

@@ -13,7 +13,7 @@ pub(super) const fn damaged(problem: &'static str) -> ReadError {
 
 /// Reads a PDF.
 pub(in crate::read) fn read(bytes: &[u8], output: &mut Output<'_>) -> Result<(), ReadError> {
-    let mut file = File::open(bytes, output.limits)?;
+    let mut file = File::open(bytes, output.limits, output.deadline)?;
     if let Some(title) = file.title() {
         output.set_title(&title);
     }

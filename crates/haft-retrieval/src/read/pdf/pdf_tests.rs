@@ -1,4 +1,5 @@
 use std::io::Write as _;
+use std::time::Duration;
 
 use proptest::prelude::*;
 
@@ -143,6 +144,79 @@ fn bombs_and_cycles_end() {
     let bytes =
         String::from_utf8(file(&[content])).unwrap().replace("/Contents", "/Resources 7 0 R /Contents");
     assert!(read(bytes.as_bytes()).is_err());
+}
+
+#[test]
+fn streams_of_all_filters_are_read() {
+    let content = b"BT /F1 12 Tf (Hello) Tj ET";
+    // Every byte as a code of 9 bits between the codes for clear and end; codes do not grow within so few.
+    let codes = [256].into_iter().chain(content.iter().map(|byte| u32::from(*byte))).chain([257]);
+    let bits: Vec<bool> = codes.flat_map(|code| (0..9).rev().map(move |bit| code >> bit & 1 == 1)).collect();
+    let byte =
+        |bits: &[bool]| (0..8).fold(0_u8, |byte, bit| byte << 1 | u8::from(bits.get(bit) == Some(&true)));
+    let lzw: Vec<u8> = bits.chunks(8).map(byte).collect();
+    let runs = [&[25], content.as_slice(), &[128]].concat();
+    for (filters, data) in [
+        ("/Filter /LZWDecode", lzw.clone()),
+        ("/Filter [/AHx /LZW] /DecodeParms [null << /EarlyChange 0 >>]", hex(&lzw).into_bytes()),
+        ("/Filter /RunLengthDecode", runs.clone()),
+        ("/Filter [/Fl /RL]", deflate(&runs)),
+    ] {
+        assert_eq!(
+            texts(&pdf(&file(&[stream(101, filters, &data)])).unwrap()),
+            [(Some(1), "Hello")],
+            "{filters}"
+        );
+    }
+}
+
+#[test]
+fn every_filter_counts_what_it_yields() {
+    let limits = ReadLimits { max_decompressed: 1 << 20, ..ReadLimits::default() };
+    let read = |bytes: &[u8]| read(bytes, &ReadOptions { limits: limits.clone(), ..ReadOptions::default() });
+    for (filters, data) in [
+        ("/Filter /ASCII85Decode", vec![b'z'; 400_000]),
+        ("/Filter /RunLengthDecode", [129, b' '].repeat(20_000)),
+        ("/Filter [/FlateDecode /RunLengthDecode]", deflate(&[129, b' '].repeat(20_000))),
+    ] {
+        let bomb = file(&[stream(101, filters, &data)]);
+        assert_eq!(read(&bomb), Err(ReadError::DecompressedTooLarge { limit: 1 << 20 }), "{filters}");
+    }
+    // The end of a stream without a length is searched for, again whenever the stream is used.
+    let searched =
+        b"9 0 obj << >> stream\n".iter().copied().chain(vec![b' '; 200_000]).chain(*b"endstream endobj\n");
+    let uses = "/X Do ".repeat(100);
+    let content = stream(101, "", format!("BT /F1 12 Tf (Hello) Tj ET {uses}").as_bytes());
+    let bytes = file(&[[content, searched.collect()].concat()]);
+    let bytes = String::from_utf8(bytes).unwrap();
+    let bytes = bytes.replace("/Resources <<", "/Resources << /XObject << /X 9 0 R >>");
+    assert!(matches!(read(bytes.as_bytes()), Err(ReadError::Damaged { .. })));
+    let harmless = bytes.replace(&uses, "/X Do ");
+    assert!(read(harmless.as_bytes()).is_ok());
+}
+
+#[test]
+fn reading_ends_when_its_time_is_over() {
+    let limits = ReadLimits { max_time: Duration::ZERO, ..ReadLimits::default() };
+    let bytes = file(&[stream(101, "", b"BT /F1 12 Tf (Hello) Tj ET")]);
+    let result = read(&bytes, &ReadOptions { limits, ..ReadOptions::default() });
+    assert_eq!(result, Err(ReadError::TooSlow { limit: Duration::ZERO }));
+}
+
+#[test]
+fn a_page_without_end_is_cut_at_the_limit_of_the_text() {
+    // One code is sixteen characters.
+    let map = format!("1 beginbfchar <61> <{}> endbfchar", "0061".repeat(16));
+    let font = "6 0 obj << /Type /Font /Subtype /Type1 /ToUnicode 7 0 R >> endobj\n".as_bytes().to_vec();
+    let content = format!("BT /F1 12 Tf ({}) Tj ET", "a".repeat(10_000));
+    let parts = [stream(101, "", content.as_bytes()), font, stream(7, "", map.as_bytes())].concat();
+    let bytes = String::from_utf8(file(&[parts])).unwrap().replace("/F1 5 0 R", "/F1 6 0 R");
+    let read = |max_text| {
+        let limits = ReadLimits { max_text, ..ReadLimits::default() };
+        read(bytes.as_bytes(), &ReadOptions { limits, ..ReadOptions::default() })
+    };
+    assert_eq!(read(160_000).unwrap().text.trim().len(), 160_000);
+    assert_eq!(read(159_999), Err(ReadError::TextTooLarge { limit: 159_999 }));
 }
 
 proptest! {

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use super::super::ReadError;
 use super::file::{File, Page};
 use super::font::{Font, Fonts};
-use super::lexer::{Dictionary, Lexer, Object};
+use super::lexer::{Dictionary, Lexer, Object, Operands};
 
 /// The maximum nesting of forms.
 const MAX_FORMS: usize = 8;
@@ -102,19 +102,19 @@ struct Interpreter<'f, 'a> {
 impl Interpreter<'_, '_> {
     fn run(&mut self, data: &[u8], resources: &Dictionary) -> Result<(), ReadError> {
         let mut lexer = Lexer::new(data, 0);
-        let mut operands: Vec<Object> = Vec::new();
+        let mut operands = Operands::default();
         while let Some(object) = lexer.next() {
+            self.file.step()?;
             match object {
                 Object::Keyword(operator) if operator == b"BI" => {
                     skip_image(data, &mut lexer);
                     operands.clear();
                 }
                 Object::Keyword(operator) => {
-                    self.operator(&operator, &operands, resources)?;
+                    self.operator(&operator, operands.as_slice(), resources)?;
                     operands.clear();
                 }
-                operand if operands.len() < MAX_OPERANDS => operands.push(operand),
-                _ => {}
+                operand => operands.push(operand, MAX_OPERANDS),
             }
         }
         Ok(())
@@ -146,14 +146,14 @@ impl Interpreter<'_, '_> {
                 self.state.size = number(1);
                 self.state.font = self.font(operands.first(), resources)?;
             }
-            b"Tj" => self.show(operands.first()),
+            b"Tj" => self.show(operands.first())?,
             b"'" => {
                 self.move_line(0.0, -self.state.leading);
-                self.show(operands.first());
+                self.show(operands.first())?;
             }
             b"\"" => {
                 self.move_line(0.0, -self.state.leading);
-                self.show(operands.get(2));
+                self.show(operands.get(2))?;
             }
             b"TJ" => {
                 if let Some(Object::Array(parts)) = operands.first() {
@@ -161,7 +161,7 @@ impl Interpreter<'_, '_> {
                         if let Some(adjustment) = part.as_number() {
                             self.advance(-adjustment);
                         } else {
-                            self.show(Some(part));
+                            self.show(Some(part))?;
                         }
                     }
                 }
@@ -193,17 +193,25 @@ impl Interpreter<'_, '_> {
         font.map_or(Ok(None), |font| self.fonts.get(self.file, &font))
     }
 
-    fn show(&mut self, object: Option<&Object>) {
-        let (Some(Object::String(string)), Some(font)) = (object, self.state.font.clone()) else { return };
+    fn show(&mut self, object: Option<&Object>) -> Result<(), ReadError> {
+        let (Some(Object::String(string)), Some(font)) = (object, self.state.font.clone()) else {
+            return Ok(());
+        };
         for (text, width) in font.decode(string) {
             let [right, right_y, up_x, up, x, y] = multiply(&self.matrix, &self.state.transform);
             let height = self.state.size.abs() * up_x.hypot(up);
             let em = self.state.size.abs() * self.state.scale.abs() * right.hypot(right_y);
+            self.file.step()?;
             self.layout.place(&text, (x, y), (em, height));
+            let limit = self.file.max_text();
+            if self.layout.length > limit {
+                return Err(ReadError::TextTooLarge { limit });
+            }
             self.advance(width);
             let [_, _, _, _, end, _] = multiply(&self.matrix, &self.state.transform);
             self.layout.end = end;
         }
+        Ok(())
     }
 
     /// Runs a form: a content stream that a page includes.
@@ -244,6 +252,8 @@ fn skip_image(data: &[u8], lexer: &mut Lexer<'_>) {
 struct Layout {
     paragraphs: Vec<String>,
     text: String,
+    /// The bytes of all text that was placed.
+    length: usize,
     baseline: f64,
     /// Where the last character ends.
     end: f64,
@@ -270,6 +280,7 @@ impl Layout {
             }
         }
         self.text.push_str(text);
+        self.length += text.len();
         self.baseline = y;
         self.height = height;
     }
