@@ -23,7 +23,8 @@ use crate::agents::{
 use crate::app::App;
 use crate::audit;
 use crate::body::Body;
-use crate::error::{ApiError, ErrorBody};
+use crate::error::ApiError;
+use crate::error_response::ErrorBody;
 use crate::identity::Identity;
 use crate::params::{PageParams, Params};
 use crate::reply::{self, Message, Success, created, success};

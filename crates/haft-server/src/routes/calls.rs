@@ -20,10 +20,11 @@ use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
-use super::approvals;
 use super::workspaces::of_route;
 use crate::app::App;
-use crate::error::{ApiError, ErrorBody};
+use crate::approvals;
+use crate::error::ApiError;
+use crate::error_response::ErrorBody;
 use crate::events::sees_calls_of_others;
 use crate::identity::Identity;
 use crate::params::{PageParams, Params};
@@ -115,7 +116,7 @@ pub(crate) async fn list(
 
 /// Parses the filter of calls. Callers see their own calls, editors and admins those of the tenant.
 pub(super) fn query(app: &App, identity: &Identity, params: &Params) -> Result<CallQuery, ApiError> {
-    let tool = params.get("tool").map(|tool| super::tool::find(app, identity, tool)).transpose()?;
+    let tool = params.get("tool").map(|tool| crate::tools::find(app, identity, tool)).transpose()?;
     let statuses = "`pending`, `running`, `success`, `error`, `cancelled`, `awaiting_approval`, `denied`, `expired`, \
                     `interrupted`";
     let parse_code = |text: &str| ErrorCode::ALL.iter().copied().find(|code| code.as_str() == text);
