@@ -4,5 +4,4 @@ mod explain;
 mod state;
 
 pub(crate) use explain::{CallExplanation, Considered, ExplainedCaller, explain};
-pub use state::LoadPolicyError;
-pub(crate) use state::{PolicyState, check};
+pub(crate) use state::{LoadPolicyError, PolicyState, check};

@@ -18,7 +18,7 @@ use haft_core::reference::ToolRef;
 use haft_core::runnable::Mode;
 use haft_core::token::Role;
 use haft_core::tool::{Status, Tool};
-use haft_core::webhook::{ToolPatterns, WebhookEvent, WebhookScope, WebhookTarget};
+use haft_core::webhook::WebhookEvent;
 use haft_core::workspace::WorkspaceName;
 use haft_runtime::pipeline::{CallTarget, CompletedCall, Labels, Request};
 use haft_runtime::registry::{Audience, Naming};
@@ -27,7 +27,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{webhooks, workspaces};
+use super::workspaces;
 use crate::app::App;
 use crate::body::{self, Body};
 use crate::error::ApiError;
@@ -36,8 +36,7 @@ use crate::identity::Identity;
 use crate::params::Params;
 use crate::request_headers::{idempotency_key, preferred_wait, surface};
 use crate::view::{AcceptedWebhook, OutcomeView};
-use crate::webhooks::{SigningSecret, check_url};
-use crate::{approvals, chats};
+use crate::{approvals, chats, webhooks};
 
 /// The body of a call. Without `Debug`: it may have a secret.
 #[derive(Default, Deserialize, ToSchema)]
@@ -279,20 +278,10 @@ pub(super) async fn create_webhook(
     webhook: CallWebhook,
     event: WebhookEvent,
 ) -> Result<AcceptedWebhook, ApiError> {
-    let url = check_url(app, "webhook.url", &webhook.url)?.to_string();
-    let (secret, is_given) = match &webhook.secret {
-        Some(secret) => {
-            let parsed = SigningSecret::parse(secret);
-            let invalid = |error| ApiError::bad_request(format!("invalid `webhook.secret`: {error}"));
-            (parsed.map_err(invalid)?, true)
-        }
-        None => (webhooks::generate()?, false),
-    };
-    let target = WebhookTarget { url, events: vec![event], tools: ToolPatterns::default() };
-    let webhook = webhooks::new_webhook(app, &identity.tenant, WebhookScope::Call, target);
-    webhooks::store(app, &webhook, &secret).await?;
-    let secret = (!is_given).then(|| secret.secret().expose().to_owned());
-    Ok(AcceptedWebhook { id: webhook.id.0, secret })
+    let given = (webhook.url.as_str(), webhook.secret.as_deref());
+    let (id, secret) = webhooks::create_for_one(app, identity, given, event).await?;
+    let secret = secret.map(|secret| secret.secret().expose().to_owned());
+    Ok(AcceptedWebhook { id: id.0, secret })
 }
 
 /// Deletes the webhook of a call that was rejected, or that is an earlier one with the same key.
@@ -318,12 +307,7 @@ async fn keep_webhook(
 
 /// Deletes the webhook of a call or a run that did not start.
 pub(super) async fn discard_webhook(app: &App, identity: &Identity, webhook: &AcceptedWebhook) {
-    if let Err(error) = app.store().delete_webhook(&identity.tenant, WebhookId(webhook.id)).await {
-        tracing::warn!(
-            error = &error as &dyn std::error::Error,
-            "cannot delete the webhook of a rejected call or run"
-        );
-    }
+    webhooks::discard(app, identity, WebhookId(webhook.id)).await;
 }
 
 /// Waits for the decision about a call and for its outcome.
