@@ -88,7 +88,7 @@ pub(crate) async fn update(
     app: &App,
     identity: &Identity,
     mut server: McpServer,
-    change: ServerChange,
+    change: &ServerChange,
 ) -> Result<McpServer, ApiError> {
     if let Some(policy) = &change.policy {
         server.policy = parse_policy(Some(policy)).map_err(ApiError::bad_request)?;

@@ -20,7 +20,6 @@ use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
-use super::workspaces::of_route;
 use crate::app::App;
 use crate::approvals;
 use crate::error::ApiError;
@@ -259,7 +258,7 @@ pub(crate) async fn result(
             format!("the call failed, so it has no result: {}", excerpt(&error.message, SHORT_MESSAGE));
         return Err(ApiError::new(ErrorCode::Conflict, message));
     }
-    let loaded = app.results().of_record(&record).await.map_err(of_route)?;
+    let loaded = app.results().of_record(&record).await.map_err(ApiError::outside_call)?;
     let pointer = params.get("pointer").unwrap_or_default();
     let part =
         loaded.value.pointer(pointer).ok_or_else(|| ApiError::not_found("part of the result", pointer))?;

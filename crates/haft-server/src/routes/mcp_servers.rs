@@ -223,7 +223,7 @@ pub(crate) async fn patch(
     let server = mcp_servers::changeable(&app, &identity, &id).await?;
     let ServerPatch { enabled, accept_changes, policy, timeout_ms, max_response_bytes } = body.json()?;
     let change = ServerChange { enabled, accept_changes, policy, timeout_ms, max_response_bytes };
-    let server = mcp_servers::update(&app, &identity, server, change).await?;
+    let server = mcp_servers::update(&app, &identity, server, &change).await?;
     Ok(success(view(&app, &server)).into_response())
 }
 

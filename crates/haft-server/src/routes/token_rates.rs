@@ -77,6 +77,6 @@ pub(crate) async fn patch(
     let Some(rate) = patch.rate_limit else {
         return Err(ApiError::bad_request("nothing to change: expected `rate_limit`"));
     };
-    let token = tokens::set_rate(&app, &identity, token, rate.map(Into::into)).await?;
+    let token = tokens::set_rate(&app, &identity, token, rate.map(RateText::from).as_ref()).await?;
     Ok(success(view(&app, &token)).into_response())
 }

@@ -198,9 +198,9 @@ pub(crate) async fn set_rate(
     app: &App,
     identity: &Identity,
     token: TokenRecord,
-    rate: Option<RateText>,
+    rate: Option<&RateText>,
 ) -> Result<TokenRecord, ApiError> {
-    let rate_limit = rate.as_ref().map(RateText::check).transpose()?;
+    let rate_limit = rate.map(RateText::check).transpose()?;
     let token = TokenRecord { rate_limit, ..token };
     grants::check(identity, &token)?;
     app.store().set_token_rate(token.id, rate_limit).await?;
