@@ -1,10 +1,10 @@
 //! Browsers: the session cookie, and the check that a request comes from a page of this server.
 
-use axum::http::uri::Authority;
-use axum::http::{HeaderMap, HeaderValue, Method, header};
 use haft_core::outcome::ErrorCode;
 use haft_core::problem::excerpt;
 use haft_core::secret::Secret;
+use http::uri::Authority;
+use http::{HeaderMap, HeaderValue, Method, header};
 
 use crate::app::App;
 use crate::error::ApiError;

@@ -1,12 +1,10 @@
-//! Parses and checks the definition in a request body.
+//! Reads and checks definitions of tools.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use haft_core::catalog::{FileForm, SourceText, UnreadableFile};
 use haft_core::implementation::Implementation;
 use haft_core::name::{BundleSlug, TenantId};
-use haft_core::outcome::ErrorCode;
 use haft_core::problem::{MISSING_IMPORT, NOT_CHECKED, Problem, nearest};
 use haft_core::redact;
 use haft_core::reference::ToolRef;
@@ -15,31 +13,10 @@ use haft_core::tool::{Status, Tool};
 use haft_definition::check;
 use haft_definition::dialect::{self, Defaults, ParsedDefinition};
 use haft_runtime::registry::CompiledTool;
-use serde::Serialize;
-use serde_json::Value;
-use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::body::Body;
 use crate::error::ApiError;
 use crate::planned_references::{PlannedReferences, PlannedTarget};
-
-/// A definition in a request, as the OpenAPI document shows it; [`parse`] reads it.
-#[derive(Serialize, ToSchema)]
-#[serde(untagged)]
-#[schema(example = json!({
-    "name": "greet",
-    "description": "Greets somebody by name",
-    "implementation": {"type": "script", "runtime": "bash", "body": "echo \"Hello, $name!\""},
-    "input_schema": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]},
-}))]
-#[expect(dead_code, reason = "only describes the body")]
-pub(crate) enum DefinitionBody {
-    /// The canonical form.
-    Canonical(Box<ToolSpec>),
-    /// Another dialect: a skill, a registry, a script or an API definition.
-    Dialect(HashMap<String, Value>),
-}
 
 /// Returns name and version of the stored definition that a new one replaces.
 pub(crate) fn defaults_from_spec(spec: &ToolSpec) -> Defaults {
@@ -51,12 +28,6 @@ pub(crate) fn defaults_from_file(file: &UnreadableFile) -> Defaults {
     let stem = file.path.rsplit('/').next().and_then(|name| name.rsplit_once('.')).map(|(stem, _)| stem);
     let version = stem.and_then(|stem| stem.split_once('@')).map(|(_, version)| version.to_owned());
     Defaults { name: Some(file.name.clone()), version }
-}
-
-/// Parses a body, in the dialect that its media type and its keys indicate.
-pub(crate) fn parse(body: &Body, defaults: &Defaults) -> Result<ParsedDefinition, ApiError> {
-    read_all(body.text()?, form_of(body)?, defaults)
-        .map_err(|problems| ApiError::invalid_definition(&problems))
 }
 
 /// Parses a text. If that fails, the part that can be read is checked as well, so that the author sees all errors.
@@ -78,32 +49,6 @@ pub(crate) fn read_all(
 /// Returns whether a problem is an unknown field, which is ignored and therefore a warning.
 pub(crate) fn is_ignored_field(problem: &Problem) -> bool {
     problem.code == dialect::UNKNOWN_FIELD
-}
-
-fn form_of(body: &Body) -> Result<FileForm, ApiError> {
-    match body.media_type.as_str() {
-        "application/x-haft-skill" => Ok(FileForm::Skill),
-        "application/yaml" | "application/x-yaml" | "text/yaml" | "text/x-yaml" => Ok(FileForm::Yaml),
-        // `curl -d` declares a form unless a header is given, but sends JSON.
-        "" | "application/json" | "text/json" | "application/x-www-form-urlencoded" | "text/plain" => {
-            Ok(FileForm::Json)
-        }
-        other => {
-            let message = format!(
-                "unsupported media type `{other}`; send `application/json`, `application/yaml` or \
-                 `application/x-haft-skill`"
-            );
-            Err(ApiError::new(ErrorCode::UnsupportedMediaType, message))
-        }
-    }
-}
-
-/// Returns the text that the author wrote, to be stored in the file. A response of the API that is sent back, and JSON
-/// on one line, have no layout worth keeping; they are formatted anew.
-pub(crate) fn author_text(body: &Body, parsed: &ParsedDefinition) -> Option<SourceText> {
-    let (form, text) = (form_of(body).ok()?, body.text().ok()?);
-    let has_layout = form != FileForm::Json || text.trim().contains('\n');
-    (has_layout && !parsed.from_api).then(|| SourceText { form, text: text.to_owned() })
 }
 
 /// A definition that passed every check and can be stored.

@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::identity::Identity;
-use crate::routes::validate;
+use crate::tools::file_warnings;
 use crate::viewer::Viewer;
 use crate::warnings::Warnings;
 
@@ -266,7 +266,7 @@ async fn check_definitions(app: &App, identity: &Identity) -> Vec<Check> {
         // The slow checks are for tools whose file nobody may have checked.
         if entry.tool.path.is_some() && lookups > 0 {
             lookups -= 1;
-            found.extend(validate::file_warnings(app, entry).await);
+            found.extend(file_warnings(app, entry).await);
             collected.examine(entry).await;
         }
         found.extend(collected.of(entry).await);

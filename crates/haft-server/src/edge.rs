@@ -23,9 +23,9 @@ use tower_http::cors::{AllowOrigin, CorsLayer};
 
 use crate::app::App;
 use crate::error::ApiError;
+use crate::mcp;
 use crate::query::QueryParameters;
-use crate::routes::mcp;
-use crate::{body, identity, request_id};
+use crate::{authentication, body, request_id};
 
 /// Smaller responses are sent uncompressed: compressing them costs more than it saves.
 const MIN_COMPRESSED_BYTES: u64 = 1024;
@@ -93,7 +93,7 @@ impl Edge {
                 .into_response();
         }
         if let Err(error) = self.query_parameters.check(request.method(), request.uri()) {
-            let identity = identity::authenticate(&self.app, request.method(), request.headers()).await;
+            let identity = authentication::authenticate(&self.app, request.method(), request.headers()).await;
             let error = identity.err().unwrap_or(error);
             body::discard(request).await;
             return error.into_response();

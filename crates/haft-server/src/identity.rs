@@ -1,11 +1,8 @@
-//! Authentication: a bearer token, or the session cookie of a browser.
+//! Who makes a request, and what it may do.
 
 use std::ops::Deref;
 use std::sync::Arc;
 
-use axum::extract::FromRequestParts;
-use axum::http::request::Parts;
-use axum::http::{HeaderMap, Method, header};
 use haft_core::executor::CallContext;
 use haft_core::login::SessionRecord;
 use haft_core::name::TenantId;
@@ -15,7 +12,6 @@ use haft_core::token::Role;
 
 use crate::access::Token;
 use crate::app::App;
-use crate::browser;
 use crate::error::ApiError;
 
 /// The authenticated principal of a request.
@@ -42,6 +38,11 @@ impl Identity {
     /// Returns the identity that a token gives.
     pub(crate) fn from_token(token: Arc<Token>) -> Self {
         Self { principal: Arc::clone(&token.principal), token: Some(token), session: None }
+    }
+
+    /// Returns the identity of a browser that a token has logged in.
+    pub(crate) fn from_session(token: Arc<Token>, session: SessionRecord) -> Self {
+        Self { session: Some(Arc::new(session)), ..Self::from_token(token) }
     }
 
     /// Returns the principal, for the pipeline.
@@ -126,53 +127,6 @@ impl Deref for Identity {
     }
 }
 
-/// Authenticates a request by its token or its session.
-pub(crate) async fn authenticate(
-    app: &App,
-    method: &Method,
-    headers: &HeaderMap,
-) -> Result<Identity, ApiError> {
-    if headers.contains_key(header::AUTHORIZATION) {
-        return authenticate_bearer(app, headers);
-    }
-    match browser::session_cookie(headers) {
-        None => authenticate_bearer(app, headers),
-        Some(cookie) => {
-            let identity = authenticate_session(app, cookie).await?;
-            browser::check_same_origin(app, method, headers)?;
-            Ok(identity)
-        }
-    }
-}
-
-/// Authenticates a request by its token only. Unknown, expired and revoked tokens get the same error.
-pub(crate) fn authenticate_bearer(app: &App, headers: &HeaderMap) -> Result<Identity, ApiError> {
-    let value = headers
-        .get(header::AUTHORIZATION)
-        .ok_or_else(|| unauthorized("missing token; send the header `Authorization: Bearer TOKEN`"))?
-        .to_str()
-        .map_err(|_| unauthorized("the `Authorization` header is not ASCII"))?;
-    let (scheme, token) = value.split_once(' ').unwrap_or((value, ""));
-    if !scheme.eq_ignore_ascii_case("bearer") || token.trim().is_empty() {
-        return Err(unauthorized("invalid `Authorization` header; expected `Bearer TOKEN`"));
-    }
-    let token = app.access().token(token.trim(), app.now());
-    token.map(Identity::from_token).ok_or_else(|| unauthorized("the token is invalid or has expired"))
-}
-
-/// Authenticates a request by its session. A session that another node has just opened is looked up in the store.
-pub(crate) async fn authenticate_session(app: &App, cookie: &str) -> Result<Identity, ApiError> {
-    let ended = || unauthorized("the session is invalid or has ended; log in again at `/login`");
-    let hash = haft_core::hash::of_bytes(cookie.as_bytes());
-    let now = app.now();
-    let session = match app.access().session(&hash, now) {
-        Some(session) => session,
-        None => app.store().find_session(&hash).await?.ok_or_else(ended)?,
-    };
-    let token = app.access().token_by_hash(&session.token_hash, now).ok_or_else(ended)?;
-    Ok(Identity { session: Some(Arc::new(session)), ..Identity::from_token(token) })
-}
-
 /// Completes when a session has expired or its browser has logged out, on whatever node.
 async fn session_ends(app: &App, session: &SessionRecord) {
     loop {
@@ -184,18 +138,5 @@ async fn session_ends(app: &App, session: &SessionRecord) {
             return;
         }
         app.access().changed().await;
-    }
-}
-
-fn unauthorized(message: &str) -> ApiError {
-    ApiError::new(ErrorCode::Unauthorized, message)
-}
-
-/// A handler that takes an [`Identity`] requires a token or a session; a test requests every route without one.
-impl FromRequestParts<Arc<App>> for Identity {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, ApiError> {
-        authenticate(app, &parts.method, &parts.headers).await
     }
 }

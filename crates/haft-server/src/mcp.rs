@@ -25,8 +25,13 @@ use crate::error::ApiError;
 use crate::identity::Identity;
 use crate::mcp_approvals::McpApprovals;
 use crate::mcp_resources::McpPackages;
-use crate::routes::mcp::LINE_PROTOCOL;
 use crate::settings::Settings;
+
+/// The upgrade protocol with one message per line, in both directions.
+pub(crate) const LINE_PROTOCOL: &str = "mcp-lines";
+/// MCP headers that CORS must list.
+pub(crate) const HEADERS: [&str; 5] =
+    ["mcp-session-id", "mcp-protocol-version", "mcp-method", "mcp-name", "last-event-id"];
 
 /// The most clients with a line connection.
 const MAX_PIPES: usize = 1000;

@@ -10,10 +10,10 @@ use haft_core::principal::Principal;
 use haft_mcp::server::{ApprovalDesk, ElicitedDecision};
 use haft_store::ApprovalDecision;
 
+use crate::approvals::{approve_as, check_approver};
 use crate::audit;
 use crate::built_ins::{AppHandle, call_error};
 use crate::identity::Identity;
-use crate::routes::approvals::{approve_as, check_approver};
 
 /// The approvals of an installation.
 pub(crate) struct McpApprovals(pub(crate) AppHandle);

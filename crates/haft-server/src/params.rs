@@ -9,7 +9,7 @@ use haft_core::{Timestamp, problem::excerpt};
 use utoipa::IntoParams;
 
 use crate::error::ApiError;
-use crate::routes::tokens;
+use crate::tokens;
 
 /// The page of a list, as the OpenAPI document shows it; [`Params::page`] parses it.
 #[derive(IntoParams)]

@@ -1,7 +1,7 @@
 //! Rejects query parameters that a route does not have, by the OpenAPI document.
 
-use axum::http::{Method, Uri};
 use haft_core::problem::{excerpt, nearest};
+use http::{Method, Uri};
 use serde_json::{Value, json};
 
 use crate::document;

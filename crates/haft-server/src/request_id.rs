@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use axum::http::{HeaderMap, HeaderName};
+use http::{HeaderMap, HeaderName};
 
 /// The header of requests and responses that carries the id.
 pub(crate) const HEADER: HeaderName = HeaderName::from_static("x-request-id");

@@ -25,7 +25,7 @@ use crate::routes::{
     pipelines, policy, policy_explain, render, revisions, runs, search, sessions, stats, tenants, test,
     token_rates, tokens, tool, tools, toolsets, usage, validate, webhooks, workspaces,
 };
-use crate::{audit, docs, document, openai, socket, ui};
+use crate::{audit_layer, docs, document, openai, socket, ui};
 
 /// The OpenAPI document that the routes are added to.
 #[derive(OpenApi)]
@@ -148,7 +148,7 @@ fn tool_routes(app: &Arc<App>) -> OpenApiRouter<Arc<App>> {
         .routes(routes!(bundle_publish::publish))
         .routes(routes!(toolsets::export_any))
         .routes(routes!(bundle_tools::get, bundle_tools::put, bundle_tools::patch, bundle_tools::delete))
-        .layer(middleware::from_fn_with_state(Arc::clone(app), audit::record))
+        .layer(middleware::from_fn_with_state(Arc::clone(app), audit_layer::record))
         // The following routes change nothing, or write call records.
         .routes(routes!(invoke::invoke))
         .routes(routes!(test::run))
@@ -224,7 +224,7 @@ fn other_routes(app: &Arc<App>) -> OpenApiRouter<Arc<App>> {
         .routes(routes!(mcp_servers::reject))
         .routes(routes!(mcp_logins::login))
         .routes(routes!(mcp_logins::logout))
-        .layer(middleware::from_fn_with_state(Arc::clone(app), audit::record))
+        .layer(middleware::from_fn_with_state(Arc::clone(app), audit_layer::record))
         // A run is recorded itself.
         .routes(routes!(runs::start))
         .routes(routes!(agents::check_definition))

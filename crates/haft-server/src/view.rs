@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use haft_core::Timestamp;
 use haft_core::bundle::{Bundle, BundleKind};
 use haft_core::call::{CallDecision, CallRecord, CallStatus, ProcessRecord, StepTimes};
 use haft_core::catalog::UnreadableFile;
@@ -10,7 +9,6 @@ use haft_core::implementation::{Implementation, Kind};
 use haft_core::lifecycle::{Deprecation, LegacyFields};
 use haft_core::name::TenantId;
 use haft_core::outcome::{CallError, ErrorCode};
-use haft_core::redact;
 use haft_core::render::RenderPlan;
 use haft_core::runnable::Mode;
 use haft_core::schema::RawSchema;
@@ -18,6 +16,7 @@ use haft_core::spec::{Execution, Origin, Policy, Renderer};
 use haft_core::token::Role;
 use haft_core::tool::{Revision, Source, Status, Tool, ToolType, Usage};
 use haft_core::workspace::WorkspaceUse;
+use haft_core::{Timestamp, redact};
 use haft_runtime::registry::{Entry, Snapshot};
 use serde::Serialize;
 use serde_json::Value;
@@ -25,6 +24,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::rendering;
+use crate::tools::FieldDifference;
 use crate::viewer::Viewer;
 
 /// A tool, as the API shows it.
@@ -621,4 +621,33 @@ impl<'a> From<&'a CallRecord> for CallView<'a> {
             body_removed: record.body_removed,
         }
     }
+}
+
+/// A field that differs.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub(crate) struct FieldChange {
+    /// The dotted path of the field.
+    #[schema(example = "description")]
+    pub(crate) field: String,
+    /// The earlier value; `null` if the field is missing there.
+    pub(crate) before: Value,
+    /// The later value; `null` if the field is missing there.
+    pub(crate) after: Value,
+}
+
+impl From<FieldDifference> for FieldChange {
+    fn from(difference: FieldDifference) -> Self {
+        let FieldDifference { field, before, after } = difference;
+        Self { field, before, after }
+    }
+}
+
+/// The webhook of a call.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct AcceptedWebhook {
+    pub(crate) id: Uuid,
+    /// The signing secret, if the request had none; no later response contains it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "whsec_…")]
+    pub(crate) secret: Option<String>,
 }

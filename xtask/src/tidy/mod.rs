@@ -3,6 +3,7 @@
 mod arrows;
 mod dependencies;
 mod finding;
+mod layers;
 mod lock;
 mod run;
 mod sources;

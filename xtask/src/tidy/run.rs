@@ -8,7 +8,7 @@ use anyhow::{Context as _, ensure};
 use serde_json::Value;
 
 use super::finding::Finding;
-use super::{arrows, dependencies, lock, sources};
+use super::{arrows, dependencies, layers, lock, sources};
 
 /// The folders that hold our sources.
 const FOLDERS: [&str; 4] = ["crates", "xtask", "bench", "fuzz"];
@@ -30,6 +30,7 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<Vec<Finding>> {
         for file in files {
             let text = fs::read_to_string(&file).with_context(|| format!("read {}", file.display()))?;
             let name = file.strip_prefix(root).unwrap_or(&file).to_string_lossy().into_owned();
+            findings.extend(layers::check(&name, &text));
             findings.extend(sources::check(&name, &text));
         }
     }

@@ -5,6 +5,7 @@
 mod bind;
 mod check;
 mod find;
+pub(crate) mod manage;
 mod model;
 mod names;
 mod readiness;

@@ -6,7 +6,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use crate::routes::revisions::{FieldChange, compare};
+use crate::tools::compare;
+use crate::view::FieldChange;
 
 /// The largest number of fields of one change, and the longest text in a field.
 const MAX_FIELDS: usize = 50;
@@ -179,7 +180,7 @@ pub(super) fn fields(before: &Value, after: &Value) -> Vec<FieldChange> {
         shorten(&mut change.before);
         shorten(&mut change.after);
     }
-    changes
+    changes.into_iter().map(FieldChange::from).collect()
 }
 
 fn shorten(value: &mut Value) {

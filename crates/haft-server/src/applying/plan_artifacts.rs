@@ -10,7 +10,7 @@ use super::desired::in_file;
 use super::documents::DesiredArtifact;
 use super::plan::{ChangeAction, ChangeKind, PlannedChange, field, fields};
 use super::planner::{Planner, problems_of};
-use crate::routes::code_artifacts::check_source;
+use crate::artifacts::check_source;
 
 impl Planner<'_> {
     /// Plans the artifacts of the folder.

@@ -16,8 +16,8 @@ use super::documents::DesiredServer;
 use super::plan::{ChangeAction, ChangeKind, PlannedChange, field, fields};
 use super::planner::Planner;
 use crate::mcp_definition::NewServer;
+use crate::mcp_servers::plain_credentials;
 use crate::policy::{self, LoadPolicyError};
-use crate::routes::mcp_servers::plain_credentials;
 
 const POLICY_FILE: &str = "policy.yaml";
 

@@ -1,7 +1,8 @@
 //! Code artifacts, for executors and routes.
 
 mod host;
+mod manage;
 mod usage;
 
 pub(crate) use host::{ArtifactHandle, ArtifactHost};
-pub(crate) use usage::tools_using;
+pub(crate) use manage::{ArtifactFields, check_source, create, delete, find, update, version};

@@ -18,7 +18,7 @@ use crate::app::App;
 use crate::audit;
 use crate::error::ApiError;
 use crate::identity::Identity;
-use crate::routes::tools;
+use crate::tools;
 
 pub(super) fn spec() -> Result<ToolSpec, NameError> {
     describe(Describe {

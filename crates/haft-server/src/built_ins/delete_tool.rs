@@ -18,7 +18,7 @@ use crate::app::App;
 use crate::audit;
 use crate::error::ApiError;
 use crate::identity::Identity;
-use crate::routes::{bundles, tool};
+use crate::{bundles, tools};
 
 pub(super) fn spec() -> Result<ToolSpec, NameError> {
     describe(Describe {
@@ -64,7 +64,7 @@ impl BuiltIn for DeleteTool {
 
 async fn delete(app: &App, identity: &Identity, reference: &str) -> Result<Value, ApiError> {
     identity.require(Role::Editor)?;
-    let entry = tool::find(app, identity, reference)?;
+    let entry = tools::find(app, identity, reference)?;
     let owner = match entry.tool.source {
         Source::User => None,
         Source::BuiltIn => Some("is built in"),

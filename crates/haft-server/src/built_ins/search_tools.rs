@@ -14,8 +14,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::app_handle::{AppHandle, call_error};
-use crate::routes::search::MAX_QUERY;
 use crate::search::{Ranking, SearchQuery};
+use haft_search::MAX_QUERY;
 
 /// How many tools are returned by default, and at most.
 const DEFAULT_LIMIT: usize = 5;

@@ -21,15 +21,16 @@ use uuid::Uuid;
 use super::blocks::{blocks, note};
 use super::content::content_text;
 use super::conversation::{all_steps, conversation_of};
+use super::manage::show_branch;
 use crate::agents::{require_runnable, visible_agent};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::identity::Identity;
-use crate::routes::chats::show_branch;
 use crate::runs::StartRun;
 
 /// The longest message, in bytes of JSON.
 const MAX_MESSAGE: usize = 1 << 20;
+
 /// The length of a title that is made from a message, in characters.
 const MADE_TITLE: usize = 60;
 

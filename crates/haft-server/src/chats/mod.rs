@@ -5,6 +5,7 @@ mod blocks;
 mod content;
 mod conversation;
 mod export;
+mod manage;
 
 pub(crate) use answer::{
     Asked, Place, Question, answer_again, ask, check_content, complete_answer, repair_answers, stop,
@@ -12,3 +13,7 @@ pub(crate) use answer::{
 };
 pub(crate) use content::content_parts;
 pub(crate) use export::markdown;
+pub(crate) use manage::{
+    ChatFields, all_messages, create, delete, listed_scope, manifest_at, readable, shown_branch, update,
+    writable,
+};

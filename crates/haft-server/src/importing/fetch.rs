@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use axum::http::{HeaderMap, HeaderValue, Method, header};
 use haft_core::outcome::ErrorCode;
 use haft_core::problem::excerpt;
 use haft_executors::egress::{OutgoingRequest, SendError};
+use http::{HeaderMap, HeaderValue, Method, header};
 use url::Url;
 
 use crate::app::App;

@@ -14,7 +14,7 @@ use crate::app::App;
 use crate::definition;
 use crate::error::ApiError;
 use crate::identity::Identity;
-use crate::routes::{bundles, tools};
+use crate::{bundles, tools};
 
 /// What is done with an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]

@@ -10,7 +10,8 @@ use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::run::StepError;
 use serde_json::{Value, json};
 
-use crate::error::{self, ApiError};
+use crate::error::ApiError;
+use crate::error_response;
 
 /// Tells the official clients whether to repeat a request. They repeat 408, 409, 429 and 5xx by themselves, which would
 /// run the tools of an agent again.
@@ -101,7 +102,7 @@ impl From<ApiError> for OpenAiError {
             code => code.as_str(),
         };
         Self {
-            status: error::status(error.code),
+            status: error_response::status(error.code),
             code: code.to_owned(),
             message: error.message,
             param: None,
@@ -132,7 +133,7 @@ impl IntoResponse for OpenAiError {
         if !self.retryable {
             response.headers_mut().insert(SHOULD_RETRY, HeaderValue::from_static("false"));
         }
-        error::set_retry_after(&mut response, self.retry_after, None);
+        error_response::set_retry_after(&mut response, self.retry_after, None);
         response
     }
 }

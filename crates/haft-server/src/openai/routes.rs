@@ -28,9 +28,10 @@ use super::responses_stream::EventWriter;
 use super::start::{AnswerRequest, finish_reason, pieces, start, text_mode};
 use super::{chat_stream, models, responses_stream};
 use crate::app::App;
+use crate::authentication;
 use crate::body::Body;
-use crate::identity::{self, Identity};
-use crate::routes::invoke::preferred_wait;
+use crate::identity::Identity;
+use crate::request_headers::preferred_wait;
 use crate::runs;
 
 /// How many steps are read at once.
@@ -50,7 +51,7 @@ pub(crate) fn router() -> Router<Arc<App>> {
 }
 
 async fn authenticate(app: &App, method: &Method, headers: &HeaderMap) -> Result<Identity, OpenAiError> {
-    Ok(identity::authenticate(app, method, headers).await?)
+    Ok(authentication::authenticate(app, method, headers).await?)
 }
 
 /// Reads the body of an authenticated request.

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use bytes::Bytes;
 use haft_agent::model::{ConfiguredBy, denied_address};
 use haft_core::BoxFuture;
@@ -12,6 +11,7 @@ use haft_core::retrieval::EmbeddingModel;
 use haft_core::secret::{CredentialSelector, Secret, scrub_text};
 use haft_executors::egress::{Egress, OutgoingRequest, SendError};
 use haft_retrieval::{EmbedError, Embedder};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use url::Url;

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use axum::http::{HeaderMap, HeaderValue, Method, header};
 use haft_core::problem::excerpt;
 use haft_executors::egress::{Egress, OutgoingRequest, SendError};
+use http::{HeaderMap, HeaderValue, Method, header};
 use url::Url;
 
 /// How long fetching a document may take.

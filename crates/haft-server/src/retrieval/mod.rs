@@ -3,6 +3,7 @@
 //! [`RetrievalHost`] is what a node does: it ingests queued documents, keeps the indexes of the pipelines that are
 //! queried, and answers queries. Chunks and documents are in the store.
 
+pub(crate) mod documents;
 mod embedding;
 mod fetch;
 mod filter;
@@ -12,12 +13,13 @@ mod host;
 mod index;
 mod indexes;
 mod ingest;
-pub(crate) mod multipart;
+mod multipart;
 mod names;
+pub(crate) mod pipelines;
 mod query;
 mod update;
 
-pub(crate) use folder::{FolderFile, read_folder};
+use folder::{FolderFile, read_folder};
 pub(crate) use handle::RetrievalHandle;
 pub(crate) use host::{HostParts, RetrievalHost};
 pub(crate) use names::KnownNames;

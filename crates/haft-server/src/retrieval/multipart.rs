@@ -1,6 +1,6 @@
 //! Files in a `multipart/form-data` body that is in memory.
 
-use axum::body::Bytes;
+use bytes::Bytes;
 use haft_core::problem::excerpt;
 
 /// The most parts of one body.

@@ -4,19 +4,18 @@ use std::sync::Arc;
 
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
-use haft_core::agent::{Agent, AgentDefinition, AgentRevision};
+use haft_core::agent::Agent;
 use haft_core::token::Role;
-use haft_store::AgentUpdate;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::agents::{AgentRevisionView, AgentView, Strictness, check, require_valid, visible_agent};
+use crate::agents::{AgentRevisionView, AgentView, manage, visible_agent};
 use crate::app::App;
 use crate::audit;
-use crate::error::{ApiError, ErrorBody};
+use crate::error::ApiError;
+use crate::error_response::ErrorBody;
 use crate::identity::Identity;
 use crate::reply::{Success, success};
-use crate::routes::agents::changed;
 
 /// The revisions of an agent.
 #[derive(Debug, Serialize, ToSchema)]
@@ -63,7 +62,7 @@ pub(crate) async fn get(
     Path((reference, number)): Path<(String, String)>,
 ) -> Result<Response, ApiError> {
     let agent = visible_agent(&app, &identity, &reference).await?;
-    let revision = find(&app, &agent, &number).await?;
+    let revision = manage::revision(&app, &agent, &number).await?;
     let view = AgentRevisionView::new(&revision, published(&agent)).with_definition(&revision.definition);
     Ok(success(view).into_response())
 }
@@ -85,27 +84,11 @@ pub(crate) async fn restore(
     identity.require(Role::Editor)?;
     let agent = visible_agent(&app, &identity, &reference).await?;
     audit::note(&identity, "agent.restore", agent.definition.slug.as_str());
-    let revision = find(&app, &agent, &number).await?;
-    // The slug belongs to the agent, not to the revision.
-    let slug = agent.definition.slug.clone();
-    let definition = AgentDefinition { slug, ..AgentDefinition::clone(&revision.definition) };
-    let strictness = Strictness::of_saving(&app, &definition);
-    let warnings = require_valid(check(&app, &identity.tenant, &definition, strictness))?;
-    let update = AgentUpdate {
-        definition,
-        expected_revision: Some(agent.revision),
-        author: identity.name.to_string(),
-    };
-    let agent = app.store().update_agent(&identity.tenant, agent.id, update).await?;
-    Ok(success(changed(&app, &agent).await?.with_warnings(warnings)).into_response())
+    let revision = manage::revision(&app, &agent, &number).await?;
+    let (agent, warnings) = manage::restore(&app, &identity, &agent, &revision).await?;
+    Ok(success(AgentView::new(&app, &agent).with_warnings(warnings)).into_response())
 }
 
 fn published(agent: &Agent) -> Option<u32> {
     agent.published.as_ref().map(|(number, _)| *number)
-}
-
-async fn find(app: &App, agent: &Agent, number: &str) -> Result<AgentRevision, ApiError> {
-    let missing = || ApiError::not_found("revision", number);
-    let parsed = number.parse().map_err(|_| missing())?;
-    app.store().agent_revision(&agent.tenant, agent.id, parsed).await?.ok_or_else(missing)
 }

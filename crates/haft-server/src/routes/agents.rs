@@ -7,29 +7,29 @@ use axum::extract::{Path, State};
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use haft_core::Timestamp;
-use haft_core::agent::{Agent, AgentDefinition};
+use haft_core::agent::AgentDefinition;
 use haft_core::problem::{Problem, excerpt};
 use haft_core::token::Role;
 use haft_core::tool::Status;
-use haft_definition::agent::{ReadAgent, from_json};
-use haft_store::{AgentFileError, AgentQuery, AgentUpdate};
+use haft_definition::agent::from_json;
+use haft_store::{AgentFileError, AgentQuery};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::agents::{
-    AgentToolView, AgentView, Strictness, bind, check, require_publishable, require_valid, visible_agent,
-};
+use crate::agents::{AgentToolView, AgentView, Strictness, bind, check, manage, visible_agent};
 use crate::app::App;
 use crate::audit;
 use crate::body::Body;
-use crate::error::{ApiError, ErrorBody};
+use crate::error::ApiError;
+use crate::error_response::ErrorBody;
 use crate::identity::Identity;
 use crate::params::{PageParams, Params};
 use crate::reply::{self, Message, Success, created, success};
 
 /// How many broken files are listed.
 const MAX_FILES: usize = 50;
+
 /// How much of the error of a file is shown, in characters.
 const MAX_ERROR: usize = 2000;
 
@@ -146,26 +146,6 @@ async fn broken_files(app: &App, identity: &Identity) -> Result<Vec<BrokenAgentF
     Ok(shown.collect())
 }
 
-/// Shows an agent that was just changed. Whether tools that run it are ready is known at once, too.
-pub(super) async fn changed(app: &App, agent: &Agent) -> Result<AgentView, ApiError> {
-    app.runs().agents().refresh_names().await?;
-    Ok(AgentView::new(app, agent))
-}
-
-/// Reads a definition in every accepted spelling.
-fn read(body: &Body) -> Result<ReadAgent, ApiError> {
-    let value: Value = body.json()?;
-    from_json(value).map_err(|problems| ApiError::invalid_definition(&problems))
-}
-
-/// Checks a definition that is about to be saved; returns the warnings.
-fn check_saved(app: &App, identity: &Identity, read: &ReadAgent) -> Result<Vec<Problem>, ApiError> {
-    let strictness = Strictness::of_saving(app, &read.definition);
-    let mut warnings = read.warnings.clone();
-    warnings.extend(require_valid(check(app, &identity.tenant, &read.definition, strictness))?);
-    Ok(warnings)
-}
-
 /// Create an agent.
 #[utoipa::path(
     post, path = "/agents", tag = "agents", request_body = AgentBody,
@@ -180,11 +160,9 @@ pub(crate) async fn create(
     body: Body,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
-    let read = read(&body)?;
-    audit::note(&identity, "agent.create", read.definition.slug.as_str());
-    let warnings = check_saved(&app, &identity, &read)?;
-    let agent = app.store().create_agent(&identity.tenant, read.definition, &identity.name).await?;
-    Ok(created(changed(&app, &agent).await?.with_warnings(warnings)))
+    let read = manage::read_definition(body.json()?)?;
+    let (agent, warnings) = manage::create(&app, &identity, read).await?;
+    Ok(created(AgentView::new(&app, &agent).with_warnings(warnings)))
 }
 
 /// Check a definition without storing it.
@@ -282,22 +260,11 @@ pub(crate) async fn put(
     identity.require(Role::Editor)?;
     let agent = visible_agent(&app, &identity, &reference).await?;
     audit::note(&identity, "agent.update", agent.definition.slug.as_str());
-    let mut value: Value = body.json()?;
-    // A definition without a slug keeps it.
-    if let Some(fields) = value.as_object_mut()
-        && !fields.contains_key("slug")
-    {
-        fields.insert("slug".to_owned(), agent.definition.slug.as_str().into());
-    }
-    let read = from_json(value).map_err(|problems| ApiError::invalid_definition(&problems))?;
-    let warnings = check_saved(&app, &identity, &read)?;
-    let update = AgentUpdate {
-        definition: read.definition,
-        expected_revision: expected_revision(&headers)?,
-        author: identity.name.to_string(),
-    };
-    let agent = app.store().update_agent(&identity.tenant, agent.id, update).await?;
-    Ok(success(changed(&app, &agent).await?.with_warnings(warnings)).into_response())
+    let read = manage::read_update(&agent, body.json()?)?;
+    let warnings = manage::check_saved(&app, &identity, &read)?;
+    let expected = expected_revision(&headers)?;
+    let agent = manage::update(&app, &identity, &agent, read.definition, expected).await?;
+    Ok(success(AgentView::new(&app, &agent).with_warnings(warnings)).into_response())
 }
 
 /// Enable or disable an agent.
@@ -315,10 +282,8 @@ pub(crate) async fn patch(
     identity.require(Role::Editor)?;
     let agent = visible_agent(&app, &identity, &reference).await?;
     let AgentPatch { enabled } = body.json()?;
-    let action = if enabled { "agent.enable" } else { "agent.disable" };
-    audit::note(&identity, action, agent.definition.slug.as_str());
-    let agent = app.store().set_agent_enabled(&identity.tenant, agent.id, enabled).await?;
-    Ok(success(changed(&app, &agent).await?).into_response())
+    let agent = manage::set_enabled(&app, &identity, &agent, enabled).await?;
+    Ok(success(AgentView::new(&app, &agent)).into_response())
 }
 
 /// Delete an agent with its revisions. Its runs and chats stay.
@@ -332,11 +297,7 @@ pub(crate) async fn delete(
     identity: Identity,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
-    identity.require(Role::Editor)?;
-    let agent = visible_agent(&app, &identity, &reference).await?;
-    audit::note(&identity, "agent.delete", agent.definition.slug.as_str());
-    app.store().delete_agent(&identity.tenant, agent.id).await?;
-    app.runs().agents().refresh_names().await?;
+    manage::delete(&app, &identity, &reference).await?;
     Ok(reply::message("Agent deleted"))
 }
 
@@ -373,15 +334,8 @@ pub(crate) async fn publish(
     identity: Identity,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
-    identity.require(Role::Editor)?;
-    let agent = visible_agent(&app, &identity, &reference).await?;
-    let slug = agent.definition.slug.as_str();
-    audit::note(&identity, "agent.publish", slug);
-    let found = check(&app, &identity.tenant, &agent.definition, Strictness::Published);
-    require_publishable(slug, &found)?;
-    // What was checked is what is published.
-    let published = app.store().publish_agent(&identity.tenant, agent.id, Some(agent.revision)).await?;
-    Ok(success(changed(&app, &published).await?.with_warnings(found.warnings)).into_response())
+    let (agent, warnings) = manage::publish(&app, &identity, &reference).await?;
+    Ok(success(AgentView::new(&app, &agent).with_warnings(warnings)).into_response())
 }
 
 /// Deprecate an agent: it still runs.
@@ -395,9 +349,6 @@ pub(crate) async fn deprecate(
     identity: Identity,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
-    identity.require(Role::Editor)?;
-    let agent = visible_agent(&app, &identity, &reference).await?;
-    audit::note(&identity, "agent.deprecate", agent.definition.slug.as_str());
-    let agent = app.store().set_agent_status(&identity.tenant, agent.id, Status::Deprecated).await?;
-    Ok(success(changed(&app, &agent).await?).into_response())
+    let agent = manage::deprecate(&app, &identity, &reference).await?;
+    Ok(success(AgentView::new(&app, &agent)).into_response())
 }

@@ -6,16 +6,14 @@ use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use haft_core::Timestamp;
 use haft_core::approval::{ApprovalGrant, Remember};
-use haft_core::id::ApprovalId;
-use haft_core::token::Role;
 use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::app::App;
-use crate::audit;
-use crate::error::{ApiError, ErrorBody};
-use crate::events::sees_approvals_of_others;
+use crate::approvals;
+use crate::error::ApiError;
+use crate::error_response::ErrorBody;
 use crate::identity::Identity;
 use crate::params::{PageParams, Params};
 use crate::reply::{self, Message, Success, success};
@@ -63,11 +61,6 @@ fn view(app: &App, identity: &Identity, grant: ApprovalGrant) -> GrantView {
     }
 }
 
-/// Returns the principal whose grants somebody sees; `None` for all of the tenant.
-fn only_of(identity: &Identity) -> Option<String> {
-    (!sees_approvals_of_others(identity)).then(|| identity.id().to_string())
-}
-
 /// List remembered approvals, newest first. Callers see their own; admins and elevated tokens those of the tenant.
 #[utoipa::path(
     get, path = "/approval-grants", tag = "approvals", params(PageParams),
@@ -79,7 +72,7 @@ pub(crate) async fn list(
     params: Params,
 ) -> Result<Response, ApiError> {
     let page = params.page("approval-grants")?;
-    let (before, principal) = (page.after()?, only_of(&identity));
+    let (before, principal) = (page.after()?, approvals::seen_requester(&identity));
     let found =
         app.store().approval_grants(&identity.tenant, principal.as_deref(), before, page.size).await?;
     let next_page_token = page.token_after(&found, page.size, |grant| grant.id.to_string());
@@ -97,13 +90,6 @@ pub(crate) async fn delete(
     identity: Identity,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
-    identity.require(Role::Caller)?;
-    let missing = || ApiError::not_found("remembered approval", &id);
-    let parsed: ApprovalId = id.parse().map_err(|_| missing())?;
-    let principal = only_of(&identity);
-    if !app.store().revoke_grant(&identity.tenant, parsed, principal.as_deref()).await? {
-        return Err(missing());
-    }
-    audit::note(&identity, "approval_grant.delete", &id);
+    approvals::forget_grant(&app, &identity, &id).await?;
     Ok(reply::message("Remembered approval deleted"))
 }

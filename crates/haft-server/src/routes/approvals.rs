@@ -5,36 +5,23 @@ use std::sync::Arc;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use haft_core::Timestamp;
-use haft_core::approval::{Approval, ApprovalCause, ApprovalStatus, CannotDecide, Remember};
-use haft_core::call::CallRecord;
-use haft_core::hash;
-use haft_core::id::{ApprovalId, CallId};
-use haft_core::outcome::ErrorCode;
-use haft_core::policy::Approvers;
+use haft_core::approval::{Approval, ApprovalCause, ApprovalStatus, Remember};
 use haft_core::principal::Principal;
-use haft_core::secret::scrub_text;
-use haft_core::token::Role;
-use haft_runtime::pipeline::check_args;
-use haft_runtime::policy::Policy;
-use haft_runtime::registry::{CompiledTool, Entry};
-use haft_store::{ApprovalDecision, ApprovalQuery};
+use haft_store::ApprovalQuery;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::app::App;
-use crate::audit;
+use crate::approvals::{self, approvable, find, may_decide, preview, seen_requester};
 use crate::body::{self, Body};
-use crate::error::{ApiError, ErrorBody};
-use crate::events::sees_approvals_of_others;
+use crate::error::ApiError;
+use crate::error_response::ErrorBody;
 use crate::identity::Identity;
 use crate::params::{PageParams, Params};
 use crate::reply::{Success, success};
 use crate::routes::calls::MAX_LISTED_BYTES;
-
-/// The longest reason of a denial, in characters.
-const MAX_REASON: usize = 1000;
 
 /// A call that needs approval.
 #[derive(Debug, Serialize, ToSchema)]
@@ -91,49 +78,12 @@ pub(crate) struct ApprovalView {
     shortened: bool,
 }
 
-/// The largest preview in bytes.
-const MAX_PREVIEW_BYTES: usize = 8 * 1024;
 /// How many approvals of a list have a preview: each may compile its tool.
 const MAX_PREVIEWS: usize = 100;
 
-/// Returns what will run if a call is approved, if its tool is still the one that was requested.
-async fn preview(app: &App, approval: &Approval) -> Option<String> {
-    if approval.status != ApprovalStatus::Waiting {
-        return None;
-    }
-    let CurrentCall { plan, .. } = current_call(app, approval).await?;
-    let mut text = plan.prepared.preview(approval.args.as_object()?)?;
-    scrub_text(&mut text, &plan.literals);
-    if text.len() > MAX_PREVIEW_BYTES {
-        text.truncate(text.floor_char_boundary(MAX_PREVIEW_BYTES - '…'.len_utf8()));
-        text.push('…');
-    }
-    Some(text)
-}
-
-/// Checks whether a principal may decide: the rule that asks for the approval may name its approvers.
-pub(crate) fn check_approver(
-    app: &App,
-    approval: &Approval,
-    approver: &Principal,
-) -> Result<(), CannotDecide> {
-    let policy = app.policy().handle().load();
-    let approvers = approvers(&policy, approval);
-    approval.check_approver(approver, approvers, app.settings().approvals.four_eyes)
-}
-
-/// Returns the approvers that the rule names, if a rule asks for the approval.
-fn approvers<'p>(policy: &'p Policy, approval: &Approval) -> Option<&'p Approvers> {
-    match &approval.cause {
-        ApprovalCause::Rule(rule) => policy.approvers(&approval.requested_by.tenant, rule),
-        ApprovalCause::RequiresConfirmation | ApprovalCause::ElevatedPolicy => None,
-    }
-}
-
 impl ApprovalView {
     fn new(app: &App, approval: Approval, viewer: &Principal) -> Self {
-        let may_decide =
-            approval.status == ApprovalStatus::Waiting && check_approver(app, &approval, viewer).is_ok();
+        let may_decide = may_decide(app, &approval, viewer);
         Self {
             id: approval.id.0,
             call_id: approval.call_id.0,
@@ -204,7 +154,7 @@ pub(crate) async fn list(
     let query = ApprovalQuery {
         tenant: identity.tenant.clone(),
         status: params.choice("status", ApprovalStatus::parse, statuses)?,
-        requested_by: (!sees_approvals_of_others(&identity)).then(|| identity.id().to_string()),
+        requested_by: seen_requester(&identity),
         before: page.after()?,
         limit: page.size,
     };
@@ -220,16 +170,6 @@ pub(crate) async fn list(
         views.push(view.shorten());
     }
     Ok(success(ApprovalList { approvals: views, total, next_page_token }).into_response())
-}
-
-async fn find(app: &App, identity: &Identity, id: &str) -> Result<Approval, ApiError> {
-    let missing = || ApiError::not_found("approval", id);
-    let parsed: ApprovalId = id.parse().map_err(|_| missing())?;
-    let approval = app.store().approval(&identity.tenant, parsed).await?.ok_or_else(missing)?;
-    if !sees_approvals_of_others(identity) && approval.requested_by.id() != identity.id() {
-        return Err(missing());
-    }
-    Ok(approval)
 }
 
 /// Return one approval.
@@ -272,83 +212,9 @@ pub(crate) async fn approve(
     body: Body,
 ) -> Result<Response, ApiError> {
     let approval = approvable(&app, &identity, &id).await?;
-    let decision = body.json_or_default()?;
-    Ok(success(approve_call(&app, &identity, &approval, decision).await?).into_response())
-}
-
-/// Approves a call, on whatever surface.
-async fn approve_call(
-    app: &App,
-    identity: &Identity,
-    approval: &Approval,
-    ApproveBody { args, remember }: ApproveBody,
-) -> Result<ApprovalView, ApiError> {
-    let Some(CurrentCall { plan: current, .. }) = current_call(app, approval).await else {
-        return Err(outdated(app, identity, approval).await);
-    };
-    let args = match args {
-        Some(args) => {
-            let mut args = Value::Object(args);
-            check_args(&current, &mut args).map_err(|error| ApiError { of_call: false, ..error.into() })?;
-            Some(args)
-        }
-        None => None,
-    };
-    let cause = covered_cause(app, identity, approval, args.as_ref(), remember).await?;
-    let decision = ApprovalDecision::Approve { args, remember, cause };
-    decide(app, identity, approval, decision, "approval.approve").await
-}
-
-/// What a person decided about a call.
-pub(crate) enum PersonDecision {
-    /// It runs, with other arguments if there are some.
-    Approve(Option<serde_json::Map<String, Value>>),
-    /// It never runs.
-    Deny(Option<String>),
-}
-
-/// Decides about a call for another surface; returns the call.
-pub(crate) async fn decide_call(
-    app: &App,
-    identity: &Identity,
-    id: &str,
-    decision: PersonDecision,
-) -> Result<CallId, ApiError> {
-    let approval = approvable(app, identity, id).await?;
-    match decision {
-        PersonDecision::Approve(args) => {
-            approve_call(app, identity, &approval, ApproveBody { args, remember: None }).await?;
-        }
-        PersonDecision::Deny(reason) => {
-            deny_call(app, identity, &approval, DenyBody { reason }).await?;
-        }
-    }
-    Ok(approval.call_id)
-}
-
-/// Returns why the call needs approval as it would run now, and checks that the approver may decide that, too: the rules
-/// may have changed since the call was requested, and the approver may have changed its arguments.
-async fn covered_cause(
-    app: &App,
-    identity: &Identity,
-    approval: &Approval,
-    args: Option<&Value>,
-    remember: Option<Remember>,
-) -> Result<Option<ApprovalCause>, ApiError> {
-    let Some(call) = current_call(app, approval).await else {
-        return Err(outdated(app, identity, approval).await);
-    };
-    let args = args.unwrap_or(&approval.args);
-    let cause = app.pipeline().current_cause(&call.record, &call.entry.tool, &call.plan, args);
-    let cause = cause.map_err(|error| ApiError { of_call: false, ..error.into() })?;
-    let forbidden = |error: CannotDecide| ApiError::new(ErrorCode::Forbidden, error.to_string());
-    let covered = Approval { cause: cause.clone().unwrap_or(approval.cause.clone()), ..approval.clone() };
-    check_approver(app, &covered, identity).map_err(forbidden)?;
-    if let Some(remember) = remember {
-        let policy = app.policy().handle().load();
-        covered.check_remember(identity, approvers(&policy, &covered), remember).map_err(forbidden)?;
-    }
-    Ok(cause)
+    let ApproveBody { args, remember } = body.json_or_default()?;
+    let decided = approvals::approve(&app, &identity, &approval, args, remember).await?;
+    Ok(success(ApprovalView::new(&app, decided, &identity)).into_response())
 }
 
 /// The body of a denial.
@@ -374,95 +240,7 @@ pub(crate) async fn deny(
     body: Body,
 ) -> Result<Response, ApiError> {
     let approval = approvable(&app, &identity, &id).await?;
-    let decision = body.json_or_default()?;
-    Ok(success(deny_call(&app, &identity, &approval, decision).await?).into_response())
-}
-
-/// Denies a call, on whatever surface.
-async fn deny_call(
-    app: &App,
-    identity: &Identity,
-    approval: &Approval,
-    DenyBody { reason }: DenyBody,
-) -> Result<ApprovalView, ApiError> {
-    if reason.as_ref().is_some_and(|reason| reason.chars().count() > MAX_REASON) {
-        return Err(ApiError::bad_request(format!("`reason` exceeds the limit of {MAX_REASON} characters")));
-    }
-    let reason = reason.map(|reason| reason.trim().to_owned()).filter(|reason| !reason.is_empty());
-    decide(app, identity, approval, ApprovalDecision::Deny { reason }, "approval.deny").await
-}
-
-/// Finds an approval that the caller may decide.
-async fn approvable(app: &App, identity: &Identity, id: &str) -> Result<Approval, ApiError> {
-    identity.require(Role::Caller)?;
-    let approval = find(app, identity, id).await?;
-    check_approver(app, &approval, identity)
-        .map_err(|error| ApiError::new(ErrorCode::Forbidden, error.to_string()))?;
-    Ok(approval)
-}
-
-async fn decide(
-    app: &App,
-    identity: &Identity,
-    approval: &Approval,
-    decision: ApprovalDecision,
-    action: &str,
-) -> Result<ApprovalView, ApiError> {
-    audit::note(identity, action, &approval.id.to_string());
-    let decided = app.store().decide(approval.id, identity, decision).await?;
-    Ok(ApprovalView::new(app, decided, identity))
-}
-
-/// Approves a call with its own arguments, if its tool is still the one that was shown.
-pub(crate) async fn approve_as(
-    app: &App,
-    identity: &Identity,
-    approval: &Approval,
-    remember: Option<Remember>,
-) -> Result<(), ApiError> {
-    let cause = covered_cause(app, identity, approval, None, remember).await?;
-    let decision = ApprovalDecision::Approve { args: None, remember, cause };
-    app.store().decide(approval.id, identity, decision).await?;
-    Ok(())
-}
-
-/// Notes that the requester has the outcome of a call that was decided: the same call later is a new one.
-pub(crate) async fn collect(app: &App, record: &CallRecord) {
-    let approval = record.decision.as_ref().and_then(|decision| decision.approval_id);
-    let Some(approval) = approval else { return };
-    if let Err(error) = app.store().collect_approval(ApprovalId(approval)).await {
-        tracing::warn!(error = &error as &dyn std::error::Error, "a decision stays to be picked up");
-    }
-}
-
-/// A call that waits, and what would run.
-struct CurrentCall {
-    record: CallRecord,
-    entry: Arc<Entry>,
-    plan: Arc<CompiledTool>,
-}
-
-/// Returns the call and the definition that would run, if it is still the one that was shown.
-async fn current_call(app: &App, approval: &Approval) -> Option<CurrentCall> {
-    let record = app.ledger().call(&approval.requested_by.tenant, approval.call_id).await.ok().flatten()?;
-    let snapshot = app.registry().snapshot();
-    let entry = snapshot.tool(&approval.requested_by.tenant, approval.tool_id)?;
-    let tool = snapshot.resolved(entry);
-    drop(snapshot);
-    app.pipeline().compile(&tool, record.invocation.mode).await;
-    let plan = tool.entry.plan(record.invocation.mode.into(), app.registry().executors()).ok()?;
-    let is_same = hash::of_value(&*plan.spec).ok()? == approval.definition_hash;
-    is_same.then(|| CurrentCall { record, entry: Arc::clone(&tool.entry), plan })
-}
-
-/// Ends an approval whose tool has changed, and returns the error.
-async fn outdated(app: &App, identity: &Identity, approval: &Approval) -> ApiError {
-    audit::note(identity, "approval.approve", &approval.id.to_string());
-    match app.store().decide(approval.id, identity, ApprovalDecision::Outdate).await {
-        Ok(_) => ApiError::new(
-            ErrorCode::Conflict,
-            "the tool was changed or deleted after the call was requested; the requester has to call again",
-        ),
-        Err(error) => error.into(),
-    }
+    let DenyBody { reason } = body.json_or_default()?;
+    let decided = approvals::deny(&app, &identity, &approval, reason).await?;
+    Ok(success(ApprovalView::new(&app, decided, &identity)).into_response())
 }

@@ -77,7 +77,7 @@ pub(crate) struct AuditList {
         ("until" = Option<String>, Query, description = "Records before this time, in the same forms"),
         ("format" = Option<String>, Query, description = "`json` (a page) or `jsonl` (all records from `page_token` on, one per line)"),
         PageParams),
-    responses((status = 200, body = Success<AuditList>), (status = 404, body = crate::error::ErrorBody))
+    responses((status = 200, body = Success<AuditList>), (status = 404, body = crate::error_response::ErrorBody))
 )]
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
@@ -252,7 +252,7 @@ fn calls_query(
         // A deleted tool is known by its id.
         Some(text) => Some(match text.parse() {
             Ok(id) => id,
-            Err(_) => super::tool::find(app, identity, text)?.tool.id,
+            Err(_) => crate::tools::find(app, identity, text)?.tool.id,
         }),
     };
     let statuses = "the states of calls, for example `success`";

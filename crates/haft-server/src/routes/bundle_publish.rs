@@ -14,11 +14,13 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::app::App;
-use crate::audit;
-use crate::error::{ApiError, ErrorBody};
+use crate::error::ApiError;
+use crate::error_response::ErrorBody;
 use crate::identity::Identity;
 use crate::params::Params;
 use crate::reply::{Success, success};
+use crate::tools::unpublishable;
+use crate::{audit, bundles};
 
 /// What publishing a bundle did, or would do.
 #[derive(Debug, Serialize, ToSchema)]
@@ -83,13 +85,13 @@ pub(crate) async fn publish(
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
     let dry_run = params.flag("dry_run")?;
-    let bundle = super::bundles::find(&app, &identity, &key)?;
+    let bundle = bundles::find(&app, &identity, &key)?;
     identity.require_editor_of(&bundle.tenant)?;
     if bundle.kind.is_read_only() {
         let message = format!("the tools of bundle `{}` are always published", bundle.slug);
         return Err(ApiError::new(ErrorCode::ReadOnly, message));
     }
-    super::bundles::require_enabled(&bundle)?;
+    bundles::require_enabled(&bundle)?;
     let snapshot = app.registry().snapshot();
     let entries: Vec<Arc<Entry>> = snapshot
         .tools(&identity.tenant)
@@ -129,7 +131,7 @@ async fn line(app: &App, entry: &Arc<Entry>) -> PublicationLine {
         Status::Published if published_revision == Some(tool.revision) => {
             (PublicationAction::Unchanged, None)
         }
-        Status::Draft | Status::Published => match super::lifecycle::unpublishable(app, entry).await {
+        Status::Draft | Status::Published => match unpublishable(app, entry).await {
             Some(reason) => (PublicationAction::Failed, Some(reason)),
             None => (PublicationAction::Published, None),
         },

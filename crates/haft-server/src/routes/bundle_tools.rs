@@ -13,17 +13,17 @@ use haft_definition::dialect::Defaults;
 use haft_runtime::registry::Entry;
 
 use crate::app::App;
-use crate::audit;
 use crate::body::Body;
-use crate::definition::{self, DefinitionBody};
-use crate::error::{ApiError, ErrorBody};
+use crate::error::ApiError;
+use crate::error_response::ErrorBody;
 use crate::identity::Identity;
 use crate::params::Params;
 use crate::reply::{Success, created, success};
-use crate::routes::invoke::{AcceptedCall, InvokeRequest, RejectedCall};
-use crate::routes::tool::{DeletedTool, EnabledBody};
-use crate::routes::{bundles, invoke, tool, tools};
+use crate::routes::definition_body::{DefinitionBody, author_text, parse};
+use crate::routes::invoke::{self, AcceptedCall, InvokeRequest, RejectedCall};
+use crate::routes::tool::{self, DeletedTool, EnabledBody};
 use crate::view::{OutcomeView, ToolView};
+use crate::{audit, bundles, tools};
 
 /// Bundle, name and version.
 type ToolPath = (String, String, String);
@@ -40,7 +40,7 @@ fn reference(app: &App, identity: &Identity, path: &ToolPath) -> Result<ToolRef,
 }
 
 fn find(app: &App, identity: &Identity, path: &ToolPath) -> Result<Arc<Entry>, ApiError> {
-    tool::resolve(app, identity, &reference(app, identity, path)?)
+    tools::resolve(app, identity, &reference(app, identity, path)?)
 }
 
 /// Return a tool.
@@ -87,7 +87,7 @@ pub(crate) async fn put(
         return Err(ApiError::bad_request("the path does not name a tool"));
     };
     let defaults = Defaults { name: Some(name.to_string()), version: Some(version.to_string()) };
-    let parsed = definition::parse(&body, &defaults)?;
+    let parsed = parse(&body, &defaults)?;
     if parsed.spec.name != name || parsed.spec.version != version {
         let message = format!(
             "name or version mismatch: the definition has `{}@{}`, the path has `{name}@{version}`",
@@ -95,7 +95,7 @@ pub(crate) async fn put(
         );
         return Err(ApiError::bad_request(message));
     }
-    let text = definition::author_text(&body, &parsed);
+    let text = author_text(&body, &parsed);
     let (tool, warnings) = tools::store(&app, &identity, Some(bundle.as_str()), parsed, text).await?;
     audit::note(&identity, "tool.create", &tool.qualified());
     Ok(created(tool::view_with_warnings(&app, &identity, tool.id, warnings).await?))

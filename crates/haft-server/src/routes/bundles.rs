@@ -6,19 +6,17 @@ use std::sync::Arc;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use haft_core::bundle::Bundle;
-use haft_core::catalog::{PutBundle, PutResult};
-use haft_core::id::{BundleId, IdError};
-use haft_core::name::{BundleSlug, check_without_underscore};
-use haft_core::outcome::ErrorCode;
+use haft_core::catalog::PutResult;
+use haft_core::id::BundleId;
 use haft_core::token::Role;
-use haft_runtime::registry::Entry;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::audit;
 use crate::body::Body;
-use crate::error::{ApiError, ErrorBody};
+use crate::bundles::{self, BundleFields};
+use crate::error::ApiError;
+use crate::error_response::ErrorBody;
 use crate::identity::Identity;
 use crate::params::{PageParams, Params};
 use crate::reply::{self, Message, Success, created, success};
@@ -32,33 +30,6 @@ pub(crate) struct BundleList {
     total: usize,
     #[schema(required)]
     next_page_token: Option<String>,
-}
-
-/// Finds a bundle that the caller's tenant sees by id or slug.
-pub(crate) fn find(app: &App, identity: &Identity, key: &str) -> Result<Arc<Bundle>, ApiError> {
-    let snapshot = app.registry().snapshot();
-    let bundle = match key.parse::<BundleId>() {
-        Ok(id) => snapshot.bundle(id).filter(|bundle| identity.tenant.sees(&bundle.tenant)).cloned(),
-        Err(_) => snapshot.bundles(&identity.tenant).find(|bundle| bundle.slug.as_str() == key).cloned(),
-    };
-    bundle.ok_or_else(|| ApiError::not_found("bundle", key))
-}
-
-/// Rejects changes to a tool whose bundle is disabled. The store itself rejects changes to built-in tools.
-pub(crate) fn require_enabled_bundle(app: &App, identity: &Identity, entry: &Entry) -> Result<(), ApiError> {
-    if entry.tool.built_in {
-        return Ok(());
-    }
-    require_enabled(&*find(app, identity, &entry.tool.bundle_id.to_string())?)
-}
-
-/// Rejects changes in a disabled bundle.
-pub(crate) fn require_enabled(bundle: &Bundle) -> Result<(), ApiError> {
-    if bundle.is_open() {
-        return Ok(());
-    }
-    let message = format!("bundle `{}` is disabled; enable it to change its tools", bundle.slug);
-    Err(ApiError::new(ErrorCode::Disabled, message))
 }
 
 fn view(app: &App, identity: &Identity, bundle: &Bundle) -> BundleView {
@@ -115,7 +86,7 @@ pub(crate) async fn get(
     identity: Identity,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
-    let bundle = find(&app, &identity, &id)?;
+    let bundle = bundles::find(&app, &identity, &id)?;
     Ok(success(view(&app, &identity, &bundle)).into_response())
 }
 
@@ -154,33 +125,9 @@ pub(crate) async fn put(
     body: Body,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
-    let body: BundleBody = body.json()?;
-    let id = match key.parse::<BundleId>() {
-        Ok(id) => Some(id),
-        Err(error @ IdError::NotVersion7(_)) => return Err(ApiError::bad_request(error.to_string())),
-        Err(IdError::NotUuid(_)) => None,
-    };
-    let slug = match (&id, body.slug) {
-        (Some(_), None) => return Err(ApiError::bad_request("missing `slug`")),
-        (None, Some(slug)) if slug != key => {
-            let message = format!("slug mismatch: the body has `{slug}`, the path has `{key}`");
-            return Err(ApiError::bad_request(message));
-        }
-        (_, slug) => slug.unwrap_or(key),
-    };
-    if find(&app, &identity, &slug).is_err() {
-        check_without_underscore(&slug)?;
-    }
-    let put = PutBundle {
-        id,
-        tenant: identity.tenant.clone(),
-        slug: BundleSlug::new(&slug)?,
-        display_name: body.display_name.unwrap_or(slug),
-        description: body.description,
-        enabled: body.enabled,
-    };
-    let (bundle, result) = app.store().put_bundle(put).await?;
-    audit::note(&identity, "bundle.put", bundle.slug.as_str());
+    let BundleBody { slug, display_name, description, enabled } = body.json()?;
+    let fields = BundleFields { slug, display_name, description, enabled };
+    let (bundle, result) = bundles::put(&app, &identity, key, fields).await?;
     let view = view(&app, &identity, &bundle);
     Ok(match result {
         PutResult::Created => created(view),
@@ -201,10 +148,7 @@ pub(crate) async fn patch(
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
     let EnabledBody { enabled } = body.json()?;
-    let bundle = find(&app, &identity, &key)?;
-    identity.require_editor_of(&bundle.tenant)?;
-    let bundle = app.store().enable_bundle(bundle.id, enabled).await?;
-    audit::note(&identity, if enabled { "bundle.enable" } else { "bundle.disable" }, bundle.slug.as_str());
+    let bundle = bundles::set_enabled(&app, &identity, &key, enabled).await?;
     Ok(success(view(&app, &identity, &bundle)).into_response())
 }
 
@@ -218,9 +162,6 @@ pub(crate) async fn delete(
     identity: Identity,
     Path(key): Path<String>,
 ) -> Result<Response, ApiError> {
-    identity.require(Role::Editor)?;
-    let bundle = find(&app, &identity, &key)?;
-    app.store().delete_bundle(bundle.id).await?;
-    audit::note(&identity, "bundle.delete", bundle.slug.as_str());
+    let bundle = bundles::delete(&app, &identity, &key).await?;
     Ok(reply::message(format!("Bundle '{}' deleted; it can be restored for 48 hours", bundle.slug)))
 }

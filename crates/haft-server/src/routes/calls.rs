@@ -20,10 +20,10 @@ use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
-use super::approvals;
-use super::workspaces::of_route;
 use crate::app::App;
-use crate::error::{ApiError, ErrorBody};
+use crate::approvals;
+use crate::error::ApiError;
+use crate::error_response::ErrorBody;
 use crate::events::sees_calls_of_others;
 use crate::identity::Identity;
 use crate::params::{PageParams, Params};
@@ -115,7 +115,7 @@ pub(crate) async fn list(
 
 /// Parses the filter of calls. Callers see their own calls, editors and admins those of the tenant.
 pub(super) fn query(app: &App, identity: &Identity, params: &Params) -> Result<CallQuery, ApiError> {
-    let tool = params.get("tool").map(|tool| super::tool::find(app, identity, tool)).transpose()?;
+    let tool = params.get("tool").map(|tool| crate::tools::find(app, identity, tool)).transpose()?;
     let statuses = "`pending`, `running`, `success`, `error`, `cancelled`, `awaiting_approval`, `denied`, `expired`, \
                     `interrupted`";
     let parse_code = |text: &str| ErrorCode::ALL.iter().copied().find(|code| code.as_str() == text);
@@ -258,7 +258,7 @@ pub(crate) async fn result(
             format!("the call failed, so it has no result: {}", excerpt(&error.message, SHORT_MESSAGE));
         return Err(ApiError::new(ErrorCode::Conflict, message));
     }
-    let loaded = app.results().of_record(&record).await.map_err(of_route)?;
+    let loaded = app.results().of_record(&record).await.map_err(ApiError::outside_call)?;
     let pointer = params.get("pointer").unwrap_or_default();
     let part =
         loaded.value.pointer(pointer).ok_or_else(|| ApiError::not_found("part of the result", pointer))?;

@@ -17,22 +17,17 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::chats::{readable, visible};
 use super::invoke::mode;
 use super::runs::{RunRequest, of_run, view, wants_events};
 use crate::app::App;
 use crate::audit;
-use crate::chats::{self, Asked, Place, Question, markdown, repair_answers};
-use crate::error::{ApiError, ErrorBody};
+use crate::chats::{self, Asked, Place, Question, all_messages, markdown, readable, shown_branch, writable};
+use crate::error::ApiError;
+use crate::error_response::ErrorBody;
 use crate::identity::Identity;
 use crate::params::Params;
 use crate::reply::{Success, success};
 use crate::runs::{self, RunView, run_events};
-
-/// How many messages are read at once for an export.
-const PAGE: u32 = 500;
-/// The most messages of an export.
-const MAX_EXPORTED: usize = 50_000;
 
 /// A message to write.
 #[expect(clippy::option_option, reason = "missing, null, or an id")]
@@ -150,7 +145,7 @@ pub(crate) async fn add_message(
     RunRequest { headers, params, body }: RunRequest,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Caller)?;
-    let chat = visible(&app, &identity, &id).await?;
+    let chat = writable(&app, &identity, &id).await?;
     let NewMessageBody { content, role, parent_id, answer } = body.json()?;
     let delivery = Delivery::of(&headers, &params)?;
     audit::note(&identity, "chat.message", &excerpt(&id, 64));
@@ -193,7 +188,7 @@ pub(crate) async fn answer(
     RunRequest { headers, params, body }: RunRequest,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Caller)?;
-    let chat = visible(&app, &identity, &id).await?;
+    let chat = writable(&app, &identity, &id).await?;
     let AnswerBody { message_id } = body.json_or_default()?;
     let delivery = Delivery::of(&headers, &params)?;
     audit::note(&identity, "chat.answer", &excerpt(&id, 64));
@@ -249,7 +244,7 @@ pub(crate) async fn stop(
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Caller)?;
-    let chat = visible(&app, &identity, &id).await?;
+    let chat = writable(&app, &identity, &id).await?;
     audit::note(&identity, "chat.stop", &excerpt(&id, 64));
     let run = chats::stop(&app, &identity, &chat).await?;
     Ok(success(StoppedAnswer { run_id: run.map(|run| run.id.0) }).into_response())
@@ -282,10 +277,7 @@ pub(crate) async fn export(
     let is_markdown = params.choice("format", parse, "`markdown`, `json`")?.unwrap_or(true);
     let disposition = |extension: &str| format!("attachment; filename=\"chat-{}.{extension}\"", chat.id);
     if is_markdown {
-        let branch = match chat.active_leaf {
-            Some(leaf) => app.store().chat_branch(&identity.tenant, chat.id, leaf).await?,
-            None => Vec::new(),
-        };
+        let branch = shown_branch(&app, &identity, &chat).await?;
         let headers = [
             (header::CONTENT_TYPE, "text/markdown; charset=utf-8".to_owned()),
             (header::CONTENT_DISPOSITION, disposition("md")),
@@ -295,18 +287,4 @@ pub(crate) async fn export(
     let messages = all_messages(&app, &identity, &chat).await?;
     let headers = [(header::CONTENT_DISPOSITION, disposition("json"))];
     Ok((headers, success(ChatExport { chat: chat.clone(), messages })).into_response())
-}
-
-async fn all_messages(app: &App, identity: &Identity, chat: &Chat) -> Result<Vec<ChatMessage>, ApiError> {
-    let mut all: Vec<ChatMessage> = Vec::new();
-    loop {
-        let after = all.last().map(|message| message.id);
-        let mut page = app.store().messages(&identity.tenant, chat.id, after, PAGE).await?;
-        let is_last = u32::try_from(page.len()).is_ok_and(|count| count < PAGE);
-        repair_answers(app, &identity.tenant, chat, &mut page).await?;
-        all.append(&mut page);
-        if is_last || all.len() >= MAX_EXPORTED {
-            return Ok(all);
-        }
-    }
 }

@@ -9,14 +9,15 @@ use haft_core::chat::Chat;
 use haft_core::token::Role;
 use haft_core::workspace::{WorkspaceName, WorkspaceUse};
 
-use super::chats::{readable, visible};
 use super::workspaces::{
     self, ChangeList, ManifestList, RestoreBody, archive_of, changes_of, diff_of, expected, files_of,
     manifests_of, read_of, restore_of,
 };
 use crate::app::App;
 use crate::body::Body;
-use crate::error::{ApiError, ErrorBody};
+use crate::chats::{readable, writable};
+use crate::error::ApiError;
+use crate::error_response::ErrorBody;
 use crate::identity::Identity;
 use crate::params::{PageParams, Params};
 use crate::reply::Success;
@@ -24,7 +25,7 @@ use crate::workspaces::{FileEdit, FileListing};
 
 /// Returns the workspace of a chat that the caller may change.
 async fn of_chat(app: &App, identity: &Identity, id: &str) -> Result<(Chat, WorkspaceName), ApiError> {
-    opened(app, identity, visible(app, identity, id).await?).await
+    opened(app, identity, writable(app, identity, id).await?).await
 }
 
 /// Returns the workspace of a chat that the caller may read.

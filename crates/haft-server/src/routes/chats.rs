@@ -4,28 +4,24 @@ use std::sync::Arc;
 
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
-use haft_core::chat::{Chat, MAX_TITLE, Message as ChatMessage};
-use haft_core::id::{ChatId, MessageId};
-use haft_core::outcome::ErrorCode;
+use haft_core::chat::{Chat, Message as ChatMessage};
+use haft_core::id::MessageId;
 use haft_core::problem::excerpt;
 use haft_core::token::Role;
-use haft_core::workspace::{ManifestInfo, ManifestSource, WorkspaceName};
-use haft_store::{ChatChange, ChatQuery, ChatScope, NewChat};
+use haft_core::workspace::ManifestInfo;
+use haft_store::{ChatChange, ChatQuery};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::workspaces::of_route;
-use crate::agents::visible_agent;
 use crate::app::App;
-use crate::audit;
 use crate::body::Body;
-use crate::chats::repair_answers;
-use crate::error::{ApiError, ErrorBody};
+use crate::chats::{self, ChatFields, listed_scope, manifest_at, readable, repair_answers, writable};
+use crate::error::ApiError;
+use crate::error_response::ErrorBody;
 use crate::identity::Identity;
 use crate::params::{PageParams, Params};
 use crate::reply::{self, Message, Success, created, success};
-use crate::workspaces::StateChange;
 
 /// The longest text to search for, in characters.
 const MAX_SEARCH: usize = 200;
@@ -82,42 +78,6 @@ pub(crate) struct MessageManifest {
     manifest: Option<ManifestInfo>,
 }
 
-/// Returns a chat that the caller may change: its own, and for admins those of the tenant.
-pub(crate) async fn visible(app: &App, identity: &Identity, id: &str) -> Result<Chat, ApiError> {
-    let chat = readable(app, identity, id).await?;
-    if is_own(identity, &chat) {
-        return Ok(chat);
-    }
-    let message = "the chat belongs to somebody else, who shares it for reading only";
-    Err(ApiError::new(ErrorCode::Forbidden, message))
-}
-
-fn is_own(identity: &Identity, chat: &Chat) -> bool {
-    identity.role >= Role::Admin || chat.owner == *identity.id()
-}
-
-/// Returns a chat that the caller may read: its own, shared ones, and for admins those of the tenant.
-pub(super) async fn readable(app: &App, identity: &Identity, id: &str) -> Result<Chat, ApiError> {
-    let missing = || ApiError::not_found("chat", id);
-    let parsed: ChatId = id.parse().map_err(|_| missing())?;
-    let chat = app.store().chat(&identity.tenant, parsed).await?.ok_or_else(missing)?;
-    if chat.shared || is_own(identity, &chat) { Ok(chat) } else { Err(missing()) }
-}
-
-/// Returns the slug of an agent that a chat names.
-async fn slug_of(app: &App, identity: &Identity, reference: &str) -> Result<String, ApiError> {
-    Ok(visible_agent(app, identity, reference).await?.definition.slug.to_string())
-}
-
-fn check_title(title: Option<&str>) -> Result<(), ApiError> {
-    match title {
-        Some(title) if title.chars().count() > MAX_TITLE => {
-            Err(ApiError::bad_request(format!("`title` exceeds the limit of {MAX_TITLE} characters")))
-        }
-        _ => Ok(()),
-    }
-}
-
 /// List chats, newest first. Callers see their own; admins those of the tenant.
 #[utoipa::path(
     get, path = "/chats", tag = "chats",
@@ -134,11 +94,7 @@ pub(crate) async fn list(
     params: Params,
 ) -> Result<Response, ApiError> {
     let page = params.page("chats")?;
-    let scope = match (params.flag("shared")?, identity.role >= Role::Admin) {
-        (true, _) => ChatScope::Shared,
-        (false, true) => ChatScope::All,
-        (false, false) => ChatScope::Owner(identity.id().to_string()),
-    };
+    let scope = listed_scope(&identity, params.flag("shared")?);
     let q = params.get("q").map(|text| excerpt(text, MAX_SEARCH));
     let query = ChatQuery { scope, q, before: page.after()?, limit: page.size };
     let found = app.store().chats(&identity.tenant, &query).await?;
@@ -158,19 +114,7 @@ pub(crate) async fn create(
 ) -> Result<Response, ApiError> {
     identity.require(Role::Caller)?;
     let NewChatBody { title, agent } = body.json_or_default()?;
-    check_title(title.as_deref())?;
-    let agent = match agent {
-        Some(reference) => Some(slug_of(&app, &identity, &reference).await?),
-        None => None,
-    };
-    let new = NewChat {
-        title: title.unwrap_or_default(),
-        owner: identity.id().to_string(),
-        owner_name: identity.name.to_string(),
-        agent,
-    };
-    let chat = app.store().create_chat(&identity.tenant, new).await?;
-    audit::note(&identity, "chat.create", &chat.id.to_string());
+    let chat = chats::create(&app, &identity, ChatFields { title, agent }).await?;
     Ok(created(chat))
 }
 
@@ -199,46 +143,10 @@ pub(crate) async fn patch(
     body: Body,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Caller)?;
-    let chat = visible(&app, &identity, &id).await?;
+    let chat = writable(&app, &identity, &id).await?;
     let ChatPatch { title, active_leaf, shared, agent } = body.json()?;
-    check_title(title.as_deref())?;
-    let agent = match agent {
-        Some(reference) => Some(slug_of(&app, &identity, &reference).await?),
-        None => None,
-    };
-    audit::note(&identity, "chat.update", &id);
-    let leaf = active_leaf.map(MessageId);
-    if let Some(leaf) = leaf {
-        show_branch(&app, &identity, &chat, leaf).await?;
-    }
-    let change = ChatChange { title, active_leaf: leaf, shared, agent };
-    let changed = app.store().change_chat(&identity.tenant, chat.id, change).await?;
-    Ok(success(changed.ok_or_else(|| ApiError::not_found("chat", &id))?).into_response())
-}
-
-/// Brings the workspace to its state at a message.
-pub(crate) async fn show_branch(
-    app: &App,
-    identity: &Identity,
-    chat: &Chat,
-    leaf: MessageId,
-) -> Result<(), ApiError> {
-    let (tenant, name) = (&identity.tenant, WorkspaceName::Chat(chat.id));
-    let missing = || ApiError::not_found("message", &leaf.to_string());
-    app.store().message(tenant, chat.id, leaf).await?.ok_or_else(missing)?;
-    let Some(wanted) = app.store().manifest_of_message(tenant, chat.id, leaf).await? else { return Ok(()) };
-    let active = app.store().active_manifest(tenant, &name).await?.flatten();
-    if active.is_some_and(|active| active.info.id == wanted) {
-        return Ok(());
-    }
-    let change = StateChange {
-        source: ManifestSource::Branch,
-        source_ref: Some(leaf.to_string()),
-        by: identity.name.to_string(),
-        message: None,
-    };
-    app.workspaces().restore(tenant, &name, wanted, change).await.map_err(of_route)?;
-    Ok(())
+    let change = ChatChange { title, active_leaf: active_leaf.map(MessageId), shared, agent };
+    Ok(success(chats::update(&app, &identity, &chat, change).await?).into_response())
 }
 
 /// Delete a chat with its messages and its workspace.
@@ -252,10 +160,8 @@ pub(crate) async fn delete(
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Caller)?;
-    let chat = visible(&app, &identity, &id).await?;
-    audit::note(&identity, "chat.delete", &id);
-    app.store().delete_chat(&identity.tenant, chat.id).await?;
-    app.workspaces().forget(&identity.tenant, &WorkspaceName::Chat(chat.id)).await;
+    let chat = writable(&app, &identity, &id).await?;
+    chats::delete(&app, &identity, &chat).await?;
     Ok(reply::message("Chat deleted"))
 }
 
@@ -290,13 +196,6 @@ pub(crate) async fn message_manifest(
     Path((id, message)): Path<(String, String)>,
 ) -> Result<Response, ApiError> {
     let chat = readable(&app, &identity, &id).await?;
-    let missing = || ApiError::not_found("message", &message);
-    let parsed: MessageId = message.parse().map_err(|_| missing())?;
-    let tenant = &identity.tenant;
-    app.store().message(tenant, chat.id, parsed).await?.ok_or_else(missing)?;
-    let manifest = match app.store().manifest_of_message(tenant, chat.id, parsed).await? {
-        Some(id) => app.store().manifest(tenant, &WorkspaceName::Chat(chat.id), id).await?,
-        None => None,
-    };
-    Ok(success(MessageManifest { manifest: manifest.map(|manifest| manifest.info) }).into_response())
+    let manifest = manifest_at(&app, &identity, &chat, &message).await?;
+    Ok(success(MessageManifest { manifest }).into_response())
 }

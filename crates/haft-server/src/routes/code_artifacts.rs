@@ -6,23 +6,17 @@ use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use haft_core::Timestamp;
 use haft_core::artifact::{ArtifactContent, ArtifactInput, ArtifactRuntime, ArtifactVersion, CodeArtifact};
-use haft_core::implementation::Implementation;
-use haft_core::name::{ArtifactSlug, ToolName};
-use haft_core::outcome::ErrorCode;
-use haft_core::problem::{MISSING_IMPORT, NOT_CHECKED, Problem};
-use haft_core::spec::ToolSpec;
+use haft_core::name::ArtifactSlug;
 use haft_core::token::Role;
-use haft_executors::artifact::runtime_spec;
-use haft_store::NewArtifact;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::artifacts::tools_using;
+use crate::artifacts::{self, ArtifactFields};
 use crate::audit;
 use crate::body::Body;
-use crate::error::{ApiError, ErrorBody};
+use crate::error::ApiError;
+use crate::error_response::ErrorBody;
 use crate::identity::Identity;
 use crate::params::{PageParams, Params};
 use crate::reply::{self, Message, Success, created, success};
@@ -49,29 +43,10 @@ pub(crate) struct ArtifactBody {
     inputs: Option<Vec<ArtifactInput>>,
 }
 
-impl ArtifactBody {
-    fn complete(self, earlier: Option<&CodeArtifact>) -> Result<NewArtifact, ApiError> {
-        let known = earlier.map(|artifact| (*artifact.newest.content).clone());
-        let missing = |field: &str| ApiError::bad_request(format!("missing `{field}`"));
-        let slug = self.slug.or_else(|| earlier.map(|artifact| artifact.slug.clone()));
-        let slug = slug.ok_or_else(|| missing("slug"))?;
-        let name = self.name.filter(|name| !name.trim().is_empty());
-        let name = name.or_else(|| known.as_ref().map(|known| known.name.clone()));
-        let runtime = self.runtime.or_else(|| known.as_ref().map(|known| known.runtime));
-        let source = self.source.or_else(|| known.as_ref().map(|known| known.source.clone()));
-        let description = self.description.or_else(|| known.as_ref().map(|known| known.description.clone()));
-        let inputs = self.inputs.or_else(|| known.map(|known| known.inputs));
-        let content = ArtifactContent {
-            name: name.unwrap_or_else(|| slug.to_string()),
-            description: description.unwrap_or_default(),
-            runtime: runtime.ok_or_else(|| missing("runtime"))?,
-            source: source.ok_or_else(|| missing("source"))?,
-            inputs: inputs.unwrap_or_default(),
-        };
-        match content.check() {
-            problems if problems.is_empty() => Ok(NewArtifact { slug, content }),
-            problems => Err(ApiError::invalid_definition(&problems)),
-        }
+impl From<ArtifactBody> for ArtifactFields {
+    fn from(body: ArtifactBody) -> Self {
+        let ArtifactBody { slug, name, description, runtime, source, inputs } = body;
+        Self { slug, name, description, runtime, source, inputs }
     }
 }
 
@@ -130,37 +105,6 @@ pub(crate) struct ArtifactVersionList {
     next_page_token: Option<String>,
 }
 
-async fn find(app: &App, identity: &Identity, reference: &str) -> Result<CodeArtifact, ApiError> {
-    let found = app.store().artifact(&identity.tenant, reference).await?;
-    found.ok_or_else(|| ApiError::not_found("artifact", reference))
-}
-
-/// Checks that the source can run, as far as its executor can tell: bash and python syntax, WebAssembly modules.
-pub(crate) async fn check_source(app: &App, content: &ArtifactContent) -> Result<(), ApiError> {
-    let name = ToolName::new("artifact").map_err(|error| ApiError::bad_request(error.to_string()))?;
-    let base = ToolSpec::new(name, Implementation::Artifact(haft_core::implementation::Artifact::default()));
-    let spec = Arc::new(runtime_spec(&base, content.runtime, &content.source, &content.inputs));
-    let executors = Arc::clone(app.registry().executors());
-    let compiled = Arc::clone(&spec);
-    let prepared = tokio::task::spawn_blocking(move || executors.prepare(&compiled, None).map(drop)).await;
-    let prepared = prepared.map_err(|error| ApiError::new(ErrorCode::Internal, error.to_string()))?;
-    let mut problems = match prepared {
-        Err(problems) => problems,
-        Ok(()) => app.registry().executors().examine(&spec).await,
-    };
-    let is_warning = |problem: &Problem| [NOT_CHECKED, MISSING_IMPORT].contains(&problem.code.as_str());
-    problems.retain(|problem| !is_warning(problem));
-    if problems.is_empty() {
-        return Ok(());
-    }
-    for problem in &mut problems {
-        if problem.field.starts_with("implementation") {
-            "source".clone_into(&mut problem.field);
-        }
-    }
-    Err(ApiError::invalid_definition(&problems))
-}
-
 /// List the code artifacts by slug.
 #[utoipa::path(
     get, path = "/code-artifacts", tag = "artifacts", params(PageParams),
@@ -194,11 +138,8 @@ pub(crate) async fn create(
     body: Body,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
-    let new = body.json::<ArtifactBody>()?.complete(None)?;
-    audit::note(&identity, "code_artifact.create", new.slug.as_str());
-    check_source(&app, &new.content).await?;
-    let artifact = app.store().create_artifact(&identity.tenant, new).await?;
-    app.artifacts().refresh_names().await?;
+    let fields = body.json::<ArtifactBody>()?.into();
+    let artifact = artifacts::create(&app, &identity, fields).await?;
     Ok(created(ArtifactView::from(artifact)))
 }
 
@@ -212,7 +153,7 @@ pub(crate) async fn get(
     identity: Identity,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
-    Ok(success(ArtifactView::from(find(&app, &identity, &reference).await?)).into_response())
+    Ok(success(ArtifactView::from(artifacts::find(&app, &identity, &reference).await?)).into_response())
 }
 
 /// Append a version to a code artifact. Versions never change: tools that pin one keep it, others follow the newest.
@@ -231,13 +172,9 @@ pub(crate) async fn put(
     body: Body,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
-    let earlier = find(&app, &identity, &reference).await?;
-    let new = body.json::<ArtifactBody>()?.complete(Some(&earlier))?;
-    audit::note(&identity, "code_artifact.update", new.slug.as_str());
-    check_source(&app, &new.content).await?;
-    let updated = app.store().update_artifact(&identity.tenant, earlier.id, new).await?;
-    app.artifacts().refresh_names().await?;
-    let updated = updated.ok_or_else(|| ApiError::not_found("artifact", &reference))?;
+    let earlier = artifacts::find(&app, &identity, &reference).await?;
+    let fields = body.json::<ArtifactBody>()?.into();
+    let updated = artifacts::update(&app, &identity, &earlier, fields).await?;
     Ok(success(ArtifactView::from(updated)).into_response())
 }
 
@@ -260,25 +197,9 @@ pub(crate) async fn delete(
     params: Params,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
-    let artifact = find(&app, &identity, &reference).await?;
+    let artifact = artifacts::find(&app, &identity, &reference).await?;
     audit::note(&identity, "code_artifact.delete", artifact.slug.as_str());
-    let tools = tools_using(&app, &artifact);
-    if !params.flag("force")? && !tools.is_empty() {
-        let shown: Vec<String> = tools.iter().take(20).map(|tool| format!("`{tool}`")).collect();
-        let more = if tools.len() > shown.len() {
-            format!(" and {} more", tools.len() - shown.len())
-        } else {
-            String::new()
-        };
-        let message = format!(
-            "artifact `{}` is used by {}{more}; change these tools, or delete it with `force=true`",
-            artifact.slug,
-            shown.join(", ")
-        );
-        return Err(ApiError::new(ErrorCode::Conflict, message).with_details(json!({"tools": tools})));
-    }
-    app.store().delete_artifact(&identity.tenant, artifact.id).await?;
-    app.artifacts().refresh_names().await?;
+    artifacts::delete(&app, &identity, &artifact, params.flag("force")?).await?;
     Ok(reply::message(format!("Artifact '{}' deleted", artifact.slug)))
 }
 
@@ -294,7 +215,7 @@ pub(crate) async fn versions(
     Path(reference): Path<String>,
     params: Params,
 ) -> Result<Response, ApiError> {
-    let artifact = find(&app, &identity, &reference).await?;
+    let artifact = artifacts::find(&app, &identity, &reference).await?;
     let page = params.page("versions")?;
     let versions = app.store().artifact_versions(artifact.id, page.after()?, page.size).await?;
     let next_page_token = page.token_after(&versions, page.size, |version| version.version.to_string());
@@ -315,11 +236,7 @@ pub(crate) async fn version(
     identity: Identity,
     Path((reference, number)): Path<(String, String)>,
 ) -> Result<Response, ApiError> {
-    let artifact = find(&app, &identity, &reference).await?;
-    let missing = || ApiError::not_found("version", &number);
-    let parsed = number.parse().ok().filter(|number: &u32| *number > 0).ok_or_else(missing)?;
-    let found =
-        app.store().artifact_version(&identity.tenant, &artifact.id.to_string(), Some(parsed)).await?;
-    let (_, version) = found.ok_or_else(missing)?;
+    let artifact = artifacts::find(&app, &identity, &reference).await?;
+    let version = artifacts::version(&app, &identity, &artifact, &number).await?;
     Ok(success(version).into_response())
 }

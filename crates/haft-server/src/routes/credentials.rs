@@ -6,20 +6,18 @@ use std::sync::Arc;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use haft_core::Timestamp;
-use haft_core::outcome::ErrorCode;
-use haft_core::problem::excerpt;
-use haft_core::secret::{CredentialSelector, MASK, Secret, SecretSource as _};
+use haft_core::secret::MASK;
 use haft_core::token::Role;
-use haft_store::{Credential, CredentialInfo, CredentialPurpose, CredentialValue};
+use haft_store::{CredentialInfo, CredentialPurpose};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::audit;
 use crate::body::Body;
 use crate::credential_references::CredentialReferences;
-use crate::error::{ApiError, ErrorBody};
+use crate::credentials::{self, CredentialFields, UsedCredential};
+use crate::error::ApiError;
+use crate::error_response::ErrorBody;
 use crate::identity::Identity;
 use crate::params::{PageParams, Params};
 use crate::reply::{self, Message, Success, success};
@@ -56,10 +54,10 @@ pub(crate) struct CredentialView {
 }
 
 impl CredentialView {
-    fn new(info: CredentialInfo, references: &CredentialReferences) -> Self {
+    fn new(info: CredentialInfo, used_by: Vec<String>) -> Self {
         let CredentialPurpose { category, provider_key, provider_variant, description } = info.purpose;
         Self {
-            used_by: references.of(&info.name),
+            used_by,
             name: info.name,
             category,
             provider_key,
@@ -106,7 +104,13 @@ pub(crate) async fn list(
     let total = all.len();
     let (selected, next_page_token) = page.select(all, |credential| credential.name.clone());
     let references = CredentialReferences::collect(&app, &identity.tenant).await?;
-    let credentials = selected.into_iter().map(|info| CredentialView::new(info, &references)).collect();
+    let credentials = selected
+        .into_iter()
+        .map(|info| {
+            let used_by = references.of(&info.name);
+            CredentialView::new(info, used_by)
+        })
+        .collect();
     Ok(success(CredentialList { credentials, total, next_page_token }).into_response())
 }
 
@@ -125,14 +129,8 @@ pub(crate) async fn get(
 }
 
 async fn view(app: &App, identity: &Identity, name: &str) -> Result<CredentialView, ApiError> {
-    let info = find(app, identity, name).await?.ok_or_else(|| ApiError::not_found("credential", name))?;
-    let references = CredentialReferences::collect(app, &identity.tenant).await?;
-    Ok(CredentialView::new(info, &references))
-}
-
-async fn find(app: &App, identity: &Identity, name: &str) -> Result<Option<CredentialInfo>, ApiError> {
-    let all = app.store().credentials(&identity.tenant).await?;
-    Ok(all.into_iter().find(|info| info.name == name))
+    let UsedCredential { info, used_by } = credentials::used(app, identity, name).await?;
+    Ok(CredentialView::new(info, used_by))
 }
 
 /// A credential: a `value` or a `payload`, and what it is for. Without either, the stored secret is kept.
@@ -177,85 +175,10 @@ pub(crate) async fn put(
              with strings; optional: `category`, `provider_key`, `provider_variant`, `description`",
         )
     })?;
-    let stored = find(&app, &identity, &name).await?;
-    let value = value(&app, &identity, &name, (body.value, body.payload), stored.is_some()).await?;
-    // What the body does not name stays as it is.
-    let purpose = stored.map(|info| info.purpose).unwrap_or_default();
-    let purpose = CredentialPurpose {
-        category: body.category.unwrap_or(purpose.category),
-        provider_key: body.provider_key.or(purpose.provider_key),
-        provider_variant: body.provider_variant.or(purpose.provider_variant),
-        description: body.description.unwrap_or(purpose.description),
-    };
-    let credential = Credential { value, purpose };
-    app.store().store_credential(identity.tenant.clone(), name.clone(), credential).await?;
-    audit::note(&identity, "credential.put", &name);
+    let CredentialBody { value, payload, category, provider_key, provider_variant, description } = body;
+    let fields = CredentialFields { value, payload, category, provider_key, provider_variant, description };
+    credentials::put(&app, &identity, &name, fields).await?;
     Ok(success(view(&app, &identity, &name).await?).into_response())
-}
-
-/// Returns the secret to store: the new one, with masked fields as they are stored, or the stored one.
-async fn value(
-    app: &App,
-    identity: &Identity,
-    name: &str,
-    new: (Option<String>, Option<BTreeMap<String, String>>),
-    is_stored: bool,
-) -> Result<CredentialValue, ApiError> {
-    match new {
-        (Some(_), Some(_)) => Err(ApiError::bad_request("`value` and `payload` exclude each other")),
-        (Some(value), None) if value == MASK => {
-            Err(ApiError::bad_request("`***` masks the stored value; enter the new value"))
-        }
-        (Some(value), None) => Ok(CredentialValue::Plain(Secret::new(value))),
-        (None, Some(payload)) => {
-            let stored = stored_fields(app, identity, name).await?.unwrap_or_default();
-            let mut fields = BTreeMap::new();
-            for (field, value) in payload {
-                let value = if value == MASK {
-                    stored.get(&field).cloned().ok_or_else(|| {
-                        let field = excerpt(&field, 60);
-                        let message = format!(
-                            "`payload.{field}`: `***` masks a value that is not stored; enter the value"
-                        );
-                        ApiError::bad_request(message)
-                    })?
-                } else {
-                    Secret::new(value)
-                };
-                fields.insert(field, value);
-            }
-            Ok(CredentialValue::Fields(fields))
-        }
-        (None, None) if is_stored => match stored_fields(app, identity, name).await? {
-            Some(fields) => Ok(CredentialValue::Fields(fields)),
-            None => stored_text(app, identity, name).await.map(CredentialValue::Plain),
-        },
-        (None, None) => Err(ApiError::bad_request(
-            "invalid request body: expected `value` or `payload` with the secret of the new credential",
-        )),
-    }
-}
-
-async fn stored_text(app: &App, identity: &Identity, name: &str) -> Result<Secret, ApiError> {
-    let found = app.store().credential(&identity.tenant, CredentialSelector::Name(name)).await;
-    let found = found.map_err(|error| {
-        ApiError::new(ErrorCode::Internal, format!("{error}: {}; enter the value again", error.source))
-    })?;
-    found.ok_or_else(|| ApiError::not_found("credential", name))
-}
-
-async fn stored_fields(
-    app: &App,
-    identity: &Identity,
-    name: &str,
-) -> Result<Option<BTreeMap<String, Secret>>, ApiError> {
-    let info = find(app, identity, name).await?;
-    if info.is_none_or(|info| info.fields.is_none()) {
-        return Ok(None);
-    }
-    let text = stored_text(app, identity, name).await?;
-    let fields: BTreeMap<String, String> = serde_json::from_str(text.expose()).unwrap_or_default();
-    Ok(Some(fields.into_iter().map(|(field, value)| (field, Secret::new(value))).collect()))
 }
 
 /// Delete a credential. One that tools refer to is deleted only with `force=true`.
@@ -274,15 +197,6 @@ pub(crate) async fn delete(
 ) -> Result<Response, ApiError> {
     identity.require(Role::Admin)?;
     let force = params.flag("force")?;
-    let used_by = view(&app, &identity, &name).await?.used_by;
-    if !used_by.is_empty() && !force {
-        let message = format!(
-            "credential `{name}` is in use by {}; delete it anyway with `force=true` (`haft secret rm --force`)",
-            excerpt(&used_by.join(", "), 300)
-        );
-        return Err(ApiError::new(ErrorCode::Conflict, message).with_details(json!({"used_by": used_by})));
-    }
-    app.store().delete_credential(identity.tenant.clone(), name.clone()).await?;
-    audit::note(&identity, "credential.delete", &name);
+    credentials::delete(&app, &identity, &name, force).await?;
     Ok(reply::message(format!("Credential '{name}' deleted")))
 }

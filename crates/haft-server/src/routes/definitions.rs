@@ -15,7 +15,8 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::error::{ApiError, ErrorBody};
+use crate::error::ApiError;
+use crate::error_response::ErrorBody;
 use crate::identity::Identity;
 use crate::params::Params;
 use crate::reply::SuccessStatus;
@@ -113,7 +114,7 @@ pub(crate) async fn one(
     Path(reference): Path<String>,
     params: Params,
 ) -> Result<Response, ApiError> {
-    let entry = super::tool::find(&app, &identity, &reference)?;
+    let entry = crate::tools::find(&app, &identity, &reference)?;
     let snapshot = app.registry().snapshot();
     let offer = snapshot.offer(&entry, audience(&app, &identity));
     let Definition { value, tokens, warnings } = definition(&offer.spec, &offer.name, format(&params)?);

@@ -13,14 +13,14 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::webhooks::find;
 use crate::app::App;
 use crate::audit;
-use crate::error::{ApiError, ErrorBody};
+use crate::error::ApiError;
+use crate::error_response::ErrorBody;
 use crate::identity::Identity;
 use crate::params::{PageParams, Params};
 use crate::reply::{Success, success};
-use crate::webhooks::send_test;
+use crate::webhooks::{find, send_test};
 
 /// The delivery of one event.
 #[derive(Debug, Serialize, ToSchema)]

@@ -14,7 +14,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::error::{ApiError, ErrorBody};
+use crate::error::ApiError;
+use crate::error_response::ErrorBody;
 use crate::events::{
     self, ApprovalEvent, BundleEvent, CallEvent, EventFilter, ServerEvent, ToolEvent, Topic,
 };

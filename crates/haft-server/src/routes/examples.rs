@@ -18,7 +18,8 @@ use uuid::Uuid;
 use crate::app::App;
 use crate::audit;
 use crate::body::Body;
-use crate::error::{ApiError, ErrorBody};
+use crate::error::ApiError;
+use crate::error_response::ErrorBody;
 use crate::identity::Identity;
 use crate::reply::{self, Message, Success, success};
 
@@ -139,7 +140,7 @@ pub(crate) async fn list(
     identity: Identity,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
-    let tool = super::tool::find(&app, &identity, &reference)?.tool.id;
+    let tool = crate::tools::find(&app, &identity, &reference)?.tool.id;
     let examples = app.store().examples(&identity.tenant, tool).await?;
     let examples = examples.into_iter().map(ToolExampleView::from).collect();
     Ok(success(ToolExampleList { examples }).into_response())
@@ -160,7 +161,7 @@ pub(crate) async fn put(
     body: Body,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
-    let entry = super::tool::find(&app, &identity, &reference)?;
+    let entry = crate::tools::find(&app, &identity, &reference)?;
     let ExampleBody { args, description, expect } = body.json()?;
     let example = ToolExample { name, description: description.unwrap_or_default(), args, expect };
     example.check().map_err(|error| {
@@ -188,7 +189,7 @@ pub(crate) async fn delete(
     Path((reference, name)): Path<(String, String)>,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
-    let entry = super::tool::find(&app, &identity, &reference)?;
+    let entry = crate::tools::find(&app, &identity, &reference)?;
     if name.contains('\0') {
         return Err(ApiError::not_found("example", &name));
     }
@@ -210,7 +211,7 @@ pub(crate) async fn run(
 ) -> Result<Response, ApiError> {
     // Editors can change the tool, so a test needs no approval.
     identity.require(Role::Editor)?;
-    let tool = super::tool::find(&app, &identity, &reference)?.tool.id;
+    let tool = crate::tools::find(&app, &identity, &reference)?.tool.id;
     let mut results = Vec::new();
     for example in app.store().examples(&identity.tenant, tool).await? {
         results.push(run_example(&app, &identity, ToolRef::Id(tool), example).await);

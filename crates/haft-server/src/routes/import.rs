@@ -12,7 +12,8 @@ use haft_import::openapi::{self, ImportOptions, Limits, OpenApiImport};
 use crate::app::App;
 use crate::audit;
 use crate::body::Body;
-use crate::error::{ApiError, ErrorBody};
+use crate::error::ApiError;
+use crate::error_response::ErrorBody;
 use crate::identity::Identity;
 use crate::importing::{self, DocumentSource, ImportBody, ImportReport, ImportRun};
 use crate::params::Params;
@@ -64,8 +65,8 @@ pub(crate) async fn openapi(
     };
     let import = parse(text, options).await?;
     let bundle = import.bundle.clone();
-    if let Ok(existing) = super::bundles::find(&app, &identity, bundle.as_str()) {
-        super::bundles::require_enabled(&existing)?;
+    if let Ok(existing) = crate::bundles::find(&app, &identity, bundle.as_str()) {
+        crate::bundles::require_enabled(&existing)?;
     }
     let existing = tools(&app, &identity, bundle.as_str());
     let run = ImportRun {

@@ -17,13 +17,14 @@ use crate::app::App;
 use crate::audit;
 use crate::body::Body;
 use crate::definition;
-use crate::error::{ApiError, ErrorBody};
+use crate::error::ApiError;
+use crate::error_response::ErrorBody;
 use crate::identity::Identity;
 use crate::importing::{ImportItem, ItemAction, ItemImport, ItemImportReport};
 use crate::mcp_definition::NewServer;
+use crate::mcp_servers;
 use crate::params::Params;
 use crate::reply::{Success, success};
-use crate::routes::mcp_servers;
 
 const SETTING: &str = "import.max_document_bytes";
 /// The largest number of names to select.

@@ -14,7 +14,8 @@ use utoipa::ToSchema;
 use crate::app::App;
 use crate::audit;
 use crate::body::Body;
-use crate::error::{ApiError, ErrorBody};
+use crate::error::ApiError;
+use crate::error_response::ErrorBody;
 use crate::identity::Identity;
 use crate::importing::registry::{RegistryImport, RowAction, RowReport};
 use crate::params::Params;
@@ -65,8 +66,8 @@ pub(crate) async fn registry(
         Some(slug) => BundleSlug::new(slug)?,
         None => BundleSlug::user_created(),
     };
-    if let Ok(existing) = super::bundles::find(&app, &identity, bundle.as_str()) {
-        super::bundles::require_enabled(&existing)?;
+    if let Ok(existing) = crate::bundles::find(&app, &identity, bundle.as_str()) {
+        crate::bundles::require_enabled(&existing)?;
     }
     let body = Body::read(request, app.settings().import.max_document_bytes, SETTING).await?;
     let tenant_id = params.get("tenant_id");

@@ -10,7 +10,8 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::doctor::{self, Check};
-use crate::error::{ApiError, ErrorBody};
+use crate::error::ApiError;
+use crate::error_response::ErrorBody;
 use crate::identity::Identity;
 use crate::reply::{Success, success};
 use crate::settings::EffectiveSetting;

@@ -18,7 +18,7 @@ use haft_core::reference::ToolRef;
 use haft_core::runnable::Mode;
 use haft_core::token::Role;
 use haft_core::tool::{Status, Tool};
-use haft_core::webhook::{ToolPatterns, WebhookEvent, WebhookScope, WebhookTarget};
+use haft_core::webhook::WebhookEvent;
 use haft_core::workspace::WorkspaceName;
 use haft_runtime::pipeline::{CallTarget, CompletedCall, Labels, Request};
 use haft_runtime::registry::{Audience, Naming};
@@ -27,14 +27,16 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{approvals, chats, webhooks, workspaces};
+use super::workspaces;
 use crate::app::App;
 use crate::body::{self, Body};
-use crate::error::{self, ApiError, ErrorBody};
+use crate::error::ApiError;
+use crate::error_response::{self, ErrorBody};
 use crate::identity::Identity;
 use crate::params::Params;
-use crate::view::OutcomeView;
-use crate::webhooks::{SigningSecret, check_url};
+use crate::request_headers::{idempotency_key, preferred_wait, surface};
+use crate::view::{AcceptedWebhook, OutcomeView};
+use crate::{approvals, chats, webhooks};
 
 /// The body of a call. Without `Debug`: it may have a secret.
 #[derive(Default, Deserialize, ToSchema)]
@@ -75,8 +77,6 @@ pub(crate) struct CallWebhook {
 
 /// The longest id of a chat or message, in characters.
 const MAX_ID: usize = 255;
-/// The longest time that `Prefer: wait` waits for a decision.
-const MAX_WAIT: Duration = Duration::from_mins(5);
 
 /// A call that was accepted to run in the background.
 #[derive(Debug, Serialize, ToSchema)]
@@ -89,16 +89,6 @@ pub(crate) struct AcceptedCall {
     /// The webhook of the call, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     webhook: Option<AcceptedWebhook>,
-}
-
-/// The webhook of a call.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct AcceptedWebhook {
-    pub(super) id: Uuid,
-    /// The signing secret, if the request had none; no later response contains it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "whsec_…")]
-    secret: Option<String>,
 }
 
 /// The response to a call that has to wait.
@@ -274,7 +264,7 @@ async fn workspace(
     }
     // Other ids of chats are labels: the chat is somewhere else.
     let Some(id) = call.chat_id.as_ref().filter(|id| id.parse::<ChatId>().is_ok()) else { return Ok(None) };
-    match chats::visible(app, identity, id).await {
+    match chats::writable(app, identity, id).await {
         Ok(chat) => Ok(Some(WorkspaceName::Chat(chat.id))),
         Err(error) if error.code == ErrorCode::NotFound => Ok(None),
         Err(error) => Err(error),
@@ -288,20 +278,10 @@ pub(super) async fn create_webhook(
     webhook: CallWebhook,
     event: WebhookEvent,
 ) -> Result<AcceptedWebhook, ApiError> {
-    let url = check_url(app, "webhook.url", &webhook.url)?.to_string();
-    let (secret, is_given) = match &webhook.secret {
-        Some(secret) => {
-            let parsed = SigningSecret::parse(secret);
-            let invalid = |error| ApiError::bad_request(format!("invalid `webhook.secret`: {error}"));
-            (parsed.map_err(invalid)?, true)
-        }
-        None => (webhooks::generate()?, false),
-    };
-    let target = WebhookTarget { url, events: vec![event], tools: ToolPatterns::default() };
-    let webhook = webhooks::new_webhook(app, &identity.tenant, WebhookScope::Call, target);
-    webhooks::store(app, &webhook, &secret).await?;
-    let secret = (!is_given).then(|| secret.secret().expose().to_owned());
-    Ok(AcceptedWebhook { id: webhook.id.0, secret })
+    let given = (webhook.url.as_str(), webhook.secret.as_deref());
+    let (id, secret) = webhooks::create_for_one(app, identity, given, event).await?;
+    let secret = secret.map(|secret| secret.secret().expose().to_owned());
+    Ok(AcceptedWebhook { id: id.0, secret })
 }
 
 /// Deletes the webhook of a call that was rejected, or that is an earlier one with the same key.
@@ -327,12 +307,7 @@ async fn keep_webhook(
 
 /// Deletes the webhook of a call or a run that did not start.
 pub(super) async fn discard_webhook(app: &App, identity: &Identity, webhook: &AcceptedWebhook) {
-    if let Err(error) = app.store().delete_webhook(&identity.tenant, WebhookId(webhook.id)).await {
-        tracing::warn!(
-            error = &error as &dyn std::error::Error,
-            "cannot delete the webhook of a rejected call or run"
-        );
-    }
+    webhooks::discard(app, identity, WebhookId(webhook.id)).await;
 }
 
 /// Waits for the decision about a call and for its outcome.
@@ -353,13 +328,6 @@ async fn decided(
     }
 }
 
-/// Returns how long the client wants to wait for a decision: `Prefer: wait=30`, in seconds.
-pub(crate) fn preferred_wait(headers: &HeaderMap) -> Option<Duration> {
-    let value = headers.get("prefer")?.to_str().ok()?;
-    let wait = value.split(',').find_map(|part| part.trim().strip_prefix("wait="))?;
-    wait.parse().ok().map(|seconds: u64| Duration::from_secs(seconds).min(MAX_WAIT))
-}
-
 /// Returns the mode of a call or a run: that of the query if the token permits it, otherwise the server's.
 pub(super) fn mode(app: &App, identity: &Identity, params: &Params) -> Result<Mode, ApiError> {
     let requested = params.choice("mode", Mode::parse, "`production`, `debug`").map_err(ApiError::of_call)?;
@@ -374,23 +342,6 @@ pub(super) fn mode(app: &App, identity: &Identity, params: &Params) -> Result<Mo
     }
 }
 
-pub(super) fn surface(headers: &HeaderMap) -> &'static str {
-    match headers.get("x-haft-surface").map(HeaderValue::as_bytes) {
-        Some(b"cli") => "cli",
-        _ => "rest",
-    }
-}
-
-fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
-    let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
-    match value.to_str() {
-        Ok(key) if (1..=255).contains(&key.len()) => Ok(Some(key.to_owned())),
-        _ => Err(ApiError::bad_request(
-            "invalid `Idempotency-Key`: expected 1 to 255 visible ASCII characters",
-        )),
-    }
-}
-
 /// Writes the outcome; `inline` is the whole value, if it is wanted although it is large.
 fn outcome(app: &App, completed: &CompletedCall, inline: Option<&Value>) -> Response {
     let record = &completed.record;
@@ -399,16 +350,16 @@ fn outcome(app: &App, completed: &CompletedCall, inline: Option<&Value>) -> Resp
     let notice = tool.and_then(|tool| tool.deprecation_notice(None));
     let rejected = record.error.as_ref();
     let rejected = rejected.filter(|e| [ErrorCode::Overloaded, ErrorCode::RateLimited].contains(&e.code));
-    let status = rejected.map_or(StatusCode::OK, |error| error::status(error.code));
+    let status = rejected.map_or(StatusCode::OK, |error| error_response::status(error.code));
     let warnings = notice.into_iter().collect();
     let mut view = OutcomeView::new(record, completed.whole.as_deref(), warnings);
     view.replace_value(inline);
     let mut response = (status, Json(view)).into_response();
-    let limit = rejected.and_then(|error| error::rate_limit(error.code, error.details.as_deref()));
+    let limit = rejected.and_then(|error| error_response::rate_limit(error.code, error.details.as_deref()));
     if let Some(rate) = completed.rate {
-        error::set_rate_limit(&mut response, rate);
+        error_response::set_rate_limit(&mut response, rate);
     }
-    error::set_retry_after(&mut response, rejected.and_then(|error| error.retry_after), limit);
+    error_response::set_retry_after(&mut response, rejected.and_then(|error| error.retry_after), limit);
     if let Some(tool) = tool.filter(|tool| tool.status == Status::Deprecated) {
         set_deprecation(response.headers_mut(), tool);
     }

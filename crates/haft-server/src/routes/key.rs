@@ -10,7 +10,8 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::audit;
-use crate::error::{ApiError, ErrorBody};
+use crate::error::ApiError;
+use crate::error_response::ErrorBody;
 use crate::identity::Identity;
 use crate::reply::{Success, success};
 

@@ -12,10 +12,12 @@ use utoipa::{IntoParams, ToSchema};
 use crate::access::Token;
 use crate::app::App;
 use crate::audit;
+use crate::authentication;
 use crate::body::Body;
 use crate::browser;
-use crate::error::{ApiError, status};
-use crate::identity::{self, Identity};
+use crate::error::ApiError;
+use crate::error_response::status;
+use crate::identity::Identity;
 
 const PAGE: &str = include_str!("login.html");
 const STYLE: &str = include_str!("login.css");
@@ -180,7 +182,7 @@ pub(crate) async fn logout(State(app): State<Arc<App>>, request: Request) -> Res
         if let Err(error) = browser::check_same_origin(&app, &method, &headers) {
             return failed(&error);
         }
-        if let Ok(identity) = identity::authenticate_session(&app, cookie).await
+        if let Ok(identity) = authentication::authenticate_session(&app, cookie).await
             && let Err(error) = end_session(&app, &identity).await
         {
             return failed(&error);

@@ -16,15 +16,14 @@ use haft_mcp::server::{ClientContext, View};
 use serde_json::json;
 
 use crate::app::App;
+use crate::authentication;
 use crate::error::ApiError;
-use crate::identity::{self, Identity};
-use crate::mcp::{connection_session, has_bundle};
+use crate::identity::Identity;
+use crate::mcp::{LINE_PROTOCOL, connection_session, has_bundle};
 use crate::request_id;
 
 const ROOT: &str = "/mcp";
 const BUNDLES: &str = "/mcp/bundles/";
-/// The upgrade protocol with one message per line, in both directions.
-pub(crate) const LINE_PROTOCOL: &str = "mcp-lines";
 /// The path of the metadata (RFC 9728); the path of the resource follows.
 pub(crate) const METADATA: &str = "/.well-known/oauth-protected-resource";
 
@@ -65,7 +64,7 @@ fn requests_pipe(request: &Request) -> bool {
 fn admit(app: &App, request: &Request) -> Result<(ClientContext, Identity), ApiError> {
     check_host(app, request)?;
     check_origin(app, request)?;
-    let identity = identity::authenticate_bearer(app, request.headers())?;
+    let identity = authentication::authenticate_bearer(app, request.headers())?;
     let view = view(app, &identity, request.uri().path())?;
     Ok((client_context(app, &identity, view, request), identity))
 }
@@ -187,10 +186,6 @@ fn reject(app: &App, request: &Request, error: ApiError) -> Response {
     }
     response
 }
-
-/// MCP headers that CORS must list.
-pub(crate) const HEADERS: [&str; 5] =
-    ["mcp-session-id", "mcp-protocol-version", "mcp-method", "mcp-name", "last-event-id"];
 
 #[cfg(test)]
 mod tests {

@@ -15,12 +15,13 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::audit;
-use crate::error::{ApiError, ErrorBody};
+use crate::error::ApiError;
+use crate::error_response::ErrorBody;
 use crate::identity::Identity;
+use crate::mcp_servers::find;
 use crate::params::Params;
 use crate::reply::{Success, success};
 use crate::routes::mcp::public_url;
-use crate::routes::mcp_servers::find;
 
 /// The path that authorization servers redirect to.
 const CALLBACK: &str = "/api/mcp-servers/oauth/callback";

@@ -6,22 +6,21 @@ use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use haft_core::implementation::{Implementation, ToolHints};
 use haft_core::mcp::{McpServer, ServerState};
-use haft_core::outcome::ErrorCode;
 use haft_core::redact;
 use haft_core::schema::RawSchema;
 use haft_core::spec::{Policy, ToolSpec};
 use haft_core::token::Role;
 use haft_definition::mcp_import::READ_ONLY;
-use haft_store::PendingToolChange;
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::audit;
 use crate::body::Body;
-use crate::error::{ApiError, ErrorBody};
+use crate::error::ApiError;
+use crate::error_response::ErrorBody;
 use crate::identity::Identity;
-use crate::mcp_definition::{NewServer, check_response_limit, check_timeout, parse_policy};
+use crate::mcp_definition::NewServer;
+use crate::mcp_servers::{self, ServerChange, find, plain_credentials};
 use crate::params::{PageParams, Params};
 use crate::reply::{self, Message, Success, created, success};
 
@@ -190,25 +189,8 @@ pub(crate) async fn create(
     identity.require(Role::Admin)?;
     let server = body.json::<NewServer>()?.parse(identity.tenant.clone(), app.now());
     let server = server.map_err(ApiError::bad_request)?;
-    if let Ok(known) = find(&app, &identity, server.id.as_str()).await {
-        require_undeclared(&known)?;
-        let message = format!("MCP server `{}` already exists; delete it first", server.id);
-        return Err(ApiError::new(ErrorCode::Conflict, message));
-    }
-    app.store().put_mcp_server(server.clone()).await?;
-    app.mcp_clients().reload().await?;
-    audit::note(&identity, "mcp_server.create", server.id.as_str());
+    let server = mcp_servers::create(&app, &identity, server).await?;
     Ok(created(McpServerView { warnings: plain_credentials(&server), ..view(&app, &server) }))
-}
-
-/// Warns of values that look like credentials in clear, which other users of the machine may see.
-pub(crate) fn plain_credentials(server: &McpServer) -> Vec<String> {
-    let warning = |field: String| {
-        format!(
-            "`{field}` seems to contain a credential; store it with `haft secret set NAME` and refer to it as `${{NAME}}`"
-        )
-    };
-    redact::redact_transport(&server.transport).suspicious.into_iter().map(warning).collect()
 }
 
 /// Return one MCP server with its state.
@@ -238,25 +220,10 @@ pub(crate) async fn patch(
     body: Body,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Admin)?;
-    let mut server = find(&app, &identity, &id).await?;
-    require_undeclared(&server)?;
-    let patch: ServerPatch = body.json()?;
-    if let Some(policy) = &patch.policy {
-        server.policy = parse_policy(Some(policy)).map_err(ApiError::bad_request)?;
-    }
-    if let Some(timeout) = patch.timeout_ms {
-        server.timeout_ms = timeout.map(check_timeout).transpose().map_err(ApiError::bad_request)?;
-    }
-    if let Some(limit) = patch.max_response_bytes {
-        server.max_response_bytes =
-            limit.map(check_response_limit).transpose().map_err(ApiError::bad_request)?;
-    }
-    server.enabled = patch.enabled.unwrap_or(server.enabled);
-    server.accept_changes = patch.accept_changes.unwrap_or(server.accept_changes);
-    server.modified_at = app.now();
-    app.store().put_mcp_server(server.clone()).await?;
-    app.mcp_clients().reload().await?;
-    audit::note(&identity, "mcp_server.update", &id);
+    let server = mcp_servers::changeable(&app, &identity, &id).await?;
+    let ServerPatch { enabled, accept_changes, policy, timeout_ms, max_response_bytes } = body.json()?;
+    let change = ServerChange { enabled, accept_changes, policy, timeout_ms, max_response_bytes };
+    let server = mcp_servers::update(&app, &identity, server, &change).await?;
     Ok(success(view(&app, &server)).into_response())
 }
 
@@ -270,12 +237,7 @@ pub(crate) async fn delete(
     identity: Identity,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
-    identity.require(Role::Admin)?;
-    let server = find(&app, &identity, &id).await?;
-    require_undeclared(&server)?;
-    app.store().delete_mcp_server(identity.tenant.clone(), server.id).await?;
-    app.mcp_clients().reload().await?;
-    audit::note(&identity, "mcp_server.delete", &id);
+    mcp_servers::delete(&app, &identity, &id).await?;
     Ok(reply::message(format!("MCP server '{id}' deleted")))
 }
 
@@ -289,10 +251,7 @@ pub(crate) async fn refresh(
     identity: Identity,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
-    identity.require(Role::Editor)?;
-    let server = find(&app, &identity, &id).await?;
-    let refreshed = app.mcp_clients().refresh(&server.tenant, &server.id).await;
-    refreshed.map_err(|error| ApiError { of_call: false, ..error.into() })?;
+    let server = mcp_servers::refresh(&app, &identity, &id).await?;
     Ok(success(view(&app, &server)).into_response())
 }
 
@@ -335,12 +294,7 @@ pub(crate) async fn accept(
     identity.require(Role::Admin)?;
     let server = find(&app, &identity, &id).await?;
     let AcceptBody { tools } = body.json_or_default()?;
-    let mut accepted = Vec::new();
-    for change in selected_changes(&app, &server, tools.as_deref()).await? {
-        app.store().accept_mcp_tool(change.tool.id).await?;
-        accepted.push(change.tool.spec.name.to_string());
-    }
-    audit::note(&identity, "mcp_server.accept", &format!("{id}: {}", accepted.join(", ")));
+    let accepted = mcp_servers::accept(&app, &identity, &server, tools.as_deref()).await?;
     Ok(success(AcceptedTools { accepted }).into_response())
 }
 
@@ -359,43 +313,8 @@ pub(crate) async fn reject(
     identity.require(Role::Admin)?;
     let server = find(&app, &identity, &id).await?;
     let RejectBody { tools } = body.json_or_default()?;
-    let mut rejected = Vec::new();
-    for change in selected_changes(&app, &server, tools.as_deref()).await? {
-        app.store().reject_mcp_tool(change.tool.id).await?;
-        rejected.push(change.tool.spec.name.to_string());
-    }
-    audit::note(&identity, "mcp_server.reject", &format!("{id}: {}", rejected.join(", ")));
+    let rejected = mcp_servers::reject(&app, &identity, &server, tools.as_deref()).await?;
     Ok(success(RejectedTools { rejected }).into_response())
-}
-
-/// Returns the changed tools with these names, or all of them.
-async fn selected_changes(
-    app: &App,
-    server: &McpServer,
-    names: Option<&[String]>,
-) -> Result<Vec<PendingToolChange>, ApiError> {
-    let mut changed = app.store().changed_mcp_tools(&server.tenant, &server.id).await?;
-    let Some(names) = names else { return Ok(changed) };
-    let has_name = |change: &PendingToolChange, name: &String| change.tool.spec.name.as_str() == name;
-    if let Some(unknown) = names.iter().find(|name| !changed.iter().any(|change| has_name(change, name))) {
-        return Err(ApiError::not_found("changed tool", unknown));
-    }
-    changed.retain(|change| names.iter().any(|name| has_name(change, name)));
-    Ok(changed)
-}
-
-/// Rejects changes to a server that the configuration declares: they would be lost at the next start.
-fn require_undeclared(server: &McpServer) -> Result<(), ApiError> {
-    let Some(file) = &server.declared_in else { return Ok(()) };
-    let message =
-        format!("MCP server `{}` is declared in `{file}`; change it there and restart haft", server.id);
-    Err(ApiError::new(ErrorCode::ReadOnly, message))
-}
-
-pub(super) async fn find(app: &App, identity: &Identity, id: &str) -> Result<McpServer, ApiError> {
-    let all = app.store().mcp_servers().await?;
-    let server = all.into_iter().find(|server| server.tenant == identity.tenant && server.id.as_str() == id);
-    server.ok_or_else(|| ApiError::not_found("MCP server", id))
 }
 
 /// Returns a server with its state; credentials are masked, references to secrets are not.

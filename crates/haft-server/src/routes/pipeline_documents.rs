@@ -1,37 +1,29 @@
 //! `/pipelines/{ref}/documents`: uploads, URLs, folders.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use axum::body::Bytes;
 use axum::extract::{Path, Request, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use haft_core::id::DocumentId;
-use haft_core::outcome::ErrorCode;
 use haft_core::problem::excerpt;
-use haft_core::retrieval::{DocumentInfo, DocumentSource, MAX_DOCUMENT_NAME, Pipeline};
+use haft_core::retrieval::DocumentInfo;
 use haft_core::token::Role;
-use haft_retrieval::Metadata;
-use haft_store::NewDocument;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use url::Url;
 use utoipa::ToSchema;
 
-use super::pipelines::find;
 use crate::app::App;
 use crate::audit;
 use crate::body::Body;
-use crate::error::{ApiError, ErrorBody};
+use crate::error::ApiError;
+use crate::error_response::ErrorBody;
 use crate::identity::Identity;
 use crate::params::{PageParams, Params};
 use crate::reply::{self, Message, Success, success};
-use crate::retrieval::{FolderFile, multipart, read_folder};
+use crate::retrieval::documents::{self, DocumentSources, add_all, document, form, parse_metadata, upload};
+use crate::retrieval::pipelines::find;
 
-/// The most URLs of one request.
-const MAX_URLS: usize = 1000;
 /// What a form has besides its files.
 const FORM_OVERHEAD: usize = 1 << 20;
 
@@ -132,204 +124,16 @@ pub(crate) async fn add(
         let new = upload(name, media_type, metadata, body.bytes.to_vec())?;
         add_all(&app, &pipeline, vec![new]).await?
     } else {
-        add_json(&app, &identity, &pipeline, body.json()?).await?
+        let NewDocuments { text, name, urls, path, metadata } = body.json()?;
+        let sources = DocumentSources { text, name, urls, path, metadata };
+        documents::add_sources(&app, &identity, &pipeline, sources).await?
     };
     app.retrieval().ingest();
     Ok((StatusCode::ACCEPTED, success(AddedDocuments { documents })).into_response())
 }
 
-async fn add_json(
-    app: &App,
-    identity: &Identity,
-    pipeline: &Pipeline,
-    body: NewDocuments,
-) -> Result<Vec<DocumentInfo>, ApiError> {
-    let metadata = check_metadata(body.metadata.unwrap_or_default())?;
-    match (body.text, body.urls, body.path) {
-        (Some(text), None, None) => {
-            let name = body.name.unwrap_or_else(|| "document.md".to_owned());
-            let new = upload(&name, None, metadata, text.into_bytes())?;
-            add_all(app, pipeline, vec![new]).await
-        }
-        (None, Some(urls), None) => {
-            let new = urls_of(urls, &metadata)?;
-            add_all(app, pipeline, new).await
-        }
-        (None, None, Some(path)) => {
-            // Whoever reads folders of the machine sees what the server's user sees.
-            identity.require_platform()?;
-            add_folder(app, pipeline, path, metadata).await
-        }
-        _ => Err(ApiError::bad_request(
-            "expected one of `text`, `urls` and `path`, a form with files, or a file with `?name=`",
-        )),
-    }
-}
-
-async fn add_all(
-    app: &App,
-    pipeline: &Pipeline,
-    new: Vec<NewDocument>,
-) -> Result<Vec<DocumentInfo>, ApiError> {
-    let mut added = Vec::with_capacity(new.len());
-    for document in new {
-        added.push(app.store().add_document(pipeline, document).await?);
-    }
-    Ok(added)
-}
-
-fn upload(
-    name: &str,
-    media_type: Option<String>,
-    metadata: BTreeMap<String, Value>,
-    content: Vec<u8>,
-) -> Result<NewDocument, ApiError> {
-    check_name(name)?;
-    Ok(NewDocument {
-        name: name.to_owned(),
-        source: DocumentSource::Upload,
-        media_type,
-        metadata,
-        content: Some(content),
-        error: None,
-    })
-}
-
-fn check_name(name: &str) -> Result<(), ApiError> {
-    if name.trim().is_empty() || name.len() > MAX_DOCUMENT_NAME || name.chars().any(char::is_control) {
-        let message = format!(
-            "invalid `name`: `{}`; expected 1 to {MAX_DOCUMENT_NAME} bytes without control characters",
-            excerpt(name, 60)
-        );
-        return Err(ApiError::bad_request(message));
-    }
-    Ok(())
-}
-
-/// Checks that metadata can be indexed; its sizes are checked with the document.
-fn check_metadata(metadata: BTreeMap<String, Value>) -> Result<BTreeMap<String, Value>, ApiError> {
-    let value = serde_json::to_value(&metadata).unwrap_or_default();
-    if value.to_string().len() > 64 * 1024 {
-        return Err(ApiError::bad_request("`metadata` exceeds the limit of 64 KiB"));
-    }
-    serde_json::from_value::<Metadata>(value).map_err(|_| {
-        ApiError::bad_request("invalid `metadata`: expected texts, numbers, booleans, and arrays of these")
-    })?;
-    Ok(metadata)
-}
-
 fn query_metadata(params: &Params) -> Result<BTreeMap<String, Value>, ApiError> {
     parse_metadata(params.get("metadata").unwrap_or("{}"))
-}
-
-fn parse_metadata(text: &str) -> Result<BTreeMap<String, Value>, ApiError> {
-    let parsed = serde_json::from_str(text);
-    check_metadata(parsed.map_err(|error| ApiError::bad_request(format!("invalid `metadata`: {error}")))?)
-}
-
-fn form(
-    content_type: &str,
-    body: &Bytes,
-    mut metadata: BTreeMap<String, Value>,
-    limit: usize,
-) -> Result<Vec<NewDocument>, ApiError> {
-    let parts = multipart::parse(content_type, body)
-        .map_err(|error| ApiError::bad_request(format!("invalid form: {error}")))?;
-    for part in parts.iter().filter(|part| part.file.is_none() && part.field == "metadata") {
-        let text = std::str::from_utf8(&part.bytes);
-        metadata.extend(parse_metadata(
-            text.map_err(|_| ApiError::bad_request("`metadata` is not valid UTF-8"))?,
-        )?);
-    }
-    let mut documents = Vec::new();
-    for part in parts {
-        let Some(name) = part.file else { continue };
-        if part.bytes.len() > limit {
-            let message = format!(
-                "`{}` has {} bytes; the limit is {limit} (`retrieval.max_document_bytes`)",
-                excerpt(&name, 100),
-                part.bytes.len()
-            );
-            return Err(ApiError::new(ErrorCode::TooLarge, message));
-        }
-        let media_type = part.media_type.map(|text| excerpt(&text, 200));
-        documents.push(upload(&name, media_type, metadata.clone(), part.bytes.to_vec())?);
-    }
-    if documents.is_empty() {
-        return Err(ApiError::bad_request("the form has no file"));
-    }
-    Ok(documents)
-}
-
-fn urls_of(urls: Vec<String>, metadata: &BTreeMap<String, Value>) -> Result<Vec<NewDocument>, ApiError> {
-    if urls.is_empty() || urls.len() > MAX_URLS {
-        return Err(ApiError::bad_request(format!(
-            "`urls` has {} URLs; expected 1 to {MAX_URLS}",
-            urls.len()
-        )));
-    }
-    let document = |url: String| {
-        let invalid =
-            |why: &str| ApiError::bad_request(format!("invalid URL `{}`: {why}", excerpt(&url, 200)));
-        let parsed = Url::parse(&url).map_err(|error| invalid(&error.to_string()))?;
-        if !matches!(parsed.scheme(), "http" | "https") {
-            return Err(invalid("expected `http` or `https`"));
-        }
-        if !parsed.username().is_empty() || parsed.password().is_some() {
-            return Err(invalid("a URL with a password would be shown to everyone; remove it"));
-        }
-        check_name(&url)?;
-        let source = DocumentSource::Url { url: url.clone() };
-        let metadata = metadata.clone();
-        Ok(NewDocument { name: url, source, media_type: None, metadata, content: None, error: None })
-    };
-    urls.into_iter().map(document).collect()
-}
-
-/// Adds the files of a folder, one at a time. Files that are too large are listed with their error.
-async fn add_folder(
-    app: &App,
-    pipeline: &Pipeline,
-    path: String,
-    metadata: BTreeMap<String, Value>,
-) -> Result<Vec<DocumentInfo>, ApiError> {
-    let limit = app.settings().retrieval.max_document_bytes;
-    let (sender, mut receiver) = tokio::sync::mpsc::channel::<FolderFile>(1);
-    let folder = PathBuf::from(&path);
-    let reading = tokio::task::spawn_blocking(move || {
-        read_folder(&folder, limit, &mut |file| sender.blocking_send(file).map_err(std::io::Error::other))
-    });
-    let mut added = Vec::new();
-    while let Some(FolderFile { name, bytes }) = receiver.recv().await {
-        let is_too_large = bytes.len() > limit;
-        let error = is_too_large.then(|| {
-            format!("document has more than {limit} bytes, the limit (`retrieval.max_document_bytes`)")
-        });
-        let new = NewDocument {
-            name: excerpt(&name, 250),
-            source: DocumentSource::Folder { path: path.clone() },
-            media_type: None,
-            metadata: metadata.clone(),
-            content: (!is_too_large).then_some(bytes),
-            error,
-        };
-        added.push(app.store().add_document(pipeline, new).await?);
-    }
-    let read = reading.await.map_err(|error| ApiError::new(ErrorCode::Internal, error.to_string()))?;
-    read.map_err(|error| {
-        let message = format!("cannot read the folder `{}`: {error}", excerpt(&path, 200));
-        ApiError::bad_request(message)
-    })?;
-    if added.is_empty() {
-        return Err(ApiError::bad_request(format!("the folder `{}` has no files", excerpt(&path, 200))));
-    }
-    Ok(added)
-}
-
-async fn document(app: &App, pipeline: &Pipeline, id: &str) -> Result<DocumentInfo, ApiError> {
-    let missing = || ApiError::not_found("document", id);
-    let parsed: DocumentId = id.parse().map_err(|_| missing())?;
-    app.store().document(pipeline, parsed).await?.ok_or_else(missing)
 }
 
 /// Get a document and how far it is.
@@ -360,8 +164,6 @@ pub(crate) async fn delete(
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
     let pipeline = find(&app, &identity, &reference).await?;
-    let found = document(&app, &pipeline, &id).await?;
-    audit::note(&identity, "pipeline.delete_document", &found.name);
-    app.store().delete_document(&pipeline, found.id).await?;
+    let found = documents::delete(&app, &identity, &pipeline, &id).await?;
     Ok(reply::message(format!("Document '{}' deleted", excerpt(&found.name, 100))))
 }

@@ -5,10 +5,9 @@ use std::sync::Arc;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use haft_core::name::PipelineSlug;
-use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::retrieval::{
     ChunkHit, ChunkUnit, Chunking, DEFAULT_TOP_K, DocumentInfo, DocumentState, EmbeddingModel, IngestStatus,
-    Pipeline, PipelineDefinition, PipelineLanguage, PipelineStatus, RetrievalMode, RetrievalQuery,
+    Pipeline, PipelineDefinition, PipelineLanguage, RetrievalMode, RetrievalQuery,
 };
 use haft_core::token::Role;
 use serde::{Deserialize, Serialize};
@@ -16,12 +15,13 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::audit;
 use crate::body::Body;
-use crate::error::{ApiError, ErrorBody};
+use crate::error::ApiError;
+use crate::error_response::ErrorBody;
 use crate::identity::Identity;
 use crate::params::{PageParams, Params};
 use crate::reply::{self, Message, Success, created, success};
+use crate::retrieval::pipelines;
 
 /// A pipeline to create, or its new definition.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -74,18 +74,14 @@ impl PipelineBody {
         let slug = self.slug.or_else(|| earlier.cloned());
         let slug =
             slug.ok_or_else(|| ApiError::bad_request("missing `slug`; expected a name such as `handbook`"))?;
-        let definition = PipelineDefinition {
+        Ok(PipelineDefinition {
             name: self.name.filter(|name| !name.trim().is_empty()).unwrap_or_else(|| slug.to_string()),
             slug,
             description: self.description.unwrap_or_default(),
             chunking: self.chunking.unwrap_or_default().into(),
             embedding: self.embedding,
             language: self.language,
-        };
-        match definition.check() {
-            problems if problems.is_empty() => Ok(definition),
-            problems => Err(ApiError::invalid_definition(&problems)),
-        }
+        })
     }
 }
 
@@ -147,12 +143,6 @@ pub(crate) enum IngestState {
     Done,
 }
 
-/// Returns a pipeline of the caller's tenant.
-pub(super) async fn find(app: &App, identity: &Identity, reference: &str) -> Result<Pipeline, ApiError> {
-    let found = app.store().pipeline(&identity.tenant, reference).await?;
-    found.ok_or_else(|| ApiError::not_found("pipeline", reference))
-}
-
 /// List the pipelines by slug.
 #[utoipa::path(
     get, path = "/pipelines", tag = "retrieval", params(PageParams),
@@ -185,9 +175,7 @@ pub(crate) async fn create(
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
     let definition = body.json::<PipelineBody>()?.definition(None)?;
-    audit::note(&identity, "pipeline.create", definition.slug.as_str());
-    let pipeline = app.store().create_pipeline(&identity.tenant, definition).await?;
-    app.retrieval().refresh_names().await?;
+    let pipeline = pipelines::create(&app, &identity, definition).await?;
     Ok(created(pipeline))
 }
 
@@ -201,7 +189,7 @@ pub(crate) async fn get(
     identity: Identity,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
-    Ok(success(find(&app, &identity, &reference).await?).into_response())
+    Ok(success(pipelines::find(&app, &identity, &reference).await?).into_response())
 }
 
 /// Replace the definition of a pipeline. If documents are cut or embedded differently from now on, they are ingested
@@ -221,13 +209,9 @@ pub(crate) async fn put(
     body: Body,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
-    let earlier = find(&app, &identity, &reference).await?;
+    let earlier = pipelines::find(&app, &identity, &reference).await?;
     let definition = body.json::<PipelineBody>()?.definition(Some(&earlier.definition.slug))?;
-    audit::note(&identity, "pipeline.update", definition.slug.as_str());
-    let changed = app.store().change_pipeline(&identity.tenant, earlier.id, definition).await?;
-    app.retrieval().refresh_names().await?;
-    app.retrieval().ingest();
-    Ok(success(changed.ok_or_else(|| ApiError::not_found("pipeline", &reference))?).into_response())
+    Ok(success(pipelines::update(&app, &identity, &earlier, definition).await?).into_response())
 }
 
 /// Delete a pipeline with its documents. Tools that query it are not ready afterwards.
@@ -240,13 +224,8 @@ pub(crate) async fn delete(
     identity: Identity,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
-    identity.require(Role::Editor)?;
-    let pipeline = find(&app, &identity, &reference).await?;
-    let slug = &pipeline.definition.slug;
-    audit::note(&identity, "pipeline.delete", slug.as_str());
-    app.store().delete_pipeline(&identity.tenant, pipeline.id).await?;
-    app.retrieval().refresh_names().await?;
-    Ok(reply::message(format!("Pipeline '{slug}' deleted")))
+    let pipeline = pipelines::delete(&app, &identity, &reference).await?;
+    Ok(reply::message(format!("Pipeline '{}' deleted", pipeline.definition.slug)))
 }
 
 /// Publish a pipeline: tools query it in production mode, too.
@@ -259,12 +238,7 @@ pub(crate) async fn publish(
     identity: Identity,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
-    identity.require(Role::Editor)?;
-    let pipeline = find(&app, &identity, &reference).await?;
-    audit::note(&identity, "pipeline.publish", pipeline.definition.slug.as_str());
-    let status = PipelineStatus::Published;
-    let published = app.store().set_pipeline_status(&identity.tenant, pipeline.id, status).await?;
-    Ok(success(published.ok_or_else(|| ApiError::not_found("pipeline", &reference))?).into_response())
+    Ok(success(pipelines::publish(&app, &identity, &reference).await?).into_response())
 }
 
 /// Fetch and read all documents of a pipeline again. It costs what has changed in them.
@@ -277,11 +251,7 @@ pub(crate) async fn reingest(
     identity: Identity,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
-    identity.require(Role::Editor)?;
-    let pipeline = find(&app, &identity, &reference).await?;
-    audit::note(&identity, "pipeline.reingest", pipeline.definition.slug.as_str());
-    let queued = app.store().reingest(&pipeline).await?;
-    app.retrieval().ingest();
+    let queued = pipelines::reingest(&app, &identity, &reference).await?;
     Ok(reply::message(format!("{queued} documents queued")))
 }
 
@@ -297,7 +267,7 @@ pub(crate) async fn ingests(
     Path(reference): Path<String>,
     params: Params,
 ) -> Result<Response, ApiError> {
-    let pipeline = find(&app, &identity, &reference).await?;
+    let pipeline = pipelines::find(&app, &identity, &reference).await?;
     let page = params.page("ingests")?;
     let counts = app.store().ingest_status(&pipeline).await?;
     let states = [DocumentState::Queued, DocumentState::Running, DocumentState::Failed];
@@ -334,14 +304,6 @@ pub(crate) async fn query(
         mode: mode.unwrap_or_default(),
         ..RetrievalQuery::new(query)
     };
-    let found = app.retrieval().query(&identity.tenant, &reference, query).await;
-    let found = found.map_err(|error| of_query(error, &reference))?;
-    Ok(success(QueryResult { hits: found.hits }).into_response())
-}
-
-fn of_query(error: CallError, reference: &str) -> ApiError {
-    match error.code {
-        ErrorCode::NotFound => ApiError::not_found("pipeline", reference),
-        code => ApiError::new(code, error.message),
-    }
+    let hits = pipelines::query(&app, &identity, &reference, query).await?;
+    Ok(success(QueryResult { hits }).into_response())
 }

@@ -14,7 +14,8 @@ use utoipa::ToSchema;
 
 use super::calls;
 use crate::app::App;
-use crate::error::{ApiError, ErrorBody};
+use crate::error::ApiError;
+use crate::error_response::ErrorBody;
 use crate::identity::Identity;
 use crate::rendering::{self, with_data};
 use crate::reply::{Success, success};

@@ -4,22 +4,18 @@ use std::sync::Arc;
 
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
-use haft_core::redact;
-use haft_core::spec::ToolSpec;
 use haft_core::token::Role;
-use haft_core::tool::Revision;
-use haft_runtime::registry::Entry;
 use serde::Serialize;
-use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::audit;
-use crate::error::{ApiError, ErrorBody};
+use crate::error::ApiError;
+use crate::error_response::ErrorBody;
 use crate::identity::Identity;
 use crate::params::Params;
 use crate::reply::{Success, success};
-use crate::view::{RevisionView, ToolView};
+use crate::tools::{self, default_base, differences, find_revision};
+use crate::view::{FieldChange, RevisionView, ToolView};
 
 /// The revisions of a definition.
 #[derive(Debug, Serialize, ToSchema)]
@@ -41,18 +37,6 @@ pub(crate) struct RevisionDiff {
     changes: Vec<FieldChange>,
 }
 
-/// A field that differs.
-#[derive(Debug, Clone, Serialize, ToSchema)]
-pub(crate) struct FieldChange {
-    /// The dotted path of the field.
-    #[schema(example = "description")]
-    pub(crate) field: String,
-    /// The earlier value; `null` if the field is missing there.
-    pub(crate) before: Value,
-    /// The later value; `null` if the field is missing there.
-    pub(crate) after: Value,
-}
-
 /// List the revisions of a definition, newest first.
 #[utoipa::path(
     get, path = "/tools/{ref}/revisions", tag = "life cycle", params(("ref" = String, Path, description = "Id, name or `bundle:name`; the latter two optionally with `@version`", example = "greet")),
@@ -63,7 +47,7 @@ pub(crate) async fn list(
     identity: Identity,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
-    let entry = super::tool::find(&app, &identity, &reference)?;
+    let entry = tools::find(&app, &identity, &reference)?;
     let revisions = app.store().revisions(entry.tool.id).await?;
     let published = entry.tool.published.as_ref().map(|(number, _)| *number);
     let views: Vec<_> = revisions.iter().map(|revision| RevisionView::new(revision, published)).collect();
@@ -83,14 +67,10 @@ pub(crate) async fn restore(
     Path((reference, number)): Path<(String, String)>,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
-    let entry = super::tool::find(&app, &identity, &reference)?;
+    let entry = tools::find(&app, &identity, &reference)?;
     let revisions = app.store().revisions(entry.tool.id).await?;
-    let revision = find(&revisions, &number)?;
-    // The version label belongs to the tool, not to the revision.
-    let mut spec = ToolSpec::clone(&revision.spec);
-    spec.version = entry.tool.spec.version.clone();
-    let tool = app.store().update_tool(entry.tool.id, spec.into()).await?;
-    audit::note(&identity, "tool.restore", &tool.qualified());
+    let revision = find_revision(&revisions, &number)?;
+    let tool = tools::restore(&app, &identity, &entry, revision).await?;
     Ok(success(super::tool::view(&app, &identity, tool.id).await?).into_response())
 }
 
@@ -108,53 +88,11 @@ pub(crate) async fn diff(
     Path(reference): Path<String>,
     params: Params,
 ) -> Result<Response, ApiError> {
-    let entry = super::tool::find(&app, &identity, &reference)?;
+    let entry = tools::find(&app, &identity, &reference)?;
     let revisions = app.store().revisions(entry.tool.id).await?;
     let to = params.get("to").map_or_else(|| entry.tool.revision.to_string(), str::to_owned);
     let from = params.get("from").map_or_else(|| default_base(&entry).to_string(), str::to_owned);
-    let (before, after) = (find(&revisions, &from)?, find(&revisions, &to)?);
-    let mut changes = Vec::new();
-    compare("", &masked(before), &masked(after), &mut changes);
+    let (before, after) = (find_revision(&revisions, &from)?, find_revision(&revisions, &to)?);
+    let changes = differences(before, after).into_iter().map(FieldChange::from).collect();
     Ok(success(RevisionDiff { from: before.number, to: after.number, changes }).into_response())
-}
-
-fn default_base(entry: &Entry) -> u32 {
-    let published = entry.tool.published.as_ref().map(|(number, _)| *number);
-    published.filter(|number| *number != entry.tool.revision).unwrap_or((entry.tool.revision - 1).max(1))
-}
-
-fn find<'a>(revisions: &'a [Revision], number: &str) -> Result<&'a Revision, ApiError> {
-    let revision =
-        number.parse().ok().and_then(|n: u32| revisions.iter().find(|revision| revision.number == n));
-    revision.ok_or_else(|| ApiError::not_found("revision", number))
-}
-
-fn masked(revision: &Revision) -> Value {
-    // A spec always serialises.
-    serde_json::to_value(redact::masked(&revision.spec)).unwrap_or_default()
-}
-
-/// Collects the fields in which two values differ.
-pub(crate) fn compare(field: &str, before: &Value, after: &Value, changes: &mut Vec<FieldChange>) {
-    if before == after {
-        return;
-    }
-    match (before, after) {
-        (Value::Object(old), Value::Object(new)) => {
-            for key in keys(old, new) {
-                let path = if field.is_empty() { key.clone() } else { format!("{field}.{key}") };
-                let (old, new) = (old.get(key).unwrap_or(&Value::Null), new.get(key).unwrap_or(&Value::Null));
-                compare(&path, old, new, changes);
-            }
-        }
-        _ => changes.push(FieldChange {
-            field: field.to_owned(),
-            before: before.clone(),
-            after: after.clone(),
-        }),
-    }
-}
-
-fn keys<'a>(old: &'a Map<String, Value>, new: &'a Map<String, Value>) -> impl Iterator<Item = &'a String> {
-    old.keys().chain(new.keys().filter(|key| !old.contains_key(*key)))
 }

@@ -1,5 +1,6 @@
 //! `/runs` and `/agents/{ref}/runs`: runs of agents.
 
+use crate::request_headers::surface;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -20,19 +21,22 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::invoke::{AcceptedWebhook, CallWebhook, create_webhook, discard_webhook, mode};
+use super::invoke::{CallWebhook, create_webhook, discard_webhook, mode};
 use crate::agents::visible_agent;
 use crate::app::App;
 use crate::audit;
 use crate::body::{self, Body};
-use crate::error::{ApiError, ErrorBody};
+use crate::error::ApiError;
+use crate::error_response::ErrorBody;
 use crate::identity::Identity;
 use crate::params::{PageParams, Params};
 use crate::reply::{Success, success};
 use crate::runs::{self, RunView, StartRun, messages_of, run_events};
+use crate::view::AcceptedWebhook;
 
 /// The most steps of one page.
 const MAX_STEPS: u32 = 500;
+
 /// The largest number of variables.
 const MAX_VARIABLES: usize = 100;
 
@@ -143,7 +147,7 @@ pub(crate) async fn start(
     };
     let start = StartRun {
         mode,
-        surface: super::invoke::surface(&headers),
+        surface: surface(&headers),
         variables,
         webhook: webhook.as_ref().map(|webhook| WebhookId(webhook.id)),
         ..StartRun::new(agent, identity.principal(), input)

@@ -6,11 +6,11 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use haft_core::spec::ToolSpec;
 use haft_runtime::registry::{Entry, Snapshot};
-use haft_search::Matcher;
+use haft_search::{MAX_QUERY, Matcher};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::tools::{ToolFilter, ToolFilterParams};
+use super::tools::{self, ToolFilterParams};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::identity::Identity;
@@ -22,8 +22,6 @@ use crate::viewer::Viewer;
 
 /// The most tools that one query finds by its keywords. Ranking by meaning ends earlier.
 const MAX_HITS: usize = 1000;
-/// The longest query, in characters.
-pub(crate) const MAX_QUERY: usize = haft_search::MAX_QUERY;
 
 /// A page of matching tools, best match first.
 #[derive(Debug, Serialize, ToSchema)]
@@ -78,7 +76,7 @@ pub(crate) async fn search(
         return Err(ApiError::bad_request(format!("`q` exceeds the limit of {MAX_QUERY} characters")));
     }
     // `q` is ranked here, not looked for as a part of a text.
-    let mut filter = ToolFilter::parse(&params)?;
+    let mut filter = tools::filter(&params)?;
     filter.text = None;
     let page = params.page("search")?;
     let start: usize = page.after()?.unwrap_or(0);

@@ -1,24 +1,23 @@
 //! `/tenants`: the owners of tools, calls, credentials and tokens. Only platform admins manage them.
 
-use std::path::Path as FilePath;
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse as _, Response};
 use haft_core::Timestamp;
-use haft_core::name::TenantId;
-use haft_core::tenant::{self, FileRoot, Tenant, TenantLimits};
+use haft_core::tenant::{FileRoot, Tenant, TenantLimits};
 use haft_store::TenantChange;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::audit;
 use crate::body::{self, Body};
-use crate::error::{ApiError, ErrorBody};
+use crate::error::ApiError;
+use crate::error_response::ErrorBody;
 use crate::identity::Identity;
 use crate::params::{PageParams, Params};
 use crate::reply::{self, Message, Success, created, success};
+use crate::tenants;
 
 /// A tenant.
 #[derive(Debug, Serialize, ToSchema)]
@@ -108,11 +107,7 @@ pub(crate) async fn create(
 ) -> Result<Response, ApiError> {
     identity.require_platform()?;
     let NewTenant { id, name } = body.json()?;
-    let id = tenant::parse_new_id(&id)?;
-    let name = name.map_or_else(|| id.to_string(), |name| name.trim().to_owned());
-    let tenant = app.store().create_tenant(id, name).await?;
-    app.reload_access().await?;
-    audit::note(&identity, "tenant.create", tenant.id.as_str());
+    let tenant = tenants::create(&app, &identity, &id, name).await?;
     Ok(created(view(tenant)))
 }
 
@@ -127,8 +122,7 @@ pub(crate) async fn get(
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     identity.require_platform()?;
-    let found = app.store().tenants().await?.into_iter().find(|tenant| tenant.id.as_str() == id);
-    let tenant = found.ok_or_else(|| ApiError::not_found("tenant", &id))?;
+    let tenant = tenants::find(&app, &id).await?;
     Ok(success(view(tenant)).into_response())
 }
 
@@ -146,18 +140,14 @@ pub(crate) async fn patch(
 ) -> Result<Response, ApiError> {
     identity.require_platform()?;
     let patch: TenantPatch = body.json()?;
-    let parsed = parse_id(&id)?;
-    check_outside_home(&app, patch.file_roots.as_deref().unwrap_or_default())?;
     let change = TenantChange {
-        name: patch.name.map(|name| name.trim().to_owned()),
+        name: patch.name,
         enabled: patch.enabled,
         file_roots: patch.file_roots,
         environment: patch.environment,
         limits: patch.limits,
     };
-    let tenant = app.store().update_tenant(parsed, change).await?;
-    app.reload_access().await?;
-    audit::note(&identity, "tenant.update", &id);
+    let tenant = tenants::update(&app, &identity, &id, change).await?;
     Ok(success(view(tenant)).into_response())
 }
 
@@ -177,41 +167,8 @@ pub(crate) async fn delete(
     params: Params,
 ) -> Result<Response, ApiError> {
     identity.require_platform()?;
-    let parsed = parse_id(&id)?;
-    if app.access().tenant(&parsed).is_none() {
-        return Err(ApiError::not_found("tenant", &id));
-    }
-    if params.get("confirm") != Some(id.as_str()) {
-        return Err(ApiError::bad_request(format!(
-            "deleting a tenant removes its tools, calls, credentials, tokens and files; confirm it with `?confirm={id}`"
-        )));
-    }
-    app.store().delete_tenant(parsed).await?;
-    app.reload_access().await?;
-    audit::note(&identity, "tenant.delete", &id);
+    tenants::delete(&app, &identity, &id, params.get("confirm")).await?;
     Ok(reply::message(format!("Tenant '{id}' deleted")))
-}
-
-fn parse_id(id: &str) -> Result<TenantId, ApiError> {
-    id.parse().map_err(|_| ApiError::not_found("tenant", id))
-}
-
-/// Rejects roots that overlap the home folder, which holds keys, tokens and the files of other tenants.
-fn check_outside_home(app: &App, roots: &[FileRoot]) -> Result<(), ApiError> {
-    let home = &app.settings().home;
-    // A link could hide the home folder.
-    let real_home = std::fs::canonicalize(home).unwrap_or_else(|_| home.clone());
-    for (index, root) in roots.iter().enumerate() {
-        let path = FilePath::new(&root.path);
-        let real = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        let overlaps = |home: &FilePath, path: &FilePath| path.starts_with(home) || home.starts_with(path);
-        if overlaps(home, path) || overlaps(&real_home, &real) {
-            return Err(ApiError::bad_request(format!(
-                "invalid `file_roots[{index}].path`: must be outside of the home folder of haft"
-            )));
-        }
-    }
-    Ok(())
 }
 
 fn view(tenant: Tenant) -> TenantView {

@@ -1,27 +1,23 @@
 //! `PATCH /tokens/{id}`: the rate limit of a token.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse as _, Response};
 use haft_core::duration;
 use haft_core::limit::CallRate;
-use haft_core::token::{Role, TokenRecord};
+use haft_core::token::Role;
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 
-use super::grants;
 use super::tokens::{TokenView, view};
 use crate::app::App;
-use crate::audit;
 use crate::body::{self, Body};
-use crate::error::{ApiError, ErrorBody};
+use crate::error::ApiError;
+use crate::error_response::ErrorBody;
 use crate::identity::Identity;
 use crate::reply::{Success, success};
-
-/// The most calls of a rate.
-const MAX_CALLS: u32 = 1_000_000_000;
+use crate::tokens::{self, RateText};
 
 /// A number of calls per period.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
@@ -35,23 +31,9 @@ pub(crate) struct RateBody {
     per: String,
 }
 
-impl RateBody {
-    /// Checks the rate; errors name the field.
-    pub(crate) fn check(&self) -> Result<CallRate, ApiError> {
-        if !(1..=MAX_CALLS).contains(&self.calls) {
-            return Err(ApiError::bad_request(format!(
-                "invalid `rate_limit.calls`: {}; expected 1 to {MAX_CALLS}",
-                self.calls
-            )));
-        }
-        let period = duration::parse(&self.per, Duration::from_secs(1))
-            .map_err(|error| ApiError::bad_request(format!("invalid `rate_limit.per`: {error}")))?;
-        if period.is_zero() {
-            return Err(ApiError::bad_request(
-                "invalid `rate_limit.per`: must be longer than zero, such as `1m`",
-            ));
-        }
-        Ok(CallRate { calls: self.calls, period })
+impl From<RateBody> for RateText {
+    fn from(RateBody { calls, per }: RateBody) -> Self {
+        Self { calls, per }
     }
 }
 
@@ -91,15 +73,10 @@ pub(crate) async fn patch(
 ) -> Result<Response, ApiError> {
     identity.require(Role::Admin)?;
     let patch: TokenPatch = body.json()?;
-    let token = grants::find(&app, &identity, &id).await?;
+    let token = tokens::find(&app, &identity, &id).await?;
     let Some(rate) = patch.rate_limit else {
         return Err(ApiError::bad_request("nothing to change: expected `rate_limit`"));
     };
-    let rate_limit = rate.as_ref().map(RateBody::check).transpose()?;
-    let token = TokenRecord { rate_limit, ..token };
-    grants::check(&identity, &token)?;
-    app.store().set_token_rate(token.id, rate_limit).await?;
-    app.reload_access().await?;
-    audit::note(&identity, "token.update", &token.name);
+    let token = tokens::set_rate(&app, &identity, token, rate.map(RateText::from).as_ref()).await?;
     Ok(success(view(&app, &token)).into_response())
 }

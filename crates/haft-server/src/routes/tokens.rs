@@ -1,33 +1,24 @@
 //! `/tokens`: access tokens. A token is returned only once, when it is created.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse as _, Response};
-use haft_core::id::TokenId;
-use haft_core::outcome::ErrorCode;
-use haft_core::principal::AllowList;
-use haft_core::secret::Secret;
-use haft_core::token::{PreviousToken, Role, TokenRecord};
-use haft_core::{Timestamp, duration, hash};
-use haft_store::TokenRotation;
+use haft_core::Timestamp;
+use haft_core::token::{Role, TokenRecord};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::grants;
 use super::token_rates::RateBody;
 use crate::app::App;
-use crate::audit;
 use crate::body::{self, Body};
-use crate::error::{ApiError, ErrorBody};
+use crate::error::ApiError;
+use crate::error_response::ErrorBody;
 use crate::identity::Identity;
 use crate::params::{PageParams, Params};
 use crate::reply::{self, Message, Success, created, success};
-
-/// The longest time that the old value of a rotated token works.
-const MAX_GRACE: Duration = Duration::from_hours(7 * 24);
+use crate::tokens::{self, IssuedToken, TokenFields};
 
 /// A token, without its value.
 #[derive(Debug, Serialize, ToSchema)]
@@ -69,6 +60,12 @@ pub(crate) struct CreatedToken {
     token: String,
 }
 
+impl CreatedToken {
+    fn new(app: &App, issued: &IssuedToken) -> Self {
+        Self { record: view(app, &issued.record), token: issued.value.expose().to_owned() }
+    }
+}
+
 /// A page of tokens.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct TokenList {
@@ -94,10 +91,7 @@ pub(crate) async fn list(
 ) -> Result<Response, ApiError> {
     identity.require(Role::Admin)?;
     let page = params.page("tokens")?;
-    let tenant = grants::tenant(&app, &identity, params.get("tenant"))?;
-    let mut all: Vec<_> =
-        app.store().tokens().await?.into_iter().filter(|token| token.tenant == tenant).collect();
-    all.sort_by_key(|token| token.id.to_string());
+    let all = tokens::list(&app, &identity, params.get("tenant")).await?;
     let total = all.len();
     let (selected, next_page_token) = page.select(all, |token| token.id.to_string());
     let tokens: Vec<_> = selected.iter().map(|token| view(&app, token)).collect();
@@ -115,7 +109,7 @@ pub(crate) async fn get(
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Admin)?;
-    let token = grants::find(&app, &identity, &id).await?;
+    let token = tokens::find(&app, &identity, &id).await?;
     Ok(success(view(&app, &token)).into_response())
 }
 
@@ -182,38 +176,11 @@ pub(crate) async fn create(
 ) -> Result<Response, ApiError> {
     identity.require(Role::Admin)?;
     let new: NewToken = body.json()?;
-    let name = new.name.trim().to_owned();
-    if name.is_empty() || name.chars().count() > 64 || name.chars().any(char::is_control) {
-        return Err(ApiError::bad_request(
-            "invalid `name`: expected 1 to 64 characters without control characters",
-        ));
-    }
-    let role = Role::parse(&new.role).ok_or_else(|| {
-        ApiError::bad_request("invalid `role`: expected `viewer`, `caller`, `editor` or `admin`")
-    })?;
-    let tools = AllowList::try_from(new.tools)
-        .map_err(|error| ApiError::bad_request(format!("invalid `tools`: {error}")))?;
-    let (token, hash) = generate()?;
-    let record = TokenRecord {
-        id: TokenId(Uuid::now_v7()),
-        tenant: grants::tenant(&app, &identity, new.tenant.as_deref())?,
-        name,
-        hash,
-        role,
-        elevated: new.elevated,
-        platform: new.platform,
-        tools,
-        rate_limit: new.rate_limit.as_ref().map(RateBody::check).transpose()?,
-        created_at: app.now(),
-        expires_at: grants::expiry(&app, &identity, expiry(&app, new.expires_in.as_deref())?).await?,
-        last_used_at: None,
-        previous: None,
-    };
-    grants::check(&identity, &record)?;
-    app.store().insert_token(&record).await?;
-    app.reload_access().await?;
-    audit::note(&identity, "token.create", &record.name);
-    Ok(created(CreatedToken { record: view(&app, &record), token: token.expose().to_owned() }))
+    let NewToken { name, role, elevated, platform, tools, rate_limit, expires_in, tenant } = new;
+    let rate_limit = rate_limit.map(Into::into);
+    let fields = TokenFields { name, role, elevated, platform, tools, rate_limit, expires_in, tenant };
+    let issued = tokens::create(&app, &identity, fields).await?;
+    Ok(created(CreatedToken::new(&app, &issued)))
 }
 
 /// The options of a rotation.
@@ -242,66 +209,8 @@ pub(crate) async fn rotate(
 ) -> Result<Response, ApiError> {
     identity.require(Role::Admin)?;
     let RotateToken { grace, expires_in } = body.json_or_default()?;
-    let record = grants::find(&app, &identity, &id).await?;
-    grants::check(&identity, &record)?;
-    let grace = grace.map(|grace| lifetime_of("grace", &grace)).transpose()?;
-    if grace.is_some_and(|grace| grace > MAX_GRACE) {
-        return Err(ApiError::bad_request("invalid `grace`: at most `7d`"));
-    }
-    let (token, hash) = generate()?;
-    let expires_at = match &expires_in {
-        Some(_) => expiry(&app, expires_in.as_deref())?,
-        None => record.expires_at,
-    };
-    let expires_at = grants::expiry(&app, &identity, expires_at).await?;
-    let previous =
-        grace.map(|grace| PreviousToken { hash: record.hash.clone(), expires_at: app.now() + grace });
-    let record = TokenRecord { hash, previous, expires_at, ..record };
-    let TokenRecord { id, hash, previous, expires_at, .. } = record.clone();
-    app.store().rotate_token(TokenRotation { id, hash, previous, expires_at }).await?;
-    app.reload_access().await?;
-    audit::note(&identity, "token.rotate", &record.name);
-    let created = CreatedToken { record: view(&app, &record), token: token.expose().to_owned() };
-    Ok(success(created).into_response())
-}
-
-/// Generates the value of a token; returns it with its hash.
-fn generate() -> Result<(Secret, String), ApiError> {
-    let token = crate::local_token::generate()
-        .map_err(|_| ApiError::new(ErrorCode::Internal, "the operating system returned no random bytes"))?;
-    let hash = hash::of_bytes(token.expose().as_bytes());
-    Ok((token, hash))
-}
-
-fn expiry(app: &App, expires_in: Option<&str>) -> Result<Option<Timestamp>, ApiError> {
-    let Some(text) = expires_in else { return Ok(None) };
-    Ok(Some(app.now().checked_add(lifetime(text)?).map_err(|_| too_long())?))
-}
-
-/// Parses a lifetime; unlike other durations it may be longer than a day, as in `90d` and `2000h`.
-pub(crate) fn lifetime(text: &str) -> Result<Duration, ApiError> {
-    lifetime_of("expires_in", text)
-}
-
-fn lifetime_of(field: &str, text: &str) -> Result<Duration, ApiError> {
-    let whole = |unit: char, seconds: u64| {
-        let number: u64 = text.trim().strip_suffix(unit)?.parse().ok()?;
-        number.checked_mul(seconds).map(Duration::from_secs)
-    };
-    let time = match whole('d', 86_400).or_else(|| whole('h', 3600)) {
-        Some(time) => time,
-        None => duration::parse(text, Duration::from_secs(1)).map_err(|error| {
-            ApiError::bad_request(format!("invalid `{field}`: {error}; or a number of days such as `90d`"))
-        })?,
-    };
-    if time.is_zero() {
-        return Err(ApiError::bad_request(format!("invalid `{field}`: must be greater than zero")));
-    }
-    Ok(time)
-}
-
-fn too_long() -> ApiError {
-    ApiError::bad_request("invalid `expires_in`: too long; omit it for a token that does not expire")
+    let issued = tokens::rotate(&app, &identity, &id, grace.as_deref(), expires_in.as_deref()).await?;
+    Ok(success(CreatedToken::new(&app, &issued)).into_response())
 }
 
 /// Revoke a token; it stops working immediately, and its sessions end.
@@ -314,11 +223,6 @@ pub(crate) async fn delete(
     identity: Identity,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
-    identity.require(Role::Admin)?;
-    let token = grants::find(&app, &identity, &id).await?;
-    grants::check_platform(&identity, &token)?;
-    app.store().delete_token(token.id).await?;
-    app.reload_access().await?;
-    audit::note(&identity, "token.delete", &token.name);
+    tokens::delete(&app, &identity, &id).await?;
     Ok(reply::message("Token deleted"))
 }

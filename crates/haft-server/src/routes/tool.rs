@@ -5,43 +5,29 @@ use std::sync::Arc;
 
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
-use haft_core::catalog::{Backup, FileForm, ToolChange};
+use haft_core::catalog::Backup;
 use haft_core::id::ToolId;
-use haft_core::implementation::Implementation;
 use haft_core::problem::Problem;
-use haft_core::redact;
-use haft_core::reference::ToolRef;
-use haft_core::spec::ToolSpec;
 use haft_core::token::Role;
-use haft_definition::dialect::{self, Defaults};
+use haft_definition::dialect;
 use haft_runtime::registry::Entry;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::audit;
 use crate::body::Body;
-use crate::definition::{self, DefinitionBody};
-use crate::error::{ApiError, ErrorBody};
+use crate::definition;
+use crate::error::ApiError;
+use crate::error_response::ErrorBody;
 use crate::identity::Identity;
 use crate::params::Params;
 use crate::reply::{Success, success};
+use crate::routes::definition_body::{DefinitionBody, author_text, parse};
 use crate::routes::usage::{self, ToolUsage};
-use crate::routes::{broken_file, bundles, validate};
+use crate::tools::{self, ToolSource, broken_file, file_warnings, find};
 use crate::view::ToolView;
 use crate::viewer::Viewer;
 use crate::warnings::Warnings;
-
-/// Finds a tool by a reference in a path.
-pub(crate) fn find(app: &App, identity: &Identity, reference: &str) -> Result<Arc<Entry>, ApiError> {
-    resolve(app, identity, &reference.parse()?)
-}
-
-/// Finds a tool.
-pub(crate) fn resolve(app: &App, identity: &Identity, reference: &ToolRef) -> Result<Arc<Entry>, ApiError> {
-    let snapshot = app.registry().snapshot();
-    Ok(Arc::clone(snapshot.resolve(&identity.tenant, reference)?))
-}
 
 /// Returns the current view of a tool, after it is known whether the tool can run.
 pub(crate) async fn view(app: &App, identity: &Identity, id: ToolId) -> Result<ToolView, ApiError> {
@@ -89,7 +75,7 @@ pub(crate) async fn get(
 ) -> Result<Response, ApiError> {
     let entry = find(&app, &identity, &reference)?;
     let mut view = view_of(&app, &identity, &entry).await;
-    view.warnings.splice(0..0, validate::file_warnings(&app, &entry).await);
+    view.warnings.splice(0..0, file_warnings(&app, &entry).await);
     Ok(success(view).into_response())
 }
 
@@ -108,41 +94,18 @@ pub(crate) async fn put(
     body: Body,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
-    if let Some(file) = broken_file::find(&app, &identity, &reference) {
-        return broken_file::put(&app, &identity, &file, &body).await;
-    }
-    let entry = find(&app, &identity, &reference)?;
-    let tool = &entry.tool;
-    bundles::require_enabled_bundle(&app, &identity, &entry)?;
-    let mut parsed = definition::parse(&body, &definition::defaults_from_spec(&tool.spec))?;
-    keep_package(&mut parsed.spec, &tool.spec);
-    definition::require_same_identity(&parsed.spec, &tool.spec)?;
-    definition::reject_published(parsed.status, Some(tool.status))?;
-    let bundle_mismatch = definition::bundle_mismatch(parsed.bundle.as_deref(), tool);
-    let (status, text) = (parsed.status, definition::author_text(&body, &parsed));
-    let checked = definition::check(
-        &app,
-        &identity.tenant,
-        (parsed, text.as_ref()),
-        Some(&tool.spec),
-        tool.folder().map(str::to_owned),
-    )
-    .await?;
-    let change = ToolChange { spec: checked.spec, text, status, enabled: checked.enabled };
-    let updated = app.store().update_tool(tool.id, change).await?;
-    audit::note(&identity, "tool.update", &updated.qualified());
-    let mut warnings = checked.warnings;
-    warnings.extend(bundle_mismatch);
+    let (tool, warnings) = if let Some(file) = broken_file::find(&app, &identity, &reference) {
+        broken_file::check_mendable(&app, &identity, &file)?;
+        let parsed = parse(&body, &definition::defaults_from_file(&file))?;
+        let text = author_text(&body, &parsed);
+        broken_file::mend(&app, &identity, &file, parsed, text).await?
+    } else {
+        let entry = tools::changeable(&app, &identity, &reference)?;
+        let parsed = parse(&body, &definition::defaults_from_spec(&entry.tool.spec))?;
+        let text = author_text(&body, &parsed);
+        tools::update(&app, &identity, &entry, parsed, text).await?
+    };
     Ok(success(view_with_warnings(&app, &identity, tool.id, warnings).await?).into_response())
-}
-
-/// A function of a toolset stays in its package, which definitions cannot name.
-fn keep_package(spec: &mut ToolSpec, stored: &ToolSpec) {
-    if let (Implementation::Python(new), Implementation::Python(old)) =
-        (&mut spec.implementation, &stored.implementation)
-    {
-        new.package.clone_from(&old.package);
-    }
 }
 
 /// The body of a `PATCH`.
@@ -176,11 +139,9 @@ pub(crate) async fn set_enabled(
     entry: &Entry,
     body: &Body,
 ) -> Result<Response, ApiError> {
-    identity.require_editor_of(&entry.tool.tenant)?;
-    bundles::require_enabled_bundle(app, identity, entry)?;
+    tools::check_switchable(app, identity, entry)?;
     let EnabledBody { enabled } = body.json()?;
-    let tool = app.store().enable_tool(entry.tool.id, enabled).await?;
-    audit::note(identity, if enabled { "tool.enable" } else { "tool.disable" }, &tool.qualified());
+    let tool = tools::set_enabled(app, identity, entry, enabled).await?;
     Ok(success(view(app, identity, tool.id).await?).into_response())
 }
 
@@ -223,8 +184,7 @@ pub(crate) async fn remove(
     let keep_backup = params.get("keep_backup").is_none() || params.flag("keep_backup")?;
     let backup = if keep_backup { Backup::Keep } else { Backup::Discard };
     let usage = usage::of(app, identity, entry).await?;
-    let backup_path = app.store().delete_tool(entry.tool.id, backup).await?;
-    audit::note(identity, "tool.delete", &entry.qualified);
+    let backup_path = tools::delete(app, identity, entry, backup).await?;
     let message = format!("Tool '{}' deleted", entry.tool.spec.name);
     Ok(success(DeletedTool { message, backup_path, usage }).into_response())
 }
@@ -233,12 +193,12 @@ pub(crate) async fn remove(
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SourceView {
     #[schema(example = "name: greet\n")]
-    pub(crate) text: String,
+    text: String,
     #[schema(value_type = SourceForm)]
-    pub(crate) form: &'static str,
+    form: &'static str,
     /// The file, relative to the home folder.
     #[schema(required)]
-    pub(crate) path: Option<String>,
+    path: Option<String>,
 }
 
 /// The form of a source text.
@@ -264,37 +224,14 @@ pub(crate) async fn source(
     Path(reference): Path<String>,
     params: Params,
 ) -> Result<Response, ApiError> {
-    if let Some(file) = broken_file::find(&app, &identity, &reference) {
-        return broken_file::source(&app, &identity, &file).await;
-    }
-    let entry = find(&app, &identity, &reference)?;
-    let requested = params.choice("format", dialect::form_of_extension, "`skill`, `yaml`, `json`")?;
-    let tool = &entry.tool;
-    let own =
-        tool.path.as_deref().and_then(|path| path.rsplit('.').next()).and_then(dialect::form_of_extension);
-    let form = requested.or(own).unwrap_or(FileForm::Json);
-    let original = if requested.is_none_or(|requested| Some(requested) == own) {
-        original_text(&app, &identity, &entry, form).await?
-    } else {
-        None
+    let source = match broken_file::find(&app, &identity, &reference) {
+        Some(file) => broken_file::source(&app, &identity, &file).await?,
+        None => {
+            let entry = find(&app, &identity, &reference)?;
+            let requested = params.choice("format", dialect::form_of_extension, "`skill`, `yaml`, `json`")?;
+            tools::source(&app, &identity, &entry, requested).await?
+        }
     };
-    let text = original.unwrap_or_else(|| dialect::write(&redact::masked(&tool.spec), form, None));
-    Ok(success(SourceView { text, form: form.extension(), path: tool.path.clone() }).into_response())
-}
-
-/// Returns the author's text, including comments, if it contains no secret. A text that does not parse may contain
-/// secrets, so only editors get it.
-async fn original_text(
-    app: &App,
-    identity: &Identity,
-    entry: &Entry,
-    form: FileForm,
-) -> Result<Option<String>, ApiError> {
-    let Some(path) = entry.tool.path.as_deref() else { return Ok(None) };
-    let Some(text) = app.store().definition_text(path).await? else { return Ok(None) };
-    let is_visible = match dialect::read(&text, form, &Defaults::default()) {
-        Ok(parsed) => !redact::has_literal_secret(&parsed.spec),
-        Err(_) => identity.role >= Role::Editor,
-    };
-    Ok(is_visible.then_some(text))
+    let ToolSource { text, form, path } = source;
+    Ok(success(SourceView { text, form: form.extension(), path }).into_response())
 }

@@ -4,14 +4,11 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use haft_core::catalog::{NewTool, SourceText, UnreadableFile};
 use haft_core::implementation::Kind;
-use haft_core::name::BundleSlug;
 use haft_core::page;
-use haft_core::problem::Problem;
 use haft_core::token::Role;
-use haft_core::tool::{Source, Status, Tool, ToolType};
-use haft_definition::dialect::{Defaults, ParsedDefinition};
+use haft_core::tool::{Source, Status, ToolType};
+use haft_definition::dialect::Defaults;
 use haft_runtime::registry::{Entry, Snapshot};
 use serde::Serialize;
 use utoipa::{IntoParams, ToSchema};
@@ -19,12 +16,14 @@ use utoipa::{IntoParams, ToSchema};
 use crate::app::App;
 use crate::audit;
 use crate::body::Body;
-use crate::definition::{self, DefinitionBody};
-use crate::error::{ApiError, ErrorBody};
+use crate::error::ApiError;
+use crate::error_response::ErrorBody;
 use crate::identity::Identity;
 use crate::params::{PageParams, Params};
 use crate::reply::{Success, created, success};
+use crate::routes::definition_body::{DefinitionBody, author_text, parse};
 use crate::routes::tool_summary::{ToolSummary, ToolSummaryList};
+use crate::tools::{self, ListItem, ToolFilter};
 use crate::view::ToolView;
 use crate::viewer::Viewer;
 use crate::warnings::Warnings;
@@ -72,7 +71,7 @@ pub(crate) async fn list(
     identity: Identity,
     params: Params,
 ) -> Result<Response, ApiError> {
-    let filter = ToolFilter::parse(&params)?;
+    let filter = filter(&params)?;
     let is_summary = params.choice("fields", parse_fields, "`all`, `summary`")?.unwrap_or(false);
     let page = params.page_up_to("tools", if is_summary { MAX_SUMMARIES } else { page::MAX_SIZE })?;
     let snapshot = app.registry().snapshot();
@@ -98,7 +97,7 @@ pub(crate) async fn list(
     }
     let mut tools = Vec::with_capacity(selected.len());
     for item in &selected {
-        let mut view = item.view(&viewer, &snapshot);
+        let mut view = item_view(item, &viewer, &snapshot);
         if let ListItem::Tool(entry) = item {
             view.warnings = warnings.of(entry).await;
         }
@@ -149,68 +148,14 @@ pub(crate) async fn create(
     body: Body,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
-    let parsed = definition::parse(&body, &Defaults::default())?;
-    let text = definition::author_text(&body, &parsed);
-    let (tool, warnings) = store(&app, &identity, params.get("bundle"), parsed, text).await?;
+    let parsed = parse(&body, &Defaults::default())?;
+    let text = author_text(&body, &parsed);
+    let (tool, warnings) = tools::store(&app, &identity, params.get("bundle"), parsed, text).await?;
     audit::note(&identity, "tool.create", &tool.qualified());
     Ok(created(super::tool::view_with_warnings(&app, &identity, tool.id, warnings).await?))
 }
 
-/// Checks and stores a new tool; shared by all routes and tools that create tools.
-pub(crate) async fn store(
-    app: &App,
-    identity: &Identity,
-    bundle: Option<&str>,
-    parsed: ParsedDefinition,
-    text: Option<SourceText>,
-) -> Result<(Tool, Vec<Problem>), ApiError> {
-    definition::reject_published(parsed.status, None)?;
-    let is_disabled = parsed.status == Some(Status::Disabled);
-    definition::reject_other_scope(parsed.scope.as_deref())?;
-    let bundle = bundle_slug(app, identity, bundle.or(parsed.bundle.as_deref()))?;
-    if let Ok(existing) = super::bundles::find(app, identity, bundle.as_str()) {
-        // A deleted bundle is restored only through its own route.
-        super::bundles::require_enabled(&existing)?;
-    }
-    let folder = app.store().bundle_folder(&identity.tenant, &bundle);
-    let checked = definition::check(app, &identity.tenant, (parsed, text.as_ref()), None, folder).await?;
-    if is_disabled && checked.enabled == Some(true) {
-        return Err(ApiError::bad_request(
-            "`status` is `disabled`, but `enabled` is true; leave one of them out",
-        ));
-    }
-    let new = NewTool {
-        tenant: identity.tenant.clone(),
-        bundle,
-        spec: checked.spec,
-        form: checked.form,
-        text,
-        enabled: checked.enabled.unwrap_or(!is_disabled),
-        source: Source::User,
-    };
-    Ok((app.store().create_tool(new).await?, checked.warnings))
-}
-
-/// Returns the bundle that a definition names by slug or id; the default is the bundle of user-created tools.
-pub(crate) fn bundle_slug(
-    app: &App,
-    identity: &Identity,
-    named: Option<&str>,
-) -> Result<BundleSlug, ApiError> {
-    let Some(named) = named else { return Ok(BundleSlug::user_created()) };
-    if let Ok(id) = named.parse() {
-        let snapshot = app.registry().snapshot();
-        let bundle = snapshot.bundle(id).filter(|bundle| identity.tenant.sees(&bundle.tenant));
-        return bundle.map(|bundle| bundle.slug.clone()).ok_or_else(|| ApiError::not_found("bundle", named));
-    }
-    Ok(BundleSlug::new(named)?)
-}
-
-fn parse_runtime(text: &str) -> Option<&'static str> {
-    ["bash", "python", "wasm"].into_iter().find(|runtime| *runtime == text)
-}
-
-/// The filter of a list of tools, as the OpenAPI document shows it; [`ToolFilter::parse`] parses it.
+/// The filter of a list of tools, as the OpenAPI document shows it; [`filter`] parses it.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 #[expect(dead_code, reason = "only describes the parameters")]
@@ -237,138 +182,44 @@ pub(crate) struct ToolFilterParams {
     include_builtin_copies: Option<bool>,
 }
 
-/// The filter of a list of tools.
-pub(crate) struct ToolFilter {
-    sources: &'static [Source],
-    runtime: Option<&'static str>,
-    status: Option<Status>,
-    kind: Option<Kind>,
-    tool_type: Option<ToolType>,
-    tags: Vec<String>,
-    bundles: Vec<String>,
-    pub(crate) include_disabled: bool,
-    include_copies: bool,
-    /// A part of the name, the description or a tag, in lower case.
-    pub(crate) text: Option<String>,
+fn parse_runtime(text: &str) -> Option<&'static str> {
+    ["bash", "python", "wasm"].into_iter().find(|runtime| *runtime == text)
 }
 
-impl ToolFilter {
-    pub(crate) fn parse(params: &Params) -> Result<Self, ApiError> {
-        let sources = |text: &str| -> Option<&'static [Source]> {
-            match text {
-                "all" => Some(&Source::ALL),
-                "built-in" | "builtin" => Some(&[Source::BuiltIn]),
-                "skills" | "user" => Some(&[Source::User]),
-                "plugins" => Some(&[Source::Toolset, Source::Mcp]),
-                _ => None,
-            }
-        };
-        Ok(Self {
-            sources: params
-                .choice("filter", sources, "`all`, `built-in`, `skills`, `plugins`")?
-                .unwrap_or(&Source::ALL),
-            runtime: params.choice("runtime", parse_runtime, "`bash`, `python`, `wasm`")?,
-            status: params.choice(
-                "status",
-                Status::parse,
-                "`draft`, `published`, `deprecated`, `disabled`",
-            )?,
-            kind: params.choice(
-                "implementation_type",
-                Kind::parse,
-                "the implementation types, for example `http`",
-            )?,
-            tool_type: params.choice(
-                "tool_type",
-                ToolType::parse,
-                "`built_in`, `mcp`, `artifact`, `custom`",
-            )?,
-            tags: params.list("tags"),
-            bundles: params.list("bundle_ids"),
-            include_disabled: params.flag("include_disabled")?,
-            include_copies: params.flag("include_builtin_copies")?,
-            text: params.get("q").map(str::to_lowercase),
-        })
-    }
-
-    fn items<'a>(&self, snapshot: &'a Snapshot, viewer: &'a Viewer) -> Vec<ListItem<'a>> {
-        let tenant = &viewer.principal().tenant;
-        let tools = snapshot.tools(tenant).filter(|entry| {
-            self.matches(snapshot, entry) && viewer.lists(snapshot, entry, self.include_disabled)
-        });
-        let mut items: Vec<_> = tools.map(|entry| ListItem::Tool(entry)).collect();
-        // A file that cannot be read cannot be called either.
-        let lists_files = !viewer.is_restricted();
-        let files = snapshot.unreadable(tenant).filter(|file| lists_files && self.matches_file(file));
-        items.extend(files.map(|file| ListItem::File(file)));
-        if matches!(items.last(), Some(ListItem::File(_))) {
-            items.sort_by_cached_key(ListItem::key);
+/// Parses the filter of a list of tools.
+pub(super) fn filter(params: &Params) -> Result<ToolFilter, ApiError> {
+    let sources = |text: &str| -> Option<&'static [Source]> {
+        match text {
+            "all" => Some(&Source::ALL),
+            "built-in" | "builtin" => Some(&[Source::BuiltIn]),
+            "skills" | "user" => Some(&[Source::User]),
+            "plugins" => Some(&[Source::Toolset, Source::Mcp]),
+            _ => None,
         }
-        items
-    }
-
-    pub(crate) fn matches(&self, snapshot: &Snapshot, entry: &Entry) -> bool {
-        let (tool, spec) = (&entry.tool, &entry.tool.spec);
-        let is_enabled = || tool.enabled && snapshot.is_bundle_enabled(entry);
-        self.sources.contains(&tool.source)
-            && self.runtime.is_none_or(|runtime| spec.implementation.runtime() == Some(runtime))
-            && self.status.is_none_or(|status| tool.status == status)
-            && self.kind.is_none_or(|kind| tool.kind() == kind)
-            && self.tool_type.is_none_or(|tool_type| tool.tool_type() == tool_type)
-            && (self.tags.is_empty() || spec.tags.iter().any(|tag| self.tags.contains(tag)))
-            && (self.bundles.is_empty() || self.in_bundles(tool.bundle.as_str(), &tool.bundle_id.to_string()))
-            && (self.include_disabled || is_enabled())
-            && (self.include_copies || !tool.is_built_in_copy())
-            && self.text.as_deref().is_none_or(|text| {
-                [spec.name.as_str(), &spec.display_name, &spec.description]
-                    .into_iter()
-                    .chain(spec.tags.iter().map(String::as_str))
-                    .any(|field| field.to_lowercase().contains(text))
-            })
-    }
-
-    fn in_bundles(&self, slug: &str, id: &str) -> bool {
-        self.bundles.iter().any(|bundle| bundle == slug || bundle == id)
-    }
-
-    /// An unreadable file has no kind, status or tags, so such filters exclude it.
-    fn matches_file(&self, file: &UnreadableFile) -> bool {
-        self.sources.contains(&Source::User)
-            && self.runtime.is_none()
-            && self.status.is_none()
-            && self.kind.is_none()
-            && self.tool_type.is_none()
-            && self.tags.is_empty()
-            && (self.bundles.is_empty() || self.in_bundles(file.bundle.as_str(), ""))
-            && self.text.as_deref().is_none_or(|text| file.name.to_lowercase().contains(text))
-    }
+    };
+    Ok(ToolFilter {
+        sources: params
+            .choice("filter", sources, "`all`, `built-in`, `skills`, `plugins`")?
+            .unwrap_or(&Source::ALL),
+        runtime: params.choice("runtime", parse_runtime, "`bash`, `python`, `wasm`")?,
+        status: params.choice("status", Status::parse, "`draft`, `published`, `deprecated`, `disabled`")?,
+        kind: params.choice(
+            "implementation_type",
+            Kind::parse,
+            "the implementation types, for example `http`",
+        )?,
+        tool_type: params.choice("tool_type", ToolType::parse, "`built_in`, `mcp`, `artifact`, `custom`")?,
+        tags: params.list("tags"),
+        bundles: params.list("bundle_ids"),
+        include_disabled: params.flag("include_disabled")?,
+        include_copies: params.flag("include_builtin_copies")?,
+        text: params.get("q").map(str::to_lowercase),
+    })
 }
 
-enum ListItem<'a> {
-    Tool(&'a Entry),
-    File(&'a UnreadableFile),
-}
-
-impl ListItem<'_> {
-    /// Returns the sort key, in the order of the registry; names do not contain the separator.
-    fn key(&self) -> String {
-        match self {
-            ListItem::Tool(entry) => {
-                let (tool, spec) = (&entry.tool, &entry.tool.spec);
-                format!("{}\0{}\0{}\0{}", spec.name, tool.bundle, spec.version, tool.id)
-            }
-            ListItem::File(file) => format!("{}\0{}\0\0{}", file.name, file.bundle, file.path),
-        }
-    }
-
-    fn ready(&self) -> bool {
-        matches!(self, ListItem::Tool(entry) if entry.ready())
-    }
-
-    fn view(&self, viewer: &Viewer, snapshot: &Snapshot) -> ToolView {
-        match self {
-            ListItem::Tool(entry) => ToolView::new(entry, viewer, snapshot),
-            ListItem::File(file) => ToolView::from(*file),
-        }
+fn item_view(item: &ListItem<'_>, viewer: &Viewer, snapshot: &Snapshot) -> ToolView {
+    match item {
+        ListItem::Tool(entry) => ToolView::new(entry, viewer, snapshot),
+        ListItem::File(file) => ToolView::from(*file),
     }
 }

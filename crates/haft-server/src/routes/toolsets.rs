@@ -14,11 +14,12 @@ use haft_package::package::Package;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::bundles;
 use crate::app::App;
 use crate::audit;
 use crate::body::Body;
-use crate::error::{ApiError, ErrorBody};
+use crate::bundles;
+use crate::error::ApiError;
+use crate::error_response::ErrorBody;
 use crate::identity::Identity;
 use crate::params::{PageParams, Params};
 use crate::reply::{self, Message, Success, created, success};

@@ -19,7 +19,8 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::app::App;
-use crate::error::{ApiError, ErrorBody};
+use crate::error::ApiError;
+use crate::error_response::ErrorBody;
 use crate::identity::Identity;
 use crate::reply::{Success, success};
 
@@ -108,7 +109,7 @@ pub(crate) async fn get(
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
-    let entry = super::tool::find(&app, &identity, &reference)?;
+    let entry = crate::tools::find(&app, &identity, &reference)?;
     Ok(success(of(&app, &identity, &entry).await?).into_response())
 }
 

@@ -5,26 +5,24 @@ use std::sync::Arc;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use haft_core::catalog::FileForm;
-use haft_core::implementation::Kind;
-use haft_core::name::BundleSlug;
-use haft_core::problem::{NOT_CHECKED, Problem};
-use haft_core::reference::ToolRef;
-use haft_core::spec::ToolSpec;
+use haft_core::problem::Problem;
 use haft_core::token::Role;
 use haft_definition::check::CheckReport;
-use haft_definition::dialect::{self, Defaults};
-use haft_runtime::registry::Entry;
+use haft_definition::dialect;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::body::Body;
-use crate::definition::{self, DefinitionBody};
-use crate::error::{ApiError, ErrorBody};
+use crate::definition;
+use crate::error::ApiError;
+use crate::error_response::ErrorBody;
 use crate::identity::Identity;
 use crate::reply::{Success, success};
-use crate::routes::broken_file;
+use crate::routes::definition_body::DefinitionBody;
+use crate::tools::check::{checks, defaults, file_text, folder, parse_form, text_warnings};
+use crate::tools::{broken_file, find};
 
 /// The body of a validation request.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -108,29 +106,6 @@ pub(crate) async fn run(
     Ok(success(report).into_response())
 }
 
-/// Checks a definition. A viewer starts no processes, so the syntax of scripts is not checked for one.
-async fn checks(app: &App, identity: &Identity, spec: &ToolSpec, folder: Option<String>) -> CheckReport {
-    if identity.role >= Role::Caller {
-        return definition::validate(app, &identity.tenant, spec, folder).await;
-    }
-    let mut report = definition::validate_without_process(app, &identity.tenant, spec, folder).await;
-    if matches!(spec.implementation.kind(), Kind::Script | Kind::Exec) {
-        let message =
-            "the syntax of the code was not checked: that starts a process, which needs the role `caller`";
-        report.warnings.push(Problem::new("implementation", NOT_CHECKED, message));
-    }
-    report
-}
-
-/// Returns the folder of the definition's bundle, otherwise that of the tool it would replace.
-fn folder(app: &App, identity: &Identity, reference: &str, bundle: Option<&str>) -> Option<String> {
-    let named = bundle.and_then(|bundle| BundleSlug::new(bundle).ok());
-    let tool_bundle =
-        || super::tool::find(app, identity, reference).ok().map(|entry| entry.tool.bundle.clone());
-    let bundle = named.or_else(tool_bundle).unwrap_or_else(BundleSlug::user_created);
-    app.store().bundle_folder(&identity.tenant, &bundle)
-}
-
 async fn validate_stored(
     app: &App,
     identity: &Identity,
@@ -141,7 +116,7 @@ async fn validate_stored(
         let errors = vec![Problem::new("", "unreadable", file.error.clone())];
         return Ok(ValidationReport { valid: false, errors, warnings: Vec::new() });
     }
-    let entry = super::tool::find(app, identity, reference)?;
+    let entry = find(app, identity, reference)?;
     let file = file_text(app, &entry).await;
     let checks = checks(app, identity, &entry.tool.spec, entry.tool.folder().map(str::to_owned)).await;
     let warnings = file.as_ref().map(|(text, form)| text_warnings(&entry, text, *form)).unwrap_or_default();
@@ -156,24 +131,6 @@ async fn validate_stored(
     Ok(report)
 }
 
-/// Returns the text of the tool's file.
-async fn file_text(app: &App, entry: &Entry) -> Option<(String, FileForm)> {
-    let path = entry.tool.path.as_deref()?;
-    let form = dialect::form_of_extension(path.rsplit_once('.')?.1)?;
-    Some((app.store().definition_text(path).await.ok().flatten()?, form))
-}
-
-/// Returns the warnings about the text of the tool's file, which the parsed definition no longer shows.
-pub(crate) async fn file_warnings(app: &App, entry: &Entry) -> Vec<Problem> {
-    let file = file_text(app, entry).await;
-    file.map(|(text, form)| text_warnings(entry, &text, form)).unwrap_or_default()
-}
-
-fn text_warnings(entry: &Entry, text: &str, form: FileForm) -> Vec<Problem> {
-    let parsed = dialect::read(text, form, &defaults(entry.tool.spec.name.as_str())).ok();
-    parsed.map(|parsed| parsed.warnings).unwrap_or_default()
-}
-
 /// Keeps the problems that the request asks for.
 fn filtered(mut checks: CheckReport, warnings: Vec<Problem>, request: &ValidateBody) -> ValidationReport {
     checks.warnings.splice(0..0, warnings);
@@ -186,18 +143,4 @@ fn filtered(mut checks: CheckReport, warnings: Vec<Problem>, request: &ValidateB
     checks.errors.retain(keep);
     checks.warnings.retain(keep);
     ValidationReport { valid: checks.errors.is_empty(), errors: checks.errors, warnings: checks.warnings }
-}
-
-/// A definition without a name is checked under the name in the path.
-fn defaults(reference: &str) -> Defaults {
-    let name = match reference.parse() {
-        Ok(ToolRef::Name { name, .. }) => Some(name.to_string()),
-        _ => None,
-    };
-    Defaults { name, version: None }
-}
-
-fn parse_form(format: Option<&str>) -> Result<FileForm, ApiError> {
-    dialect::form_of_extension(format.unwrap_or("json"))
-        .ok_or_else(|| ApiError::bad_request("invalid `format`: expected `json`, `yaml` or `skill`"))
 }

@@ -5,25 +5,20 @@ use std::sync::Arc;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use haft_core::Timestamp;
-use haft_core::id::WebhookId;
-use haft_core::name::TenantId;
-use haft_core::outcome::ErrorCode;
-use haft_core::problem::excerpt;
 use haft_core::token::Role;
-use haft_core::webhook::{ToolPatterns, Webhook, WebhookEvent, WebhookScope, WebhookTarget};
-use haft_store::{NewWebhook, WebhookChange};
+use haft_core::webhook::{Webhook, WebhookEvent};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::app::App;
-use crate::audit;
 use crate::body::Body;
-use crate::error::{ApiError, ErrorBody};
+use crate::error::ApiError;
+use crate::error_response::ErrorBody;
 use crate::identity::Identity;
 use crate::params::{PageParams, Params};
 use crate::reply::{self, Message, Success, created, success};
-use crate::webhooks::{SigningSecret, check_url};
+use crate::webhooks::{self, WebhookFields, WebhookUpdate};
 
 /// A webhook, without its secret.
 #[derive(Debug, Serialize, ToSchema)]
@@ -126,75 +121,11 @@ pub(crate) async fn create(
     body: Body,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Admin)?;
-    let new: NewWebhookBody = body.json()?;
-    let url = check_url(&app, "url", &new.url)?.to_string();
-    let events = match new.events {
-        Some(events) => parse_events(&events)?,
-        None => WebhookEvent::SELECTABLE.to_vec(),
-    };
-    let target = WebhookTarget { url, events, tools: parse_tools(new.tools)? };
-    let webhook =
-        Webhook { enabled: new.enabled, ..new_webhook(&app, &identity.tenant, WebhookScope::Tenant, target) };
-    let secret = generate()?;
-    store(&app, &webhook, &secret).await?;
-    audit::note(&identity, "webhook.create", &webhook.target.url);
+    let NewWebhookBody { url, events, tools, enabled } = body.json()?;
+    let fields = WebhookFields { url, events, tools, enabled };
+    let (webhook, secret) = webhooks::create(&app, &identity, fields).await?;
     let secret = Some(secret.secret().expose().to_owned());
     Ok(created(WebhookWithSecret { webhook: WebhookView::from(&webhook), secret }))
-}
-
-/// Returns a webhook that is not stored yet.
-pub(super) fn new_webhook(
-    app: &App,
-    tenant: &TenantId,
-    scope: WebhookScope,
-    target: WebhookTarget,
-) -> Webhook {
-    let now = app.now();
-    Webhook {
-        id: WebhookId(Uuid::now_v7()),
-        tenant: tenant.clone(),
-        scope,
-        target,
-        enabled: true,
-        created_at: now,
-        modified_at: now,
-    }
-}
-
-/// Stores a webhook.
-pub(super) async fn store(app: &App, webhook: &Webhook, secret: &SigningSecret) -> Result<(), ApiError> {
-    let new = NewWebhook { webhook: webhook.clone(), secret: secret.secret().clone() };
-    app.store().insert_webhook(new).await?;
-    Ok(())
-}
-
-/// Generates a signing secret.
-pub(super) fn generate() -> Result<SigningSecret, ApiError> {
-    SigningSecret::generate()
-        .map_err(|_| ApiError::new(ErrorCode::Internal, "the operating system returned no random bytes"))
-}
-
-fn parse_events(names: &[String]) -> Result<Vec<WebhookEvent>, ApiError> {
-    let known = WebhookEvent::SELECTABLE.map(|event| format!("`{}`", event.as_str())).join(", ");
-    let mut events = Vec::new();
-    for name in names {
-        let event = WebhookEvent::parse(name).filter(|event| *event != WebhookEvent::Test);
-        let event = event.ok_or_else(|| {
-            let name = excerpt(name, 60);
-            ApiError::bad_request(format!("invalid `events`: `{name}`; expected some of {known}"))
-        })?;
-        if !events.contains(&event) {
-            events.push(event);
-        }
-    }
-    if events.is_empty() {
-        return Err(ApiError::bad_request(format!("invalid `events`: empty; expected some of {known}")));
-    }
-    Ok(events)
-}
-
-fn parse_tools(patterns: Vec<String>) -> Result<ToolPatterns, ApiError> {
-    ToolPatterns::new(patterns).map_err(|error| ApiError::bad_request(format!("invalid `tools`: {error}")))
 }
 
 /// Return one webhook, without its secret.
@@ -207,16 +138,8 @@ pub(crate) async fn get(
     identity: Identity,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
-    let webhook = find(&app, &identity, &id).await?;
+    let webhook = webhooks::find(&app, &identity, &id).await?;
     Ok(success(WebhookView::from(&webhook)).into_response())
-}
-
-/// Finds a webhook of the tenant.
-pub(super) async fn find(app: &App, identity: &Identity, id: &str) -> Result<Webhook, ApiError> {
-    identity.require(Role::Admin)?;
-    let missing = || ApiError::not_found("webhook", id);
-    let parsed: WebhookId = id.parse().map_err(|_| missing())?;
-    app.store().webhook(&identity.tenant, parsed).await?.ok_or_else(missing)
 }
 
 /// Changes to a webhook; what is missing stays.
@@ -250,26 +173,10 @@ pub(crate) async fn patch(
     Path(id): Path<String>,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let old = find(&app, &identity, &id).await?;
-    let patch: WebhookPatch = body.json()?;
-    let mut target = old.target.clone();
-    if let Some(url) = &patch.url {
-        target.url = check_url(&app, "url", url)?.to_string();
-    }
-    if let Some(events) = &patch.events {
-        target.events = parse_events(events)?;
-    }
-    if let Some(tools) = patch.tools {
-        target.tools = parse_tools(tools)?;
-    }
-    let secret = if patch.rotate_secret { Some(generate()?) } else { None };
-    let change = WebhookChange {
-        target: Some(target),
-        enabled: patch.enabled,
-        secret: secret.as_ref().map(|secret| secret.secret().clone()),
-    };
-    let changed = app.store().change_webhook(&identity.tenant, old.id, change).await?;
-    audit::note(&identity, "webhook.update", &changed.target.url);
+    let old = webhooks::find(&app, &identity, &id).await?;
+    let WebhookPatch { url, events, tools, enabled, rotate_secret } = body.json()?;
+    let change = WebhookUpdate { url, events, tools, enabled, rotate_secret };
+    let (changed, secret) = webhooks::update(&app, &identity, &old, change).await?;
     let secret = secret.map(|secret| secret.secret().expose().to_owned());
     Ok(success(WebhookWithSecret { webhook: WebhookView::from(&changed), secret }).into_response())
 }
@@ -284,8 +191,6 @@ pub(crate) async fn delete(
     identity: Identity,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
-    let webhook = find(&app, &identity, &id).await?;
-    app.store().delete_webhook(&identity.tenant, webhook.id).await?;
-    audit::note(&identity, "webhook.delete", &webhook.target.url);
+    webhooks::delete(&app, &identity, &id).await?;
     Ok(reply::message("Webhook deleted"))
 }

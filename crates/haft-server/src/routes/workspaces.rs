@@ -8,7 +8,6 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use haft_core::Timestamp;
 use haft_core::id::{ManifestId, MessageId};
-use haft_core::outcome::CallError;
 use haft_core::token::Role;
 use haft_core::workspace::{FileChange, ManifestInfo, ManifestSource, WorkspaceName, WorkspaceUse};
 use haft_store::WorkspaceInfo;
@@ -19,7 +18,8 @@ use uuid::Uuid;
 use crate::app::App;
 use crate::audit;
 use crate::body::Body;
-use crate::error::{ApiError, ErrorBody};
+use crate::error::ApiError;
+use crate::error_response::ErrorBody;
 use crate::identity::Identity;
 use crate::params::{PageParams, Params};
 use crate::reply::{self, Message, Success, success};
@@ -84,11 +84,6 @@ pub(crate) struct ChangeList {
 pub(crate) struct RestoreBody {
     /// An earlier state of the workspace.
     manifest_id: Uuid,
-}
-
-/// Returns the error of a route: these are no calls.
-pub(super) fn of_route(error: CallError) -> ApiError {
-    ApiError { of_call: false, ..error.into() }
 }
 
 /// Parses the name of a workspace that a caller chose.
@@ -232,7 +227,7 @@ pub(crate) async fn remove(
 ) -> Result<Response, ApiError> {
     identity.require(Role::Caller)?;
     let (name, expected) = (parse_name(&name)?, expected(&headers)?);
-    app.workspaces().state(&identity.tenant, &name, None).await.map_err(of_route)?;
+    app.workspaces().state(&identity.tenant, &name, None).await.map_err(ApiError::outside_call)?;
     edit(&app, &identity, &name, FileEdit::Delete { path, expected }, None).await
 }
 
@@ -327,7 +322,11 @@ pub(super) async fn files_of(
     params: &Params,
 ) -> Result<Response, ApiError> {
     let (state, folder) = (manifest_param(params, "manifest")?, params.get("path"));
-    let listing = app.workspaces().files(&identity.tenant, name, state, folder).await.map_err(of_route)?;
+    let listing = app
+        .workspaces()
+        .files(&identity.tenant, name, state, folder)
+        .await
+        .map_err(ApiError::outside_call)?;
     Ok(success(listing).into_response())
 }
 
@@ -339,7 +338,11 @@ pub(super) async fn read_of(
 ) -> Result<Response, ApiError> {
     let part = requested_range(headers);
     let state = manifest_param(params, "manifest")?;
-    let read = app.workspaces().read(&identity.tenant, name, state, (path, part)).await.map_err(of_route)?;
+    let read = app
+        .workspaces()
+        .read(&identity.tenant, name, state, (path, part))
+        .await
+        .map_err(ApiError::outside_call)?;
     Ok(file_response(path, read, part.is_some()))
 }
 
@@ -350,7 +353,8 @@ pub(super) async fn archive_of(
     params: &Params,
 ) -> Result<Response, ApiError> {
     let state = manifest_param(params, "manifest")?;
-    let archive = app.workspaces().archive(&identity.tenant, name, state).await.map_err(of_route)?;
+    let archive =
+        app.workspaces().archive(&identity.tenant, name, state).await.map_err(ApiError::outside_call)?;
     let mut response = axum::body::Body::from_stream(archive.into_stream()).into_response();
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/zip"));
@@ -374,7 +378,7 @@ pub(super) async fn manifests_of(
     params: &Params,
 ) -> Result<Response, ApiError> {
     let page = params.page("manifests")?;
-    app.workspaces().state(&identity.tenant, name, None).await.map_err(of_route)?;
+    app.workspaces().state(&identity.tenant, name, None).await.map_err(ApiError::outside_call)?;
     let found = app.store().manifests(&identity.tenant, name, page.after()?, page.size).await?;
     let next_page_token = page.token_after(&found, page.size, |manifest| manifest.info.id.to_string());
     let manifests = found.into_iter().map(|manifest| manifest.info).collect();
@@ -390,7 +394,8 @@ pub(super) async fn diff_of(
     let from = manifest_param(params, "from")?;
     let from = from.ok_or_else(|| ApiError::bad_request("missing `from`: the id of a state"))?;
     let to = manifest_param(params, "to")?;
-    let changes = app.workspaces().changes(&identity.tenant, name, from, to).await.map_err(of_route)?;
+    let changes =
+        app.workspaces().changes(&identity.tenant, name, from, to).await.map_err(ApiError::outside_call)?;
     Ok(success(ChangeList { total: changes.len(), changes }).into_response())
 }
 
@@ -399,16 +404,8 @@ pub(super) async fn changes_of(
     identity: &Identity,
     name: &WorkspaceName,
 ) -> Result<Response, ApiError> {
-    let active = app.workspaces().state(&identity.tenant, name, None).await.map_err(of_route)?;
-    let changes = match active.map(|active| active.info) {
-        None => Vec::new(),
-        Some(ManifestInfo { id, parent_id: Some(parent), .. }) => {
-            app.workspaces().changes(&identity.tenant, name, parent, Some(id)).await.map_err(of_route)?
-        }
-        Some(ManifestInfo { id, parent_id: None, .. }) => {
-            app.workspaces().initial_changes(&identity.tenant, name, id).await.map_err(of_route)?
-        }
-    };
+    let changes = app.workspaces().latest_changes(&identity.tenant, name).await;
+    let changes = changes.map_err(ApiError::outside_call)?;
     Ok(success(ChangeList { total: changes.len(), changes }).into_response())
 }
 
@@ -430,7 +427,7 @@ pub(super) async fn restore_of(
         .workspaces()
         .restore(&identity.tenant, name, ManifestId(manifest_id), change)
         .await
-        .map_err(of_route)?;
+        .map_err(ApiError::outside_call)?;
     Ok(success(restored).into_response())
 }
 
@@ -447,7 +444,11 @@ pub(super) async fn edit(
         FileEdit::Delete { .. } => ManifestSource::Edit,
     };
     let change = StateChange { source, source_ref: None, by: identity.name.to_string(), message };
-    let edited = app.workspaces().edit(&identity.tenant, name, vec![edit], change).await.map_err(of_route)?;
+    let edited = app
+        .workspaces()
+        .edit(&identity.tenant, name, vec![edit], change)
+        .await
+        .map_err(ApiError::outside_call)?;
     Ok(success(edited).into_response())
 }
 

@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use super::engine::{RunningRun, not_stored};
 use crate::agents::{SURFACE, bind};
 use crate::app::App;
-use crate::routes::approvals;
+use crate::approvals;
 
 /// How many images of one result the model sees.
 const MAX_IMAGES: usize = 8;

@@ -9,7 +9,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::routes::invoke::AcceptedWebhook;
+use crate::view::AcceptedWebhook;
 
 /// A run of an agent.
 #[derive(Debug, Serialize, ToSchema)]

@@ -11,12 +11,11 @@ use haft_store::{AgentQuery, NewChat};
 use super::client_frame::{ApprovalFrame, MessageFrame};
 use crate::agents::{require_runnable, visible_agent};
 use crate::app::App;
+use crate::approvals::{PersonDecision, decide_call};
 use crate::audit;
-use crate::chats::{self, Asked, Place, Question};
+use crate::chats::{self, Asked, Place, Question, writable};
 use crate::error::ApiError;
 use crate::identity::Identity;
-use crate::routes::approvals::{PersonDecision, decide_call};
-use crate::routes::chats::visible as writable;
 
 /// How many agents an error lists.
 const MAX_LISTED: usize = 20;

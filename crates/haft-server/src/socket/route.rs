@@ -16,8 +16,9 @@ use tokio::sync::Semaphore;
 
 use super::connection;
 use crate::app::App;
+use crate::authentication;
 use crate::error::ApiError;
-use crate::identity::{self, Identity};
+use crate::identity::Identity;
 use crate::{browser, request_id};
 
 /// The largest message of a client, in bytes.
@@ -65,7 +66,7 @@ fn rejected(rejection: &WebSocketUpgradeRejection) -> ApiError {
 async fn authenticate(app: &App, headers: &HeaderMap, uri: &Uri) -> Result<Identity, ApiError> {
     if headers.contains_key(header::AUTHORIZATION) {
         check_origin(app, headers)?;
-        return identity::authenticate_bearer(app, headers);
+        return authentication::authenticate_bearer(app, headers);
     }
     if let Some(token) = token_of(uri) {
         check_origin(app, headers)?;
@@ -73,7 +74,7 @@ async fn authenticate(app: &App, headers: &HeaderMap, uri: &Uri) -> Result<Ident
         let value = HeaderValue::from_str(&format!("Bearer {token}"));
         let value = value.map_err(|_| ApiError::new(ErrorCode::Unauthorized, "the token is invalid"))?;
         bearer.insert(header::AUTHORIZATION, value);
-        return identity::authenticate_bearer(app, &bearer);
+        return authentication::authenticate_bearer(app, &bearer);
     }
     let Some(cookie) = browser::session_cookie(headers) else {
         let message = "missing token; send `?token=TOKEN`, or the header `Authorization: Bearer TOKEN`";
@@ -84,7 +85,7 @@ async fn authenticate(app: &App, headers: &HeaderMap, uri: &Uri) -> Result<Ident
         return Err(ApiError::new(ErrorCode::Forbidden, "a socket with a session needs the header `Origin`"));
     }
     browser::check_page(app, headers)?;
-    identity::authenticate_session(app, cookie).await
+    authentication::authenticate_session(app, cookie).await
 }
 
 fn token_of(uri: &Uri) -> Option<String> {

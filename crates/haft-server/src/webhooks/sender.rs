@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use bytes::Bytes;
 use haft_core::id::WebhookId;
 use haft_core::name::TenantId;
@@ -10,6 +9,7 @@ use haft_core::problem::excerpt;
 use haft_core::webhook::{Delivery, DeliveryStatus};
 use haft_executors::egress::{OutgoingRequest, SendError};
 use haft_store::{ClaimedDelivery, DeliveryResult};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use url::Url;
 
 use super::signature::SigningSecret;

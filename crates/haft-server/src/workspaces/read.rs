@@ -172,8 +172,23 @@ impl WorkspaceHost {
 }
 
 impl WorkspaceHost {
+    /// Returns what the latest change of a workspace changed.
+    pub(crate) async fn latest_changes(
+        &self,
+        tenant: &TenantId,
+        name: &WorkspaceName,
+    ) -> Result<Vec<FileChange>, CallError> {
+        match self.state(tenant, name, None).await?.map(|active| active.info) {
+            None => Ok(Vec::new()),
+            Some(ManifestInfo { id, parent_id: Some(parent), .. }) => {
+                self.changes(tenant, name, parent, Some(id)).await
+            }
+            Some(ManifestInfo { id, parent_id: None, .. }) => self.initial_changes(tenant, name, id).await,
+        }
+    }
+
     /// Returns the files of the first state of a workspace as added ones.
-    pub(crate) async fn initial_changes(
+    async fn initial_changes(
         &self,
         tenant: &TenantId,
         name: &WorkspaceName,

@@ -24,7 +24,7 @@ pub(super) fn tenant(app: &App, identity: &Identity, named: Option<&str>) -> Res
 }
 
 /// Finds a token of the own tenant, or of any for platform admins.
-pub(super) async fn find(app: &App, identity: &Identity, id: &str) -> Result<TokenRecord, ApiError> {
+pub(crate) async fn find(app: &App, identity: &Identity, id: &str) -> Result<TokenRecord, ApiError> {
     let not_found = || ApiError::not_found("token", id);
     let parsed: TokenId = id.parse().map_err(|_| not_found())?;
     let is_visible =

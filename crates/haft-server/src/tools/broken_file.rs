@@ -1,24 +1,21 @@
-//! Definition files that never parsed: editors read them with `GET /tools/{ref}/source` and fix them with
-//! `PUT /tools/{ref}`.
+//! Definition files that never parsed: editors read and fix them like tools.
 
 use std::sync::Arc;
 
-use axum::response::{IntoResponse, Response};
-use haft_core::catalog::{ToolChange, UnreadableFile};
+use haft_core::catalog::{SourceText, ToolChange, UnreadableFile};
 use haft_core::outcome::ErrorCode;
+use haft_core::problem::Problem;
 use haft_core::reference::ToolRef;
 use haft_core::token::Role;
-use haft_definition::dialect;
+use haft_core::tool::Tool;
+use haft_definition::dialect::{self, ParsedDefinition};
 use haft_runtime::registry::ResolveError;
 
+use super::find::ToolSource;
 use crate::app::App;
-use crate::audit;
-use crate::body::Body;
-use crate::definition;
 use crate::error::ApiError;
 use crate::identity::Identity;
-use crate::reply::success;
-use crate::routes::{bundles, tool};
+use crate::{audit, bundles, definition};
 
 /// Finds the file that a reference names, if no tool has that name.
 pub(crate) fn find(app: &App, identity: &Identity, reference: &str) -> Option<Arc<UnreadableFile>> {
@@ -34,33 +31,35 @@ pub(crate) async fn source(
     app: &App,
     identity: &Identity,
     file: &UnreadableFile,
-) -> Result<Response, ApiError> {
+) -> Result<ToolSource, ApiError> {
     identity.require(Role::Editor)?;
     let form = file.path.rsplit('.').next().and_then(dialect::form_of_extension);
     let text = app.store().definition_text(&file.path).await?;
     let (Some(form), Some(text)) = (form, text) else {
         return Err(ApiError::new(ErrorCode::NotReady, file.error.clone()));
     };
-    Ok(success(tool::SourceView { text, form: form.extension(), path: Some(file.path.clone()) })
-        .into_response())
+    Ok(ToolSource { text, form, path: Some(file.path.clone()) })
 }
 
-/// Replaces the text, which creates the tool.
-pub(crate) async fn put(
+/// Rejects whoever may not fix a file, and files of disabled bundles.
+pub(crate) fn check_mendable(app: &App, identity: &Identity, file: &UnreadableFile) -> Result<(), ApiError> {
+    identity.require(Role::Editor)?;
+    bundles::require_enabled(&*bundles::find(app, identity, file.bundle.as_str())?)
+}
+
+/// Replaces the text, which creates the tool. Returns it with the warnings about its definition.
+pub(crate) async fn mend(
     app: &App,
     identity: &Identity,
     file: &UnreadableFile,
-    body: &Body,
-) -> Result<Response, ApiError> {
-    identity.require(Role::Editor)?;
-    bundles::require_enabled(&*bundles::find(app, identity, file.bundle.as_str())?)?;
-    let parsed = definition::parse(body, &definition::defaults_from_file(file))?;
+    parsed: ParsedDefinition,
+    text: Option<SourceText>,
+) -> Result<(Tool, Vec<Problem>), ApiError> {
     definition::reject_published(parsed.status, None)?;
-    let text = definition::author_text(body, &parsed);
     let folder = app.store().bundle_folder(&file.tenant, &file.bundle);
     let checked = definition::check(app, &identity.tenant, (parsed, text.as_ref()), None, folder).await?;
     let change = ToolChange { spec: checked.spec, text, status: None, enabled: checked.enabled };
     let tool = app.store().mend_file(file.path.clone(), change).await?;
     audit::note(identity, "tool.create", &tool.qualified());
-    Ok(success(tool::view_with_warnings(app, identity, tool.id, checked.warnings).await?).into_response())
+    Ok((tool, checked.warnings))
 }

@@ -1,0 +1,9 @@
+//! Access tokens: creating, rotating and revoking them, and who may do it.
+
+mod grants;
+mod manage;
+
+pub(crate) use grants::find;
+pub(crate) use manage::{
+    IssuedToken, RateText, TokenFields, create, delete, lifetime, list, rotate, set_rate,
+};
