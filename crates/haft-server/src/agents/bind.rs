@@ -1,5 +1,6 @@
 //! The tools of an agent: exactly those that it could call now.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use haft_agent::model::ToolDefinition;
@@ -28,13 +29,14 @@ pub(crate) struct Binding {
 }
 
 /// Returns the tools that an agent can call on behalf of a principal, in the order of lists. The names are those that
-/// every model accepts; each stands for one tool.
+/// every model accepts; each stands for one tool. `surfaces_above` are those that the run came through.
 pub(crate) fn bind(
     app: &App,
     snapshot: &Snapshot,
     principal: &Principal,
     definition: &AgentDefinition,
     mode: Mode,
+    surfaces_above: &[Cow<'static, str>],
 ) -> Result<Vec<Binding>, AllowListError> {
     let (listed, excluded) = definition.tool_lists()?;
     let policy = app.policy().handle();
@@ -43,7 +45,7 @@ pub(crate) fn bind(
         let tool = &offer.entry.tool;
         listed.allows(tool)
             && !excluded.as_ref().is_some_and(|excluded| excluded.allows(tool))
-            && policy.may_call(principal, tool, SURFACE)
+            && policy.may_call_below(principal, tool, SURFACE, surfaces_above)
     });
     let bound = offers.map(|offer| {
         let mut described = exported(&offer.spec, &offer.name, Format::Anthropic);

@@ -230,7 +230,7 @@ pub(crate) async fn check_definition(
 /// Returns the tools that an agent could call for somebody, with the number of tokens of their definitions.
 fn tools_of(app: &App, identity: &Identity, definition: &AgentDefinition) -> (Vec<AgentToolView>, usize) {
     let snapshot = app.registry().snapshot();
-    let bound = bind(app, &snapshot, identity, definition, app.settings().mode).unwrap_or_default();
+    let bound = bind(app, &snapshot, identity, definition, app.settings().mode, &[]).unwrap_or_default();
     let tokens = bound.iter().map(|binding| binding.tokens).sum();
     (bound.iter().map(AgentToolView::from).collect(), tokens)
 }

@@ -48,7 +48,7 @@ impl From<&Webhook> for WebhookView {
             id: webhook.id.0,
             url: webhook.target.url.clone(),
             events: webhook.target.events.clone(),
-            tools: webhook.target.tools.as_slice().to_vec(),
+            tools: webhook.target.tools.texts(),
             enabled: webhook.enabled,
             created_at: webhook.created_at,
             modified_at: webhook.modified_at,
@@ -194,7 +194,7 @@ fn parse_events(names: &[String]) -> Result<Vec<WebhookEvent>, ApiError> {
 }
 
 fn parse_tools(patterns: Vec<String>) -> Result<ToolPatterns, ApiError> {
-    ToolPatterns::new(patterns).map_err(|error| ApiError::bad_request(format!("invalid `tools`: {error}")))
+    ToolPatterns::new(&patterns).map_err(|error| ApiError::bad_request(format!("invalid `tools`: {error}")))
 }
 
 /// Return one webhook, without its secret.

@@ -122,16 +122,18 @@ struct Above {
 
 impl Above {
     async fn of(app: &App, call: &CallContext) -> Result<Self, CallError> {
+        let surfaces = call.surfaces_below();
         let Some(agent) = &call.principal().agent else {
             let budget = AgentBudget::default();
-            let parent = ParentRun { call: call.id, run: None, ancestors: Vec::new(), budget };
+            let parent = ParentRun { call: call.id, run: None, ancestors: Vec::new(), surfaces, budget };
             return Ok(Self { parent, chat: None });
         };
         let run = app.store().run_by_id(call.tenant(), agent.run).await.map_err(not_stored)?;
         let live = app.runs().get(call.tenant(), agent.run).map(|running| running.budget());
         let budget = live.or_else(|| run.as_ref().map(left)).unwrap_or_default();
         let chat = run.as_ref().and_then(|run| run.chat_id.zip(run.message_id));
-        let parent = ParentRun { call: call.id, run: Some(agent.run), ancestors: path_to(agent), budget };
+        let ancestors = path_to(agent);
+        let parent = ParentRun { call: call.id, run: Some(agent.run), ancestors, surfaces, budget };
         Ok(Self { parent, chat })
     }
 }

@@ -1,5 +1,6 @@
 //! What a run needs from this node: its tools, its calls through the pipeline, and its watchers.
 
+use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use haft_agent::model::ImageSource;
@@ -87,7 +88,14 @@ impl Host {
         {
             return Ok(bound.tools.clone());
         }
-        let bindings = bind(&self.app, &snapshot, &principal, &self.run.definition, self.run.mode);
+        let bindings = bind(
+            &self.app,
+            &snapshot,
+            &principal,
+            &self.run.definition,
+            self.run.mode,
+            &surfaces_of(&self.run),
+        );
         let bindings = bindings.map_err(|error| {
             CallError::new(ErrorCode::InvalidDefinition, format!("invalid tools of the agent: {error}"))
         })?;
@@ -98,11 +106,12 @@ impl Host {
 
     fn request(&self, request: ToolRequest, cancel: CancellationToken) -> Result<Request, CallError> {
         let run = &self.run;
-        let lineage = run.parent_call.map_or_else(Lineage::default, |call| Lineage {
-            parent: Some(call),
-            root: Some(call),
+        let lineage = Lineage {
+            parent: run.parent_call,
+            root: run.parent_call,
             depth: u32::try_from(run.ancestors.len()).unwrap_or(u32::MAX),
-        });
+            surfaces: surfaces_of(run),
+        };
         let session = run.chat_id.map_or_else(|| run.id.to_string(), |chat| chat.to_string());
         let labels = Labels {
             idempotency_key: request.idempotency_key,
@@ -213,6 +222,15 @@ pub(super) fn current_principal(app: &App, run: &Run) -> Result<Arc<Principal>, 
             format!("the token `{}` that started the run was revoked or has expired", run.principal.name);
         CallError::new(ErrorCode::Unauthorized, message).for_model("the run is no longer authorised")
     })
+}
+
+/// Returns the surfaces that a run came through, that of the root first.
+fn surfaces_of(run: &Run) -> Vec<Cow<'static, str>> {
+    let mut surfaces = run.surfaces_above.clone();
+    if !surfaces.iter().any(|surface| *surface == run.surface) {
+        surfaces.push(Cow::Owned(run.surface.clone()));
+    }
+    surfaces
 }
 
 fn rejected(error: CallError) -> ToolReply {

@@ -1,5 +1,6 @@
 //! A request to run an agent.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -55,6 +56,8 @@ pub(crate) struct ParentRun {
     pub(crate) run: Option<RunId>,
     /// The agents above, outermost first.
     pub(crate) ancestors: Vec<AgentSlug>,
+    /// The surfaces above, that of the root first.
+    pub(crate) surfaces: Vec<Cow<'static, str>>,
     /// What the run above may still use.
     pub(crate) budget: AgentBudget,
 }
@@ -96,12 +99,12 @@ impl StartRun {
         let Some((revision, definition)) = self.agent.runnable(self.mode) else {
             return Err(CallError::internal("a runnable agent has no revision"));
         };
-        let (parent_call, parent_run, ancestors, above) = match self.parent {
-            Some(ParentRun { call, run, ancestors, budget }) => {
+        let (parent_call, parent_run, ancestors, surfaces_above, above) = match self.parent {
+            Some(ParentRun { call, run, ancestors, surfaces, budget }) => {
                 check_ancestors(&definition.slug, &ancestors)?;
-                (Some(call), run, ancestors, Some(budget))
+                (Some(call), run, ancestors, surfaces, Some(budget))
             }
-            None => (None, None, Vec::new(), None),
+            None => (None, None, Vec::new(), Vec::new(), None),
         };
         let input = serde_json::to_value(&self.input).map_err(|e| CallError::internal(e.to_string()))?;
         if self.input.is_empty() {
@@ -132,6 +135,7 @@ impl StartRun {
             parent_call,
             parent_run,
             ancestors,
+            surfaces_above,
             webhook: self.webhook,
             request_id: crate::request_id::current(),
             status: RunStatus::Pending,
