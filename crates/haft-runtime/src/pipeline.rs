@@ -1,6 +1,6 @@
 //! The steps of a call, the same for every surface.
 //!
-//! resolve → gate (role, state of the tool, allow-list, rules that deny whatever the arguments are) → validate arguments
+//! role → resolve → gate (state of the tool, allow-list, rules that deny whatever the arguments are) → validate arguments
 //! → authorise (policy rules, the tool's own flag)
 //! → idempotency → approval → admit (rate, concurrency) → prepare (the workspace) → execute (stages, retries, output
 //! validation; within deadline and cancellation) → snapshot (the workspace) → set a large result aside → record → answer.
@@ -323,6 +323,7 @@ impl Pipeline {
         if self.ledger.is_some() {
             return Err(CallError::internal("a pipeline with a ledger runs recorded calls only"));
         }
+        check_role(&request.principal)?;
         let checked = self.check_resolved(tool, request, Ok(None)).map_err(|rejected| rejected.error)?;
         if let Some(cause) = &checked.needs_approval {
             return Err(approval_impossible(checked.plan.spec.name.as_str(), cause));
@@ -330,8 +331,10 @@ impl Pipeline {
         self.admit_now(checked).map_err(|rejected| rejected.error)
     }
 
-    /// Resolves the tool and makes all checks that need no waiting.
+    /// Resolves the tool and makes all checks that need no waiting. A call of somebody who may not call anything is not
+    /// recorded.
     async fn check(self: &Arc<Self>, target: CallTarget, request: Request) -> Result<CheckedCall, CallError> {
+        check_role(&request.principal)?;
         let tool = self.resolve(target, &request).await?;
         let loaded = self.load_handles(&request.principal, request.args.values()).await;
         match self.check_resolved(tool, request, loaded) {
@@ -396,7 +399,6 @@ impl Pipeline {
         is_trial: bool,
     ) -> Result<(Arc<CompiledTool>, Option<ApprovalCause>), CallError> {
         let CallDraft { entry, context, .. } = &mut *draft;
-        check_role(context.principal())?;
         entry.runnable(bundle_enabled, context.mode).map_err(|reason| entry.not_runnable(reason))?;
         check_allow_list(entry, context.principal())?;
         // Asked only if there is an error that would tell a denied caller about the tool: every other call is authorised

@@ -120,7 +120,8 @@ pub(crate) async fn explain(
     let entry = Arc::clone(snapshot.resolve(&principal.tenant, &reference)?);
     let args = Value::Object(args);
     let caller = caller.unwrap_or_default();
-    let agents = caller.agents_above.iter().map(AgentSlug::new).collect::<Result<Vec<_>, _>>()?;
+    let agents =
+        caller.agents_above.iter().map(|slug| AgentSlug::new(slug)).collect::<Result<Vec<_>, _>>()?;
     let surfaces: Vec<_> = caller.surfaces_above.into_iter().map(Cow::Owned).collect();
     let policy = app.policy().handle().load();
     let explanation = policy.explain(&Question {

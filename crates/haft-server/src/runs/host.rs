@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use haft_agent::model::ImageSource;
 use haft_agent::run::{BoundTool, EndedCall, RunEvent, RunHost, ToolReply, ToolRequest};
 use haft_core::BoxFuture;
+use haft_core::agent::AgentBudget;
 use haft_core::call::{CallRecord, CallStatus};
 use haft_core::id::{ApprovalId, CallId};
 use haft_core::invocation::Lineage;
@@ -133,7 +134,7 @@ impl Host {
     }
 
     async fn run_call(&self, request: ToolRequest) -> Result<ToolReply, CallError> {
-        self.running.set_budget(request.budget);
+        self.running.budget().start_call(request.budget);
         let tool = {
             let snapshot = self.app.registry().snapshot();
             let entry = snapshot.tool(&self.run.principal.tenant, request.tool);
@@ -151,7 +152,7 @@ impl Host {
         };
         match self.app.pipeline().call(CallTarget::Resolved(tool), request).await {
             Ok(completed) => {
-                let mut usage = self.running.take_child_usage();
+                let mut usage = self.running.budget().take_ended();
                 if completed.replayed {
                     usage.add(&self.usage_below(completed.record.id()).await?);
                 }
@@ -201,6 +202,10 @@ impl RunHost for Host {
 
     fn ended(&self, call: CallId) -> BoxFuture<'_, Result<Option<EndedCall>, CallError>> {
         Box::pin(self.ended_later(call))
+    }
+
+    fn shared_budget(&self, used: &RunUsage) -> AgentBudget {
+        self.app.runs().report_usage(self.run.id, &self.running, used)
     }
 
     fn emit(&self, event: RunEvent) {

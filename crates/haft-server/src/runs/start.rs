@@ -123,7 +123,7 @@ impl StartRun {
             id: self.id.unwrap_or_else(|| RunId(Uuid::now_v7())),
             agent_id: self.agent.id,
             agent_revision: revision,
-            budget: above.map_or(definition.budget, |above| smaller(definition.budget, above)),
+            budget: above.map_or(definition.budget, |above| definition.budget.smaller(above)),
             definition,
             principal,
             surface: self.surface.to_owned(),
@@ -190,20 +190,4 @@ fn check_ancestors(slug: &AgentSlug, ancestors: &[AgentSlug]) -> Result<(), Call
         return Err(CallError::new(ErrorCode::TooDeep, message));
     }
     Ok(())
-}
-
-/// Returns the smaller limit of each kind.
-fn smaller(own: AgentBudget, above: AgentBudget) -> AgentBudget {
-    fn least<T: PartialOrd>(a: Option<T>, b: Option<T>) -> Option<T> {
-        match (a, b) {
-            (Some(a), Some(b)) => Some(if b < a { b } else { a }),
-            (a, b) => a.or(b),
-        }
-    }
-    AgentBudget {
-        calls: least(own.calls, above.calls),
-        tokens: least(own.tokens, above.tokens),
-        time_ms: least(own.time_ms, above.time_ms),
-        cost: least(own.cost, above.cost),
-    }
 }

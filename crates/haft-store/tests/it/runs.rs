@@ -10,7 +10,7 @@ use haft_core::catalog::StoreError;
 use haft_core::chat::MessageRole;
 use haft_core::id::{AgentId, ChatId, RunId, WebhookId};
 use haft_core::ledger::Ledger as _;
-use haft_core::name::TenantId;
+use haft_core::name::{AgentSlug, TenantId};
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::principal::{ActingAgent, AllowList};
 use haft_core::run::{
