@@ -136,7 +136,7 @@ async fn a_denied_caller_learns_nothing_about_the_arguments() {
     let (status, answer) = wrong().await;
     assert_eq!((status, code(&answer)), (403, "policy_denied"), "{answer}");
     assert!(!answer.to_string().contains("amount"), "{answer}");
-    let (_, recorded) = server.get("/api/calls?tool=pay&rule=restricted").await;
+    let (_, recorded) = server.get("/api/audit?kind=calls&rule=restricted").await;
     assert_eq!(recorded["data"]["total"], 1, "{recorded}");
     // What depends on the arguments is decided when they are known to be valid.
     for harmless in [

@@ -7,6 +7,8 @@ use serde_json::{Value, json};
 
 use super::rig::Rig;
 
+const DENIED: &str = "the policy rule `platform:r` denies the call";
+
 /// A rig with a tool of two levels of steps, and a rule of the platform.
 fn rig(rule: Value) -> Rig {
     let rig = Rig::new(Vec::new());
@@ -24,8 +26,9 @@ fn rig(rule: Value) -> Rig {
     rig
 }
 
-async fn code(rig: &Rig, surface: &'static str, tool: &str) -> Result<(), ErrorCode> {
-    rig.call_through(surface, tool, json!({})).await.map(|_| ()).map_err(|error| error.code)
+/// Returns why a call failed, or nothing. A step that was denied is a failure of the call whose step it is.
+async fn failure(rig: &Rig, surface: &'static str, tool: &str) -> String {
+    rig.call_through(surface, tool, json!({})).await.map_or_else(|error| error.message, |_| String::new())
 }
 
 #[tokio::test]
@@ -35,8 +38,8 @@ async fn a_rule_on_a_surface_holds_for_steps_below_it() {
             rig(json!({"match": {"tools": ["quick"], "surfaces": ["mcp"]}, "when": when, "effect": "deny"}));
         for tool in ["quick", "inner", "outer"] {
             // Without the argument the condition fails, which counts as a match.
-            assert_eq!(code(&rig, "mcp", tool).await, Err(ErrorCode::PolicyDenied), "{tool}");
-            assert_eq!(code(&rig, "rest", tool).await, Ok(()), "{tool}");
+            assert!(failure(&rig, "mcp", tool).await.ends_with(DENIED), "{tool}");
+            assert_eq!(failure(&rig, "rest", tool).await, "", "{tool}");
         }
     }
 }
@@ -44,8 +47,8 @@ async fn a_rule_on_a_surface_holds_for_steps_below_it() {
 #[tokio::test]
 async fn a_rule_on_a_surface_between_holds() {
     let rig = rig(json!({"match": {"tools": ["quick"], "surfaces": ["steps"]}, "effect": "deny"}));
-    assert_eq!(code(&rig, "rest", "quick").await, Ok(()));
-    assert_eq!(code(&rig, "rest", "outer").await, Err(ErrorCode::PolicyDenied));
+    assert_eq!(failure(&rig, "rest", "quick").await, "");
+    assert!(failure(&rig, "rest", "outer").await.ends_with(DENIED));
 }
 
 #[tokio::test]
@@ -55,8 +58,9 @@ async fn a_rule_that_allows_holds_for_the_direct_caller_only() {
         "name": "quick", "version": "1.0.0", "policy": "elevated",
         "implementation": {"type": "function", "function": "quick"},
     }));
-    assert_eq!(code(&allowed, "mcp", "quick").await, Ok(()));
-    assert_eq!(code(&allowed, "mcp", "inner").await, Err(ErrorCode::ApprovalRequired));
+    assert_eq!(failure(&allowed, "mcp", "quick").await, "");
+    let nested = failure(&allowed, "mcp", "inner").await;
+    assert!(nested.ends_with("only an elevated token may call it"), "{nested}");
 }
 
 #[tokio::test]
