@@ -132,7 +132,7 @@ pub(crate) async fn create(
         Some(events) => parse_events(&events)?,
         None => WebhookEvent::SELECTABLE.to_vec(),
     };
-    let target = WebhookTarget { url, events, tools: parse_tools(new.tools)? };
+    let target = WebhookTarget { url, events, tools: parse_tools(&new.tools)? };
     let webhook =
         Webhook { enabled: new.enabled, ..new_webhook(&app, &identity.tenant, WebhookScope::Tenant, target) };
     let secret = generate()?;
@@ -193,8 +193,8 @@ fn parse_events(names: &[String]) -> Result<Vec<WebhookEvent>, ApiError> {
     Ok(events)
 }
 
-fn parse_tools(patterns: Vec<String>) -> Result<ToolPatterns, ApiError> {
-    ToolPatterns::new(&patterns).map_err(|error| ApiError::bad_request(format!("invalid `tools`: {error}")))
+fn parse_tools(patterns: &[String]) -> Result<ToolPatterns, ApiError> {
+    ToolPatterns::new(patterns).map_err(|error| ApiError::bad_request(format!("invalid `tools`: {error}")))
 }
 
 /// Return one webhook, without its secret.
@@ -260,7 +260,7 @@ pub(crate) async fn patch(
         target.events = parse_events(events)?;
     }
     if let Some(tools) = patch.tools {
-        target.tools = parse_tools(tools)?;
+        target.tools = parse_tools(&tools)?;
     }
     let secret = if patch.rotate_secret { Some(generate()?) } else { None };
     let change = WebhookChange {

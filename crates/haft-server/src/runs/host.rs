@@ -22,7 +22,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::engine::{RunningRun, not_stored};
-use crate::agents::{SURFACE, bind};
+use crate::agents::{RunsFor, SURFACE, bind};
 use crate::app::App;
 use crate::routes::approvals;
 
@@ -92,10 +92,8 @@ impl Host {
         let bindings = bind(
             &self.app,
             &snapshot,
-            &principal,
             &self.run.definition,
-            self.run.mode,
-            &surfaces_of(&self.run),
+            RunsFor { principal: &principal, mode: self.run.mode, surfaces: &surfaces_of(&self.run) },
         );
         let bindings = bindings.map_err(|error| {
             CallError::new(ErrorCode::InvalidDefinition, format!("invalid tools of the agent: {error}"))
