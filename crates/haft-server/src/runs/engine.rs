@@ -179,12 +179,10 @@ impl RunEngine {
     /// Notes that a run has ended whose call belongs to a run on this node.
     pub(super) fn end_below(&self, run: &Run) {
         let Some(parent) = run.parent_run.and_then(|id| self.get(&run.principal.tenant, id)) else { return };
-        // What the run itself counts is no longer counted for the runs below it.
-        let included = self.get(&run.principal.tenant, run.id).map(|ended| ended.budget().runs_below());
-        let included = included.unwrap_or_default();
-        for above in [Arc::clone(&parent)].into_iter().chain(self.above(&parent)) {
-            above.budget().report_below(run.id, &run.usage, &included);
+        for above in self.above(&parent) {
+            above.budget().report_below(run.id, &run.usage, &[]);
         }
+        parent.budget().report_below(run.id, &run.usage, &[]);
         parent.budget().end_below(run.id, &run.usage);
     }
 

@@ -1,8 +1,8 @@
 //! The budget that a run and all runs below it share.
 //!
 //! Every run says before each request and each call what it has used. What runs below use counts at once, not only when
-//! they have ended, so that runs side by side cannot each use all that is left. Runs on other nodes, which a node that
-//! ended has left, keep to what was left when they started.
+//! they have ended, so that runs side by side cannot each use all that is left. A run that was cut off keeps counting.
+//! Runs on other nodes, which continue what a node has left, keep to what was left when they started.
 
 use std::collections::HashMap;
 
@@ -71,11 +71,6 @@ impl SharedBudget {
     pub(super) fn take_ended(&mut self) -> RunUsage {
         self.counted.append(&mut self.ended_runs);
         std::mem::take(&mut self.ended)
-    }
-
-    /// Returns the runs below that have not been counted.
-    pub(super) fn runs_below(&self) -> Vec<RunId> {
-        self.below.keys().copied().collect()
     }
 
     fn forget(&mut self, runs: &[RunId]) {

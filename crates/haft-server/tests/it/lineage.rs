@@ -109,7 +109,7 @@ async fn what_is_above_a_call_that_waits_survives_a_restart() {
     let (_, answer) = server.post("/api/agents/b/runs?async=true", json!({"input": "go"})).await;
     let path = format!("/api/runs/{}", answer["data"]["id"].as_str().unwrap());
     poll(async || (server.get(&path).await.1["data"]["status"] == "awaiting_approval").then_some(())).await;
-    let (_, list) = server.get("/api/approvals").await;
+    let (_, list) = server.get("/api/approvals?status=waiting").await;
     let approval = list["data"]["approvals"][0]["id"].as_str().unwrap().to_owned();
     let server = server.restart().await;
     // The call itself came through the surface `agent`.
