@@ -328,7 +328,7 @@ fn a_handle_serves_the_newest_policy() {
 
 #[test]
 fn rules_that_restrict_hold_for_what_is_done_on_behalf_of_others() {
-    let slugs = |names: &[&str]| names.iter().map(|name| AgentSlug::new(*name).unwrap()).collect::<Vec<_>>();
+    let slugs = |names: &[&str]| names.iter().map(|name| AgentSlug::new(name).unwrap()).collect::<Vec<_>>();
     let surfaces = |names: &[&'static str]| names.iter().map(|name| Cow::Borrowed(*name)).collect::<Vec<_>>();
     let (principal, pay) = (caller(), tool("bank", "pay", &[]));
     for (rule, surface, above, agents, restricted, allowed) in [
