@@ -10,6 +10,7 @@ use crate::Timestamp;
 use crate::id::AgentId;
 use crate::name::{AgentSlug, TenantId};
 use crate::principal::{AllowList, AllowListError};
+use crate::run::RunUsage;
 use crate::tool::Status;
 
 /// The longest instructions, in bytes.
@@ -248,6 +249,34 @@ impl AgentBudget {
     /// Returns whether it limits nothing.
     pub fn is_unlimited(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// Returns what is left of it after what was used.
+    #[must_use]
+    pub fn after(&self, usage: &RunUsage) -> Self {
+        Self {
+            calls: self.calls.map(|limit| limit.saturating_sub(usage.calls)),
+            tokens: self.tokens.map(|limit| limit.saturating_sub(usage.tokens())),
+            time_ms: self.time_ms.map(|limit| limit.saturating_sub(usage.active_ms)),
+            cost: self.cost.map(|limit| (limit - usage.cost.unwrap_or_default()).max(0.0)),
+        }
+    }
+
+    /// Returns the smaller limit of each kind.
+    #[must_use]
+    pub fn smaller(self, other: Self) -> Self {
+        fn least<T: PartialOrd>(a: Option<T>, b: Option<T>) -> Option<T> {
+            match (a, b) {
+                (Some(a), Some(b)) => Some(if b < a { b } else { a }),
+                (a, b) => a.or(b),
+            }
+        }
+        Self {
+            calls: least(self.calls, other.calls),
+            tokens: least(self.tokens, other.tokens),
+            time_ms: least(self.time_ms, other.time_ms),
+            cost: least(self.cost, other.cost),
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! The traits of executors, which run tools: one executor per kind of implementation.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -124,6 +125,8 @@ pub struct CallContext {
     /// The name of the workspace that the call works in, and the calls that the tool makes with it. Only tools that work
     /// with files have its folder.
     pub workspace_name: Option<WorkspaceName>,
+    /// The surface that the call came through; empty if nobody said.
+    pub surface: Cow<'static, str>,
     /// The calls above this one.
     pub lineage: Lineage,
     /// The idempotency key, for tools that pass it on.
@@ -149,7 +152,8 @@ impl Clone for CallContext {
             events: self.events.clone(),
             workspace: self.workspace.clone(),
             workspace_name: self.workspace_name.clone(),
-            lineage: self.lineage,
+            surface: self.surface.clone(),
+            lineage: self.lineage.clone(),
             idempotency_key: self.idempotency_key.clone(),
             session: self.session.clone(),
             invoker: self.invoker.clone(),
@@ -205,6 +209,7 @@ impl CallContext {
             events: None,
             workspace: None,
             workspace_name: None,
+            surface: Cow::Borrowed(""),
             lineage: Lineage::default(),
             idempotency_key: None,
             session: None,
@@ -221,6 +226,15 @@ impl CallContext {
     /// Returns the tenant whose tools, files and secrets are used.
     pub fn tenant(&self) -> &TenantId {
         &self.principal.tenant
+    }
+
+    /// Returns the surfaces above what this call does, each once, that of the root first and its own included.
+    pub fn surfaces_below(&self) -> Vec<Cow<'static, str>> {
+        let mut surfaces = self.lineage.surfaces.clone();
+        if !self.surface.is_empty() && !surfaces.contains(&self.surface) {
+            surfaces.push(self.surface.clone());
+        }
+        surfaces
     }
 
     /// Runs another tool as part of this call: with the same rights, within the same deadline.

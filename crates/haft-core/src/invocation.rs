@@ -23,8 +23,8 @@ use crate::workspace::WorkspaceName;
 pub struct Invocation {
     /// The id of the call.
     pub id: CallId,
-    /// The call that made it, if it is nested.
-    #[serde(skip_serializing_if = "Lineage::is_root")]
+    /// What is above it, if it is nested or made for a run.
+    #[serde(skip_serializing_if = "Lineage::is_empty")]
     pub lineage: Lineage,
     /// Who calls, for which tenant.
     pub principal: Arc<Principal>,
@@ -82,8 +82,9 @@ impl Invocation {
     }
 }
 
-/// The place of a call among nested calls.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+/// What is above a call: the calls that led to it, and the surfaces that they came through. The agents above it belong
+/// to its principal.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Lineage {
     /// The call that made this one.
     pub parent: Option<CallId>,
@@ -91,6 +92,9 @@ pub struct Lineage {
     pub root: Option<CallId>,
     /// The number of calls above this one.
     pub depth: u32,
+    /// The surfaces of everything above this call, each once, that of the root first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub surfaces: Vec<Cow<'static, str>>,
 }
 
 impl Lineage {
@@ -100,11 +104,17 @@ impl Lineage {
             parent: Some(parent.id),
             root: Some(parent.lineage.root.unwrap_or(parent.id)),
             depth: parent.lineage.depth + 1,
+            surfaces: parent.surfaces_below(),
         }
     }
 
     /// Returns whether no other call made this one.
     pub fn is_root(&self) -> bool {
+        self.parent.is_none()
+    }
+
+    /// Returns whether nothing is above the call.
+    pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
@@ -186,5 +196,24 @@ impl From<StoredInvocation> for Invocation {
             timeout_ms: stored.timeout_ms,
             is_pure: stored.is_pure,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lineage_of_an_earlier_version_has_no_surfaces() {
+        let id = CallId(uuid::Uuid::nil());
+        let stored = serde_json::json!({"parent": id, "root": id, "depth": 2});
+        let lineage: Lineage = serde_json::from_value(stored.clone()).unwrap();
+        assert_eq!(lineage, Lineage { parent: Some(id), root: Some(id), depth: 2, surfaces: Vec::new() });
+        assert_eq!(serde_json::to_value(&lineage).unwrap(), stored);
+        let below = Lineage { surfaces: vec!["mcp".into(), "steps".into()], ..lineage };
+        let json = serde_json::to_string(&below).unwrap();
+        assert_eq!(serde_json::from_str::<Lineage>(&json).unwrap(), below);
+        let of_run = Lineage { surfaces: vec!["rest".into()], ..Lineage::default() };
+        assert!(of_run.is_root() && !of_run.is_empty() && Lineage::default().is_empty());
     }
 }

@@ -1,6 +1,5 @@
 //! Who calls: the same type on every surface.
 
-use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -10,11 +9,10 @@ use crate::limit::CallRate;
 use crate::name::{AgentSlug, TenantId};
 use crate::token::{Role, TokenRecord};
 use crate::tool::Tool;
+use crate::tool_pattern::{InvalidToolPattern, ToolPattern};
 
 /// The maximum number of rules in an [`AllowList`].
 const MAX_RULES: usize = 256;
-/// The maximum length of a rule.
-const MAX_RULE_LENGTH: usize = 256;
 
 /// The built-in tools that every allow-list includes, so that a client with a compact list can use it.
 const FINDERS: [&str; 2] = ["search_tools", "describe_tool"];
@@ -138,19 +136,10 @@ impl ActingAgent {
     }
 }
 
-/// The tools that a principal may see and call: all of them, or those that match a rule.
+/// The tools that a principal may see and call: all of them, or those that match a rule, which is a [`ToolPattern`].
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(try_from = "Option<Vec<String>>", into = "Option<Vec<String>>")]
-pub struct AllowList(Option<Arc<[Rule]>>);
-
-/// One rule of an allow-list.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Rule {
-    /// `bundle:name`, each with `*` for any text; a rule without a bundle matches in every bundle.
-    Name { bundle: Option<String>, name: String },
-    /// `tag:name`.
-    Tag(String),
-}
+pub struct AllowList(Option<Arc<[ToolPattern]>>);
 
 /// An invalid allow-list.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -168,8 +157,7 @@ pub enum AllowListError {
 impl AllowList {
     /// Parses rules.
     pub fn new<T: AsRef<str>>(rules: impl IntoIterator<Item = T>) -> Result<Self, AllowListError> {
-        let rules =
-            rules.into_iter().map(|rule| Rule::parse(rule.as_ref())).collect::<Result<Vec<_>, _>>()?;
+        let rules = rules.into_iter().map(|rule| rule.as_ref().parse()).collect::<Result<Vec<_>, _>>()?;
         if rules.len() > MAX_RULES {
             return Err(AllowListError::TooMany(rules.len()));
         }
@@ -178,7 +166,7 @@ impl AllowList {
 
     /// Creates a list of exact names, which may be any number.
     pub fn of_names<T: Into<String>>(names: impl IntoIterator<Item = T>) -> Self {
-        Self(Some(names.into_iter().map(|name| Rule::Name { bundle: None, name: name.into() }).collect()))
+        Self(Some(names.into_iter().map(ToolPattern::of_name).collect()))
     }
 
     /// Returns whether it allows every tool.
@@ -194,7 +182,7 @@ impl AllowList {
     /// Returns the rules that match a tool, as text.
     pub fn matching(&self, tool: &Tool) -> Vec<String> {
         let rules = self.0.iter().flat_map(|rules| rules.iter());
-        rules.filter(|rule| rule.matches(tool)).map(Rule::to_string).collect()
+        rules.filter(|rule| rule.matches(tool)).map(ToolPattern::to_string).collect()
     }
 
     /// Returns whether it allows every tool that another list allows.
@@ -206,7 +194,7 @@ impl AllowList {
 
     /// Returns the rules as text, or `None` if every tool is allowed.
     pub fn rules(&self) -> Option<Vec<String>> {
-        self.0.as_ref().map(|rules| rules.iter().map(Rule::to_string).collect())
+        self.0.as_ref().map(|rules| rules.iter().map(ToolPattern::to_string).collect())
     }
 }
 
@@ -224,64 +212,9 @@ impl From<AllowList> for Option<Vec<String>> {
     }
 }
 
-impl Rule {
-    fn parse(text: &str) -> Result<Self, AllowListError> {
-        let invalid = || AllowListError::Invalid(crate::problem::excerpt(text, 60));
-        let is_part = |part: &str| {
-            !part.is_empty()
-                && part.chars().all(|c| c.is_alphanumeric() || matches!(c, '*' | '-' | '_' | '.' | '/' | '@'))
-        };
-        if text.len() > MAX_RULE_LENGTH {
-            return Err(invalid());
-        }
-        match text.split_once(':') {
-            Some(("tag", tag)) if !tag.trim().is_empty() => Ok(Self::Tag(tag.to_owned())),
-            Some((bundle, name)) if bundle != "tag" && is_part(bundle) && is_part(name) => {
-                Ok(Self::Name { bundle: Some(bundle.to_owned()), name: name.to_owned() })
-            }
-            None if is_part(text) => Ok(Self::Name { bundle: None, name: text.to_owned() }),
-            _ => Err(invalid()),
-        }
-    }
-
-    /// Returns whether it matches every tool that another rule matches. A `*` in the other rule is compared as a
-    /// character, which only a `*` of this one matches.
-    fn covers(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Name { bundle, name }, Self::Name { bundle: other_bundle, name: other_name }) => {
-                let covers_bundle = match (bundle, other_bundle) {
-                    (None, _) => true,
-                    (Some(bundle), None) => bundle == "*",
-                    (Some(bundle), Some(other)) => matches_pattern(bundle, other),
-                };
-                covers_bundle && matches_pattern(name, other_name)
-            }
-            (Self::Name { bundle, name }, Self::Tag(_)) => {
-                name == "*" && bundle.as_ref().is_none_or(|bundle| bundle == "*")
-            }
-            (Self::Tag(tag), Self::Tag(other)) => tag == other,
-            (Self::Tag(_), Self::Name { .. }) => false,
-        }
-    }
-
-    fn matches(&self, tool: &Tool) -> bool {
-        match self {
-            Self::Name { bundle, name } => {
-                bundle.as_ref().is_none_or(|bundle| matches_pattern(bundle, tool.bundle.as_str()))
-                    && matches_pattern(name, tool.spec.name.as_str())
-            }
-            Self::Tag(tag) => tool.spec.tags.iter().any(|own| own == tag),
-        }
-    }
-}
-
-impl fmt::Display for Rule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Name { bundle: Some(bundle), name } => write!(f, "{bundle}:{name}"),
-            Self::Name { bundle: None, name } => f.write_str(name),
-            Self::Tag(tag) => write!(f, "tag:{tag}"),
-        }
+impl From<InvalidToolPattern> for AllowListError {
+    fn from(InvalidToolPattern(text): InvalidToolPattern) -> Self {
+        Self::Invalid(text)
     }
 }
 
@@ -340,6 +273,7 @@ mod tests {
             (list(&["f*x*l"]), list(&["f*l"]), false),
             (list(&["fetch"]), list(&["tag:safe"]), false),
             (list(&["tag:safe"]), list(&["tag:other"]), false),
+            (list(&["tag:safe*"]), list(&["tag:safest"]), true),
             (list(&["tag:safe"]), list(&["fetch"]), false),
             (list(&["fetch"]), list(&[]), true),
             (list(&[]), list(&["fetch"]), false),

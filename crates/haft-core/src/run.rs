@@ -3,6 +3,7 @@
 //! A run is a row with numbered steps that never change. What happens next follows from the steps alone, so a run that
 //! was cut off continues from them on any node.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -115,6 +116,9 @@ pub struct Run {
     /// The agents above it, outermost first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ancestors: Vec<AgentSlug>,
+    /// The surfaces of everything above the call that started it, each once, that of the root first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub surfaces_above: Vec<Cow<'static, str>>,
     /// What it may use: the budget of the agent and what is left of that of the run above.
     #[serde(default)]
     pub budget: AgentBudget,

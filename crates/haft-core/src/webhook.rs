@@ -6,13 +6,11 @@ use crate::Timestamp;
 use crate::approval::ApprovalStatus;
 use crate::id::{DeliveryId, WebhookId};
 use crate::name::TenantId;
-use crate::principal::matches_pattern;
 use crate::problem::excerpt;
+use crate::tool_pattern::ToolPattern;
 
 /// The maximum number of patterns in a [`ToolPatterns`].
 const MAX_PATTERNS: usize = 64;
-/// The maximum length of a pattern, in bytes.
-const MAX_PATTERN_BYTES: usize = 256;
 
 /// Something that happened, as webhooks name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -81,10 +79,13 @@ impl WebhookEvent {
     }
 }
 
-/// Tools by name: `name` or `bundle:name`, each with `*` for any text. No patterns match every tool.
+/// The tools that events are about: those that match a [`ToolPattern`] by name. No patterns match every tool.
+///
+/// An event has the name of its tool but not its tags, so patterns by tag are rejected; one that an earlier version
+/// stored matches nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct ToolPatterns(Vec<String>);
+pub struct ToolPatterns(Vec<ToolPattern>);
 
 /// An invalid list of patterns.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -95,46 +96,36 @@ pub enum ToolPatternError {
     /// A pattern that is empty, too long, or contains other characters.
     #[error("invalid pattern `{0}`: expected a tool name or `bundle:name`, where `*` stands for any text")]
     Invalid(String),
+    /// A pattern by tag.
+    #[error("invalid pattern `{0}`: webhooks select tools by name; expected a tool name or `bundle:name`")]
+    Tag(String),
 }
 
 impl ToolPatterns {
-    /// Checks patterns.
-    pub fn new(patterns: Vec<String>) -> Result<Self, ToolPatternError> {
+    /// Parses patterns.
+    pub fn new<T: AsRef<str>>(patterns: &[T]) -> Result<Self, ToolPatternError> {
         if patterns.len() > MAX_PATTERNS {
             return Err(ToolPatternError::TooMany(patterns.len()));
         }
-        match patterns.iter().find(|pattern| !is_pattern(pattern)) {
-            Some(pattern) => Err(ToolPatternError::Invalid(excerpt(pattern, 60))),
-            None => Ok(Self(patterns)),
-        }
+        let parse = |text: &T| match text.as_ref().parse::<ToolPattern>() {
+            Ok(ToolPattern::Tag(_)) => Err(ToolPatternError::Tag(excerpt(text.as_ref(), 60))),
+            Ok(pattern) => Ok(pattern),
+            Err(error) => Err(ToolPatternError::Invalid(error.0)),
+        };
+        patterns.iter().map(parse).collect::<Result<Vec<_>, _>>().map(Self)
     }
 
-    /// Returns the patterns.
-    pub fn as_slice(&self) -> &[String] {
-        &self.0
+    /// Returns the patterns as text.
+    pub fn texts(&self) -> Vec<String> {
+        self.0.iter().map(ToolPattern::to_string).collect()
     }
 
     /// Returns whether a tool matches, by its `bundle:name@version`.
     pub fn matches(&self, qualified: &str) -> bool {
         let (bundle, rest) = qualified.split_once(':').unwrap_or(("", qualified));
         let name = rest.split('@').next().unwrap_or(rest);
-        let matches = |pattern: &String| match pattern.split_once(':') {
-            Some((own, pattern)) => matches_pattern(own, bundle) && matches_pattern(pattern, name),
-            None => matches_pattern(pattern, name),
-        };
-        self.0.is_empty() || self.0.iter().any(matches)
+        self.0.is_empty() || self.0.iter().any(|pattern| pattern.matches_parts(bundle, name, &[]))
     }
-}
-
-fn is_pattern(text: &str) -> bool {
-    let is_part = |part: &str| {
-        !part.is_empty() && part.chars().all(|c| c.is_alphanumeric() || matches!(c, '*' | '-' | '_' | '.'))
-    };
-    text.len() <= MAX_PATTERN_BYTES
-        && match text.split_once(':') {
-            Some((bundle, name)) => is_part(bundle) && is_part(name),
-            None => is_part(text),
-        }
 }
 
 /// What a webhook is for.
@@ -266,7 +257,7 @@ mod tests {
 
     #[test]
     fn patterns_match_names_and_bundles() {
-        let list = |patterns: &[&str]| ToolPatterns::new(patterns.iter().map(ToString::to_string).collect());
+        let list = |patterns: &[&str]| ToolPatterns::new(patterns);
         for (patterns, tool, expected) in [
             (&[][..], "web:fetch@1.0.0", true),
             (&["fetch"], "web:fetch@1.0.0", true),
@@ -277,9 +268,14 @@ mod tests {
         ] {
             assert_eq!(list(patterns).unwrap().matches(tool), expected, "{patterns:?} {tool}");
         }
-        for invalid in ["", ":", "a:", "a b", "a:b:c", "tag:x/y"] {
-            assert!(list(&[invalid]).is_err(), "{invalid}");
+        for invalid in ["", ":", "a:", "a b", "a:b:c"] {
+            assert_eq!(list(&[invalid]), Err(ToolPatternError::Invalid(invalid.to_owned())), "{invalid}");
         }
+        assert_eq!(list(&["tag:x"]), Err(ToolPatternError::Tag("tag:x".to_owned())));
+        // As earlier versions stored it.
+        let stored: ToolPatterns = serde_json::from_str(r#"["tag:x","web:*"]"#).unwrap();
+        assert_eq!(stored.texts(), ["tag:x", "web:*"]);
+        assert!(stored.matches("web:fetch@1.0.0") && !stored.matches("tag:x@1.0.0"));
         assert_eq!(list(&["a"; 65]), Err(ToolPatternError::TooMany(65)));
     }
 

@@ -23,6 +23,7 @@ fn evaluate(source: &str, args: &Value) -> Result<bool, String> {
         token: "ci",
         token_id: None,
         agent: None,
+        agents_above: &[],
         bundle: "bank",
         tool: "pay",
         tags: &tags,

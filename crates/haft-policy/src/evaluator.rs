@@ -55,7 +55,7 @@ pub(super) enum Failure {
 
 /// Evaluates the conditions for one call; the arguments are converted once, when the first condition needs them.
 pub(super) struct Evaluator<'a> {
-    facts: &'a Facts<'a>,
+    facts: Facts<'a>,
     patterns: &'a Arc<Patterns>,
     context: OnceCell<Result<Prepared, Failure>>,
 }
@@ -67,8 +67,8 @@ struct Prepared {
 
 impl<'a> Evaluator<'a> {
     /// Creates an evaluator.
-    pub(super) fn new(facts: &'a Facts<'a>, patterns: &'a Arc<Patterns>) -> Self {
-        Self { facts, patterns, context: OnceCell::new() }
+    pub(super) fn new(facts: &Facts<'a>, patterns: &'a Arc<Patterns>) -> Self {
+        Self { facts: *facts, patterns, context: OnceCell::new() }
     }
 
     /// Returns the value of a condition.
@@ -88,7 +88,7 @@ impl<'a> Evaluator<'a> {
     }
 
     fn prepare(&self) -> Result<Prepared, Failure> {
-        let facts = self.facts;
+        let facts = &self.facts;
         let args = facts.args.unwrap_or(&Json::Null);
         if !fits(args, &mut 0) {
             return Err(Failure::ArgumentsTooLarge);

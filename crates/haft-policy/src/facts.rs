@@ -1,7 +1,7 @@
 //! What rules can ask about a call, whether it is a real one or an example.
 
 use haft_core::id::TokenId;
-use haft_core::name::TenantId;
+use haft_core::name::{AgentSlug, TenantId};
 use haft_core::policy::RuleExample;
 use haft_core::principal::Principal;
 use haft_core::token::Role;
@@ -14,6 +14,7 @@ const DEFAULT_BUNDLE: &str = "user-created";
 const DEFAULT_SURFACE: &str = "rest";
 
 /// The facts of a call.
+#[derive(Clone, Copy)]
 pub(super) struct Facts<'a> {
     pub(super) tenant: &'a str,
     pub(super) role: &'a str,
@@ -22,6 +23,8 @@ pub(super) struct Facts<'a> {
     pub(super) token: &'a str,
     pub(super) token_id: Option<TokenId>,
     pub(super) agent: Option<&'a str>,
+    /// The agents above that one, outermost first.
+    pub(super) agents_above: &'a [AgentSlug],
     pub(super) bundle: &'a str,
     pub(super) tool: &'a str,
     pub(super) tags: &'a [String],
@@ -40,6 +43,7 @@ impl<'a> Facts<'a> {
             token: &principal.name,
             token_id: principal.token,
             agent: acting_agent(principal),
+            agents_above: agents_above(principal),
             bundle: tool.bundle.as_str(),
             tool: tool.spec.name.as_str(),
             tags: &tool.spec.tags,
@@ -58,6 +62,7 @@ impl<'a> Facts<'a> {
             token: example.token.as_deref().unwrap_or_default(),
             token_id: None,
             agent: example.agent.as_deref(),
+            agents_above: &[],
             bundle,
             tool,
             tags: &example.tags,
@@ -70,4 +75,9 @@ impl<'a> Facts<'a> {
 /// Returns the slug of the agent that calls on behalf of a principal.
 pub fn acting_agent(principal: &Principal) -> Option<&str> {
     principal.agent.as_ref().map(|agent| agent.slug.as_str())
+}
+
+/// Returns the agents above the one that calls on behalf of a principal, outermost first.
+pub(crate) fn agents_above(principal: &Principal) -> &[AgentSlug] {
+    principal.agent.as_ref().map_or(&[], |agent| agent.ancestors.as_slice())
 }

@@ -1,5 +1,6 @@
 //! The current policy, shared by the pipeline and everything that changes it.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -33,8 +34,20 @@ impl PolicyHandle {
     /// Returns whether a principal may call a tool, as far as that does not depend on the arguments: its list of tools
     /// includes it, and no rule denies it. Lists show exactly these tools.
     pub fn may_call(&self, principal: &Principal, tool: &Tool, surface: &str) -> bool {
+        self.may_call_below(principal, tool, surface, &[])
+    }
+
+    /// Returns whether a principal may call a tool on behalf of something that came through other surfaces.
+    pub fn may_call_below(
+        &self,
+        principal: &Principal,
+        tool: &Tool,
+        surface: &str,
+        surfaces_above: &[Cow<'static, str>],
+    ) -> bool {
         let policy = self.load();
-        principal.allows(tool) && (policy.is_empty() || policy.may_call(principal, tool, surface))
+        let is_denied = || policy.certain_denial(principal, tool, surface, surfaces_above).is_some();
+        principal.allows(tool) && (policy.is_empty() || !is_denied())
     }
 
     /// Returns whether a principal may call a tool through the API or through MCP. For lists whose reader may use either.

@@ -1,7 +1,8 @@
 //! Policy rules: compiled once, evaluated for every call and every list.
 //!
 //! Of the rules that match a call, the strongest effect wins: deny, then approve, then allow. A condition that fails, or
-//! whose arguments are too large, counts as a match for deny and approve, and not for allow. The `cel` crate is used in
+//! whose arguments are too large, counts as a match for deny and approve, and not for allow. A rule that denies or asks for
+//! approval also holds for what is done on behalf of the surface or agent that it names; a rule that allows does not. The `cel` crate is used in
 //! `condition`, `bounds` and `evaluator` only.
 
 mod bounds;
@@ -13,8 +14,8 @@ mod handle;
 mod matcher;
 mod rules;
 
-pub use decide::{Considered, Explanation, Policy, PolicyError, Question};
-pub use facts::acting_agent;
+pub use decide::{Above, Considered, Explanation, Policy, PolicyError, Question};
+pub use facts::{acting_agent, agents_above};
 pub use handle::PolicyHandle;
 
 #[cfg(test)]

@@ -2,8 +2,10 @@
 
 use std::fmt;
 
-use haft_core::policy::RuleMatch;
+use haft_core::name::AgentSlug;
+use haft_core::policy::{Effect, RuleMatch};
 use haft_core::principal::matches_pattern;
+use haft_core::tool_pattern::ToolPattern;
 
 use super::facts::Facts;
 
@@ -16,6 +18,9 @@ pub(super) struct Matcher {
     tools: Option<Vec<ToolPattern>>,
     tags: Option<Vec<String>>,
     surfaces: Option<Vec<String>>,
+    /// Whether it also matches what is done on behalf of an agent: an agent must not get around a rule by calling
+    /// another one, and must not lend what only it is allowed.
+    holds_below: bool,
 }
 
 /// The field of `match` that a call does not match.
@@ -34,7 +39,7 @@ impl fmt::Display for Mismatch {
 
 impl Matcher {
     /// Compiles a `match` whose patterns are valid.
-    pub(super) fn new(matching: &RuleMatch) -> Self {
+    pub(super) fn new(matching: &RuleMatch, effect: Effect) -> Self {
         Self {
             tenants: matching.tenants.clone(),
             roles: matching.roles.clone(),
@@ -43,9 +48,10 @@ impl Matcher {
             tools: matching
                 .tools
                 .as_ref()
-                .map(|tools| tools.iter().map(|text| ToolPattern::new(text)).collect()),
+                .map(|tools| tools.iter().map(|text| ToolPattern::from(text.as_str())).collect()),
             tags: matching.tags.clone(),
             surfaces: matching.surfaces.clone(),
+            holds_below: effect != Effect::Allow,
         }
     }
 
@@ -80,6 +86,10 @@ impl Matcher {
             ("roles", any(self.roles.as_ref(), facts.role), &|| format!("the role `{}`", facts.role)),
             ("tokens", self.matches_token(facts), &|| format!("the token `{}`", facts.token)),
             ("agents", self.matches_agent(facts), &|| match facts.agent {
+                Some(_) if self.holds_below && !facts.agents_above.is_empty() => {
+                    let path: Vec<&str> = self.agents_of(facts).collect();
+                    format!("the agents `{}`", path.join("` → `"))
+                }
                 Some(agent) => format!("the agent `{agent}`"),
                 None => "a call outside of an agent".to_owned(),
             }),
@@ -95,7 +105,9 @@ impl Matcher {
     }
 
     fn matches_tool(&self, facts: &Facts<'_>) -> bool {
-        self.tools.as_ref().is_none_or(|tools| tools.iter().any(|pattern| pattern.matches(facts)))
+        self.tools.as_ref().is_none_or(|tools| {
+            tools.iter().any(|pattern| pattern.matches_parts(facts.bundle, facts.tool, facts.tags))
+        })
     }
 
     fn matches_tags(&self, facts: &Facts<'_>) -> bool {
@@ -103,7 +115,13 @@ impl Matcher {
     }
 
     fn matches_agent(&self, facts: &Facts<'_>) -> bool {
-        self.agents.is_none() || facts.agent.is_some_and(|agent| any(self.agents.as_ref(), agent))
+        self.agents.is_none() || self.agents_of(facts).any(|agent| any(self.agents.as_ref(), agent))
+    }
+
+    /// Returns the agents of a call that the rule is about, outermost first.
+    fn agents_of<'a>(&self, facts: &Facts<'a>) -> impl Iterator<Item = &'a str> + use<'a> {
+        let above = if self.holds_below { facts.agents_above } else { &[] };
+        above.iter().map(AgentSlug::as_str).chain(facts.agent)
     }
 
     fn matches_token(&self, facts: &Facts<'_>) -> bool {
@@ -114,38 +132,4 @@ impl Matcher {
 
 fn any(patterns: Option<&Vec<String>>, text: &str) -> bool {
     patterns.is_none_or(|patterns| patterns.iter().any(|pattern| matches_pattern(pattern, text)))
-}
-
-/// A pattern of tools, as in an allow-list.
-enum ToolPattern {
-    Name { bundle: Option<String>, name: String },
-    Tag(String),
-}
-
-impl ToolPattern {
-    fn new(text: &str) -> Self {
-        match text.split_once(':') {
-            Some(("tag", tag)) => Self::Tag(tag.to_owned()),
-            Some((bundle, name)) => Self::Name { bundle: Some(bundle.to_owned()), name: name.to_owned() },
-            None => Self::Name { bundle: None, name: text.to_owned() },
-        }
-    }
-
-    fn matches(&self, facts: &Facts<'_>) -> bool {
-        match self {
-            Self::Name { bundle, name } => {
-                matches_pattern(name, facts.tool)
-                    && bundle.as_ref().is_none_or(|bundle| matches_pattern(bundle, facts.bundle))
-            }
-            Self::Tag(tag) => facts.tags.iter().any(|own| matches_pattern(tag, own)),
-        }
-    }
-
-    /// Returns the only name that it can match, if there is one.
-    fn exact_name(&self) -> Option<&str> {
-        match self {
-            Self::Name { name, .. } if !name.contains('*') => Some(name),
-            _ => None,
-        }
-    }
 }

@@ -1,11 +1,12 @@
 //! Decisions, lists, explanations and examples of whole rule sets.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use haft_core::Timestamp;
 use haft_core::id::{BundleId, TokenId, ToolId};
-use haft_core::name::{BundleSlug, TenantId};
+use haft_core::name::{AgentSlug, BundleSlug, TenantId};
 use haft_core::policy::{Decision, Effect, PolicyRules};
 use haft_core::principal::Principal;
 use haft_core::token::Role;
@@ -13,7 +14,7 @@ use haft_core::tool::{Source, Status, Tool, Usage};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{Policy, PolicyHandle, Question};
+use super::{Above, Policy, PolicyHandle, Question};
 
 fn rules(value: Value) -> PolicyRules {
     PolicyRules::read(&[("rules".to_owned(), value)].into_iter().collect()).unwrap()
@@ -66,7 +67,8 @@ fn caller() -> Principal {
 
 fn decide(policy: &Policy, tool: &Tool, args: &Value) -> (Effect, Option<String>) {
     let principal = caller();
-    let question = Question { principal: &principal, tool, surface: "rest", agent: None, args };
+    let question =
+        Question { principal: &principal, tool, surface: "rest", agent: None, args, above: Above::default() };
     let decision = policy.decide(&question);
     assert_eq!(policy.explain(&question).decision, decision, "an explanation says what happens");
     (decision.effect, decision.rule.map(|rule| rule.to_string()))
@@ -106,8 +108,14 @@ fn every_field_of_match_must_match() {
     let tool = tool("bank", "pay", &["money"]);
     let effect = |matching: Value, agent: Option<&str>| {
         let policy = policy(json!([{"name": "r", "match": matching, "effect": "deny"}]), json!([]));
-        let question =
-            Question { principal: &principal, tool: &tool, surface: "mcp", agent, args: &Value::Null };
+        let question = Question {
+            principal: &principal,
+            tool: &tool,
+            surface: "mcp",
+            agent,
+            args: &Value::Null,
+            above: Above::default(),
+        };
         policy.decide(&question).effect == Effect::Deny
     };
     for (matching, expected) in [
@@ -171,7 +179,14 @@ fn an_explanation_says_why_each_rule_matches_or_not() {
         ]),
     );
     let (principal, tool, args) = (caller(), tool("bank", "pay", &["money"]), json!({"amount": 500}));
-    let question = Question { principal: &principal, tool: &tool, surface: "rest", agent: None, args: &args };
+    let question = Question {
+        principal: &principal,
+        tool: &tool,
+        surface: "rest",
+        agent: None,
+        args: &args,
+        above: Above::default(),
+    };
     let explained = policy.explain(&question);
     let lines: Vec<String> =
         explained.considered.iter().map(|one| format!("{} {}: {}", one.rule, one.matched, one.why)).collect();
@@ -200,7 +215,7 @@ fn lists_hide_what_is_denied_whatever_the_arguments() {
         let mut rule = rule;
         rule["name"] = json!("r");
         let policy = policy(json!([]), json!([rule]));
-        [&pay, &read].map(|tool| policy.may_call(&caller(), tool, "rest"))
+        [&pay, &read].map(|tool| policy.certain_denial(&caller(), tool, "rest", &[]).is_none())
     };
     for (rule, expected) in [
         (json!({"match": {"tools": ["pay"]}, "effect": "deny"}), [false, true]),
@@ -285,7 +300,14 @@ fn many_rules_about_other_tools_cost_little() {
     let rule = |number: usize| json!({"name": format!("r{number}"), "match": {"tools": [format!("tool-{number}")]}, "when": "args.x > 1", "effect": "deny"});
     let policy = policy(json!([]), (0..200).map(rule).collect());
     let (principal, tool, args) = (caller(), tool("bank", "pay", &[]), json!({}));
-    let question = Question { principal: &principal, tool: &tool, surface: "rest", agent: None, args: &args };
+    let question = Question {
+        principal: &principal,
+        tool: &tool,
+        surface: "rest",
+        agent: None,
+        args: &args,
+        above: Above::default(),
+    };
     let start = Instant::now();
     for _ in 0..10_000 {
         assert_eq!(policy.decide(&question), Decision::no_match());
@@ -302,4 +324,92 @@ fn a_handle_serves_the_newest_policy() {
     assert!(!handle.load().is_empty());
     let pay = tool("bank", "pay", &[]);
     assert_eq!(decide(&handle.load(), &pay, &json!({})).0, Effect::Deny);
+}
+
+#[test]
+fn rules_that_restrict_hold_for_what_is_done_on_behalf_of_others() {
+    let slugs = |names: &[&str]| names.iter().map(|name| AgentSlug::new(name).unwrap()).collect::<Vec<_>>();
+    let surfaces = |names: &[&'static str]| names.iter().map(|name| Cow::Borrowed(*name)).collect::<Vec<_>>();
+    let (principal, pay) = (caller(), tool("bank", "pay", &[]));
+    for (rule, surface, above, agents, restricted, allowed) in [
+        // The direct caller.
+        (json!({"surfaces": ["steps"]}), "steps", &["mcp"][..], &[][..], true, true),
+        // The root, and what is between.
+        (json!({"surfaces": ["mcp"]}), "steps", &["mcp"], &[], true, false),
+        (json!({"surfaces": ["agent"]}), "steps", &["rest", "agent"], &[], true, false),
+        (json!({"surfaces": ["mcp"]}), "steps", &["rest"], &[], false, false),
+        (json!({"surfaces": ["mcp"]}), "mcp", &[], &[], true, true),
+        // The command line is a client of the REST API.
+        (json!({"surfaces": ["rest"]}), "steps", &["cli"], &[], true, false),
+        // Any agent of the chain; the last one is the one that calls.
+        (json!({"agents": ["a"]}), "agent", &["rest"], &["a", "b"], true, false),
+        (json!({"agents": ["b"]}), "agent", &["rest"], &["a", "b"], true, true),
+        (json!({"agents": ["c"]}), "agent", &["rest"], &["a", "b"], false, false),
+        // Every field must match, each somewhere in the chain.
+        (json!({"agents": ["a"], "surfaces": ["rest"]}), "agent", &["rest"], &["a", "b"], true, false),
+        (json!({"agents": ["a"], "surfaces": ["mcp"]}), "agent", &["rest"], &["a", "b"], false, false),
+        (json!({"agents": ["a"], "tools": ["read"]}), "agent", &["rest"], &["a", "b"], false, false),
+    ] {
+        let (above, agents) = (surfaces(above), slugs(agents));
+        let (agent, agents) =
+            agents.split_last().map_or((None, &[][..]), |(last, above)| (Some(last), above));
+        let question = Question {
+            principal: &principal,
+            tool: &pay,
+            surface,
+            agent: agent.map(AgentSlug::as_str),
+            args: &Value::Null,
+            above: Above { surfaces: &above, agents },
+        };
+        for (effect, expected) in [("deny", restricted), ("approve", restricted), ("allow", allowed)] {
+            let policy = policy(json!([]), json!([{"name": "r", "match": rule, "effect": effect}]));
+            let decision = policy.decide(&question);
+            assert_eq!(decision.rule.is_some(), expected, "{effect} {rule} {surface} {above:?} {agents:?}");
+            assert_eq!(policy.explain(&question).decision, decision);
+        }
+    }
+}
+
+#[test]
+fn a_condition_about_the_surface_sees_every_surface_above() {
+    let above = [Cow::Borrowed("mcp")];
+    let (principal, pay, args) = (caller(), tool("bank", "pay", &[]), json!({"amount": 5}));
+    for (when, effect, expected) in [
+        ("surface == 'mcp'", "deny", Effect::Deny),
+        ("surface == 'mcp' && args.amount > 9", "deny", Effect::Allow),
+        ("surface == 'ws'", "deny", Effect::Allow),
+        ("surface == 'mcp'", "approve", Effect::Approve),
+    ] {
+        let policy = policy(json!([]), json!([{"name": "r", "when": when, "effect": effect}]));
+        let above = Above { surfaces: &above, agents: &[] };
+        let question =
+            Question { principal: &principal, tool: &pay, surface: "steps", agent: None, args: &args, above };
+        assert_eq!(policy.decide(&question).effect, expected, "{when}");
+        let explained = policy.explain(&question);
+        assert_eq!(explained.decision.effect, expected);
+        if expected != Effect::Allow {
+            let why = "`match` matches and `when` is true, for the surface `mcp` above the call";
+            assert_eq!(explained.considered.first().unwrap().why, why);
+        }
+    }
+}
+
+#[test]
+fn a_denial_is_certain_if_no_argument_can_change_it() {
+    let pay = tool("bank", "pay", &[]);
+    let certain = |rule: Value, above: &[Cow<'static, str>]| {
+        let policy = policy(json!([]), json!([rule]));
+        policy.certain_denial(&caller(), &pay, "steps", above).and_then(|decision| decision.rule)
+    };
+    let mcp = [Cow::Borrowed("mcp")];
+    let by_surface = json!({"name": "r", "match": {"surfaces": ["mcp"]}, "effect": "deny"});
+    assert_eq!(certain(by_surface.clone(), &mcp).as_deref(), Some("r"));
+    assert_eq!(certain(by_surface, &[]), None);
+    let by_args =
+        json!({"name": "r", "match": {"surfaces": ["mcp"]}, "when": "args.x > 1", "effect": "deny"});
+    assert_eq!(certain(by_args, &mcp), None);
+    let by_condition = json!({"name": "r", "when": "principal.role == 'caller'", "effect": "deny"});
+    assert_eq!(certain(by_condition, &[]).as_deref(), Some("r"));
+    let approval = json!({"name": "r", "match": {"surfaces": ["mcp"]}, "effect": "approve"});
+    assert_eq!(certain(approval, &mcp), None);
 }

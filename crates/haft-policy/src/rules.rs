@@ -120,7 +120,7 @@ impl RuleSet {
     }
 
     fn add(&mut self, rule: &PolicyRule, prefix: &str, condition: Option<Condition>) {
-        let matcher = Matcher::new(&rule.matching);
+        let matcher = Matcher::new(&rule.matching, rule.effect);
         let index = self.rules.len();
         match matcher.tool_names() {
             Some(names) => {

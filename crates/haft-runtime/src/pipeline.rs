@@ -1,6 +1,7 @@
 //! The steps of a call, the same for every surface.
 //!
-//! resolve → gate (state of the tool, allow-list) → validate arguments → authorise (policy rules, the tool's own flag)
+//! role → resolve → gate (state of the tool, allow-list, rules that deny whatever the arguments are) → validate arguments
+//! → authorise (policy rules, the tool's own flag)
 //! → idempotency → approval → admit (rate, concurrency) → prepare (the workspace) → execute (stages, retries, output
 //! validation; within deadline and cancellation) → snapshot (the workspace) → set a large result aside → record → answer.
 //!
@@ -53,7 +54,7 @@ pub use self::request::{CallTarget, Labels, Principal, Request};
 use self::admission::admit;
 use self::call::CallDraft;
 use self::checks::{
-    approval_impossible, check_allow_list, compiled, ledger_unavailable, not_recorded, own_cause,
+    approval_impossible, check_allow_list, check_role, compiled, ledger_unavailable, not_recorded, own_cause,
     policy_denied,
 };
 pub(crate) use self::checks::{milliseconds, timed_out};
@@ -66,7 +67,7 @@ use crate::concurrency::ConcurrencyLimit;
 use crate::events::BackgroundCalls;
 use crate::function::catch_panic;
 use crate::limits::{AppliedRate, LimitSettings, LimitUsage, LimitedCall, Limits};
-use crate::policy::{PolicyHandle, Question, acting_agent};
+use crate::policy::{Above, PolicyHandle, Question, acting_agent, agents_above};
 use crate::registry::{CompiledTool, Entry, Registry, ResolvedTool};
 use crate::stages::{Next, Stage};
 use crate::{clock, depth};
@@ -327,6 +328,7 @@ impl Pipeline {
         if self.ledger.is_some() {
             return Err(CallError::internal("a pipeline with a ledger runs recorded calls only"));
         }
+        check_role(&request.principal)?;
         let checked = self.check_resolved(tool, request, Ok(None)).map_err(|rejected| rejected.error)?;
         if let Some(cause) = &checked.needs_approval {
             return Err(approval_impossible(checked.plan.spec.name.as_str(), cause));
@@ -334,8 +336,10 @@ impl Pipeline {
         self.admit_now(checked).map_err(|rejected| rejected.error)
     }
 
-    /// Resolves the tool and makes all checks that need no waiting.
+    /// Resolves the tool and makes all checks that need no waiting. A call of somebody who may not call anything is not
+    /// recorded.
     async fn check(self: &Arc<Self>, target: CallTarget, request: Request) -> Result<CheckedCall, CallError> {
+        check_role(&request.principal)?;
         let tool = self.resolve(target, &request).await?;
         let loaded = self.load_handles(&request.principal, request.args.values()).await;
         match self.check_resolved(tool, request, loaded) {
@@ -399,9 +403,24 @@ impl Pipeline {
         bundle_enabled: bool,
         is_trial: bool,
     ) -> Result<(Arc<CompiledTool>, Option<ApprovalCause>), CallError> {
-        let CallDraft { entry, context, invocation, loaded, full_args, .. } = &mut *draft;
+        let CallDraft { entry, context, .. } = &mut *draft;
         entry.runnable(bundle_enabled, context.mode).map_err(|reason| entry.not_runnable(reason))?;
         check_allow_list(entry, context.principal())?;
+        // Asked only if there is an error that would tell a denied caller about the tool: every other call is authorised
+        // below by the same rules.
+        let plan = self.validate(draft).map_err(|error| self.certain_denial(draft).unwrap_or(error))?;
+        let needs_approval = self.authorise(draft, &plan, is_trial)?;
+        let CallDraft { context, invocation, .. } = &mut *draft;
+        invocation.is_pure = plan.spec.execution.is_pure;
+        let timeout = invocation.timeout_ms.map_or(plan.deadline, Duration::from_millis);
+        context.deadline = context.started + timeout.min(MAX_REQUEST_TIMEOUT.max(plan.deadline));
+        draft.steps.check_ms = draft.step();
+        Ok((plan, needs_approval))
+    }
+
+    /// Checks the request against the definition: workspace, depth, arguments.
+    fn validate(&self, draft: &mut CallDraft) -> Result<Arc<CompiledTool>, CallError> {
+        let CallDraft { entry, context, invocation, loaded, full_args, .. } = draft;
         let plan = compiled(entry, context.mode, &self.registry)?;
         self.check_workspace(invocation)?;
         depth::check(plan.spec.name.as_str(), context.lineage.depth.max(depth::current()))?;
@@ -413,13 +432,18 @@ impl Pipeline {
         if invocation.idempotency_key.is_some() && invocation.args_digest.is_none() {
             invocation.args_digest = Some(haft_core::hash::of_args(&invocation.args));
         }
-        let needs_approval = self.authorise(draft, &plan, is_trial)?;
-        let CallDraft { context, invocation, .. } = &mut *draft;
-        invocation.is_pure = plan.spec.execution.is_pure;
-        let timeout = invocation.timeout_ms.map_or(plan.deadline, Duration::from_millis);
-        context.deadline = context.started + timeout.min(MAX_REQUEST_TIMEOUT.max(plan.deadline));
-        draft.steps.check_ms = draft.step();
-        Ok((plan, needs_approval))
+        Ok(plan)
+    }
+
+    /// Returns the error of a call that the rules deny whatever its arguments are.
+    fn certain_denial(&self, draft: &mut CallDraft) -> Option<CallError> {
+        let (invocation, tool) = (&draft.invocation, &draft.entry.tool);
+        let above = &invocation.lineage.surfaces;
+        let denial =
+            self.policy.load().certain_denial(draft.context.principal(), tool, &invocation.surface, above)?;
+        let rule = denial.rule.as_deref();
+        draft.decision.get_or_insert_default().rule = rule.map(str::to_owned);
+        Some(policy_denied(rule, denial.reason.as_deref()))
     }
 
     /// Asks the policy rules, then the tool's own flag, which a person who tries the tool overrides. Returns why the call
@@ -436,6 +460,7 @@ impl Pipeline {
             surface: &draft.invocation.surface,
             agent: acting_agent(draft.context.principal()),
             args: draft.args(),
+            above: above(&draft.invocation),
         });
         if let Some(rule) = &decision.rule {
             draft.decision.get_or_insert_default().rule = Some(rule.to_string());
@@ -460,7 +485,8 @@ impl Pipeline {
         let principal = &*call.invocation.principal;
         let surface = &call.invocation.surface;
         let agent = acting_agent(principal);
-        let decision = self.decide(&Question { principal, tool, surface, agent, args });
+        let above = above(&call.invocation);
+        let decision = self.decide(&Question { principal, tool, surface, agent, args, above });
         cause_of(&decision, &plan.spec, principal.elevated)
     }
 
@@ -522,7 +548,8 @@ impl Pipeline {
             started..started,
         );
         context.mode = invocation.mode;
-        context.lineage = invocation.lineage;
+        context.surface.clone_from(&invocation.surface);
+        context.lineage.clone_from(&invocation.lineage);
         context.workspace.clone_from(&self.workspace);
         context.workspace_name.clone_from(&invocation.workspace);
         context.idempotency_key = invocation.idempotency_key.as_deref().map(Arc::from);
@@ -734,6 +761,11 @@ impl Invoker for Pipeline {
                 .unwrap_or_else(|| Err(CallError::internal("the nested call has not ended")))
         })
     }
+}
+
+/// Returns on whose behalf a call is made.
+fn above(invocation: &Invocation) -> Above<'_> {
+    Above { surfaces: &invocation.lineage.surfaces, agents: agents_above(&invocation.principal) }
 }
 
 /// Returns why a call needs approval after the rules and the tool's own flag; an error if a rule denies it.

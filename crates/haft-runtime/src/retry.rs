@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use haft_core::Timestamp;
+use haft_core::backoff::Backoff;
 use haft_core::implementation::{HttpRequest, Implementation, Kind};
 use haft_core::outcome::CallError;
 use haft_core::spec::{Retry, ToolSpec, default_backoff};
@@ -59,15 +60,8 @@ pub fn wait(retry: &Retry, error: &CallError, attempt: u32, random: f64) -> Opti
     if !error.retryable || attempt >= retry.attempts {
         return None;
     }
-    Some(backoff(Duration::from_millis(retry.backoff_ms), attempt, error.retry_after, random))
-}
-
-/// Returns the wait after failed attempt number `attempt`, counted from 0: doubled with each attempt, spread by `random`
-/// in `0.0..1.0`, and at least what the server `requested`.
-pub fn backoff(first: Duration, attempt: u32, requested: Option<Duration>, random: f64) -> Duration {
-    let doubled = first.saturating_mul(1 << attempt.min(16)).min(MAX_WAIT);
-    let jittered = doubled.mul_f64(0.5 + random / 2.0);
-    requested.map_or(jittered, |requested| requested.max(jittered))
+    let backoff = Backoff::new(Duration::from_millis(retry.backoff_ms), MAX_WAIT).spread(0.5);
+    Some(backoff.wait_at_least(error.retry_after, attempt, random))
 }
 
 /// Returns a number in `0.0..1.0` for the jitter of waits.

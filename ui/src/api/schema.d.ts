@@ -4600,6 +4600,13 @@ export interface components {
         ExplainCaller: {
             /** @description The agent that makes the call; default: none. */
             agent?: string | null;
+            /**
+             * @description The agents above the one that makes the call, outermost first; default: none.
+             * @example [
+             *       "planner"
+             *     ]
+             */
+            agents_above?: string[];
             /** @description Whether tools that need approval run without it; default: as the token. */
             elevated?: boolean | null;
             role?: components["schemas"]["Role"] | null;
@@ -4608,6 +4615,13 @@ export interface components {
              * @example rest
              */
             surface?: string | null;
+            /**
+             * @description The surfaces that the call is made on behalf of, that of the root first; default: none.
+             * @example [
+             *       "mcp"
+             *     ]
+             */
+            surfaces_above?: string[];
             /** @description The tenant; only admins of the platform may name another one. */
             tenant?: string | null;
             /**

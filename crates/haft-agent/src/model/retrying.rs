@@ -4,12 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use haft_runtime::retry::{backoff, random};
+use haft_core::backoff::Backoff;
+use haft_runtime::retry::random;
 
 use super::error::ModelError;
 use super::event::ModelEvent;
 use super::request::ModelRequest;
 use super::stream::{EventSource, EventStream, Model, stream_of};
+
+/// The longest wait that the provider did not ask for.
+const LONGEST_BACKOFF: Duration = Duration::from_secs(30);
 
 /// How often a request is sent again, and when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,7 +82,9 @@ impl Attempts {
         if requested.is_some_and(|wait| wait > self.policy.max_wait) {
             return None;
         }
-        Some(backoff(self.policy.backoff, self.failed, requested, random()).min(self.policy.max_wait))
+        let backoff =
+            Backoff::new(self.policy.backoff, LONGEST_BACKOFF.min(self.policy.max_wait)).spread(0.5);
+        Some(backoff.wait_at_least(requested, self.failed, random()))
     }
 }
 

@@ -14,28 +14,31 @@ impl Session {
         if answers(&self.steps).count() >= limit as usize {
             return Err(self.too_many_answers());
         }
-        check(&self.run.budget, &self.usage())
+        let usage = self.usage();
+        check(&self.budget(&usage), &usage)
     }
 
     /// Checks the budget before a call, while others are in progress.
     pub(super) fn check_call(&self, in_progress: usize) -> Result<(), CallError> {
         let usage = self.usage();
         let calls = usage.calls.saturating_add(u32::try_from(in_progress).unwrap_or(u32::MAX));
-        if let Some(limit) = self.run.budget.calls.filter(|limit| calls >= *limit) {
+        let usage = RunUsage { calls, ..usage };
+        let budget = self.budget(&usage);
+        if let Some(limit) = budget.calls.filter(|limit| calls >= *limit) {
             return Err(exceeded("calls", &format!("{calls} tool calls made"), &limit.to_string()));
         }
-        check(&self.run.budget, &usage)
+        check(&budget, &usage)
     }
 
     /// Returns what a call may use, with the runs of agents inside it.
     pub(super) fn remaining(&self) -> AgentBudget {
-        let (budget, usage) = (&self.run.budget, self.usage());
-        AgentBudget {
-            calls: budget.calls.map(|limit| limit.saturating_sub(usage.calls)),
-            tokens: budget.tokens.map(|limit| limit.saturating_sub(usage.tokens())),
-            time_ms: budget.time_ms.map(|limit| limit.saturating_sub(usage.active_ms)),
-            cost: budget.cost.map(|limit| (limit - usage.cost.unwrap_or_default()).max(0.0)),
-        }
+        self.run.budget.after(&self.usage())
+    }
+
+    /// Says what the run has used, and returns what it may use in all: its own budget, and what the others leave of the
+    /// budgets above it.
+    fn budget(&self, usage: &RunUsage) -> AgentBudget {
+        self.run.budget.smaller(self.host.shared_budget(usage))
     }
 
     /// Returns the error of a run that exceeded its time budget.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haft_core::agent::Supervision;
+use haft_core::backoff::Backoff;
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::run::RunUsage;
 
@@ -27,7 +28,8 @@ impl CallTask {
     pub(super) async fn run(self) -> Result<ToolReply, CallError> {
         let Self { host, request, is_pure, supervision } = self;
         let attempts = supervision.map_or(0, |supervision| supervision.attempts.min(MAX_ATTEMPTS));
-        let mut pause = Duration::from_millis(supervision.map_or(0, |supervision| supervision.backoff_ms));
+        let first = Duration::from_millis(supervision.map_or(0, |supervision| supervision.backoff_ms));
+        let backoff = Backoff::new(first, MAX_PAUSE);
         let mut used = RunUsage::default();
         for attempt in 0.. {
             let mut reply = host.call(with_attempt(&request, attempt)).await;
@@ -37,9 +39,8 @@ impl CallTask {
             }
             match error_of(&reply) {
                 Some(error) if attempt < attempts && may_repeat(error, is_pure) => {
-                    let wait = error.retry_after.map_or(pause, |after| after.max(pause));
+                    let wait = backoff.wait_at_least(error.retry_after, attempt, 0.0);
                     tokio::time::sleep(wait.min(MAX_PAUSE)).await;
-                    pause = pause.saturating_mul(2);
                 }
                 _ => return reply,
             }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use haft_core::BoxFuture;
 use haft_core::Timestamp;
+use haft_core::agent::AgentBudget;
 use haft_core::call::CallStatus;
 use haft_core::id::{ApprovalId, CallId, ToolId};
 use haft_core::outcome::CallError;
@@ -44,7 +45,7 @@ pub struct ToolRequest {
     /// The timeout that the agent sets instead of the tool's.
     pub timeout: Option<Duration>,
     /// What the run may still use; child runs share it.
-    pub budget: haft_core::agent::AgentBudget,
+    pub budget: AgentBudget,
 }
 
 /// What became of a call.
@@ -91,6 +92,12 @@ pub trait RunHost: Send + Sync {
 
     /// Returns what became of a call that waited: `None` if it has not ended.
     fn ended(&self, call: CallId) -> BoxFuture<'_, Result<Option<EndedCall>, CallError>>;
+
+    /// Receives what the run has used so far, before every request and every call; returns what it may use in all, as
+    /// far as it shares the budgets of the runs above it. Must not block.
+    fn shared_budget(&self, _used: &RunUsage) -> AgentBudget {
+        AgentBudget::default()
+    }
 
     /// Shows an event to those who watch; must not block.
     fn emit(&self, event: RunEvent);

@@ -324,6 +324,7 @@ impl Fixture {
             parent_call: None,
             parent_run: None,
             ancestors: Vec::new(),
+            surfaces_above: Vec::new(),
             budget: AgentBudget::default(),
             webhook: None,
             request_id: None,

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
+use haft_core::backoff::Backoff;
 use haft_core::mcp::{McpServer, Phase, ServerState, Transport};
 use haft_core::problem::excerpt;
 use haft_sandbox::Running;
@@ -566,8 +567,6 @@ async fn ping(peer: &Peer<RoleClient>, stateless: bool) -> Result<(), ServiceErr
 
 /// Returns an exponential backoff with jitter, starting at one second.
 fn backoff(failures: u32) -> Duration {
-    let base =
-        Duration::from_secs(1).saturating_mul(1 << failures.saturating_sub(1).min(10)).min(MAX_BACKOFF);
-    let jitter = f64::from(getrandom::u32().unwrap_or(0)) / f64::from(u32::MAX);
-    base.mul_f64(0.75 + jitter / 4.0)
+    const WAITS: Backoff = Backoff::new(Duration::from_secs(1), MAX_BACKOFF).spread(0.25);
+    WAITS.wait(failures.saturating_sub(1), haft_runtime::retry::random())
 }

@@ -86,13 +86,6 @@ impl McpServer {
         arguments: Map<String, Value>,
         source: CallSource<'_>,
     ) -> Option<CallToolResponse> {
-        if !client.may_call() {
-            let error = CallError::new(
-                ErrorCode::Forbidden,
-                "this token can list tools, but not call them; use a token with the role `caller`",
-            );
-            return Some(content::failure(&error).into());
-        }
         let shown = entry
             .definition(client.mode.into())
             .filter(|(_, spec)| source.shows_pages && apps::has_page(spec))

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use haft_core::backoff::Backoff;
 use haft_core::catalog::StoreError;
 use haft_core::limit::SharedLimits;
 use haft_core::name::TenantId;
@@ -15,7 +16,7 @@ const MAX_QUEUED: usize = 64;
 /// The number of tenants above which those without calls are forgotten when their number doubles.
 const MIN_SWEEP: usize = 64;
 /// How often a call that waits for another node asks again: first and last.
-const POLL_INTERVAL: std::ops::Range<Duration> = Duration::from_millis(10)..Duration::from_millis(200);
+const POLL_INTERVAL: Backoff = Backoff::new(Duration::from_millis(10), Duration::from_millis(200));
 /// How often a slot is released again if the store does not answer, and how long to wait in between. A node that is
 /// away for longer has lost its lease, and its slots with it.
 const RELEASE_ATTEMPTS: u32 = 60;
@@ -82,7 +83,7 @@ impl Slot {
 
 impl SharedSlot {
     async fn acquire(&mut self) -> Result<(), StoreError> {
-        let mut interval = POLL_INTERVAL.start;
+        let mut polls = 0;
         while self.held.is_none() {
             // In a task, so that a call that is cancelled meanwhile does not leave a slot behind.
             let (store, key, max) = (Arc::clone(&self.store), self.key.clone(), self.max);
@@ -94,8 +95,8 @@ impl SharedSlot {
                 Err(StoreError::unavailable("count the calls at the same time", error))
             })?;
             if self.held.is_none() {
-                tokio::time::sleep(interval).await;
-                interval = (interval * 2).min(POLL_INTERVAL.end);
+                tokio::time::sleep(POLL_INTERVAL.wait(polls, 0.0)).await;
+                polls += 1;
             }
         }
         Ok(())

@@ -10,6 +10,7 @@ use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::principal::Principal;
 use haft_core::runnable::{Mode, NotRunnable};
 use haft_core::spec::{Policy, ToolSpec, Validation};
+use haft_core::token::Role;
 use haft_definition::export::{drop_nulls, for_alternatives};
 use serde_json::{Value, json};
 
@@ -32,6 +33,18 @@ pub(super) fn compiled(
         let reason = haft_core::problem::join(&problems);
         entry.named_error(|tool| NotRunnable::NotReady.to_error(tool, Some(&reason)))
     })
+}
+
+/// Checks that the role of the principal may call tools at all.
+pub(super) fn check_role(principal: &Principal) -> Result<(), CallError> {
+    if principal.role >= Role::Caller {
+        return Ok(());
+    }
+    let (required, role) = (Role::Caller.as_str(), principal.role.as_str());
+    let message = format!("role `{required}` required; the token has `{role}`");
+    Err(CallError::new(ErrorCode::Forbidden, message).for_model(format!(
+        "this token can list tools, but not call them; use a token with the role `{required}`"
+    )))
 }
 
 /// Checks that the principal's list of tools includes the tool.

@@ -53,6 +53,10 @@ impl Pipeline {
             let message = "the token that asked for the call was revoked or has expired before the call ran";
             return self.end(record, CallError::new(ErrorCode::Unauthorized, message)).await;
         };
+        // The role may have changed while the call waited.
+        if let Err(error) = super::check_role(&principal) {
+            return self.end(record, error).await;
+        }
         let was_approved = record.decision.as_ref().is_some_and(|decision| decision.approval_id.is_some());
         self.compile(&tool, record.invocation.mode).await;
         let loaded = self.load_handles(&principal, std::iter::once(&record.invocation.args)).await;

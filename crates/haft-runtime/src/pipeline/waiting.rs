@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use haft_core::Timestamp;
 use haft_core::approval::{Approval, ApprovalAnswer, ApprovalCause, ApprovalStatus, GrantQuery};
+use haft_core::backoff::Backoff;
 use haft_core::call::{CallDecision, CallRecord, CallStatus};
 use haft_core::hash;
 use haft_core::id::{ApprovalId, CallId};
@@ -23,7 +24,7 @@ use super::{CheckedCall, CompletedCall, Pipeline, RejectedCall, WaitingCalls};
 use crate::clock;
 
 /// How often a call that runs elsewhere is looked at: first and last.
-const POLL_INTERVAL: std::ops::Range<Duration> = Duration::from_millis(20)..Duration::from_millis(500);
+const POLL_INTERVAL: Backoff = Backoff::new(Duration::from_millis(20), Duration::from_millis(500));
 
 /// What became of a call that had to be stored before it runs.
 pub(super) enum Reserved {
@@ -119,7 +120,7 @@ impl Pipeline {
         deadline: Instant,
     ) -> Result<Option<Arc<CallRecord>>, CallError> {
         let Some(ledger) = &self.ledger else { return Ok(None) };
-        let mut interval = POLL_INTERVAL.start;
+        let mut polls = 0;
         loop {
             let rest = deadline.saturating_duration_since(clock::now());
             if let Ok(Some(record)) = tokio::time::timeout(rest, self.in_flight.wait(id)).await {
@@ -131,8 +132,8 @@ impl Pipeline {
                 Some(_) if clock::now() >= deadline => return Ok(None),
                 Some(_) => {}
             }
-            tokio::time::sleep(interval.min(rest)).await;
-            interval = (interval * 2).min(POLL_INTERVAL.end);
+            tokio::time::sleep(POLL_INTERVAL.wait(polls, 0.0).min(rest)).await;
+            polls += 1;
         }
     }
 

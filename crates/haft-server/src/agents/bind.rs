@@ -1,5 +1,6 @@
 //! The tools of an agent: exactly those that it could call now.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use haft_agent::model::ToolDefinition;
@@ -27,14 +28,24 @@ pub(crate) struct Binding {
     pub(crate) tokens: usize,
 }
 
-/// Returns the tools that an agent can call on behalf of a principal, in the order of lists. The names are those that
-/// every model accepts; each stands for one tool.
+/// For whom and where an agent runs.
+#[derive(Clone, Copy)]
+pub(crate) struct RunsFor<'a> {
+    /// On whose behalf.
+    pub(crate) principal: &'a Principal,
+    /// In which mode.
+    pub(crate) mode: Mode,
+    /// The surfaces that the run came through.
+    pub(crate) surfaces: &'a [Cow<'static, str>],
+}
+
+/// Returns the tools that an agent can call, in the order of lists. The names are those that every model accepts; each
+/// stands for one tool.
 pub(crate) fn bind(
     app: &App,
     snapshot: &Snapshot,
-    principal: &Principal,
     definition: &AgentDefinition,
-    mode: Mode,
+    RunsFor { principal, mode, surfaces }: RunsFor<'_>,
 ) -> Result<Vec<Binding>, AllowListError> {
     let (listed, excluded) = definition.tool_lists()?;
     let policy = app.policy().handle();
@@ -43,7 +54,7 @@ pub(crate) fn bind(
         let tool = &offer.entry.tool;
         listed.allows(tool)
             && !excluded.as_ref().is_some_and(|excluded| excluded.allows(tool))
-            && policy.may_call(principal, tool, SURFACE)
+            && policy.may_call_below(principal, tool, SURFACE, surfaces)
     });
     let bound = offers.map(|offer| {
         let mut described = exported(&offer.spec, &offer.name, Format::Anthropic);

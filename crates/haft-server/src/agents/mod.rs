@@ -11,7 +11,7 @@ mod names;
 mod readiness;
 mod view;
 
-pub(crate) use bind::{SURFACE, bind};
+pub(crate) use bind::{RunsFor, SURFACE, bind};
 pub(crate) use check::{Strictness, check, require_publishable, require_valid};
 pub(crate) use find::{require_runnable, runnable_agent, visible_agent};
 pub(crate) use model::{

@@ -1,8 +1,9 @@
 //! Explains what would happen to a call, and why.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use haft_core::name::TenantId;
+use haft_core::name::{AgentSlug, TenantId};
 use haft_core::outcome::ErrorCode;
 use haft_core::policy::{Decision, Effect};
 use haft_core::principal::Principal;
@@ -11,7 +12,7 @@ use haft_core::runnable::Mode;
 use haft_core::spec::ToolSpec;
 use haft_core::token::{Role, TokenRecord};
 use haft_core::tool::Tool;
-use haft_runtime::policy::{Explanation, Question};
+use haft_runtime::policy::{Above, Explanation, Question};
 use haft_runtime::registry::{Entry, Snapshot};
 use serde_json::{Map, Value};
 
@@ -30,6 +31,10 @@ pub(crate) struct ExplainedCaller {
     /// The agent that makes the call.
     pub(crate) agent: Option<String>,
     pub(crate) surface: Option<String>,
+    /// The agents above the one that makes the call, outermost first.
+    pub(crate) agents_above: Vec<String>,
+    /// The surfaces that the call is made on behalf of, that of the root first.
+    pub(crate) surfaces_above: Vec<String>,
 }
 
 /// What would happen to a call, and why.
@@ -68,6 +73,9 @@ pub(crate) async fn explain(
     let entry = Arc::clone(snapshot.resolve(&principal.tenant, &reference)?);
     let args = Value::Object(args);
     let caller = caller.unwrap_or_default();
+    let agents =
+        caller.agents_above.iter().map(|slug| AgentSlug::new(slug)).collect::<Result<Vec<_>, _>>()?;
+    let surfaces: Vec<_> = caller.surfaces_above.into_iter().map(Cow::Owned).collect();
     let policy = app.policy().handle().load();
     let explanation = policy.explain(&Question {
         principal: &principal,
@@ -75,6 +83,7 @@ pub(crate) async fn explain(
         surface: caller.surface.as_deref().unwrap_or(DEFAULT_SURFACE),
         agent: caller.agent.as_deref(),
         args: &args,
+        above: Above { surfaces: &surfaces, agents: &agents },
     });
     let mode = app.settings().mode;
     let before = vec![

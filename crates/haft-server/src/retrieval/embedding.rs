@@ -5,6 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use haft_agent::model::{ConfiguredBy, denied_address};
 use haft_core::BoxFuture;
+use haft_core::backoff::Backoff;
 use haft_core::name::TenantId;
 use haft_core::problem::excerpt;
 use haft_core::retrieval::EmbeddingModel;
@@ -26,7 +27,7 @@ const ATTEMPTS: u32 = 4;
 /// How long one request may take.
 const TIMEOUT: Duration = Duration::from_mins(1);
 /// The pause before the second attempt; it doubles each time.
-const BACKOFF: Duration = Duration::from_millis(500);
+const BACKOFF: Backoff = Backoff::new(Duration::from_millis(500), MAX_PAUSE);
 /// The longest pause that a server may ask for.
 const MAX_PAUSE: Duration = Duration::from_secs(30);
 /// The largest response.
@@ -104,15 +105,13 @@ impl Endpoint {
             body.insert("dimensions".to_owned(), dimensions.into());
         }
         let body = Bytes::from(body.to_string());
-        let mut pause = BACKOFF;
-        for attempt in 1.. {
+        for attempt in 0.. {
             let (error, wait) = match self.send(body.clone()).await {
                 Ok(response) => return self.vectors(&response, texts.len()),
                 Err(failed) => failed,
             };
-            let Some(wait) = wait.filter(|_| attempt < ATTEMPTS) else { return Err(error) };
-            tokio::time::sleep(wait.max(pause).min(MAX_PAUSE)).await;
-            pause = pause.saturating_mul(2);
+            let Some(wait) = wait.filter(|_| attempt + 1 < ATTEMPTS) else { return Err(error) };
+            tokio::time::sleep(BACKOFF.wait_at_least(Some(wait), attempt, 0.0).min(MAX_PAUSE)).await;
         }
         Err(EmbeddingError::Invalid("no attempt was made".to_owned()))
     }

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::agents::{AgentToolView, AgentView, Strictness, bind, check, manage, visible_agent};
+use crate::agents::{AgentToolView, AgentView, RunsFor, Strictness, bind, check, manage, visible_agent};
 use crate::app::App;
 use crate::audit;
 use crate::body::Body;
@@ -208,7 +208,8 @@ pub(crate) async fn check_definition(
 /// Returns the tools that an agent could call for somebody, with the number of tokens of their definitions.
 fn tools_of(app: &App, identity: &Identity, definition: &AgentDefinition) -> (Vec<AgentToolView>, usize) {
     let snapshot = app.registry().snapshot();
-    let bound = bind(app, &snapshot, identity, definition, app.settings().mode).unwrap_or_default();
+    let runs_for = RunsFor { principal: identity, mode: app.settings().mode, surfaces: &[] };
+    let bound = bind(app, &snapshot, definition, runs_for).unwrap_or_default();
     let tokens = bound.iter().map(|binding| binding.tokens).sum();
     (bound.iter().map(AgentToolView::from).collect(), tokens)
 }

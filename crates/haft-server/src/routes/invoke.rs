@@ -185,6 +185,7 @@ pub(crate) async fn run(
     tool: CallTarget,
     InvokeRequest { params, surface, idempotency_key, wait, body }: InvokeRequest,
 ) -> Result<Response, ApiError> {
+    // The pipeline decides; here so that a webhook or a workspace is not created for a call that cannot run.
     identity.require(Role::Caller).map_err(ApiError::of_call)?;
     let call: InvokeBody = body.json_or_default().map_err(|error| ApiError {
         message: format!("{}; expected `{{\"args\": {{…}}}}`", error.message),

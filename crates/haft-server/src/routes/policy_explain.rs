@@ -54,6 +54,12 @@ pub(crate) struct ExplainCaller {
     /// The surface; default: `rest`.
     #[schema(example = "rest")]
     surface: Option<String>,
+    /// The agents above the one that makes the call, outermost first; default: none.
+    #[schema(example = json!(["planner"]))]
+    agents_above: Vec<String>,
+    /// The surfaces that the call is made on behalf of, that of the root first; default: none.
+    #[schema(example = json!(["mcp"]))]
+    surfaces_above: Vec<String>,
 }
 
 /// What would happen to a call, and why.
@@ -87,8 +93,8 @@ pub(crate) struct ConsideredView {
 
 impl From<ExplainCaller> for ExplainedCaller {
     fn from(caller: ExplainCaller) -> Self {
-        let ExplainCaller { token, role, elevated, tenant, agent, surface } = caller;
-        Self { token, role, elevated, tenant, agent, surface }
+        let ExplainCaller { token, role, elevated, tenant, agent, surface, agents_above, surfaces_above } = caller;
+        Self { token, role, elevated, tenant, agent, surface, agents_above, surfaces_above }
     }
 }
 

@@ -43,7 +43,7 @@ impl From<&Webhook> for WebhookView {
             id: webhook.id.0,
             url: webhook.target.url.clone(),
             events: webhook.target.events.clone(),
-            tools: webhook.target.tools.as_slice().to_vec(),
+            tools: webhook.target.tools.texts(),
             enabled: webhook.enabled,
             created_at: webhook.created_at,
             modified_at: webhook.modified_at,

@@ -122,16 +122,18 @@ struct Above {
 
 impl Above {
     async fn of(app: &App, call: &CallContext) -> Result<Self, CallError> {
+        let surfaces = call.surfaces_below();
         let Some(agent) = &call.principal().agent else {
             let budget = AgentBudget::default();
-            let parent = ParentRun { call: call.id, run: None, ancestors: Vec::new(), budget };
+            let parent = ParentRun { call: call.id, run: None, ancestors: Vec::new(), surfaces, budget };
             return Ok(Self { parent, chat: None });
         };
         let run = app.store().run_by_id(call.tenant(), agent.run).await.map_err(not_stored)?;
-        let live = app.runs().get(call.tenant(), agent.run).map(|running| running.budget());
+        let live = app.runs().get(call.tenant(), agent.run).map(|running| running.budget().left());
         let budget = live.or_else(|| run.as_ref().map(left)).unwrap_or_default();
         let chat = run.as_ref().and_then(|run| run.chat_id.zip(run.message_id));
-        let parent = ParentRun { call: call.id, run: Some(agent.run), ancestors: path_to(agent), budget };
+        let ancestors = path_to(agent);
+        let parent = ParentRun { call: call.id, run: Some(agent.run), ancestors, surfaces, budget };
         Ok(Self { parent, chat })
     }
 }
@@ -143,13 +145,9 @@ fn path_to(agent: &ActingAgent) -> Vec<AgentSlug> {
 
 /// Returns what a run may still use, as it is stored.
 fn left(run: &Run) -> AgentBudget {
-    let AgentBudget { calls, tokens, time_ms, cost } = run.budget;
-    AgentBudget {
-        calls: calls.map(|calls| calls.saturating_sub(run.usage.calls)),
-        tokens: tokens.map(|tokens| tokens.saturating_sub(run.usage.tokens())),
-        time_ms: time_ms.map(|time| time.saturating_sub(run.usage.active_ms).max(1)),
-        cost: cost.map(|cost| (cost - run.usage.cost.unwrap_or_default()).max(0.0)),
-    }
+    let left = run.budget.after(&run.usage);
+    // A limit of no time at all would be rejected.
+    AgentBudget { time_ms: left.time_ms.map(|time| time.max(1)), ..left }
 }
 
 /// A run that a call waits for. It is cancelled if the call is.
@@ -170,7 +168,7 @@ impl ChildRun {
         };
         self.is_running = false;
         let Some(run) = ended else { return self.timed_out(call, agent).await };
-        self.count(call, &run);
+        app.runs().end_below(&run);
         let mut result = result_of(&app, agent, &run, run.status.as_str()).await?;
         if run.status == RunStatus::AwaitingApproval {
             let steps = app.store().run_steps(&tenant, id, 0, STEPS).await.map_err(not_stored)?;
@@ -192,7 +190,7 @@ impl ChildRun {
                 .map_err(not_stored)?
                 .ok_or_else(|| CallError::internal("the run is gone"))?,
         };
-        self.count(call, &run);
+        app.runs().end_below(&run);
         let mut result = result_of(app, agent, &run, "timeout").await?;
         let allowed = call.deadline.saturating_duration_since(call.started);
         let message = format!(
@@ -202,15 +200,6 @@ impl ChildRun {
         );
         result.insert("error".to_owned(), json!({"code": ErrorCode::Timeout, "message": message}));
         Ok(Value::Object(result))
-    }
-
-    /// Counts what the run used for the run above.
-    fn count(&self, call: &CallContext, run: &Run) {
-        let above =
-            call.principal().agent.as_ref().and_then(|agent| self.app.runs().get(&self.tenant, agent.run));
-        if let Some(above) = above {
-            above.add_child_usage(&run.usage);
-        }
     }
 }
 

@@ -9,12 +9,13 @@ use haft_core::catalog::StoreError;
 use haft_core::id::RunId;
 use haft_core::name::TenantId;
 use haft_core::outcome::{CallError, ErrorCode};
-use haft_core::run::{Run, RunLease, RunStatus, RunStep, RunUsage};
+use haft_core::run::{MAX_RUN_DEPTH, Run, RunLease, RunStatus, RunStep, RunUsage};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::feed::Feed;
+use super::shared_budget::SharedBudget;
 use super::start::StartRun;
 use super::watch;
 use crate::agents::{KnownAgents, ModelConnections};
@@ -42,10 +43,10 @@ pub(super) struct RunningRun {
     pub(super) control: RunControl,
     /// Whether a call of another run waits for it. Such a run starts at once, or both would wait for ever.
     is_child: bool,
-    /// What the run may still use, as of its last call.
-    budget: Mutex<AgentBudget>,
-    /// What child runs have used that no call of this run has counted yet.
-    child_usage: Mutex<RunUsage>,
+    /// The run above.
+    parent: Option<RunId>,
+    /// What the run may use, with those below it.
+    budget: Mutex<SharedBudget>,
 }
 
 /// A run that this node has claimed.
@@ -144,8 +145,8 @@ impl RunEngine {
             feed,
             control: RunControl::new(),
             is_child: run.parent_call.is_some(),
-            budget: Mutex::new(run.budget),
-            child_usage: Mutex::default(),
+            parent: run.parent_run,
+            budget: Mutex::new(SharedBudget::new(run.budget, run.usage.clone())),
         });
         let id = run.id;
         self.lock().insert(id, Arc::clone(&running));
@@ -163,6 +164,40 @@ impl RunEngine {
     /// Returns a run on this node.
     pub(super) fn get(&self, tenant: &TenantId, run: RunId) -> Option<Arc<RunningRun>> {
         self.lock().get(&run).filter(|running| running.tenant == *tenant).cloned()
+    }
+
+    /// Notes what a run on this node has used; returns what it may use in all, as far as the runs above limit it.
+    pub(super) fn report_usage(&self, id: RunId, running: &RunningRun, used: &RunUsage) -> AgentBudget {
+        let counted = running.budget().report(used);
+        let mut budget = AgentBudget::default();
+        for above in self.above(running) {
+            budget = budget.smaller(above.budget().report_below(id, used, &counted));
+        }
+        budget
+    }
+
+    /// Notes that a run has ended whose call belongs to a run on this node.
+    pub(super) fn end_below(&self, run: &Run) {
+        let Some(parent) = run.parent_run.and_then(|id| self.get(&run.principal.tenant, id)) else { return };
+        for above in self.above(&parent) {
+            above.budget().report_below(run.id, &run.usage, &[]);
+        }
+        parent.budget().report_below(run.id, &run.usage, &[]);
+        parent.budget().end_below(run.id, &run.usage);
+    }
+
+    /// Returns the runs above a run, as far as they are on this node.
+    fn above(&self, running: &RunningRun) -> Vec<Arc<RunningRun>> {
+        let mut above = Vec::new();
+        let mut next = running.parent;
+        // A stored circle must not be an endless loop.
+        while let Some(found) = next.and_then(|id| self.get(&running.tenant, id))
+            && above.len() < MAX_RUN_DEPTH as usize
+        {
+            next = found.parent;
+            above.push(found);
+        }
+        above
     }
 
     /// Returns the feed of a run on this node.
@@ -209,24 +244,9 @@ impl RunEngine {
 }
 
 impl RunningRun {
-    /// Returns what the run may still use.
-    pub(super) fn budget(&self) -> AgentBudget {
-        *self.budget.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Notes what the run may still use.
-    pub(super) fn set_budget(&self, budget: AgentBudget) {
-        *self.budget.lock().unwrap_or_else(PoisonError::into_inner) = budget;
-    }
-
-    /// Adds what a child run has used.
-    pub(super) fn add_child_usage(&self, usage: &RunUsage) {
-        self.child_usage.lock().unwrap_or_else(PoisonError::into_inner).add(usage);
-    }
-
-    /// Takes what child runs have used since the last time.
-    pub(super) fn take_child_usage(&self) -> RunUsage {
-        std::mem::take(&mut *self.child_usage.lock().unwrap_or_else(PoisonError::into_inner))
+    /// Returns what the run may use, with those below it. It is locked for a moment only.
+    pub(super) fn budget(&self) -> MutexGuard<'_, SharedBudget> {
+        self.budget.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,10 +1,12 @@
 //! What a run needs from this node: its tools, its calls through the pipeline, and its watchers.
 
+use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use haft_agent::model::ImageSource;
 use haft_agent::run::{BoundTool, EndedCall, RunEvent, RunHost, ToolReply, ToolRequest};
 use haft_core::BoxFuture;
+use haft_core::agent::AgentBudget;
 use haft_core::call::{CallRecord, CallStatus};
 use haft_core::id::{ApprovalId, CallId};
 use haft_core::invocation::Lineage;
@@ -20,7 +22,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::engine::{RunningRun, not_stored};
-use crate::agents::{SURFACE, bind};
+use crate::agents::{RunsFor, SURFACE, bind};
 use crate::app::App;
 use crate::approvals;
 
@@ -87,7 +89,12 @@ impl Host {
         {
             return Ok(bound.tools.clone());
         }
-        let bindings = bind(&self.app, &snapshot, &principal, &self.run.definition, self.run.mode);
+        let bindings = bind(
+            &self.app,
+            &snapshot,
+            &self.run.definition,
+            RunsFor { principal: &principal, mode: self.run.mode, surfaces: &surfaces_of(&self.run) },
+        );
         let bindings = bindings.map_err(|error| {
             CallError::new(ErrorCode::InvalidDefinition, format!("invalid tools of the agent: {error}"))
         })?;
@@ -98,11 +105,12 @@ impl Host {
 
     fn request(&self, request: ToolRequest, cancel: CancellationToken) -> Result<Request, CallError> {
         let run = &self.run;
-        let lineage = run.parent_call.map_or_else(Lineage::default, |call| Lineage {
-            parent: Some(call),
-            root: Some(call),
+        let lineage = Lineage {
+            parent: run.parent_call,
+            root: run.parent_call,
             depth: u32::try_from(run.ancestors.len()).unwrap_or(u32::MAX),
-        });
+            surfaces: surfaces_of(run),
+        };
         let session = run.chat_id.map_or_else(|| run.id.to_string(), |chat| chat.to_string());
         let labels = Labels {
             idempotency_key: request.idempotency_key,
@@ -124,7 +132,7 @@ impl Host {
     }
 
     async fn run_call(&self, request: ToolRequest) -> Result<ToolReply, CallError> {
-        self.running.set_budget(request.budget);
+        self.running.budget().start_call(request.budget);
         let tool = {
             let snapshot = self.app.registry().snapshot();
             let entry = snapshot.tool(&self.run.principal.tenant, request.tool);
@@ -142,7 +150,7 @@ impl Host {
         };
         match self.app.pipeline().call(CallTarget::Resolved(tool), request).await {
             Ok(completed) => {
-                let mut usage = self.running.take_child_usage();
+                let mut usage = self.running.budget().take_ended();
                 if completed.replayed {
                     usage.add(&self.usage_below(completed.record.id()).await?);
                 }
@@ -194,6 +202,10 @@ impl RunHost for Host {
         Box::pin(self.ended_later(call))
     }
 
+    fn shared_budget(&self, used: &RunUsage) -> AgentBudget {
+        self.app.runs().report_usage(self.run.id, &self.running, used)
+    }
+
     fn emit(&self, event: RunEvent) {
         // The first and the last event are those of the engine: the last one follows when everything is stored.
         if !matches!(event, RunEvent::Start { .. } | RunEvent::End { .. }) {
@@ -213,6 +225,15 @@ pub(super) fn current_principal(app: &App, run: &Run) -> Result<Arc<Principal>, 
             format!("the token `{}` that started the run was revoked or has expired", run.principal.name);
         CallError::new(ErrorCode::Unauthorized, message).for_model("the run is no longer authorised")
     })
+}
+
+/// Returns the surfaces that a run came through, that of the root first.
+fn surfaces_of(run: &Run) -> Vec<Cow<'static, str>> {
+    let mut surfaces = run.surfaces_above.clone();
+    if !surfaces.iter().any(|surface| *surface == run.surface) {
+        surfaces.push(Cow::Owned(run.surface.clone()));
+    }
+    surfaces
 }
 
 fn rejected(error: CallError) -> ToolReply {

@@ -10,6 +10,7 @@ mod claim;
 mod engine;
 mod feed;
 mod host;
+mod shared_budget;
 mod sse;
 mod start;
 mod store;

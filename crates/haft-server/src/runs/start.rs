@@ -1,5 +1,6 @@
 //! A request to run an agent.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -55,6 +56,8 @@ pub(crate) struct ParentRun {
     pub(crate) run: Option<RunId>,
     /// The agents above, outermost first.
     pub(crate) ancestors: Vec<AgentSlug>,
+    /// The surfaces above, that of the root first.
+    pub(crate) surfaces: Vec<Cow<'static, str>>,
     /// What the run above may still use.
     pub(crate) budget: AgentBudget,
 }
@@ -96,12 +99,12 @@ impl StartRun {
         let Some((revision, definition)) = self.agent.runnable(self.mode) else {
             return Err(CallError::internal("a runnable agent has no revision"));
         };
-        let (parent_call, parent_run, ancestors, above) = match self.parent {
-            Some(ParentRun { call, run, ancestors, budget }) => {
+        let (parent_call, parent_run, ancestors, surfaces_above, above) = match self.parent {
+            Some(ParentRun { call, run, ancestors, surfaces, budget }) => {
                 check_ancestors(&definition.slug, &ancestors)?;
-                (Some(call), run, ancestors, Some(budget))
+                (Some(call), run, ancestors, surfaces, Some(budget))
             }
-            None => (None, None, Vec::new(), None),
+            None => (None, None, Vec::new(), Vec::new(), None),
         };
         let input = serde_json::to_value(&self.input).map_err(|e| CallError::internal(e.to_string()))?;
         if self.input.is_empty() {
@@ -120,7 +123,7 @@ impl StartRun {
             id: self.id.unwrap_or_else(|| RunId(Uuid::now_v7())),
             agent_id: self.agent.id,
             agent_revision: revision,
-            budget: above.map_or(definition.budget, |above| smaller(definition.budget, above)),
+            budget: above.map_or(definition.budget, |above| definition.budget.smaller(above)),
             definition,
             principal,
             surface: self.surface.to_owned(),
@@ -132,6 +135,7 @@ impl StartRun {
             parent_call,
             parent_run,
             ancestors,
+            surfaces_above,
             webhook: self.webhook,
             request_id: crate::request_id::current(),
             status: RunStatus::Pending,
@@ -186,20 +190,4 @@ fn check_ancestors(slug: &AgentSlug, ancestors: &[AgentSlug]) -> Result<(), Call
         return Err(CallError::new(ErrorCode::TooDeep, message));
     }
     Ok(())
-}
-
-/// Returns the smaller limit of each kind.
-fn smaller(own: AgentBudget, above: AgentBudget) -> AgentBudget {
-    fn least<T: PartialOrd>(a: Option<T>, b: Option<T>) -> Option<T> {
-        match (a, b) {
-            (Some(a), Some(b)) => Some(if b < a { b } else { a }),
-            (a, b) => a.or(b),
-        }
-    }
-    AgentBudget {
-        calls: least(own.calls, above.calls),
-        tokens: least(own.tokens, above.tokens),
-        time_ms: least(own.time_ms, above.time_ms),
-        cost: least(own.cost, above.cost),
-    }
 }

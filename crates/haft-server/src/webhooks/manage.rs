@@ -61,7 +61,7 @@ fn parse_events(names: &[String]) -> Result<Vec<WebhookEvent>, ApiError> {
     Ok(events)
 }
 
-fn parse_tools(patterns: Vec<String>) -> Result<ToolPatterns, ApiError> {
+fn parse_tools(patterns: &[String]) -> Result<ToolPatterns, ApiError> {
     ToolPatterns::new(patterns).map_err(|error| ApiError::bad_request(format!("invalid `tools`: {error}")))
 }
 
@@ -104,7 +104,7 @@ pub(crate) async fn create(
         Some(events) => parse_events(&events)?,
         None => WebhookEvent::SELECTABLE.to_vec(),
     };
-    let target = WebhookTarget { url, events, tools: parse_tools(new.tools)? };
+    let target = WebhookTarget { url, events, tools: parse_tools(&new.tools)? };
     let webhook =
         Webhook { enabled: new.enabled, ..new_webhook(app, &identity.tenant, WebhookScope::Tenant, target) };
     let secret = generate()?;
@@ -128,7 +128,7 @@ pub(crate) async fn update(
         target.events = parse_events(events)?;
     }
     if let Some(tools) = change.tools {
-        target.tools = parse_tools(tools)?;
+        target.tools = parse_tools(&tools)?;
     }
     let secret = if change.rotate_secret { Some(generate()?) } else { None };
     let stored = WebhookChange {

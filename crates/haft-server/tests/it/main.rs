@@ -35,6 +35,7 @@ mod isolation;
 mod large_results;
 mod life_cycle;
 mod limits;
+mod lineage;
 mod live_objects;
 mod login;
 mod mcp;

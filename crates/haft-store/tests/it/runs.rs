@@ -10,7 +10,7 @@ use haft_core::catalog::StoreError;
 use haft_core::chat::MessageRole;
 use haft_core::id::{AgentId, ChatId, RunId, WebhookId};
 use haft_core::ledger::Ledger as _;
-use haft_core::name::TenantId;
+use haft_core::name::{AgentSlug, TenantId};
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::principal::{ActingAgent, AllowList};
 use haft_core::run::{
@@ -73,7 +73,8 @@ pub(crate) fn run_at(clock: &dyn Clock, tenant: &str) -> Run {
         message_id: None,
         parent_call: None,
         parent_run: None,
-        ancestors: Vec::new(),
+        ancestors: vec![AgentSlug::new("planner").unwrap()],
+        surfaces_above: vec!["mcp".into(), "steps".into()],
         budget: AgentBudget { calls: Some(3), ..AgentBudget::default() },
         webhook: None,
         request_id: Some("r".to_owned()),
@@ -524,7 +525,7 @@ async fn runs_are_filtered(harness: Harness) {
 
 async fn webhook(harness: &Harness, scope: WebhookScope, event: WebhookEvent) -> WebhookId {
     let now = harness.clock.now();
-    let tools = ToolPatterns::new(vec!["other".to_owned()]).unwrap();
+    let tools = ToolPatterns::new(&["other"]).unwrap();
     let webhook = Webhook {
         id: WebhookId(call_id(&harness.clock).0),
         tenant: tenant(),

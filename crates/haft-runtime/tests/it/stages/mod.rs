@@ -5,6 +5,7 @@ mod bundle;
 mod cache;
 mod concurrency;
 mod definition_rate;
+mod lineage;
 mod observer;
 mod order;
 mod rate_limit;

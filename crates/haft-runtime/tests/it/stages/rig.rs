@@ -22,6 +22,7 @@ use haft_runtime::executors::Executors;
 use haft_runtime::function::{Args, FunctionExecutor, Functions};
 use haft_runtime::limits::LimitSettings;
 use haft_runtime::pipeline::{CallTarget, Pipeline, PipelineParts, Principal, Request};
+use haft_runtime::policy::PolicyHandle;
 use haft_runtime::registry::{Entry, Registry};
 use haft_runtime::stages::Stage;
 use haft_runtime::steps::StepsExecutor;
@@ -40,6 +41,7 @@ pub(super) struct Rig {
     pub(super) pipeline: Arc<Pipeline>,
     pub(super) seen: Arc<Seen>,
     pub(super) registry: Arc<Registry>,
+    pub(super) policy: Arc<PolicyHandle>,
     observed: Arc<Mutex<Vec<(String, &'static str)>>>,
     bundle: Bundle,
     tools: Mutex<Vec<Tool>>,
@@ -81,11 +83,12 @@ impl Rig {
             let code = record.error.as_ref().map_or("ok", |error| error.code.as_str());
             log.lock().unwrap().push((name, code));
         };
+        let policy: Arc<PolicyHandle> = Arc::default();
         let pipeline = Arc::new(Pipeline::new(PipelineParts {
             registry: Arc::clone(&registry),
             ledger: None,
             waiting: None,
-            policy: Arc::default(),
+            policy: Arc::clone(&policy),
             observer: Some(Arc::new(observer)),
             rejections: None,
             secrets: Arc::new(Nothing),
@@ -99,7 +102,7 @@ impl Rig {
             results: None,
         }));
         let seen = Arc::default();
-        Self { pipeline, seen, registry, observed, bundle, tools: Mutex::default() }
+        Self { pipeline, seen, registry, policy, observed, bundle, tools: Mutex::default() }
     }
 
     /// Applies a change of the bundle to the registry.
@@ -203,6 +206,24 @@ impl Rig {
         let request = Request { mode: Mode::Debug, ..Request::new(Arc::new(principal), "test", args) };
         let target = CallTarget::Named(tool.parse().unwrap());
         Ok(self.pipeline.call(target, request).await?.record)
+    }
+
+    /// Calls a tool through a surface, without elevation.
+    pub(super) async fn call_through(&self, surface: &'static str, tool: &str, args: Value) -> Outcome {
+        self.call_by(Role::Caller, surface, tool, args).await
+    }
+
+    /// Calls a tool without arguments with this role.
+    pub(super) async fn call_with_role(&self, role: &str, tool: &str) -> Outcome {
+        self.call_by(serde_json::from_value(json!(role)).unwrap(), "rest", tool, json!({})).await
+    }
+
+    async fn call_by(&self, role: Role, surface: &'static str, tool: &str, args: Value) -> Outcome {
+        let principal = Arc::new(Principal::new(self.bundle.tenant.clone(), "tester", role));
+        let args = serde_json::from_value(args).unwrap();
+        let request = Request { mode: Mode::Debug, ..Request::new(principal, surface, args) };
+        let target = CallTarget::Named(tool.parse().unwrap());
+        self.pipeline.call(target, request).await?.record.outcome().unwrap()
     }
 
     /// Returns the code that a call ends with, or `ok`.
