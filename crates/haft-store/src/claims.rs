@@ -18,14 +18,11 @@ use crate::store::Inner;
 
 /// Queued calls. The fence alone is compared: nobody else claims a call that was interrupted, so the late result of the
 /// node that ran it replaces that verdict.
-pub(crate) const CALLS: Claimable =
-    Claimable { table: "calls", held: "final = 0 AND status = 'running'" };
+pub(crate) const CALLS: Claimable = Claimable { table: "calls", held: "final = 0 AND status = 'running'" };
 /// Runs of agents.
-pub(crate) const RUNS: Claimable =
-    Claimable { table: "runs", held: "final = 0 AND status = 'running'" };
+pub(crate) const RUNS: Claimable = Claimable { table: "runs", held: "final = 0 AND status = 'running'" };
 /// Documents to ingest.
-pub(crate) const DOCUMENTS: Claimable =
-    Claimable { table: "pipeline_documents", held: "state = 'running'" };
+pub(crate) const DOCUMENTS: Claimable = Claimable { table: "pipeline_documents", held: "state = 'running'" };
 /// Deliveries to webhooks.
 pub(crate) const DELIVERIES: Claimable =
     Claimable { table: "webhook_deliveries", held: "status = 'pending'" };
@@ -84,11 +81,7 @@ impl Inner {
     }
 
     /// Returns the nodes that hold rows and show no sign of life.
-    pub(crate) async fn dead_holders(
-        &self,
-        of: &Claimable,
-        action: &str,
-    ) -> Result<Vec<String>, StoreError> {
+    pub(crate) async fn dead_holders(&self, of: &Claimable, action: &str) -> Result<Vec<String>, StoreError> {
         let Claimable { table, held } = of;
         let sql = format!("SELECT DISTINCT node FROM {table} WHERE {held} AND node <> '' AND node <> $1");
         let found = sqlx::query(AssertSqlSafe(sql)).bind(&self.node).fetch_all(&self.engine.pool).await;

@@ -26,7 +26,7 @@ pub(crate) const CHANNEL: &str = "haft_catalog";
 /// The advisory lock of migrations: "haft" in ASCII.
 const MIGRATION_LOCK: i64 = 0x6861_6674;
 /// The advisory lock of changes to the catalog, the credentials and the tokens.
-const CHANGE_LOCK: i64 = MIGRATION_LOCK + 1;
+pub(crate) const CHANGE_LOCK: i64 = MIGRATION_LOCK + 1;
 
 /// WAL allows readers beside the writer; FULL makes a commit survive a power failure. The log is checkpointed at 32 MB:
 /// bulk inserts of calls would otherwise checkpoint with every commit.
@@ -73,7 +73,7 @@ pub(crate) fn failed_to(action: &str) -> impl FnOnce(sqlx::Error) -> StoreError 
 }
 
 /// Tells whether a statement gave up waiting for a lock.
-fn is_busy(error: &sqlx::Error) -> bool {
+pub(crate) fn is_busy(error: &sqlx::Error) -> bool {
     let Some(error) = error.as_database_error() else { return false };
     let code = error.code().unwrap_or_default();
     match error.try_downcast_ref::<SqliteError>() {

@@ -165,21 +165,5 @@ async fn send(executor: impl Executor<'_, Database = Any>, node: &str) -> Result
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_a_node_without_a_heartbeat_loses_its_lease() {
-        let leases = Leases::new(Duration::from_secs(10));
-        let start = Instant::now();
-        let at = |seconds| start + Duration::from_secs(seconds);
-        let beats = |a, b| HashMap::from([("a".to_owned(), a), ("b".to_owned(), b)]);
-        // However old a beat is when it is first seen, the node has a whole lease from then on.
-        assert!(leases.observe(&beats(7, 1), at(0)).is_empty());
-        assert!(leases.observe(&beats(7, 2), at(6)).is_empty());
-        assert_eq!(leases.observe(&beats(7, 3), at(10)), ["a"]);
-        assert!(leases.observe(&beats(8, 4), at(11)).is_empty());
-        assert!(leases.observe(&HashMap::new(), at(12)).is_empty());
-        assert!(leases.observe(&beats(8, 4), at(30)).is_empty(), "a node that comes back starts anew");
-    }
-}
+#[path = "nodes_tests.rs"]
+mod tests;

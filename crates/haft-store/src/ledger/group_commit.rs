@@ -125,8 +125,13 @@ impl Shared {
         if entries.is_empty() {
             return;
         }
-        let (rows, waiters): (Vec<CallRow>, Vec<_>) =
-            entries.into_iter().map(|QueuedCall { row, done, slot }| (row.id, row, done, slot)).map(|(id, row, done, slot)| (row, (id, done, slot))).unzip();
+        let (rows, waiters): (Vec<CallRow>, Vec<_>) = entries
+            .into_iter()
+            .map(|QueuedCall { row, done, slot }| {
+                let id = row.id;
+                (row, (id, done, slot))
+            })
+            .unzip();
         let result = (self.write)(rows).await;
         for (id, done, _slot) in waiters {
             let result = match &result {

@@ -66,8 +66,7 @@ impl<'a> Batch<'a> {
         if lost.is_empty() {
             return self.outbox.of_rows(self.rows);
         }
-        let stored: Vec<CallRow> =
-            self.rows.iter().filter(|row| !lost.contains(&row.id)).cloned().collect();
+        let stored: Vec<CallRow> = self.rows.iter().filter(|row| !lost.contains(&row.id)).cloned().collect();
         self.outbox.of_rows(&stored)
     }
 

@@ -208,10 +208,8 @@ impl Inner {
             };
             call.status = CallStatus::Running;
             let Ok(stored) = CallRow::new(&call) else { continue };
-            let sql = CALLS.claim(
-                ", status = 'running', record = $2",
-                "tenant = $3 AND id = $4 AND status = 'pending'",
-            );
+            let sql = CALLS
+                .claim(", status = 'running', record = $2", "tenant = $3 AND id = $4 AND status = 'pending'");
             let claim = sqlx::query(sql).bind(&self.node).bind(&*stored.record).bind(tenant).bind(id);
             let Some(row) = claim.fetch_optional(&mut **tx).await? else { continue };
             call.invocation.fence = row.try_get(0)?;

@@ -86,7 +86,8 @@ impl Inner {
             };
             let rows: Vec<CallRow> = records.iter().map(with_fence).collect::<Result<_, StoreError>>()?;
             if !rows.is_empty() {
-                let lost = insert(&self.engine, &self.outbox, node, &rows).await.map_err(failed_to(RECOVER))?;
+                let lost =
+                    insert(&self.engine, &self.outbox, node, &rows).await.map_err(failed_to(RECOVER))?;
                 report_lost(&lost);
                 self.usage.count(&rows).await;
             }
@@ -98,7 +99,8 @@ impl Inner {
 
     /// Returns the claims that a dead node held on calls: its journal does not have them.
     async fn fences_of(&self, node: &str) -> Result<HashMap<CallId, i64>, sqlx::Error> {
-        let sql = "SELECT id, fence FROM calls WHERE final = 0 AND status = 'running' AND fence <> 0 AND node = $1";
+        let sql =
+            "SELECT id, fence FROM calls WHERE final = 0 AND status = 'running' AND fence <> 0 AND node = $1";
         let found = sqlx::query(sql).bind(node).fetch_all(&self.engine.pool).await?;
         found.iter().map(|row| Ok((rows::parse_column(row, "id")?, row.try_get("fence")?))).collect()
     }

@@ -199,8 +199,8 @@ impl Inner {
         let mut claimed = Vec::with_capacity(ids.len());
         for row in ids {
             let id: DocumentId = rows::parse_column(&row, "id")?;
-            let sql =
-                DOCUMENTS.claim(", state = 'running', progress_done = NULL, progress_total = NULL", "id = $2");
+            let sql = DOCUMENTS
+                .claim(", state = 'running', progress_done = NULL, progress_total = NULL", "id = $2");
             let row = sqlx::query(sql).bind(&self.node).bind(id.to_string()).fetch_one(&mut *tx).await?;
             claimed.push(read_claim(&mut tx, id, self.claimed(&row)?).await?);
         }
@@ -263,7 +263,8 @@ impl Inner {
 
     /// Queues a document whose pipeline has changed while it was read.
     async fn requeue_document(&self, claim: &ClaimedDocument) -> Result<StoredChunks, sqlx::Error> {
-        let query = sqlx::query(under_claim("state = 'queued', node = ''", 1)).bind(claim.info.id.to_string());
+        let query =
+            sqlx::query(under_claim("state = 'queued', node = ''", 1)).bind(claim.info.id.to_string());
         let requeued = claim.claim.bind(query).execute(&self.engine.pool).await?;
         if requeued.rows_affected() > 0 {
             self.report_ingest(claim, DocumentState::Queued, None);
@@ -297,11 +298,8 @@ async fn read_claim(
     id: DocumentId,
     claim: Claim,
 ) -> Result<ClaimedDocument, sqlx::Error> {
-    let columns = DOCUMENT.replacen(
-        "SELECT ",
-        "SELECT tenant, pipeline_id, ingested_hash, ingested_revision, ",
-        1,
-    );
+    let columns =
+        DOCUMENT.replacen("SELECT ", "SELECT tenant, pipeline_id, ingested_hash, ingested_revision, ", 1);
     let sql = AssertSqlSafe(format!("{columns} WHERE id = $1"));
     let row = sqlx::query(sql).bind(id.to_string()).fetch_one(&mut **tx).await?;
     Ok(ClaimedDocument {

@@ -276,21 +276,20 @@ impl Inner {
         })
     }
 
-    async fn fail_delivery(
-        &self,
-        delivery: &Delivery,
-        claim: Claim,
-        reason: &str,
-    ) -> Result<(), StoreError> {
-        self.finish_delivery(&DeliveryResult {
+    async fn fail_delivery(&self, delivery: &Delivery, claim: Claim, reason: &str) -> Result<(), StoreError> {
+        let finished = self.finish_delivery(&DeliveryResult {
             id: delivery.id,
             claim,
             status: DeliveryStatus::Failed,
             due_at: delivery.due_at,
             response_status: None,
             error: Some(reason.to_owned()),
-        })
-        .await
+        });
+        match finished.await {
+            // Whoever has it now finds the same.
+            Err(StoreError::ClaimLost) => Ok(()),
+            finished => finished,
+        }
     }
 
     async fn webhook_with_seal(&self, id: WebhookId) -> Result<Option<(Webhook, String)>, sqlx::Error> {

@@ -522,7 +522,7 @@ async fn runs_are_filtered(harness: Harness) {
     }
 }
 
-async fn webhook(harness: &Harness, scope: WebhookScope, event: WebhookEvent) -> WebhookId {
+pub(crate) async fn webhook(harness: &Harness, scope: WebhookScope, event: WebhookEvent) -> WebhookId {
     let now = harness.clock.now();
     let tools = ToolPatterns::new(vec!["other".to_owned()]).unwrap();
     let webhook = Webhook {
