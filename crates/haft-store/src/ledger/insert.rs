@@ -46,6 +46,7 @@ pub(crate) async fn insert_relaxed(
 }
 
 /// Rows, and where webhooks get them from.
+#[derive(Clone, Copy)]
 struct Batch<'a> {
     rows: &'a [CallRow],
     outbox: &'a Outbox,
@@ -111,6 +112,8 @@ async fn insert_in_sqlite(
 ) -> Result<LostCalls, sqlx::Error> {
     let node: Arc<str> = node.into();
     let (rows, claimed) = batch.split();
+    // Before the transaction, unless it depends on claims.
+    let deliveries = claimed.is_empty().then(|| batch.deliveries(&[]));
     // Consecutive rows mostly have the same tenant, tool and status.
     let (mut tenants, mut tools, mut statuses) =
         (TextCache::default(), TextCache::default(), TextCache::default());
@@ -145,7 +148,7 @@ async fn insert_in_sqlite(
             lost.push(row.id);
         }
     }
-    let deliveries = batch.deliveries(&lost);
+    let deliveries = deliveries.unwrap_or_else(|| batch.deliveries(&lost));
     insert_into_sqlite(&mut tx, &deliveries).await?;
     tx.commit().await?;
     batch.signal(&deliveries);
@@ -159,6 +162,8 @@ async fn insert_in_postgres(
     relaxed: bool,
 ) -> Result<LostCalls, sqlx::Error> {
     let (rows, claimed) = batch.split();
+    // Before the transaction, unless it depends on claims.
+    let deliveries = claimed.is_empty().then(|| batch.deliveries(&[]));
     let mut statement = Statement::default();
     let mut tx = engine.begin().await?;
     for rows in rows.chunks(ROWS_PER_STATEMENT) {
@@ -190,7 +195,7 @@ async fn insert_in_postgres(
             lost.push(row.id);
         }
     }
-    let deliveries = batch.deliveries(&lost);
+    let deliveries = deliveries.unwrap_or_else(|| batch.deliveries(&lost));
     if relaxed && deliveries.is_empty() && !batch.rows.iter().any(|row| row.is_promise) {
         // The log reaches the disk within a second.
         sqlx::query("SET LOCAL synchronous_commit = off").execute(&mut *tx).await?;

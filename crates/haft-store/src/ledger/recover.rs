@@ -1,6 +1,6 @@
 //! Recovery from dead processes: their journals, and calls that never finished.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::fs::{File, TryLockError};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,6 @@ use std::sync::atomic::Ordering;
 
 use haft_core::call::{CallRecord, CallStatus};
 use haft_core::catalog::{StorageFailure, StoreError};
-use haft_core::id::CallId;
 use haft_core::outcome::{CallError, ErrorCode};
 use sqlx::{AssertSqlSafe, Row as _};
 
@@ -21,7 +20,6 @@ use super::segment;
 use crate::claims::{CALLS, Claim, holds};
 use crate::engine::failed_to;
 use crate::files::{lock, write};
-use crate::rows;
 use crate::store::Inner;
 use crate::webhooks::insert_new;
 
@@ -72,19 +70,18 @@ impl Inner {
         let folder = files.at(JOURNAL_FOLDER);
         let (list, name) = (folder.clone(), node.to_owned());
         let segments = files.run(RECOVER.into(), move |_| segments_of(&list, &name)).await?;
-        let fences = self.fences_of(node).await.map_err(failed_to(RECOVER))?;
         for path in segments {
             let file = path.clone();
             let (records, torn) = files.run(RECOVER.into(), move |_| segment::read(&file)).await?;
             if torn {
                 tracing::warn!(path = %path.display(), "ignored an incomplete record at the end of a journal");
             }
-            let with_fence = |text: &String| {
+            let mut rows = Vec::with_capacity(records.len());
+            for text in &records {
                 let mut call = record::parse(text)?;
-                call.invocation.fence = fences.get(&call.id()).copied().unwrap_or_default();
-                CallRow::new(&call)
-            };
-            let rows: Vec<CallRow> = records.iter().map(with_fence).collect::<Result<_, StoreError>>()?;
+                call.invocation.fence = self.fence_of(node, &call).await.map_err(failed_to(RECOVER))?;
+                rows.push(CallRow::new(&call)?);
+            }
             if !rows.is_empty() {
                 let lost =
                     insert(&self.engine, &self.outbox, node, &rows).await.map_err(failed_to(RECOVER))?;
@@ -97,12 +94,15 @@ impl Inner {
         files.run(RECOVER.into(), move |_| write::remove(&lock_file)).await
     }
 
-    /// Returns the claims that a dead node held on calls: its journal does not have them.
-    async fn fences_of(&self, node: &str) -> Result<HashMap<CallId, i64>, sqlx::Error> {
-        let sql =
-            "SELECT id, fence FROM calls WHERE final = 0 AND status = 'running' AND fence <> 0 AND node = $1";
-        let found = sqlx::query(sql).bind(node).fetch_all(&self.engine.pool).await?;
-        found.iter().map(|row| Ok((rows::parse_column(row, "id")?, row.try_get("fence")?))).collect()
+    /// Returns the fence of the claim that a dead node had on a call; its journal does not have it. It is 0 if the call did
+    /// not come from the queue, or has gone back there since.
+    async fn fence_of(&self, node: &str, call: &CallRecord) -> Result<i64, sqlx::Error> {
+        if call.invocation.definition_hash.is_none() {
+            return Ok(0);
+        }
+        let sql = "SELECT fence FROM calls WHERE tenant = $1 AND id = $2 AND node = $3";
+        let found = sqlx::query(sql).bind(call.tenant().as_str()).bind(call.id().to_string()).bind(node);
+        found.fetch_optional(&self.engine.pool).await?.map_or(Ok(0), |row| row.try_get(0))
     }
 
     /// Ends the calls that dead nodes were running, or puts them back into the queue.
