@@ -277,15 +277,15 @@ impl Inner {
     }
 
     async fn fail_delivery(&self, delivery: &Delivery, claim: Claim, reason: &str) -> Result<(), StoreError> {
-        let finished = self.finish_delivery(&DeliveryResult {
+        let result = DeliveryResult {
             id: delivery.id,
             claim,
             status: DeliveryStatus::Failed,
             due_at: delivery.due_at,
             response_status: None,
             error: Some(reason.to_owned()),
-        });
-        match finished.await {
+        };
+        match self.finish_delivery(&result).await {
             // Whoever has it now finds the same.
             Err(StoreError::ClaimLost) => Ok(()),
             finished => finished,
