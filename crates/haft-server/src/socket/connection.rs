@@ -74,7 +74,7 @@ pub(super) async fn serve(app: Arc<App>, identity: Identity, request: String, mu
         decided: Arc::default(),
         slow: CancellationToken::new(),
     };
-    let Closing(code, reason) = connection.run(&mut socket, queue, access_end.as_mut()).await;
+    let Closing(code, reason) = Box::pin(connection.run(&mut socket, queue, access_end.as_mut())).await;
     let close = Message::Close(Some(CloseFrame { code, reason: Utf8Bytes::from_static(reason) }));
     // A client that is gone or stuck does not get it.
     let _ = tokio::time::timeout(CLOSE_TIMEOUT, socket.send(close)).await;
