@@ -43,6 +43,12 @@ pub enum StoreError {
         /// What is stored, the limit, and what to do.
         message: String,
     },
+    /// Another change holds the lock that all changes need. Nothing was changed; a retry may succeed.
+    #[error("the store is busy: another change takes longer than 15 s; try again")]
+    Busy,
+    /// Another node has claimed the work, or it has ended. Nothing was changed, and the result is to be dropped.
+    #[error("another node has taken over; the result was dropped")]
+    ClaimLost,
     /// The disk or the database failed. Nothing was changed.
     #[error("cannot {action}")]
     Unavailable {
@@ -69,6 +75,11 @@ impl StoreError {
     ) -> Self {
         let source = source.into();
         Self::Unavailable { action: action.into(), failure: StorageFailure::of(&*source), source }
+    }
+
+    /// Returns whether the same operation may succeed later: the database is away, or busy.
+    pub fn is_temporary(&self) -> bool {
+        matches!(self, Self::Unavailable { .. } | Self::Busy)
     }
 
     /// Describes the error together with its cause, for the operator.

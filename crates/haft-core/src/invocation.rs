@@ -73,6 +73,10 @@ pub struct Invocation {
     /// Whether the tool has no side effects, so that a call that was cut off may run again.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_pure: bool,
+    /// The claim that the call runs under, if it comes from the queue; 0 otherwise. It belongs to the node that runs the
+    /// call and is never stored with the record.
+    #[serde(skip)]
+    pub fence: i64,
 }
 
 impl Invocation {
@@ -195,6 +199,7 @@ impl From<StoredInvocation> for Invocation {
             webhook: stored.webhook,
             timeout_ms: stored.timeout_ms,
             is_pure: stored.is_pure,
+            fence: 0,
         }
     }
 }

@@ -109,7 +109,8 @@ pub trait Ledger: Send + Sync {
     fn probe(&self) -> BoxFuture<'_, Result<(), StoreError>> {
         Box::pin(std::future::ready(Ok(())))
     }
-    /// Stores a call or its new state.
+    /// Stores a call or its new state. [`StoreError::ClaimLost`] if it comes from the queue and another node has claimed
+    /// it since: nothing is stored.
     fn record(&self, call: Arc<CallRecord>) -> BoxFuture<'_, Result<(), StoreError>>;
     /// Stores a call unless its idempotency key is in use.
     fn reserve(&self, call: CallRecord) -> BoxFuture<'_, Result<Reservation, StoreError>>;
@@ -180,9 +181,11 @@ pub struct NumberedEvent {
 pub trait CallQueue: Send + Sync {
     /// Puts a call into the queue, unless its tenant has `limit` calls there. It is durable when this returns.
     fn enqueue(&self, call: CallRecord, limit: u64) -> BoxFuture<'_, Result<Enqueued, StoreError>>;
-    /// Takes calls, in turn from each tenant that has some, and marks them as running on this node.
+    /// Takes calls, in turn from each tenant that has some, and marks them as running on this node. Each has the fence of
+    /// its claim.
     fn claim(&self, limits: ClaimLimits) -> BoxFuture<'_, Result<Vec<CallRecord>, StoreError>>;
-    /// Puts a claimed call that did not start back, to run not before a time.
+    /// Puts a claimed call that did not start back, to run not before a time. [`StoreError::ClaimLost`] if another node
+    /// has claimed it since.
     fn put_back(&self, call: CallRecord, not_before: Timestamp) -> BoxFuture<'_, Result<(), StoreError>>;
     /// Resolves when there may be calls to claim; at the latest after a second.
     fn ready(&self) -> BoxFuture<'_, ()>;

@@ -528,6 +528,7 @@ impl Pipeline {
             webhook: labels.webhook,
             timeout_ms: timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
             is_pure: false,
+            fence: 0,
         };
         let mut draft = self.draft_of(invocation, entry);
         draft.context.events = events;

@@ -11,6 +11,9 @@ use haft_core::problem::{Problem, join};
 use haft_runtime::registry::ResolveError;
 use serde_json::{Value, json};
 
+/// How long a client waits before it repeats a change that found the store busy.
+const BUSY_DELAY: Duration = Duration::from_secs(5);
+
 /// An error response.
 #[derive(Debug)]
 pub(crate) struct ApiError {
@@ -102,6 +105,11 @@ impl From<StoreError> for ApiError {
             StoreError::LimitReached { limit, value, message } => {
                 Self { of_call: false, retryable: false, ..limit.refuse(value, message, None).into() }
             }
+            StoreError::Busy => {
+                let error = Self::new(ErrorCode::StoreUnavailable, StoreError::Busy.to_string());
+                Self { retryable: true, retry_after: Some(BUSY_DELAY), ..error }
+            }
+            StoreError::ClaimLost => Self::new(ErrorCode::Conflict, error.to_string()),
             StoreError::Unavailable { action, failure, source } => {
                 // The client gets the kind of failure; paths and SQL stay in the log.
                 tracing::error!(action, error = %source, "the store is unavailable");

@@ -7,11 +7,13 @@ use haft_core::chat::{Chat, Message, MessageRole};
 use haft_core::id::{CallId, ChatId, ManifestId, MessageId, RunId};
 use haft_core::live::{ChatAction, ChatEvent, ObjectAudience, ObjectChange, ObjectEvent};
 use haft_core::name::TenantId;
+use haft_core::run::RunLease;
 use haft_core::workspace::WorkspaceName;
 use serde_json::Value;
 use sqlx::any::AnyRow;
 use sqlx::{Any, AssertSqlSafe, Row as _, Transaction};
 
+use crate::claims::holds;
 use crate::engine::failed_to;
 use crate::rows;
 use crate::runs::retention::delete_runs_of_chat;
@@ -279,7 +281,7 @@ impl Store {
         found.iter().map(message).collect::<Result<_, _>>().map_err(failed_to(READ))
     }
 
-    /// Replaces the content of a message, such as the answer of a run when it ends; returns whether there was one.
+    /// Replaces the content of a message that no run writes; returns whether there was one.
     pub async fn set_message_content(
         &self,
         tenant: &TenantId,
@@ -289,7 +291,29 @@ impl Store {
     ) -> Result<bool, StoreError> {
         let tenant = tenant.clone();
         self.run(move |inner| async move {
-            inner.set_content(&tenant, chat, id, &content).await.map_err(failed_to(CHANGE))
+            let tx = inner.engine.begin().await.map_err(failed_to(CHANGE))?;
+            inner.set_content(tx, &tenant, (chat, id), &content).await.map_err(failed_to(CHANGE))
+        })
+        .await
+    }
+
+    /// Writes the answer of a run into its chat; returns whether there was such a message. While the run is open, only the
+    /// node that holds it may write, under its lease; without one, the run must have ended. Otherwise
+    /// [`StoreError::ClaimLost`].
+    pub async fn write_answer(
+        &self,
+        tenant: &TenantId,
+        (chat, message): (ChatId, MessageId),
+        (run, lease): (RunId, Option<&RunLease>),
+        content: Value,
+    ) -> Result<bool, StoreError> {
+        let (tenant, lease) = (tenant.clone(), lease.cloned());
+        self.run(move |inner| async move {
+            let mut tx = inner.engine.begin().await.map_err(failed_to(CHANGE))?;
+            if !inner.may_answer(&mut tx, run, lease.as_ref()).await.map_err(failed_to(CHANGE))? {
+                return Err(StoreError::ClaimLost);
+            }
+            inner.set_content(tx, &tenant, (chat, message), &content).await.map_err(failed_to(CHANGE))
         })
         .await
     }
@@ -424,14 +448,35 @@ impl Inner {
 }
 
 impl Inner {
+    /// Tells whether the answer of a run may be written, and locks the run so that nobody claims it before that is done.
+    async fn may_answer(
+        &self,
+        tx: &mut Transaction<'static, Any>,
+        run: RunId,
+        lease: Option<&RunLease>,
+    ) -> Result<bool, sqlx::Error> {
+        let condition = match lease {
+            Some(_) => format!("status = 'running' AND {}", holds(2)),
+            None => "final = 1".to_owned(),
+        };
+        let lock = self.engine.row_lock();
+        let sql = AssertSqlSafe(format!("SELECT 1 FROM runs WHERE id = $1 AND {condition} {lock}"));
+        let claim = lease.map(|lease| self.claim_of_run(lease));
+        let query = sqlx::query(sql).bind(run.to_string());
+        let query = match &claim {
+            Some(claim) => claim.bind(query),
+            None => query,
+        };
+        Ok(query.fetch_optional(&mut **tx).await?.is_some())
+    }
+
     async fn set_content(
         &self,
+        mut tx: Transaction<'static, Any>,
         tenant: &TenantId,
-        chat: ChatId,
-        id: MessageId,
+        (chat, id): (ChatId, MessageId),
         content: &Value,
     ) -> Result<bool, sqlx::Error> {
-        let mut tx = self.engine.begin().await?;
         let sql = "UPDATE messages SET body = $1, search = $2 WHERE tenant = $3 AND chat_id = $4 AND id = $5";
         let updated = sqlx::query(sql)
             .bind(content.to_string())

@@ -26,12 +26,15 @@ pub(crate) const CHANNEL: &str = "haft_catalog";
 /// The advisory lock of migrations: "haft" in ASCII.
 const MIGRATION_LOCK: i64 = 0x6861_6674;
 /// The advisory lock of changes to the catalog, the credentials and the tokens.
-const CHANGE_LOCK: i64 = MIGRATION_LOCK + 1;
+pub(crate) const CHANGE_LOCK: i64 = MIGRATION_LOCK + 1;
 
 /// WAL allows readers beside the writer; FULL makes a commit survive a power failure. The log is checkpointed at 32 MB:
 /// bulk inserts of calls would otherwise checkpoint with every commit.
 const PRAGMAS: &str = "PRAGMA busy_timeout = 15000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; \
                        PRAGMA wal_autocheckpoint = 8000; PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY";
+
+/// How long a change waits for another one. SQLite waits as long: `busy_timeout`.
+pub(crate) const CHANGE_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// How long PostgreSQL may take to accept the first connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -50,14 +53,33 @@ pub(crate) struct Engine {
     pub(crate) pool: AnyPool,
     /// With SQLite, a connection for bulk inserts, which does not copy texts.
     pub(crate) bulk: Option<SqlitePool>,
+    /// With PostgreSQL, how long a change waits for those of other nodes.
+    pub(crate) change_timeout: Duration,
 }
 
 /// Returns a conversion of database errors to errors of the store; `action` completes "cannot …".
 pub(crate) fn failed_to(action: &str) -> impl FnOnce(sqlx::Error) -> StoreError + '_ {
-    move |source| StoreError::Unavailable {
-        action: action.to_owned(),
-        failure: storage_failure(&source),
-        source: Box::new(source),
+    move |source| {
+        if is_busy(&source) {
+            tracing::warn!(action, error = %source, "another change holds the lock for long");
+            return StoreError::Busy;
+        }
+        StoreError::Unavailable {
+            action: action.to_owned(),
+            failure: storage_failure(&source),
+            source: Box::new(source),
+        }
+    }
+}
+
+/// Tells whether a statement gave up waiting for a lock.
+pub(crate) fn is_busy(error: &sqlx::Error) -> bool {
+    let Some(error) = error.as_database_error() else { return false };
+    let code = error.code().unwrap_or_default();
+    match error.try_downcast_ref::<SqliteError>() {
+        // The low byte of an extended result code is the primary one: SQLITE_BUSY.
+        Some(_) => code.parse::<u32>().is_ok_and(|code| code & 0xff == 5),
+        None => code == "55P03",
     }
 }
 
@@ -165,7 +187,13 @@ impl Engine {
             }
         }
         let pool = options.connect_with(address).await?;
-        Ok(Self { kind, pool, bulk: None })
+        Ok(Self { kind, pool, bulk: None, change_timeout: CHANGE_TIMEOUT })
+    }
+
+    /// Opens a connection to PostgreSQL outside of the pool, for what must not wait until another one is free.
+    pub(crate) async fn connect_alone(url: &Secret) -> Result<AnyConnection, sqlx::Error> {
+        let address: AnyConnectOptions = url.expose().parse()?;
+        AnyConnection::connect_with(&address.disable_statement_logging()).await
     }
 
     /// Begins a write transaction. SQLite acquires its write lock at once, so that later statements cannot fail on it.
@@ -176,9 +204,25 @@ impl Engine {
         }
     }
 
+    /// Begins a transaction that reads one state of the database, whatever others change meanwhile.
+    pub(crate) async fn begin_snapshot(&self) -> Result<Transaction<'static, Any>, sqlx::Error> {
+        match self.kind {
+            Kind::Sqlite => self.pool.begin().await,
+            Kind::Postgres => {
+                self.pool.begin_with("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY").await
+            }
+        }
+    }
+
     /// Begins a change of shared data. Only one node changes it at a time, so that what the change has read stays valid.
+    /// It waits for others only so long: each waiting change keeps a connection from everything else.
     pub(crate) async fn begin_change(&self) -> Result<Transaction<'static, Any>, sqlx::Error> {
         let mut tx = self.begin().await?;
+        if self.kind == Kind::Postgres {
+            let timeout = format!("{}ms", self.change_timeout.as_millis());
+            let limit = sqlx::query("SELECT set_config('lock_timeout', $1, true)").bind(timeout);
+            limit.execute(&mut *tx).await?;
+        }
         self.advisory_lock(&mut tx, CHANGE_LOCK).await?;
         Ok(tx)
     }
@@ -203,6 +247,14 @@ impl Engine {
         match self.kind {
             Kind::Sqlite => "",
             Kind::Postgres => "FOR UPDATE SKIP LOCKED",
+        }
+    }
+
+    /// Returns the end of a query that locks the rows it reads until the end of the transaction.
+    pub(crate) fn row_lock(&self) -> &'static str {
+        match self.kind {
+            Kind::Sqlite => "",
+            Kind::Postgres => "FOR UPDATE",
         }
     }
 

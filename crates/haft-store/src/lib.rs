@@ -12,6 +12,7 @@ mod audit;
 mod blobs;
 mod catalog;
 mod chats;
+mod claims;
 mod engine;
 mod files;
 mod inspect;
@@ -50,6 +51,7 @@ pub use catalog::mcp::PendingToolChange;
 pub use catalog::sync::ReindexReport;
 pub use catalog::toolsets::{InstallReport, ToolsetInstall};
 pub use chats::{ChatChange, ChatQuery, ChatScope, NewChat, NewMessage};
+pub use claims::Claim;
 pub use ledger::callers::{COUNTED_CALLS, ToolCaller};
 pub use ledger::histogram::CallCounts;
 pub use limits::TenantUsage;
@@ -72,4 +74,4 @@ pub use watch::WatchTasks;
 pub use webhooks::{
     ClaimedDelivery, DeliveryLimits, DeliveryQuery, DeliveryResult, NewWebhook, WebhookChange,
 };
-pub use workspaces::{NewManifest, StoredManifest, WorkspaceInfo, WorkspaceLease};
+pub use workspaces::{NewManifest, StoredManifest, WorkspaceInfo};

@@ -1,31 +1,39 @@
-//! Leases of the nodes that share a PostgreSQL database: a node beats, and one whose beat stands still has lost its
-//! lease.
+//! Leases of the nodes that share a PostgreSQL database: a node sends heartbeats, and one without has lost its lease.
 //!
 //! Every node watches the others with its own clock, and only while it can read the database itself: a restart of the
-//! database, however long, costs no node its lease. With SQLite, the lock on the journal shows that a process is alive.
+//! database, however long, costs no node its lease. The heartbeat shares neither its task nor its connection with anything
+//! else, so however long a change takes and however many wait for a connection, a healthy node keeps its lease. With
+//! SQLite, the lock on the journal shows that a process is alive; nothing has to be written for it.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use haft_core::catalog::StoreError;
-use sqlx::Row as _;
+use haft_core::secret::Secret;
+use sqlx::{Any, AnyConnection, Connection as _, Executor, Row as _};
+use tokio_util::sync::CancellationToken;
 
-use crate::engine::{Kind, failed_to};
+use crate::engine::{Engine, Kind, failed_to};
 use crate::store::Inner;
 
-/// A node beats so many times within a lease.
-const BEATS_PER_LEASE: u32 = 5;
+/// A node sends so many heartbeats within a lease.
+const HEARTBEATS_PER_LEASE: u32 = 5;
+/// The shortest time after which a heartbeat without an answer is sent again over a new connection.
+const MIN_TIMEOUT: Duration = Duration::from_secs(1);
+
+const HEARTBEAT: &str =
+    "INSERT INTO nodes (id, beat) VALUES ($1, 1) ON CONFLICT (id) DO UPDATE SET beat = nodes.beat + 1";
 
 /// What this node has seen of the others.
 pub(crate) struct Leases {
-    /// A node whose beat stands still for this long has lost its lease.
+    /// A node without a heartbeat for this long has lost its lease.
     lease: Duration,
-    seen: Mutex<HashMap<String, Beat>>,
+    seen: Mutex<HashMap<String, Heartbeat>>,
 }
 
-/// The last beat of a node, and when this node first saw it.
-struct Beat {
+/// The last heartbeat of a node, and when this node first saw it.
+struct Heartbeat {
     number: i64,
     since: Instant,
 }
@@ -35,24 +43,24 @@ impl Leases {
         Self { lease, seen: Mutex::default() }
     }
 
-    /// Returns how often a node beats and looks at the others.
-    pub(crate) fn beat_interval(&self) -> Duration {
-        self.lease / BEATS_PER_LEASE
+    /// Returns how often a node sends a heartbeat and looks at the others.
+    pub(crate) fn interval(&self) -> Duration {
+        self.lease / HEARTBEATS_PER_LEASE
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Beat>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Heartbeat>> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes the beats of all nodes; returns those that have lost their lease.
+    /// Records the heartbeats of all nodes; returns those that have lost their lease.
     fn observe(&self, beats: &HashMap<String, i64>, now: Instant) -> Vec<String> {
         let mut seen = self.lock();
         seen.retain(|node, _| beats.contains_key(node));
         let mut lost = Vec::new();
         for (node, number) in beats {
-            let beat = seen.entry(node.clone()).or_insert(Beat { number: *number, since: now });
+            let beat = seen.entry(node.clone()).or_insert(Heartbeat { number: *number, since: now });
             if beat.number != *number {
-                *beat = Beat { number: *number, since: now };
+                *beat = Heartbeat { number: *number, since: now };
             } else if now.saturating_duration_since(beat.since) >= self.lease {
                 lost.push(node.clone());
             }
@@ -65,7 +73,7 @@ impl Inner {
     /// Announces this node to the others.
     pub(crate) async fn begin_lease(&self) -> Result<(), StoreError> {
         if self.engine.kind == Kind::Postgres {
-            self.beat().await.map_err(failed_to("announce this node"))?;
+            send(&self.engine.pool, &self.node).await.map_err(failed_to("announce this node"))?;
         }
         Ok(())
     }
@@ -80,11 +88,10 @@ impl Inner {
         }
     }
 
-    /// Beats, looks at the other nodes, and recovers what those without a lease left behind.
-    pub(crate) async fn keep_lease(&self) {
+    /// Looks at the other nodes, and takes those without a heartbeat off the list.
+    pub(crate) async fn watch_nodes(&self) {
         let result = async {
-            self.beat().await?;
-            let beats = self.beats().await?;
+            let beats = self.heartbeats().await?;
             for node in self.leases.observe(&beats, Instant::now()) {
                 tracing::warn!(node, "a node has lost its lease; recovering its calls");
                 sqlx::query("DELETE FROM nodes WHERE id = $1").bind(&node).execute(&self.engine.pool).await?;
@@ -92,9 +99,9 @@ impl Inner {
             Ok::<_, sqlx::Error>(())
         };
         if let Err(error) = result.await {
-            // While the database is away, no beat arrives from anyone.
+            // While the database is away, no heartbeat arrives from anyone.
             self.leases.lock().clear();
-            tracing::warn!(%error, "cannot renew the lease of this node");
+            tracing::warn!(%error, "cannot read the heartbeats of the other nodes");
         }
     }
 
@@ -105,35 +112,58 @@ impl Inner {
         Ok(found.await?.is_none())
     }
 
-    async fn beat(&self) -> Result<(), sqlx::Error> {
-        let sql = "INSERT INTO nodes (id, beat) VALUES ($1, 1) ON CONFLICT (id) DO UPDATE SET beat = nodes.beat + 1";
-        sqlx::query(sql).bind(&self.node).execute(&self.engine.pool).await?;
-        Ok(())
-    }
-
-    async fn beats(&self) -> Result<HashMap<String, i64>, sqlx::Error> {
+    async fn heartbeats(&self) -> Result<HashMap<String, i64>, sqlx::Error> {
         let rows = sqlx::query("SELECT id, beat FROM nodes WHERE id <> $1").bind(&self.node);
         let rows = rows.fetch_all(&self.engine.pool).await?;
         rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect()
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_a_beat_that_stands_still_loses_the_lease() {
-        let leases = Leases::new(Duration::from_secs(10));
-        let start = Instant::now();
-        let at = |seconds| start + Duration::from_secs(seconds);
-        let beats = |a, b| HashMap::from([("a".to_owned(), a), ("b".to_owned(), b)]);
-        // However old a beat is when it is first seen, the node has a whole lease from then on.
-        assert!(leases.observe(&beats(7, 1), at(0)).is_empty());
-        assert!(leases.observe(&beats(7, 2), at(6)).is_empty());
-        assert_eq!(leases.observe(&beats(7, 3), at(10)), ["a"]);
-        assert!(leases.observe(&beats(8, 4), at(11)).is_empty());
-        assert!(leases.observe(&HashMap::new(), at(12)).is_empty());
-        assert!(leases.observe(&beats(8, 4), at(30)).is_empty(), "a node that comes back starts anew");
+/// Keeps the lease of this node until it is stopped. Nothing else is in this task, and the connection is its own.
+pub(crate) async fn keep_lease(inner: Arc<Inner>, stop: CancellationToken) {
+    let Some(url) = &inner.database_url else { return };
+    let timeout = (inner.leases.lease / 2).max(MIN_TIMEOUT);
+    let mut connection = None;
+    loop {
+        match tokio::time::timeout(timeout, heartbeat(&mut connection, url, &inner.node)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                connection = None;
+                tracing::warn!(%error, "cannot renew the lease of this node");
+            }
+            Err(_) => {
+                connection = None;
+                tracing::warn!("cannot renew the lease of this node: the database does not respond");
+            }
+        }
+        tokio::select! {
+            () = stop.cancelled() => break,
+            () = tokio::time::sleep(inner.leases.interval()) => {}
+        }
+    }
+    if let Some(connection) = connection {
+        // The process ends anyway, or the server notices the closed socket.
+        let _ = connection.close().await;
     }
 }
+
+async fn heartbeat(
+    connection: &mut Option<AnyConnection>,
+    url: &Secret,
+    node: &str,
+) -> Result<(), sqlx::Error> {
+    let open = match connection {
+        Some(open) => open,
+        None => connection.insert(Engine::connect_alone(url).await?),
+    };
+    send(open, node).await
+}
+
+async fn send(executor: impl Executor<'_, Database = Any>, node: &str) -> Result<(), sqlx::Error> {
+    sqlx::query(HEARTBEAT).bind(node).execute(executor).await?;
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "nodes_tests.rs"]
+mod tests;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use haft_core::secret::Secret;
 
+use crate::engine::CHANGE_TIMEOUT;
 use crate::ledger::usage::LedgerLimits;
 
 /// Where and how a store keeps its data.
@@ -22,6 +23,8 @@ pub struct StoreSettings {
     pub sync: LedgerSync,
     /// With PostgreSQL, a node that shows no sign of life for this long loses its running calls.
     pub lease: Duration,
+    /// With PostgreSQL, how long a change waits for one of another node before it fails as busy.
+    pub change_timeout: Duration,
     /// How many days calls are kept; 0 keeps them forever.
     pub keep_days: u32,
     /// Limits for all other data.
@@ -106,6 +109,7 @@ impl StoreSettings {
             new_key: None,
             sync: LedgerSync::Auto,
             lease: Duration::from_secs(10),
+            change_timeout: CHANGE_TIMEOUT,
             keep_days: 30,
             retention: Retention::default(),
         }

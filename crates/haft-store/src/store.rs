@@ -37,6 +37,7 @@ use crate::{audit, migrate, rows, time};
 
 /// The SQLite file in the home folder.
 const DATABASE_FILE: &str = "haft.db";
+const GENERATION: &str = "SELECT value FROM generation WHERE one = 1";
 
 /// The persistent data of haft.
 pub struct Store {
@@ -239,7 +240,10 @@ async fn prepare_disk(settings: &StoreSettings) -> bool {
 
 async fn open_engine(settings: &StoreSettings) -> Result<(Engine, Option<Files>), StoreError> {
     match (&settings.database_url, &settings.home) {
-        (Some(url), _) => Ok((Engine::postgres(url).await?, None)),
+        (Some(url), _) => {
+            let engine = Engine::postgres(url).await?;
+            Ok((Engine { change_timeout: settings.change_timeout, ..engine }, None))
+        }
         (None, Some(home)) => {
             let files = Files::open(home)?;
             Ok((Engine::sqlite(&home.join(DATABASE_FILE)).await?, Some(files)))
@@ -305,20 +309,17 @@ impl Inner {
 
     /// Returns the generation in the database.
     pub(crate) async fn generation(&self) -> Result<i64, sqlx::Error> {
-        sqlx::query("SELECT value FROM generation WHERE one = 1")
-            .fetch_one(&self.engine.pool)
-            .await?
-            .try_get(0)
+        sqlx::query(GENERATION).fetch_one(&self.engine.pool).await?.try_get(0)
     }
 
+    /// Reads the whole catalog as it is at one moment: a tool is never read with an earlier state of its bundle.
     async fn load(&self) -> Result<(State, Vec<Change>), sqlx::Error> {
-        // Read first: a change in between is then announced twice rather than never.
-        let mut state = State { generation: self.generation().await?, ..State::default() };
-        let pool = &self.engine.pool;
-        // Before the bundles: a bundle that is created in between has no tool yet. One by one: all rows at once would take
-        // as much memory as all tools.
+        let mut tx = self.engine.begin_snapshot().await?;
+        let generation = sqlx::query(GENERATION).fetch_one(&mut *tx).await?.try_get(0)?;
+        let mut state = State { generation, ..State::default() };
+        // One by one: all rows at once would take as much memory as all tools.
         let mut tools = Vec::new();
-        let mut found = sqlx::query(rows::TOOL).fetch(pool);
+        let mut found = sqlx::query(rows::TOOL).fetch(&mut *tx);
         let mut texts = HashSet::new();
         while let Some(row) = found.try_next().await? {
             let mut tool = rows::tool(&row)?;
@@ -329,7 +330,7 @@ impl Inner {
         let mut everything = Vec::new();
         let bundles = "SELECT id, tenant, slug, display_name, description, enabled, kind, created_at, \
                        modified_at, soft_deleted_at, stamp FROM bundles";
-        for row in sqlx::query(bundles).fetch_all(pool).await? {
+        for row in sqlx::query(bundles).fetch_all(&mut *tx).await? {
             let bundle = rows::bundle(&row)?;
             if !bundle.kind.is_read_only() {
                 let stamp = row.try_get::<Option<String>, _>("stamp")?.map(FileStamp::from_text);
@@ -339,12 +340,12 @@ impl Inner {
             everything.push(Change::Bundle(bundle));
         }
         everything.append(&mut tools);
-        for row in sqlx::query(rows::UNREADABLE).fetch_all(pool).await? {
+        for row in sqlx::query(rows::UNREADABLE).fetch_all(&mut *tx).await? {
             everything.push(Change::Unreadable(rows::unreadable(&row)?));
         }
         let files = "SELECT path, id, stamp FROM tools WHERE path IS NOT NULL \
                      UNION ALL SELECT path, NULL, stamp FROM unreadable";
-        for row in sqlx::query(files).fetch_all(pool).await? {
+        for row in sqlx::query(files).fetch_all(&mut *tx).await? {
             let tool = match row.try_get::<Option<&str>, _>("id")? {
                 Some(_) => Some(rows::parse_column(&row, "id")?),
                 None => None,

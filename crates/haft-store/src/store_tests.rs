@@ -75,3 +75,75 @@ async fn a_finished_call_is_not_marked_as_interrupted() {
     }
     store.close().await;
 }
+
+/// A change of a bundle and its tool is loaded as a whole, however often it happens while the catalog is loaded.
+async fn check_snapshot(store: Arc<Store>) {
+    let spec = serde_json::from_value(serde_json::json!({
+        "name": "weather", "version": "1.0.0", "description": "x",
+        "implementation": {"type": "http", "method": "GET", "url": "https://example.com/"},
+    }));
+    let tool = store.create_tool(haft_core::catalog::NewTool {
+        tenant: TenantId::default_tenant(),
+        bundle: BundleSlug::new("web").unwrap(),
+        spec: spec.unwrap(),
+        form: haft_core::catalog::FileForm::Skill,
+        text: None,
+        enabled: true,
+        source: haft_core::tool::Source::User,
+    });
+    let tool = tool.await.unwrap();
+    let (writer, stop) = (Arc::clone(&store), tokio_util::sync::CancellationToken::new());
+    let stopped = stop.clone();
+    let writing = tokio::spawn(async move {
+        let mut enabled = 0_i64;
+        while !stopped.is_cancelled() {
+            let mut tx = writer.inner.engine.begin().await.unwrap();
+            for sql in [
+                "UPDATE bundles SET enabled = $1 WHERE id = $2",
+                "UPDATE tools SET enabled = $1 WHERE bundle_id = $2",
+            ] {
+                let update = sqlx::query(sql).bind(enabled).bind(tool.bundle_id.to_string());
+                assert_eq!(update.execute(&mut *tx).await.unwrap().rows_affected(), 1);
+            }
+            tx.commit().await.unwrap();
+            enabled = 1 - enabled;
+        }
+    });
+    let mut seen = HashSet::new();
+    for round in 0.. {
+        let (_, everything) = store.inner.load().await.unwrap();
+        let bundle = everything.iter().find_map(|change| match change {
+            Change::Bundle(bundle) if bundle.id == tool.bundle_id => Some(bundle.enabled),
+            _ => None,
+        });
+        let loaded = everything.iter().find_map(|change| match change {
+            Change::Tool(found) if found.id == tool.id => Some(found.enabled),
+            _ => None,
+        });
+        assert_eq!(bundle.unwrap(), loaded.unwrap(), "a bundle and its tool of different times");
+        seen.insert(bundle);
+        if round >= 100 && seen.len() == 2 {
+            break;
+        }
+    }
+    stop.cancel();
+    writing.await.unwrap();
+    store.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_catalog_is_loaded_as_it_is_at_one_moment_in_sqlite() {
+    let home = tempfile::tempdir().unwrap();
+    check_snapshot(open(home.path()).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_catalog_is_loaded_as_it_is_at_one_moment_in_postgres() {
+    let database = tokio::task::spawn_blocking(haft_testkit::postgres::database).await.unwrap().unwrap();
+    let settings = StoreSettings {
+        key: Some(Secret::new("ab".repeat(32))),
+        ..StoreSettings::postgres(Secret::new(database.url.clone()))
+    };
+    let store = Store::open(settings, Arc::new(FixedClock), Arc::new(NullSink)).await.unwrap();
+    check_snapshot(store).await;
+}

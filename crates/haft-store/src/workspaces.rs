@@ -7,8 +7,8 @@ use haft_core::name::TenantId;
 use haft_core::workspace::{ManifestInfo, ManifestSource, WorkspaceName};
 use sqlx::any::AnyRow;
 use sqlx::{AssertSqlSafe, Row as _};
-use uuid::Uuid;
 
+use crate::claims::{Claim, WORKSPACES, holds};
 use crate::engine::{Kind, failed_to};
 use crate::rows;
 use crate::store::{Inner, Store};
@@ -16,7 +16,7 @@ use crate::time;
 
 const READ: &str = "read the workspace";
 const CHANGE: &str = "change the workspace";
-const LEASE: &str = "wait for the workspace";
+const CLAIM: &str = "wait for the workspace";
 
 const MANIFEST: &str = "SELECT id, parent_id, root, files, bytes, source, source_ref, created_by, created_at \
                         FROM workspace_manifests";
@@ -66,10 +66,6 @@ pub struct NewManifest {
     pub message: Option<MessageId>,
 }
 
-/// The right to change a workspace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct WorkspaceLease(Uuid);
-
 impl Store {
     /// Returns whether other nodes may use the same workspaces, so that the right to change one is in the database.
     pub fn shares_workspaces(&self) -> bool {
@@ -79,7 +75,8 @@ impl Store {
     /// Creates a workspace unless it exists.
     pub async fn create_workspace(&self, tenant: &TenantId, name: &WorkspaceName) -> Result<(), StoreError> {
         let now = self.inner.now().as_microsecond();
-        let sql = "INSERT INTO workspaces (tenant, name, created_at, modified_at) VALUES ($1, $2, $3, $3) \
+        // A workspace with the name of a deleted one does not begin with the fences of that.
+        let sql = "INSERT INTO workspaces (tenant, name, fence, created_at, modified_at) VALUES ($1, $2, $3, $3, $3) \
                    ON CONFLICT (tenant, name) DO NOTHING";
         let query = sqlx::query(sql).bind(tenant.as_str()).bind(name.to_string()).bind(now);
         query.execute(&self.inner.engine.pool).await.map_err(failed_to(CHANGE))?;
@@ -166,67 +163,65 @@ impl Store {
         found.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>().map_err(failed_to(READ))
     }
 
-    /// Stores a new state and makes it the active one. Returns `None` if the lease was lost meanwhile: then nothing is
-    /// stored.
+    /// Stores a new state and makes it the active one. [`StoreError::ClaimLost`] if another node has claimed the workspace
+    /// since, or it was deleted: then nothing is stored.
     pub async fn add_manifest(
         &self,
         tenant: &TenantId,
         name: &WorkspaceName,
-        lease: Option<WorkspaceLease>,
+        claim: Option<&Claim>,
         new: NewManifest,
-    ) -> Result<Option<ManifestInfo>, StoreError> {
-        let (tenant, name) = (tenant.clone(), name.clone());
+    ) -> Result<ManifestInfo, StoreError> {
+        let (tenant, name, claim) = (tenant.clone(), name.clone(), claim.cloned());
         self.run(move |inner| async move {
-            inner.add_manifest(&tenant, &name, lease, new).await.map_err(failed_to(CHANGE))
+            let added = inner.add_manifest(&tenant, &name, claim.as_ref(), new).await;
+            added.map_err(failed_to(CHANGE))?.ok_or(StoreError::ClaimLost)
         })
         .await
     }
 
-    /// Takes the right to change a workspace, unless a living node has it.
-    pub async fn lease_workspace(
+    /// Claims a workspace, unless a living node holds it.
+    pub async fn claim_workspace(
         &self,
         tenant: &TenantId,
         name: &WorkspaceName,
-    ) -> Result<Option<WorkspaceLease>, StoreError> {
+    ) -> Result<Option<Claim>, StoreError> {
         let inner = &self.inner;
-        let sql = "SELECT lease_node FROM workspaces WHERE tenant = $1 AND name = $2";
+        let sql = "SELECT node, fence FROM workspaces WHERE tenant = $1 AND name = $2";
         let found = sqlx::query(sql).bind(tenant.as_str()).bind(name.to_string());
-        let found = found.fetch_optional(&inner.engine.pool).await.map_err(failed_to(LEASE))?;
+        let found = found.fetch_optional(&inner.engine.pool).await.map_err(failed_to(CLAIM))?;
         let Some(row) = found else { return Err(StoreError::not_found("workspace", name)) };
-        let holder: Option<String> = row.try_get(0).map_err(failed_to(LEASE))?;
-        if let Some(node) = &holder
-            && *node != inner.node
-            && !inner.is_dead(node).await?
-        {
+        let holder: String = row.try_get(0).map_err(failed_to(CLAIM))?;
+        let fence: i64 = row.try_get(1).map_err(failed_to(CLAIM))?;
+        if !holder.is_empty() && holder != inner.node && !inner.is_dead(&holder).await? {
             return Ok(None);
         }
-        // Within a node, calls take turns before they get here: its own lease is left from a call that was abandoned.
-        let lease = time::new_id(&*inner.clock);
-        let sql = "UPDATE workspaces SET lease_node = $1, lease_id = $2 WHERE tenant = $3 AND name = $4 \
-                   AND COALESCE(lease_node, '') = $5";
+        // Within a node, calls take turns before they get here: its own claim is left from a call that was abandoned.
+        let sql = WORKSPACES.claim("", "tenant = $2 AND name = $3 AND fence = $4");
         let taken = sqlx::query(sql)
             .bind(&inner.node)
-            .bind(lease.to_string())
             .bind(tenant.as_str())
             .bind(name.to_string())
-            .bind(holder.unwrap_or_default())
-            .execute(&inner.engine.pool)
+            .bind(fence)
+            .fetch_optional(&inner.engine.pool)
             .await
-            .map_err(failed_to(LEASE))?;
-        Ok((taken.rows_affected() > 0).then_some(WorkspaceLease(lease)))
+            .map_err(failed_to(CLAIM))?;
+        taken.map(|row| inner.claimed(&row)).transpose().map_err(failed_to(CLAIM))
     }
 
-    /// Gives up the right to change a workspace.
+    /// Gives up the claim of a workspace, unless it is lost.
     pub async fn release_workspace(
         &self,
         tenant: &TenantId,
         name: &WorkspaceName,
-        lease: WorkspaceLease,
+        claim: &Claim,
     ) -> Result<(), StoreError> {
-        let sql = "UPDATE workspaces SET lease_node = NULL, lease_id = NULL \
-                   WHERE tenant = $1 AND name = $2 AND lease_id = $3";
-        let query = sqlx::query(sql).bind(tenant.as_str()).bind(name.to_string()).bind(lease.0.to_string());
-        query.execute(&self.inner.engine.pool).await.map_err(failed_to(LEASE))?;
+        let sql = AssertSqlSafe(format!(
+            "UPDATE workspaces SET node = '' WHERE tenant = $1 AND name = $2 AND {}",
+            holds(3)
+        ));
+        let query = claim.bind(sqlx::query(sql).bind(tenant.as_str()).bind(name.to_string()));
+        query.execute(&self.inner.engine.pool).await.map_err(failed_to(CLAIM))?;
         Ok(())
     }
 
@@ -249,30 +244,27 @@ impl Inner {
         &self,
         tenant: &TenantId,
         name: &WorkspaceName,
-        lease: Option<WorkspaceLease>,
+        claim: Option<&Claim>,
         new: NewManifest,
     ) -> Result<Option<ManifestInfo>, sqlx::Error> {
         let (id, now) = (ManifestId(time::new_id(&*self.clock)), self.now());
         let mut tx = self.engine.begin().await?;
-        let sql = "SELECT active_manifest, COALESCE(lease_id, '') AS lease_id FROM workspaces \
-                   WHERE tenant = $1 AND name = $2";
+        let sql = "SELECT active_manifest, node, fence FROM workspaces WHERE tenant = $1 AND name = $2";
         let found = sqlx::query(sql).bind(tenant.as_str()).bind(name.to_string());
         let Some(row) = found.fetch_optional(&mut *tx).await? else { return Ok(None) };
-        let holder: String = row.try_get("lease_id")?;
-        if lease.is_some_and(|lease| lease.0.to_string() != holder) {
-            return Ok(None);
-        }
+        // Without a claim, nobody may claim it meanwhile.
+        let current = Claim::new(row.try_get("node")?, row.try_get("fence")?);
         let parent: Option<String> = row.try_get("active_manifest")?;
-        let sql = "UPDATE workspaces SET active_manifest = $1, modified_at = $2 WHERE tenant = $3 AND name = $4 \
-                   AND COALESCE(lease_id, '') = $5";
-        let updated = sqlx::query(sql)
+        let sql = AssertSqlSafe(format!(
+            "UPDATE workspaces SET active_manifest = $1, modified_at = $2 WHERE tenant = $3 AND name = $4 AND {}",
+            holds(5)
+        ));
+        let query = sqlx::query(sql)
             .bind(id.to_string())
             .bind(now.as_microsecond())
             .bind(tenant.as_str())
-            .bind(name.to_string())
-            .bind(holder)
-            .execute(&mut *tx)
-            .await?;
+            .bind(name.to_string());
+        let updated = claim.unwrap_or(&current).bind(query).execute(&mut *tx).await?;
         if updated.rows_affected() == 0 {
             return Ok(None);
         }

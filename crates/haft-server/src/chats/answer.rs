@@ -12,7 +12,7 @@ use haft_core::id::{MessageId, RunId};
 use haft_core::name::TenantId;
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::problem::excerpt;
-use haft_core::run::{Run, RunStatus};
+use haft_core::run::{Run, RunLease, RunStatus};
 use haft_core::runnable::Mode;
 use haft_store::{ChatChange, NewMessage};
 use serde_json::Value;
@@ -250,12 +250,13 @@ fn title_from(content: &Value) -> Option<String> {
     Some(excerpt(line, MADE_TITLE.min(MAX_TITLE)))
 }
 
-/// Writes the answer of a run into its chat, as the run has ended or while it waits.
+/// Writes the answer of a run into its chat: under the lease of the node that runs it, as it ends or waits; without one
+/// when it has ended.
 pub(crate) async fn write_answer(
     app: &App,
     run: &Run,
-    status: RunStatus,
-    error: Option<&CallError>,
+    lease: Option<&RunLease>,
+    (status, error): (RunStatus, Option<&CallError>),
 ) -> Result<(), StoreError> {
     // A run inside another one belongs to the answer of that.
     let (Some(chat), Some(message), None) = (run.chat_id, run.message_id, run.parent_call) else {
@@ -264,11 +265,8 @@ pub(crate) async fn write_answer(
     let tenant = &run.principal.tenant;
     let steps = all_steps(app, tenant, run.id).await?;
     let content = blocks(&steps, status, error);
-    match app.store().set_message_content(tenant, chat, message, content).await {
-        // The chat was deleted meanwhile.
-        Err(StoreError::NotFound { .. }) => Ok(()),
-        written => written.map(drop),
-    }
+    // Without a message, the chat was deleted meanwhile.
+    app.store().write_answer(tenant, (chat, message), (run.id, lease), content).await.map(drop)
 }
 
 /// Writes the answer of a run that has ended without writing it.
@@ -276,7 +274,7 @@ pub(crate) async fn complete_answer(app: &App, tenant: &TenantId, run: RunId) {
     let completed = async {
         match app.store().run_by_id(tenant, run).await? {
             Some(run) if run.status.is_final() => {
-                write_answer(app, &run, run.status, run.error.as_ref()).await
+                write_answer(app, &run, None, (run.status, run.error.as_ref())).await
             }
             _ => Ok(()),
         }
@@ -296,17 +294,22 @@ pub(crate) async fn repair_answers(
     for message in messages {
         let is_empty = message.content.as_array().is_some_and(Vec::is_empty);
         let Some(id) = message.run_id.filter(|_| is_empty) else { continue };
-        let content = match app.store().run_by_id(tenant, id).await? {
+        let (content, has_run) = match app.store().run_by_id(tenant, id).await? {
             Some(run) if run.status.is_final() => {
-                blocks(&all_steps(app, tenant, id).await?, run.status, run.error.as_ref())
+                (blocks(&all_steps(app, tenant, id).await?, run.status, run.error.as_ref()), true)
             }
             Some(_) => continue,
             // It is created right after its message.
             None if app.now().duration_since(message.created_at).as_secs() < 60 => continue,
-            None => Value::Array(vec![note("The answer did not start.")]),
+            None => (Value::Array(vec![note("The answer did not start.")]), false),
         };
         if content.as_array().is_some_and(|blocks| !blocks.is_empty()) {
-            app.store().set_message_content(tenant, chat.id, message.id, content.clone()).await?;
+            let store = app.store();
+            if has_run {
+                store.write_answer(tenant, (chat.id, message.id), (id, None), content.clone()).await?;
+            } else {
+                store.set_message_content(tenant, chat.id, message.id, content.clone()).await?;
+            }
             message.content = content;
         }
     }

@@ -246,7 +246,7 @@ impl ImportRun<'_> {
 fn tool_result(stored: Result<(), StoreError>) -> Result<Result<(), String>, ApiError> {
     match stored {
         Ok(()) => Ok(Ok(())),
-        Err(error @ StoreError::Unavailable { .. }) => Err(error.into()),
+        Err(error) if error.is_temporary() => Err(error.into()),
         Err(error) => Ok(Err(error.to_string())),
     }
 }

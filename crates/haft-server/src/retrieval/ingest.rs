@@ -59,13 +59,16 @@ pub(super) async fn next(host: &Arc<RetrievalHost>) -> bool {
     let ended = match result {
         Ok(()) => Ok(()),
         Err(IngestError::Document(message)) => store.fail_document(&claim, Some(&message)).await,
+        Err(IngestError::Store(error @ StoreError::ClaimLost)) => Err(error),
         Err(IngestError::Store(error)) => {
             let message = format!("cannot store the document: {error}");
             tracing::warn!(error = &error as &dyn std::error::Error, "cannot store a document");
             store.fail_document(&claim, Some(&message)).await
         }
     };
-    if let Err(error) = ended {
+    if let Err(StoreError::ClaimLost) = ended {
+        tracing::info!(document = %claim.info.id, "the document changed or another node reads it; the result was dropped");
+    } else if let Err(error) = ended {
         tracing::warn!(error = &error as &dyn std::error::Error, "cannot store the state of a document");
     }
     true

@@ -268,7 +268,7 @@ impl Drop for Listed {
 
 pub(super) fn not_stored(error: StoreError) -> CallError {
     match error {
-        StoreError::Unavailable { .. } => {
+        StoreError::Unavailable { .. } | StoreError::Busy => {
             CallError::new(ErrorCode::StoreUnavailable, format!("the run could not be stored: {error}"))
                 .for_model("the run could not be stored")
         }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use haft_core::BoxFuture;
+use haft_core::catalog::StoreError;
 use haft_core::run::{Run, RunEnd, RunLease, RunStatus, RunStep, RunStore, RunStoreError, RunUsage};
 
 use super::engine::RunningRun;
@@ -48,7 +49,11 @@ impl RunStore for AnsweringStore {
             };
             if let Some((status, error)) = ending {
                 // If the node is killed after this, the next one writes the answer again.
-                chats::write_answer(&self.app, &self.run, status, error).await?;
+                match chats::write_answer(&self.app, &self.run, Some(lease), (status, error)).await {
+                    // The answer belongs to the node that runs it now.
+                    Err(StoreError::ClaimLost) => return Err(RunStoreError::LeaseLost),
+                    written => written?,
+                }
             }
             self.app.store().leave_run(lease, end, usage).await
         })

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use haft_core::catalog::StoreError;
 use haft_core::id::WebhookId;
 use haft_core::name::TenantId;
 use haft_core::problem::excerpt;
@@ -62,14 +63,23 @@ pub(crate) fn check_url(app: &App, field: &str, text: &str) -> Result<Url, ApiEr
 pub(super) async fn send(app: &App, claimed: &ClaimedDelivery) {
     let attempt = attempt(app, claimed).await;
     let delivery = &claimed.delivery;
-    let result = result(app, delivery, &attempt);
+    let result = result(app, claimed, &attempt);
     if result.status == DeliveryStatus::Failed {
         let error = attempt.error.as_deref().unwrap_or_default();
         tracing::warn!(webhook = %delivery.webhook, delivery = %delivery.id, error, "delivery to a webhook failed for good");
     }
-    if let Err(error) = app.store().finish_delivery(result).await {
-        // It is due again after the lease, so the receiver may get it twice.
-        tracing::error!(error = &error as &dyn std::error::Error, "cannot store the result of a delivery");
+    match app.store().finish_delivery(result).await {
+        Ok(()) => {}
+        Err(StoreError::ClaimLost) => {
+            tracing::warn!(delivery = %delivery.id, "the delivery was claimed again meanwhile; this result was dropped");
+        }
+        Err(error) => {
+            // It is due again when the time of the attempt is over, so the receiver may get it twice.
+            tracing::error!(
+                error = &error as &dyn std::error::Error,
+                "cannot store the result of a delivery"
+            );
+        }
     }
 }
 
@@ -83,6 +93,7 @@ pub(crate) async fn send_test(app: &App, tenant: &TenantId, id: WebhookId) -> Re
     delivery.response_status = attempt.status;
     let result = DeliveryResult {
         id: delivery.id,
+        claim: claimed.claim,
         status,
         due_at: delivery.due_at,
         response_status: delivery.response_status,
@@ -92,7 +103,8 @@ pub(crate) async fn send_test(app: &App, tenant: &TenantId, id: WebhookId) -> Re
     Ok(delivery)
 }
 
-fn result(app: &App, delivery: &Delivery, attempt: &Attempt) -> DeliveryResult {
+fn result(app: &App, claimed: &ClaimedDelivery, attempt: &Attempt) -> DeliveryResult {
+    let delivery = &claimed.delivery;
     let (status, due_at) = match (&attempt.error, next_delay(app, delivery.attempts)) {
         (None, _) => (DeliveryStatus::Delivered, delivery.due_at),
         (Some(_), Some(delay)) if attempt.retryable => {
@@ -102,7 +114,8 @@ fn result(app: &App, delivery: &Delivery, attempt: &Attempt) -> DeliveryResult {
         (Some(_), _) => (DeliveryStatus::Failed, delivery.due_at),
     };
     let (response_status, error) = (attempt.status, attempt.error.clone());
-    DeliveryResult { id: delivery.id, status, due_at, response_status, error }
+    let claim = claimed.claim.clone();
+    DeliveryResult { id: delivery.id, claim, status, due_at, response_status, error }
 }
 
 /// Returns how long to wait after a number of attempts, with up to 10% more, so that many deliveries do not arrive at

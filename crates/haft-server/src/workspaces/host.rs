@@ -15,7 +15,7 @@ use haft_core::workspace::{
     EnteredWorkspace, FileChange, FileChangeKind, MAX_CHANGES, ManifestSource, WorkspaceAccess,
     WorkspaceEntry, WorkspaceFolder, WorkspaceName, WorkspaceUse, Workspaces,
 };
-use haft_store::{Blobs, NewManifest, Store, StoredManifest, WorkspaceLease};
+use haft_store::{Blobs, Claim, NewManifest, Store, StoredManifest};
 use haft_workspace::{
     Change, ChangeKind, Limits, Listing, LocalPacks, Manifest, Packs, Workspace, WorkspaceError,
 };
@@ -50,8 +50,8 @@ pub(super) struct Exclusive {
     pub(super) name: WorkspaceName,
     pub(super) workspace: Arc<Workspace>,
     pub(super) before: Option<StoredManifest>,
-    lease: Option<WorkspaceLease>,
-    // Dropped last: who comes next finds the lease released.
+    claim: Option<Claim>,
+    // Dropped last: who comes next finds the claim released.
     _lock: Option<File>,
     _turn: OwnedMutexGuard<()>,
 }
@@ -120,14 +120,14 @@ impl WorkspaceHost {
         if self.store.active_manifest(tenant, name).await.map_err(unavailable)?.is_none() {
             self.store.create_workspace(tenant, name).await.map_err(unavailable)?;
         }
-        let (lock, lease) = self.lock(tenant, name, deadline).await?;
+        let (lock, claim) = self.lock(tenant, name, deadline).await?;
         let mut exclusive = Exclusive {
             host: Arc::clone(self),
             tenant: tenant.clone(),
             name: name.clone(),
             workspace: self.workspace(tenant, name).await?,
             before: None,
-            lease,
+            claim,
             _lock: lock,
             _turn: turn,
         };
@@ -137,18 +137,18 @@ impl WorkspaceHost {
         Ok(exclusive)
     }
 
-    /// Takes the lock among the processes of this machine, or the lease among the nodes.
+    /// Takes the lock among the processes of this machine, or the claim among the nodes.
     async fn lock(
         &self,
         tenant: &TenantId,
         name: &WorkspaceName,
         deadline: Instant,
-    ) -> Result<(Option<File>, Option<WorkspaceLease>), CallError> {
+    ) -> Result<(Option<File>, Option<Claim>), CallError> {
         loop {
             if self.store.shares_workspaces() {
-                let lease = self.store.lease_workspace(tenant, name).await.map_err(unavailable)?;
-                if lease.is_some() {
-                    return Ok((None, lease));
+                let claim = self.store.claim_workspace(tenant, name).await.map_err(unavailable)?;
+                if claim.is_some() {
+                    return Ok((None, claim));
                 }
             } else {
                 let folder = self.folder(tenant, name);
@@ -277,25 +277,28 @@ impl Exclusive {
         let NewState { source, source_ref, created_by, message, .. } = new;
         let (files, bytes) = (manifest.files, manifest.bytes);
         let new = NewManifest { root, files, bytes, source, source_ref, created_by, message };
-        let stored = self.host.store.add_manifest(&self.tenant, &self.name, self.lease, new).await;
-        let stored = stored.map_err(unavailable)?;
-        stored.map(|stored| stored.id).ok_or_else(|| {
-            let message =
-                "another node took over the workspace, or it was deleted: the changes were not kept";
-            CallError::new(ErrorCode::Conflict, message)
-        })
+        let claim = self.claim.as_ref();
+        match self.host.store.add_manifest(&self.tenant, &self.name, claim, new).await {
+            Ok(stored) => Ok(stored.id),
+            Err(StoreError::ClaimLost) => {
+                let message =
+                    "another node took over the workspace, or it was deleted: the changes were not kept";
+                Err(CallError::new(ErrorCode::Conflict, message))
+            }
+            Err(error) => Err(unavailable(error)),
+        }
     }
 
     /// Lets others change the workspace.
     pub(super) async fn release(self) {
-        if let Some(lease) = self.lease
-            && let Err(error) = self.host.store.release_workspace(&self.tenant, &self.name, lease).await
+        if let Some(claim) = &self.claim
+            && let Err(error) = self.host.store.release_workspace(&self.tenant, &self.name, claim).await
         {
             // The next call on this node takes it over; another node, when this one has stopped.
             tracing::warn!(
                 error = &error as &dyn std::error::Error,
                 workspace = %self.name,
-                "cannot release the lease of a workspace"
+                "cannot release the claim of a workspace"
             );
         }
     }
@@ -402,6 +405,7 @@ pub(super) fn unavailable(error: StoreError) -> CallError {
             CallError::new(ErrorCode::StoreUnavailable, format!("cannot {action}: {source}"))
         }
         StoreError::NotFound { .. } => CallError::new(ErrorCode::NotFound, error.to_string()),
+        StoreError::Busy => CallError::new(ErrorCode::StoreUnavailable, error.to_string()).retryable(true),
         other => CallError::new(ErrorCode::Conflict, other.to_string()),
     }
 }

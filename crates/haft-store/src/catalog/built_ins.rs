@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::PoisonError;
+use std::time::{Duration, Instant};
 
 use haft_core::bundle::{Bundle, BundleKind};
 use haft_core::catalog::{Change, StoreError};
@@ -19,12 +20,22 @@ use crate::session::Session;
 use crate::store::Inner;
 use crate::time;
 
+/// How long a node that starts waits for the changes of others.
+const START_TIMEOUT: Duration = Duration::from_mins(5);
+
 const STORE: &str = "store the built-in tools";
 const MISSING: &str = "not part of this program, or disabled by `built_ins.enabled`";
 
 impl Inner {
     pub(crate) async fn set_built_ins(&self, specs: Vec<ToolSpec>) -> Result<(), StoreError> {
-        let mut session = self.session().await?;
+        let start = Instant::now();
+        let mut session = loop {
+            match self.session().await {
+                // A node starts although another one applies a large change.
+                Err(StoreError::Busy) if start.elapsed() < START_TIMEOUT => {}
+                session => break session?,
+            }
+        };
         let names = specs.iter().map(|spec| spec.name.clone()).collect();
         *self.built_in_names.write().unwrap_or_else(PoisonError::into_inner) = Some(names);
         let missing = session.set_built_ins(specs).await.map_err(failed_to(STORE))?;

@@ -38,7 +38,7 @@ impl Ledger for Store {
 
     fn record(&self, call: Arc<CallRecord>) -> BoxFuture<'_, Result<(), StoreError>> {
         Box::pin(async move {
-            let result = self.inner.append(CallRow::new(&call)?).await;
+            let result = self.inner.append_under_claim(CallRow::new(&call)?).await;
             self.inner.unsaved.keep(&call, &result);
             self.inner.health.observe(result)?;
             // The run that waits for the call looks at the table. If that fails, it sees the end a little later.
@@ -83,6 +83,22 @@ impl Inner {
             LedgerBackend::Journal(journal) => journal.append(row).await,
             LedgerBackend::Database(group_commit) => group_commit.commit(row).await,
         }
+    }
+
+    /// Appends a row, unless it belongs to a claim that is lost. The journal does not know: it is asked before, and again
+    /// when the row is moved to the table.
+    pub(crate) async fn append_under_claim(&self, row: CallRow) -> Result<(), StoreError> {
+        if row.fence != 0 && matches!(self.ledger, LedgerBackend::Journal(_)) {
+            let sql = "SELECT 1 FROM calls WHERE tenant = $1 AND id = $2 AND fence = $3";
+            let held = sqlx::query(sql).bind(row.tenant.as_str()).bind(row.id.to_string()).bind(row.fence);
+            match held.fetch_optional(&self.engine.pool).await {
+                Ok(None) => return Err(StoreError::ClaimLost),
+                Ok(Some(_)) => {}
+                // The journal takes the row although the database is away.
+                Err(error) => tracing::warn!(call = %row.id, %error, "cannot read the claim of a call"),
+            }
+        }
+        self.append(row).await
     }
 
     fn pending(&self, id: CallId) -> Option<CallRow> {
@@ -160,7 +176,7 @@ impl Inner {
         let action = "release an idempotency key";
         let row = CallRow::new(&call)?;
         let sql = "UPDATE calls SET status = $1, final = 1, error_code = $2, idempotency_key = NULL, record = $3, \
-                   decision = $4 WHERE tenant = $5 AND id = $6 AND final = 0";
+                   decision = $4 WHERE tenant = $5 AND id = $6 AND final = 0 AND fence = $7";
         let mut tx = self.engine.begin().await.map_err(failed_to(action))?;
         sqlx::query(sql)
             .bind(row.status.as_str())
@@ -169,6 +185,7 @@ impl Inner {
             .bind(row.decision.map(AuditDecision::as_str))
             .bind(row.tenant.as_str())
             .bind(row.id.to_string())
+            .bind(row.fence)
             .execute(&mut *tx)
             .await
             .map_err(failed_to(action))?;

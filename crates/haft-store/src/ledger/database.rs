@@ -35,9 +35,9 @@ pub(crate) fn group_commit(parts: &GroupCommitParts<'_>, sync: LedgerSync) -> Gr
                 LedgerSync::Always => insert(&engine, &outbox, &node, &rows).await,
                 LedgerSync::Auto | LedgerSync::Os => insert_relaxed(&engine, &outbox, &node, &rows).await,
             };
-            stored.map_err(|error| rejected(&error))?;
+            let lost = stored.map_err(|error| rejected(&error))?;
             usage.count(&rows).await;
-            Ok(())
+            Ok(lost)
         })
     })
 }

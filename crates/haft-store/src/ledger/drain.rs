@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use haft_core::catalog::StoreError;
+use haft_core::id::CallId;
 
 use super::LedgerBackend;
 use super::insert::insert;
@@ -33,9 +34,12 @@ impl Inner {
         if batch.rows().is_empty() {
             return Ok(());
         }
-        if let Err(error) = insert(&self.engine, &self.outbox, &self.node, batch.rows()).await {
-            journal.restore(batch);
-            return Err(failed_to(DRAIN)(error));
+        match insert(&self.engine, &self.outbox, &self.node, batch.rows()).await {
+            Ok(lost) => report_lost(&lost),
+            Err(error) => {
+                journal.restore(batch);
+                return Err(failed_to(DRAIN)(error));
+            }
         }
         // Before the rows are discarded, so that new calls wait while bodies are removed.
         self.usage.count(batch.rows()).await;
@@ -57,5 +61,12 @@ impl Inner {
             Ok(None) => Err(StoreError::unavailable(DRAIN, "this store has no journal")),
             Err(error) => Err(StoreError::unavailable(DRAIN, error)),
         }
+    }
+}
+
+/// Logs the calls whose results were dropped.
+pub(super) fn report_lost(lost: &[CallId]) {
+    for call in lost {
+        tracing::warn!(%call, "another process has claimed the call; its result was dropped");
     }
 }

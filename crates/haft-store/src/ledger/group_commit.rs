@@ -9,6 +9,7 @@ use futures_util::future::BoxFuture;
 use haft_core::catalog::{StorageFailure, StoreError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
+use super::insert::LostCalls;
 use super::record::CallRow;
 
 /// Calls beyond this number wait before they enter the queue.
@@ -27,8 +28,8 @@ struct Shared {
     writing: tokio::sync::Mutex<()>,
 }
 
-/// Stores a group of calls: all of them or none.
-type Write = dyn Fn(Vec<CallRow>) -> BoxFuture<'static, Result<(), WriteError>> + Send + Sync;
+/// Stores a group of calls: all of them or none, without those whose claim is lost.
+type Write = dyn Fn(Vec<CallRow>) -> BoxFuture<'static, Result<LostCalls, WriteError>> + Send + Sync;
 
 #[derive(Default)]
 struct Queue {
@@ -39,9 +40,16 @@ struct Queue {
 
 struct QueuedCall {
     row: CallRow,
-    done: oneshot::Sender<Result<(), WriteError>>,
+    done: oneshot::Sender<Result<Stored, WriteError>>,
     /// Owned by the entry, because the caller may stop waiting.
     slot: OwnedSemaphorePermit,
+}
+
+/// What became of a call whose group was stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stored {
+    Kept,
+    ClaimLost,
 }
 
 /// Why a group was not stored; every call of the group gets a copy.
@@ -62,7 +70,7 @@ impl From<WriteError> for StoreError {
 impl GroupCommit {
     /// Creates a group commit that stores groups with `write`.
     pub(crate) fn new(
-        write: impl Fn(Vec<CallRow>) -> BoxFuture<'static, Result<(), WriteError>> + Send + Sync + 'static,
+        write: impl Fn(Vec<CallRow>) -> BoxFuture<'static, Result<LostCalls, WriteError>> + Send + Sync + 'static,
     ) -> Self {
         let shared = Shared {
             write: Box::new(write),
@@ -82,7 +90,9 @@ impl GroupCommit {
             tokio::spawn(async move { shared.write_queue().await });
         }
         match stored.await {
-            Ok(result) => result.map_err(StoreError::from),
+            Ok(Ok(Stored::Kept)) => Ok(()),
+            Ok(Ok(Stored::ClaimLost)) => Err(StoreError::ClaimLost),
+            Ok(Err(error)) => Err(error.into()),
             Err(error) => Err(StoreError::unavailable("record a call", error)),
         }
     }
@@ -115,12 +125,22 @@ impl Shared {
         if entries.is_empty() {
             return;
         }
-        let (rows, waiters): (Vec<CallRow>, Vec<_>) =
-            entries.into_iter().map(|entry| (entry.row, (entry.done, entry.slot))).unzip();
+        let (rows, waiters): (Vec<CallRow>, Vec<_>) = entries
+            .into_iter()
+            .map(|QueuedCall { row, done, slot }| {
+                let id = row.id;
+                (row, (id, done, slot))
+            })
+            .unzip();
         let result = (self.write)(rows).await;
-        for (done, _slot) in waiters {
+        for (id, done, _slot) in waiters {
+            let result = match &result {
+                Ok(lost) if lost.contains(&id) => Ok(Stored::ClaimLost),
+                Ok(_) => Ok(Stored::Kept),
+                Err(error) => Err(error.clone()),
+            };
             // The caller may have stopped waiting.
-            let _ = done.send(result.clone());
+            let _ = done.send(result);
         }
     }
 }

@@ -23,7 +23,7 @@ fn rig() -> Rig {
                 let (action, failure) = ("write the call journal", StorageFailure::DiskFull);
                 return Err(WriteError { action, failure, message: "no luck".into() });
             }
-            Ok(())
+            Ok(Vec::new())
         })
     });
     Rig { group_commit: Arc::new(group_commit), permits, groups }

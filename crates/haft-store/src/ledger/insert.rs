@@ -1,5 +1,6 @@
 //! Inserts many calls at once, with the cheapest method of each engine.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt::Display;
 use std::sync::Arc;
@@ -17,20 +18,21 @@ use crate::webhooks::{NewDelivery, Outbox, insert_into_sqlite, insert_new};
 const ROWS_PER_STATEMENT: usize = 250;
 const COLUMNS: usize = 15;
 
-/// Stores rows, and what webhooks get of them. The last state of a call wins, and a finished call stays finished.
+/// The calls whose result was dropped, because another node has claimed them since.
+pub(crate) type LostCalls = Vec<CallId>;
+
+/// Stores rows, and what webhooks get of them. The last state of a call wins, and a finished call stays finished. Returns
+/// the calls whose claim is lost: nothing of them is stored.
 pub(crate) async fn insert(
     engine: &Engine,
     outbox: &Outbox,
     node: &str,
     rows: &[CallRow],
-) -> Result<(), sqlx::Error> {
-    let batch = Batch { rows, deliveries: outbox.of_rows(rows) };
+) -> Result<LostCalls, sqlx::Error> {
     match &engine.bulk {
-        Some(bulk) => insert_in_sqlite(engine, bulk, node, &batch).await?,
-        None => insert_in_postgres(engine, node, &batch, false).await?,
+        Some(bulk) => insert_in_sqlite(engine, bulk, node, Batch { rows, outbox }).await,
+        None => insert_in_postgres(engine, node, Batch { rows, outbox }, false).await,
     }
-    batch.signal(outbox);
-    Ok(())
 }
 
 /// Stores rows in PostgreSQL without waiting for the disk, unless a promise rests on one of them.
@@ -39,25 +41,65 @@ pub(crate) async fn insert_relaxed(
     outbox: &Outbox,
     node: &str,
     rows: &[CallRow],
-) -> Result<(), sqlx::Error> {
-    let batch = Batch { rows, deliveries: outbox.of_rows(rows) };
-    insert_in_postgres(engine, node, &batch, true).await?;
-    batch.signal(outbox);
-    Ok(())
+) -> Result<LostCalls, sqlx::Error> {
+    insert_in_postgres(engine, node, Batch { rows, outbox }, true).await
 }
 
-/// Rows, and what webhooks get of them.
+/// Rows, and where webhooks get them from.
+#[derive(Clone, Copy)]
 struct Batch<'a> {
     rows: &'a [CallRow],
-    deliveries: Vec<NewDelivery>,
+    outbox: &'a Outbox,
 }
 
-impl Batch<'_> {
-    fn signal(&self, outbox: &Outbox) {
-        if !self.deliveries.is_empty() {
-            outbox.signal();
+impl<'a> Batch<'a> {
+    /// Separates the calls from the queue, which a claim decides about.
+    fn split(&self) -> (Cow<'a, [CallRow]>, Vec<&'a CallRow>) {
+        if self.rows.iter().all(|row| row.fence == 0) {
+            return (Cow::Borrowed(self.rows), Vec::new());
+        }
+        let (claimed, others): (Vec<_>, Vec<_>) = self.rows.iter().partition(|row| row.fence != 0);
+        (Cow::Owned(others.into_iter().cloned().collect()), claimed)
+    }
+
+    /// Returns what webhooks get of the rows that are stored.
+    fn deliveries(&self, lost: &[CallId]) -> Vec<NewDelivery> {
+        if lost.is_empty() {
+            return self.outbox.of_rows(self.rows);
+        }
+        let stored: Vec<CallRow> = self.rows.iter().filter(|row| !lost.contains(&row.id)).cloned().collect();
+        self.outbox.of_rows(&stored)
+    }
+
+    fn signal(&self, deliveries: &[NewDelivery]) {
+        if !deliveries.is_empty() {
+            self.outbox.signal();
         }
     }
+}
+
+/// The new state of a call that was claimed from the queue: its row exists.
+const UPDATE_CLAIMED: &str = "UPDATE calls SET status = $1, final = $2, error_code = $3, rule = $4, decision = $5, \
+                              record = $6 WHERE tenant = $7 AND id = $8 AND fence = $9 AND (final = 0 OR $2 = 1)";
+
+/// Stores the new state of a claimed call, whatever the driver; returns whether the claim still holds.
+macro_rules! update_claimed {
+    ($tx:expr, $row:expr) => {
+        sqlx::query(UPDATE_CLAIMED)
+            .bind($row.status.as_str())
+            .bind(i64::from($row.status.is_final()))
+            .bind($row.error_code.map(ErrorCode::as_str))
+            .bind($row.rule.as_deref())
+            .bind($row.decision.map(AuditDecision::as_str))
+            .bind(&*$row.record)
+            .bind($row.tenant.as_str())
+            .bind($row.id.to_string())
+            .bind($row.fence)
+            .execute(&mut *$tx)
+            .await?
+            .rows_affected()
+            > 0
+    };
 }
 
 /// Shares the text of each record with the journal: the `Any` driver would copy it twice, which costs as much as
@@ -66,16 +108,19 @@ async fn insert_in_sqlite(
     engine: &Engine,
     bulk: &SqlitePool,
     node: &str,
-    batch: &Batch<'_>,
-) -> Result<(), sqlx::Error> {
+    batch: Batch<'_>,
+) -> Result<LostCalls, sqlx::Error> {
     let node: Arc<str> = node.into();
+    let (rows, claimed) = batch.split();
+    // Before the transaction, unless it depends on claims.
+    let deliveries = claimed.is_empty().then(|| batch.deliveries(&[]));
     // Consecutive rows mostly have the same tenant, tool and status.
     let (mut tenants, mut tools, mut statuses) =
         (TextCache::default(), TextCache::default(), TextCache::default());
     let mut errors = TextCache::default();
     let mut statement = Statement::default();
     let mut tx = bulk.begin_with("BEGIN IMMEDIATE").await?;
-    for rows in batch.rows.chunks(ROWS_PER_STATEMENT) {
+    for rows in rows.chunks(ROWS_PER_STATEMENT) {
         let mut query = sqlx::query(AssertSqlSafe(statement.for_rows(engine, rows.len())));
         for row in rows {
             query = query
@@ -97,23 +142,30 @@ async fn insert_in_sqlite(
         }
         query.execute(&mut *tx).await?;
     }
-    insert_into_sqlite(&mut tx, &batch.deliveries).await?;
-    tx.commit().await
+    let mut lost = LostCalls::new();
+    for row in claimed {
+        if !update_claimed!(tx, row) {
+            lost.push(row.id);
+        }
+    }
+    let deliveries = deliveries.unwrap_or_else(|| batch.deliveries(&lost));
+    insert_into_sqlite(&mut tx, &deliveries).await?;
+    tx.commit().await?;
+    batch.signal(&deliveries);
+    Ok(lost)
 }
 
 async fn insert_in_postgres(
     engine: &Engine,
     node: &str,
-    batch: &Batch<'_>,
+    batch: Batch<'_>,
     relaxed: bool,
-) -> Result<(), sqlx::Error> {
-    let rows = batch.rows;
+) -> Result<LostCalls, sqlx::Error> {
+    let (rows, claimed) = batch.split();
+    // Before the transaction, unless it depends on claims.
+    let deliveries = claimed.is_empty().then(|| batch.deliveries(&[]));
     let mut statement = Statement::default();
     let mut tx = engine.begin().await?;
-    if relaxed && batch.deliveries.is_empty() && !rows.iter().any(|row| row.is_promise) {
-        // The log reaches the disk within a second.
-        sqlx::query("SET LOCAL synchronous_commit = off").execute(&mut *tx).await?;
-    }
     for rows in rows.chunks(ROWS_PER_STATEMENT) {
         let rows = newest(rows);
         let mut query = sqlx::query(AssertSqlSafe(statement.for_rows(engine, rows.len())));
@@ -137,8 +189,21 @@ async fn insert_in_postgres(
         }
         query.execute(&mut *tx).await?;
     }
-    insert_new(&mut tx, &batch.deliveries).await?;
-    tx.commit().await
+    let mut lost = LostCalls::new();
+    for row in claimed {
+        if !update_claimed!(tx, row) {
+            lost.push(row.id);
+        }
+    }
+    let deliveries = deliveries.unwrap_or_else(|| batch.deliveries(&lost));
+    if relaxed && deliveries.is_empty() && !batch.rows.iter().any(|row| row.is_promise) {
+        // The log reaches the disk within a second.
+        sqlx::query("SET LOCAL synchronous_commit = off").execute(&mut *tx).await?;
+    }
+    insert_new(&mut tx, &deliveries).await?;
+    tx.commit().await?;
+    batch.signal(&deliveries);
+    Ok(lost)
 }
 
 /// Returns the last state of each call: PostgreSQL rejects a statement that stores the same row twice.
@@ -186,7 +251,7 @@ impl Statement {
                  error_code, chat_id, rule, decision, record) \
                  VALUES {placeholders} ON CONFLICT (tenant, id) DO UPDATE SET status = excluded.status, \
                  final = excluded.final, node = excluded.node, error_code = excluded.error_code, \
-                 rule = excluded.rule, decision = excluded.decision, record = excluded.record WHERE calls.final = 0 OR excluded.final = 1"
+                 rule = excluded.rule, decision = excluded.decision, record = excluded.record WHERE calls.fence = 0 AND (calls.final = 0 OR excluded.final = 1)"
             );
         }
         &self.sql

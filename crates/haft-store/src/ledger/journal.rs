@@ -13,6 +13,7 @@ use haft_core::id::CallId;
 use tokio::sync::Notify;
 
 use super::group_commit::{GroupCommit, WriteError};
+use super::insert::LostCalls;
 use super::record::CallRow;
 use super::tail::{Segments, Tail};
 use crate::files::lock;
@@ -109,14 +110,15 @@ impl Shared {
     }
 
     /// Writes rows on this thread, or on one that may block if the write is expected to take long.
-    async fn write(self: Arc<Self>, rows: Vec<CallRow>) -> Result<(), WriteError> {
-        if !self.sync.waits_for(&rows) && !self.slow.load(Ordering::Relaxed) {
-            return self.append(rows).map_err(|error| write_error(&error));
-        }
-        match tokio::task::spawn_blocking(move || self.append(rows)).await {
-            Ok(result) => result.map_err(|error| write_error(&error)),
-            Err(error) => Err(write_error(&io::Error::other(error))),
-        }
+    async fn write(self: Arc<Self>, rows: Vec<CallRow>) -> Result<LostCalls, WriteError> {
+        let written = if !self.sync.waits_for(&rows) && !self.slow.load(Ordering::Relaxed) {
+            self.append(rows)
+        } else {
+            let appending = tokio::task::spawn_blocking(move || self.append(rows));
+            appending.await.unwrap_or_else(|error| Err(io::Error::other(error)))
+        };
+        // Whether a claim holds is decided when the rows are moved to SQLite.
+        written.map(|()| LostCalls::new()).map_err(|error| write_error(&error))
     }
 
     /// Makes rows durable and keeps them for SQLite. Blocks.

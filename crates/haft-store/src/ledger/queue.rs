@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use sqlx::{Any, AssertSqlSafe, Row as _, Transaction};
 
 use super::record::{self, CallRow};
+use crate::claims::{self, CALLS, Claim, holds};
 use crate::engine::failed_to;
 use crate::rows;
 use crate::store::{Inner, Store};
@@ -207,15 +208,11 @@ impl Inner {
             };
             call.status = CallStatus::Running;
             let Ok(stored) = CallRow::new(&call) else { continue };
-            let sql =
-                "UPDATE calls SET status = 'running', node = $1, record = $2 WHERE tenant = $3 AND id = $4";
-            sqlx::query(sql)
-                .bind(&self.node)
-                .bind(&*stored.record)
-                .bind(tenant)
-                .bind(id)
-                .execute(&mut **tx)
-                .await?;
+            let sql = CALLS
+                .claim(", status = 'running', record = $2", "tenant = $3 AND id = $4 AND status = 'pending'");
+            let claim = sqlx::query(sql).bind(&self.node).bind(&*stored.record).bind(tenant).bind(id);
+            let Some(row) = claim.fetch_optional(&mut **tx).await? else { continue };
+            call.invocation.fence = row.try_get(0)?;
             claimed.push(call);
         }
         Ok(claimed)
@@ -224,17 +221,19 @@ impl Inner {
     async fn put_back(&self, mut call: CallRecord, not_before: Timestamp) -> Result<(), StoreError> {
         call.status = CallStatus::Pending;
         let row = CallRow::new(&call)?;
-        let sql = "UPDATE calls SET status = 'pending', node = '', due_at = $1, record = $2 \
-                   WHERE tenant = $3 AND id = $4 AND final = 0";
-        sqlx::query(sql)
+        let sql = AssertSqlSafe(format!(
+            "UPDATE calls SET status = 'pending', node = '', due_at = $1, record = $2 \
+             WHERE tenant = $3 AND id = $4 AND final = 0 AND {}",
+            holds(5)
+        ));
+        let claim = Claim::new(&self.node, row.fence);
+        let query = sqlx::query(sql)
             .bind(not_before.as_microsecond())
             .bind(&*row.record)
             .bind(row.tenant.as_str())
-            .bind(row.id.to_string())
-            .execute(&self.engine.pool)
-            .await
-            .map_err(failed_to(ENQUEUE))?;
-        Ok(())
+            .bind(row.id.to_string());
+        let done = claim.bind(query).execute(&self.engine.pool).await;
+        claims::written(&done.map_err(failed_to(ENQUEUE))?)
     }
 
     pub(crate) async fn cancel(
@@ -247,10 +246,7 @@ impl Inner {
         let mut tx = self.engine.begin_change().await.map_err(failed_to(CANCEL))?;
         let sql = AssertSqlSafe(format!(
             "SELECT record FROM calls WHERE tenant = $1 AND id = $2 {}",
-            match self.engine.skip_locked() {
-                "" => "",
-                _ => "FOR UPDATE",
-            }
+            self.engine.row_lock()
         ));
         let found =
             sqlx::query(sql).bind(tenant.as_str()).bind(id.to_string()).fetch_optional(&mut *tx).await;

@@ -39,6 +39,8 @@ pub(crate) struct CallRow {
     pub(crate) decision: Option<AuditDecision>,
     /// The webhook of this call.
     pub(crate) webhook: Option<WebhookId>,
+    /// The claim that it ran under; 0 if it did not come from the queue.
+    pub(crate) fence: i64,
     /// The call itself, as JSON.
     pub(crate) record: Arc<str>,
 }
@@ -72,6 +74,7 @@ impl CallRow {
                 .map(Arc::from),
             decision: Some(AuditDecision::of(call)).filter(|decision| *decision != AuditDecision::Allowed),
             webhook: invocation.webhook,
+            fence: invocation.fence,
             record: record.into(),
         })
     }
@@ -98,6 +101,7 @@ impl CallRow {
             rule: None,
             decision: None,
             webhook: None,
+            fence: 0,
             record: number.to_string().into(),
         }
     }

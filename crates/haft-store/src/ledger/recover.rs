@@ -1,6 +1,6 @@
 //! Recovery from dead processes: their journals, and calls that never finished.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::fs::{File, TryLockError};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
@@ -10,12 +10,14 @@ use std::sync::atomic::Ordering;
 use haft_core::call::{CallRecord, CallStatus};
 use haft_core::catalog::{StorageFailure, StoreError};
 use haft_core::outcome::{CallError, ErrorCode};
-use sqlx::Row as _;
+use sqlx::{AssertSqlSafe, Row as _};
 
+use super::drain::report_lost;
 use super::insert::insert;
 use super::journal::JOURNAL_FOLDER;
 use super::record::{self, CallRow};
 use super::segment;
+use crate::claims::{CALLS, Claim, holds};
 use crate::engine::failed_to;
 use crate::files::{lock, write};
 use crate::store::Inner;
@@ -74,12 +76,16 @@ impl Inner {
             if torn {
                 tracing::warn!(path = %path.display(), "ignored an incomplete record at the end of a journal");
             }
-            let rows: Vec<CallRow> = records
-                .iter()
-                .map(|text| CallRow::new(&record::parse(text)?))
-                .collect::<Result<_, StoreError>>()?;
+            let mut rows = Vec::with_capacity(records.len());
+            for text in &records {
+                let mut call = record::parse(text)?;
+                call.invocation.fence = self.fence_of(node, &call).await.map_err(failed_to(RECOVER))?;
+                rows.push(CallRow::new(&call)?);
+            }
             if !rows.is_empty() {
-                insert(&self.engine, &self.outbox, node, &rows).await.map_err(failed_to(RECOVER))?;
+                let lost =
+                    insert(&self.engine, &self.outbox, node, &rows).await.map_err(failed_to(RECOVER))?;
+                report_lost(&lost);
                 self.usage.count(&rows).await;
             }
             files.run(RECOVER.into(), move |_| write::remove(&path)).await?;
@@ -88,26 +94,27 @@ impl Inner {
         files.run(RECOVER.into(), move |_| write::remove(&lock_file)).await
     }
 
+    /// Returns the fence of the claim that a dead node had on a call; its journal does not have it. It is 0 if the call did
+    /// not come from the queue, or has gone back there since.
+    async fn fence_of(&self, node: &str, call: &CallRecord) -> Result<i64, sqlx::Error> {
+        if call.invocation.definition_hash.is_none() {
+            return Ok(0);
+        }
+        let sql = "SELECT fence FROM calls WHERE tenant = $1 AND id = $2 AND node = $3";
+        let found = sqlx::query(sql).bind(call.tenant().as_str()).bind(call.id().to_string()).bind(node);
+        found.fetch_optional(&self.engine.pool).await?.map_or(Ok(0), |row| row.try_get(0))
+    }
+
     /// Ends the calls that dead nodes were running, or puts them back into the queue.
     async fn recover_running(&self) -> Result<(), StoreError> {
-        let found = sqlx::query(
-            "SELECT node, record FROM calls WHERE final = 0 AND status = 'running' AND node <> $1",
-        )
-        .bind(&self.node)
-        .fetch_all(&self.engine.pool)
-        .await
-        .map_err(failed_to(RECOVER))?;
-        let mut dead: HashMap<String, bool> = HashMap::new();
         let mut requeued = false;
-        for row in &found {
-            let node: &str = row.try_get("node").map_err(failed_to(RECOVER))?;
-            let is_dead = match dead.get(node) {
-                Some(is_dead) => *is_dead,
-                None => *dead.entry(node.to_owned()).or_insert(self.is_dead(node).await?),
-            };
-            if is_dead {
-                let call = record::parse(row.try_get("record").map_err(failed_to(RECOVER))?)?;
-                requeued |= self.recover_call(node, call).await.map_err(failed_to(RECOVER))?;
+        for node in self.dead_holders(&CALLS, RECOVER).await? {
+            let sql = "SELECT fence, record FROM calls WHERE final = 0 AND status = 'running' AND node = $1";
+            let found = sqlx::query(sql).bind(&node).fetch_all(&self.engine.pool).await;
+            for row in &found.map_err(failed_to(RECOVER))? {
+                let mut call = record::parse(row.try_get("record").map_err(failed_to(RECOVER))?)?;
+                call.invocation.fence = row.try_get("fence").map_err(failed_to(RECOVER))?;
+                requeued |= self.recover_call(&node, call).await.map_err(failed_to(RECOVER))?;
             }
         }
         if requeued {
@@ -130,19 +137,24 @@ impl Inner {
             call.finished_at = Some(self.now());
         }
         let Ok(row) = CallRow::new(&call) else { return Ok(false) };
-        let sql = "UPDATE calls SET status = $1, final = $2, error_code = $3, record = $4 \
-                   WHERE tenant = $5 AND id = $6 AND final = 0 AND status = 'running' AND node = $7";
+        // A call in the queue has another fence: if the node only seemed dead, its result comes too late. An interrupted
+        // call keeps its fence: nobody else runs it, so a late result replaces the verdict.
+        let free = if requeue { ", node = '', fence = fence + 1" } else { "" };
+        let sql = AssertSqlSafe(format!(
+            "UPDATE calls SET status = $1, final = $2, error_code = $3, record = $4{free} \
+             WHERE tenant = $5 AND id = $6 AND final = 0 AND status = 'running' AND {}",
+            holds(7)
+        ));
+        let claim = Claim::new(node, call.invocation.fence);
         let mut tx = self.engine.begin().await?;
-        let done = sqlx::query(sql)
+        let query = sqlx::query(sql)
             .bind(row.status.as_str())
             .bind(i64::from(row.status.is_final()))
             .bind(row.error_code.map(ErrorCode::as_str))
             .bind(&*row.record)
             .bind(row.tenant.as_str())
-            .bind(row.id.to_string())
-            .bind(node)
-            .execute(&mut *tx)
-            .await?;
+            .bind(row.id.to_string());
+        let done = claim.bind(query).execute(&mut *tx).await?;
         // Another node may have recovered it.
         if done.rows_affected() == 1 {
             insert_new(&mut tx, &self.outbox.of_call(&call)).await?;

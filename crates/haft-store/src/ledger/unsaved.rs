@@ -24,7 +24,7 @@ impl UnsavedCalls {
 
     /// Keeps the end of a call if writing it failed because the storage is unavailable.
     pub(crate) fn keep(&self, call: &Arc<CallRecord>, result: &Result<(), StoreError>) {
-        if matches!(result, Err(StoreError::Unavailable { .. })) && call.status.is_final() {
+        if result.as_ref().is_err_and(StoreError::is_temporary) && call.status.is_final() {
             let mut unsaved = self.lock();
             if unsaved.len() < MAX_UNSAVED {
                 unsaved.push(Arc::clone(call));
@@ -40,11 +40,11 @@ impl Inner {
         let mut failed = Vec::new();
         for call in calls {
             let result = match CallRow::new(&call) {
-                Ok(row) if failed.is_empty() => self.append(row).await,
+                Ok(row) if failed.is_empty() => self.append_under_claim(row).await,
                 Ok(_) => Err(StoreError::unavailable("record a call", "an earlier call was not stored")),
                 Err(error) => Err(error),
             };
-            if matches!(result, Err(StoreError::Unavailable { .. })) {
+            if result.as_ref().is_err_and(StoreError::is_temporary) {
                 failed.push(call);
             }
         }

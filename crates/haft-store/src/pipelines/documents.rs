@@ -209,11 +209,11 @@ impl Inner {
         let bytes = new.content.as_ref().map_or(0, Vec::len);
         // Chunks of an earlier content stay until the new one is read.
         let sql = "INSERT INTO pipeline_documents (id, tenant, pipeline_id, name, source, media_type, metadata, \
-                   content_hash, bytes, state, chunks, fence, generation, created_at, modified_at, error) \
-                   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $11, 0, 1, 0, $10, $10, $12) \
+                   content_hash, bytes, state, chunks, node, fence, generation, created_at, modified_at, error) \
+                   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $11, 0, '', 1, 0, $10, $10, $12) \
                    ON CONFLICT (id) DO UPDATE SET source = excluded.source, media_type = excluded.media_type, \
                    metadata = excluded.metadata, content_hash = excluded.content_hash, bytes = excluded.bytes, \
-                   state = excluded.state, error = excluded.error, node = NULL, progress_done = NULL, \
+                   state = excluded.state, error = excluded.error, node = '', progress_done = NULL, \
                    progress_total = NULL, ingested_hash = NULL, fence = pipeline_documents.fence + 1, modified_at = excluded.modified_at";
         sqlx::query(sql)
             .bind(id.to_string())
@@ -250,7 +250,7 @@ impl Inner {
         tx: &mut Transaction<'static, Any>,
         pipeline: PipelineId,
     ) -> Result<u64, sqlx::Error> {
-        let sql = "UPDATE pipeline_documents SET state = 'queued', error = NULL, node = NULL, progress_done = NULL, \
+        let sql = "UPDATE pipeline_documents SET state = 'queued', error = NULL, node = '', progress_done = NULL, \
                    progress_total = NULL, fence = fence + 1, modified_at = $1 WHERE pipeline_id = $2";
         let query = sqlx::query(sql).bind(self.now().as_microsecond()).bind(pipeline.to_string());
         Ok(query.execute(&mut **tx).await?.rows_affected())

@@ -9,6 +9,7 @@ use sqlx::{Any, AssertSqlSafe, Row as _, Transaction};
 
 use super::chunks;
 use super::documents::{self, DOCUMENT};
+use crate::claims::{self, Claim, DOCUMENTS, holds};
 use crate::engine::failed_to;
 use crate::rows;
 use crate::store::{Inner, Store};
@@ -31,7 +32,7 @@ pub struct ClaimedDocument {
     pub ingested_hash: Option<String>,
     /// The revision of the pipeline that its chunks were made with.
     pub ingested_revision: Option<i64>,
-    fence: i64,
+    claim: Claim,
 }
 
 /// The chunks of a document.
@@ -94,20 +95,20 @@ impl Store {
         .await
     }
 
-    /// Stores how far the embedding of a document is.
+    /// Stores how far the embedding of a document is. [`StoreError::ClaimLost`] if another node reads it now.
     pub async fn note_ingest_progress(
         &self,
         claim: &ClaimedDocument,
         done: usize,
         total: usize,
     ) -> Result<(), StoreError> {
+        let count = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
+        let progress = IngestProgress { done: count(done), total: count(total) };
         let number = |value: usize| i64::try_from(value).unwrap_or(i64::MAX);
-        let sql = "UPDATE pipeline_documents SET progress_done = $1, progress_total = $2 WHERE id = $3 AND fence = $4";
-        let query = sqlx::query(sql).bind(number(done)).bind(number(total));
-        let query = query.bind(claim.info.id.to_string()).bind(claim.fence);
-        query.execute(&self.inner.engine.pool).await.map_err(failed_to(STORE))?;
-        let number = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
-        let progress = IngestProgress { done: number(done), total: number(total) };
+        let sql = under_claim("progress_done = $1, progress_total = $2", 3);
+        let query = sqlx::query(sql).bind(number(done)).bind(number(total)).bind(claim.info.id.to_string());
+        let done = claim.claim.bind(query).execute(&self.inner.engine.pool).await;
+        claims::written(&done.map_err(failed_to(STORE))?)?;
         self.inner.report_ingest(claim, DocumentState::Running, Some(progress));
         Ok(())
     }
@@ -125,17 +126,21 @@ impl Store {
         .await
     }
 
-    /// Ends a claim whose content is what the stored chunks were made from.
+    /// Ends a claim whose content is what the stored chunks were made from. [`StoreError::ClaimLost`] if it is lost.
     pub async fn keep_chunks(&self, claim: &ClaimedDocument) -> Result<(), StoreError> {
-        let sql = "UPDATE pipeline_documents SET state = 'done', error = NULL, node = NULL, progress_done = NULL, \
-                   progress_total = NULL, ingested_at = $1 WHERE id = $2 AND fence = $3 AND state = 'running'";
+        let sql = under_claim(
+            "state = 'done', error = NULL, node = '', progress_done = NULL, progress_total = NULL, ingested_at = $1",
+            2,
+        );
         let query = sqlx::query(sql).bind(self.inner.now().as_microsecond()).bind(claim.info.id.to_string());
-        query.bind(claim.fence).execute(&self.inner.engine.pool).await.map_err(failed_to(STORE))?;
+        let done = claim.claim.bind(query).execute(&self.inner.engine.pool).await;
+        claims::written(&done.map_err(failed_to(STORE))?)?;
         self.inner.report_ingest(claim, DocumentState::Done, None);
         Ok(())
     }
 
     /// Ends a claim without chunks: with an error, or by queueing the document again. Earlier chunks stay.
+    /// [`StoreError::ClaimLost`] if the claim is lost.
     pub async fn fail_document(
         &self,
         claim: &ClaimedDocument,
@@ -145,17 +150,17 @@ impl Store {
         let error =
             error.map(|text| text.replace('\0', "\u{fffd}").chars().take(MAX_ERROR).collect::<String>());
         let state = if error.is_some() { DocumentState::Failed } else { DocumentState::Queued };
-        let sql = "UPDATE pipeline_documents SET state = $1, error = $2, node = NULL, progress_done = NULL, \
-                   progress_total = NULL, modified_at = $3 WHERE id = $4 AND fence = $5 AND state = 'running'";
-        sqlx::query(sql)
+        let sql = under_claim(
+            "state = $1, error = $2, node = '', progress_done = NULL, progress_total = NULL, modified_at = $3",
+            4,
+        );
+        let query = sqlx::query(sql)
             .bind(state.as_str())
             .bind(error)
             .bind(self.inner.now().as_microsecond())
-            .bind(claim.info.id.to_string())
-            .bind(claim.fence)
-            .execute(&self.inner.engine.pool)
-            .await
-            .map_err(failed_to(STORE))?;
+            .bind(claim.info.id.to_string());
+        let done = claim.claim.bind(query).execute(&self.inner.engine.pool).await;
+        claims::written(&done.map_err(failed_to(STORE))?)?;
         self.inner.report_ingest(claim, state, None);
         Ok(())
     }
@@ -175,16 +180,7 @@ impl Inner {
 
     /// Queues the documents that nodes were reading which are gone.
     async fn recover_documents(&self) -> Result<(), StoreError> {
-        let sql = "SELECT DISTINCT node FROM pipeline_documents WHERE state = 'running' AND node <> $1";
-        let found = sqlx::query(sql).bind(&self.node).fetch_all(&self.engine.pool).await;
-        for row in found.map_err(failed_to(CLAIM))? {
-            let node: String = row.try_get(0).map_err(failed_to(CLAIM))?;
-            if self.is_dead(&node).await? {
-                let sql = "UPDATE pipeline_documents SET state = 'queued', node = NULL, fence = fence + 1 \
-                           WHERE state = 'running' AND node = $1";
-                sqlx::query(sql).bind(&node).execute(&self.engine.pool).await.map_err(failed_to(CLAIM))?;
-            }
-        }
+        self.free_claims(&DOCUMENTS, ", state = 'queued'", CLAIM).await?;
         Ok(())
     }
 
@@ -203,10 +199,10 @@ impl Inner {
         let mut claimed = Vec::with_capacity(ids.len());
         for row in ids {
             let id: DocumentId = rows::parse_column(&row, "id")?;
-            let sql = "UPDATE pipeline_documents SET state = 'running', node = $1, fence = fence + 1, \
-                       progress_done = NULL, progress_total = NULL WHERE id = $2";
-            sqlx::query(sql).bind(&self.node).bind(id.to_string()).execute(&mut *tx).await?;
-            claimed.push(read_claim(&mut tx, id).await?);
+            let sql = DOCUMENTS
+                .claim(", state = 'running', progress_done = NULL, progress_total = NULL", "id = $2");
+            let row = sqlx::query(sql).bind(&self.node).bind(id.to_string()).fetch_one(&mut *tx).await?;
+            claimed.push(read_claim(&mut tx, id, self.claimed(&row)?).await?);
         }
         tx.commit().await?;
         for claim in &claimed {
@@ -239,12 +235,13 @@ impl Inner {
         if count > new.max_chunks {
             return Ok(StoredChunks::TooMany { chunks: count });
         }
-        let sql = "UPDATE pipeline_documents SET state = 'done', error = NULL, node = NULL, progress_done = NULL, \
-                   progress_total = NULL, format = $1, content_hash = $2, bytes = $3, chunks = $4, \
-                   generation = CASE WHEN $5 = 1 THEN $6 ELSE generation END, ingested_hash = $2, \
-                   ingested_revision = $7, ingested_at = $8, modified_at = $8 \
-                   WHERE id = $9 AND fence = $10 AND state = 'running'";
-        let updated = sqlx::query(sql)
+        let sql = under_claim(
+            "state = 'done', error = NULL, node = '', progress_done = NULL, progress_total = NULL, format = $1, \
+             content_hash = $2, bytes = $3, chunks = $4, generation = CASE WHEN $5 = 1 THEN $6 ELSE generation END, \
+             ingested_hash = $2, ingested_revision = $7, ingested_at = $8, modified_at = $8",
+            9,
+        );
+        let query = sqlx::query(sql)
             .bind(&new.format)
             .bind(&new.content.0)
             .bind(i64::try_from(new.content.1).unwrap_or(i64::MAX))
@@ -253,10 +250,8 @@ impl Inner {
             .bind(generation)
             .bind(new.revision)
             .bind(self.now().as_microsecond())
-            .bind(&document)
-            .bind(claim.fence)
-            .execute(&mut *tx)
-            .await?;
+            .bind(&document);
+        let updated = claim.claim.bind(query).execute(&mut *tx).await?;
         if updated.rows_affected() == 0 {
             return Ok(StoredChunks::Superseded);
         }
@@ -268,13 +263,22 @@ impl Inner {
 
     /// Queues a document whose pipeline has changed while it was read.
     async fn requeue_document(&self, claim: &ClaimedDocument) -> Result<StoredChunks, sqlx::Error> {
-        let sql = "UPDATE pipeline_documents SET state = 'queued', node = NULL WHERE id = $1 AND fence = $2 \
-                   AND state = 'running'";
-        let query = sqlx::query(sql).bind(claim.info.id.to_string()).bind(claim.fence);
-        query.execute(&self.engine.pool).await?;
-        self.report_ingest(claim, DocumentState::Queued, None);
+        let query =
+            sqlx::query(under_claim("state = 'queued', node = ''", 1)).bind(claim.info.id.to_string());
+        let requeued = claim.claim.bind(query).execute(&self.engine.pool).await?;
+        if requeued.rows_affected() > 0 {
+            self.report_ingest(claim, DocumentState::Queued, None);
+        }
         Ok(StoredChunks::Superseded)
     }
+}
+
+/// Returns the statement that changes a claimed document; its id and the claim are bound from a parameter on.
+fn under_claim(set: &str, first: usize) -> AssertSqlSafe<String> {
+    AssertSqlSafe(format!(
+        "UPDATE pipeline_documents SET {set} WHERE id = ${first} AND state = 'running' AND {}",
+        holds(first + 1)
+    ))
 }
 
 /// Returns the number of chunks of the other documents of a pipeline.
@@ -292,12 +296,10 @@ async fn other_chunks(
 async fn read_claim(
     tx: &mut Transaction<'static, Any>,
     id: DocumentId,
+    claim: Claim,
 ) -> Result<ClaimedDocument, sqlx::Error> {
-    let columns = DOCUMENT.replacen(
-        "SELECT ",
-        "SELECT tenant, pipeline_id, fence, ingested_hash, ingested_revision, ",
-        1,
-    );
+    let columns =
+        DOCUMENT.replacen("SELECT ", "SELECT tenant, pipeline_id, ingested_hash, ingested_revision, ", 1);
     let sql = AssertSqlSafe(format!("{columns} WHERE id = $1"));
     let row = sqlx::query(sql).bind(id.to_string()).fetch_one(&mut **tx).await?;
     Ok(ClaimedDocument {
@@ -306,6 +308,6 @@ async fn read_claim(
         pipeline: rows::parse_column(&row, "pipeline_id")?,
         ingested_hash: row.try_get("ingested_hash")?,
         ingested_revision: row.try_get("ingested_revision")?,
-        fence: row.try_get("fence")?,
+        claim,
     })
 }

@@ -9,6 +9,7 @@ use haft_core::run::{Run, RunLease, RunStatus, RunStep};
 use sqlx::{Any, AssertSqlSafe, Row as _, Transaction};
 
 use super::row;
+use crate::claims::{Claim, RUNS, holds};
 use crate::engine::{Kind, failed_to};
 use crate::rows;
 use crate::store::{Inner, Store};
@@ -109,10 +110,12 @@ impl Inner {
     ) -> Result<Vec<ClaimedRun>, sqlx::Error> {
         let mut claimed = Vec::with_capacity(ids.len());
         for id in ids {
-            let sql = "UPDATE runs SET status = 'running', node = $1, fence = fence + 1, \
-                       started_at = COALESCE(started_at, $2) WHERE id = $3 AND final = 0 AND status <> 'running'";
-            let update = sqlx::query(sql).bind(&self.node).bind(self.now().as_microsecond()).bind(&id);
-            if update.execute(&mut *tx).await?.rows_affected() == 0 {
+            let sql = RUNS.claim(
+                ", status = 'running', started_at = COALESCE(started_at, $2)",
+                "id = $3 AND final = 0 AND status <> 'running'",
+            );
+            let claim = sqlx::query(sql).bind(&self.node).bind(self.now().as_microsecond()).bind(&id);
+            if claim.fetch_optional(&mut *tx).await?.is_none() {
                 continue;
             }
             sqlx::query("DELETE FROM run_waits WHERE run_id = $1").bind(&id).execute(&mut *tx).await?;
@@ -155,32 +158,27 @@ impl Inner {
     /// Makes the runs claimable that dead nodes were running, and those of this node whose last write failed.
     pub(crate) async fn recover_runs(self: &Arc<Self>) -> Result<(), StoreError> {
         self.free_failed_runs().await.map_err(failed_to(CLAIM))?;
-        let sql = "SELECT DISTINCT node FROM runs WHERE final = 0 AND status = 'running' AND node <> $1";
-        let found = sqlx::query(sql).bind(&self.node).fetch_all(&self.engine.pool).await;
-        for row in found.map_err(failed_to(CLAIM))? {
-            let node: String = row.try_get(0).map_err(failed_to(CLAIM))?;
-            if !self.is_dead(&node).await? {
-                continue;
-            }
-            // The fence is raised at once: the node may only seem dead.
-            let sql = "UPDATE runs SET status = 'pending', node = '', fence = fence + 1 \
-                       WHERE final = 0 AND status = 'running' AND node = $1";
-            let freed = sqlx::query(sql).bind(&node).execute(&self.engine.pool).await;
-            let freed = freed.map_err(failed_to(CLAIM))?.rows_affected();
-            if freed > 0 {
-                tracing::info!(node, runs = freed, "the runs of a dead node continue");
-                self.runs.signal_ready();
-            }
+        if self.free_claims(&RUNS, ", status = 'pending'", CLAIM).await? > 0 {
+            self.runs.signal_ready();
         }
         Ok(())
+    }
+
+    /// Returns the claim of this node on a run.
+    pub(crate) fn claim_of_run(&self, lease: &RunLease) -> Claim {
+        Claim::new(&self.node, lease.fence)
     }
 
     async fn free_failed_runs(&self) -> Result<(), sqlx::Error> {
         let mut failed = self.runs.take_failed();
         while let Some(lease) = failed.pop() {
-            let sql = "UPDATE runs SET status = 'pending', node = '', fence = fence + 1 \
-                       WHERE id = $1 AND fence = $2 AND status = 'running'";
-            let free = sqlx::query(sql).bind(lease.run.to_string()).bind(lease.fence);
+            let sql = AssertSqlSafe(format!(
+                "UPDATE runs SET status = 'pending', node = '', fence = fence + 1 \
+                 WHERE id = $1 AND status = 'running' AND {}",
+                holds(2)
+            ));
+            let claim = self.claim_of_run(&lease);
+            let free = claim.bind(sqlx::query(sql).bind(lease.run.to_string()));
             match free.execute(&self.engine.pool).await {
                 Ok(_) => self.runs.signal_ready(),
                 Err(error) => {

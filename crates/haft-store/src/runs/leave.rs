@@ -13,6 +13,7 @@ use sqlx::{Any, AssertSqlSafe, Row as _, Transaction};
 
 use super::row;
 use super::steps::Written;
+use crate::claims::holds;
 use crate::engine::failed_to;
 use crate::rows;
 use crate::store::{Inner, Store};
@@ -93,8 +94,9 @@ impl Inner {
         let mut tx = self.engine.begin().await.map_err(failed_to(LEAVE))?;
         // Locks the run, if this node still has it.
         let sql = AssertSqlSafe(format!(
-            "UPDATE runs SET usage = $1, status = $2, node = '' WHERE id = $3 AND fence = $4 AND status = 'running' \
+            "UPDATE runs SET usage = $1, status = $2, node = '' WHERE id = $3 AND status = 'running' AND {} \
              RETURNING cancel_requested, {}",
+            holds(4),
             row::OF_REPORT
         ));
         let status = match &end {
@@ -103,7 +105,8 @@ impl Inner {
             RunEnd::Waiting(_) => RunStatus::AwaitingApproval,
             RunEnd::Released => RunStatus::Pending,
         };
-        let held = sqlx::query(sql).bind(usage).bind(status.as_str()).bind(&run).bind(lease.fence);
+        let claim = self.claim_of_run(lease);
+        let held = claim.bind(sqlx::query(sql).bind(usage).bind(status.as_str()).bind(&run));
         let Some(held) = held.fetch_optional(&mut *tx).await.map_err(failed_to(LEAVE))? else {
             return Ok(Written::LeaseLost);
         };

@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 
 use super::row;
 use super::signals::SharedError;
+use crate::claims::{Claim, holds};
 use crate::store::{Inner, Store};
 
 const APPEND: &str = "store the steps of the run";
@@ -29,7 +30,7 @@ pub(super) enum Written {
 /// The steps of one run that wait for the database.
 pub(crate) struct QueuedSteps {
     run: String,
-    fence: i64,
+    claim: Claim,
     /// Numbers and texts.
     steps: Vec<(u32, String)>,
     usage: String,
@@ -89,7 +90,7 @@ impl Inner {
         lease: &RunLease,
         result: Result<Written, StoreError>,
     ) -> Result<Written, StoreError> {
-        if let Err(StoreError::Unavailable { .. }) = &result {
+        if result.as_ref().is_err_and(StoreError::is_temporary) {
             self.runs.note_failed(lease.clone());
         }
         result
@@ -102,7 +103,8 @@ impl Inner {
         usage: String,
     ) -> Result<Written, StoreError> {
         let (done, stored) = oneshot::channel();
-        let queued = QueuedSteps { run: lease.run.to_string(), fence: lease.fence, steps, usage, done };
+        let (run, claim) = (lease.run.to_string(), self.claim_of_run(lease));
+        let queued = QueuedSteps { run, claim, steps, usage, done };
         self.runs.queue.lock().unwrap_or_else(PoisonError::into_inner).push(queued);
         {
             // Whoever gets here first writes for all that wait; the others find the queue empty.
@@ -145,8 +147,11 @@ impl Inner {
         tx: &mut Transaction<'static, Any>,
         queued: &QueuedSteps,
     ) -> Result<Written, sqlx::Error> {
-        let sql = "UPDATE runs SET usage = $1 WHERE id = $2 AND fence = $3 AND status = 'running'";
-        let held = sqlx::query(sql).bind(&queued.usage).bind(&queued.run).bind(queued.fence);
+        let sql = AssertSqlSafe(format!(
+            "UPDATE runs SET usage = $1 WHERE id = $2 AND status = 'running' AND {}",
+            holds(3)
+        ));
+        let held = queued.claim.bind(sqlx::query(sql).bind(&queued.usage).bind(&queued.run));
         if held.execute(&mut **tx).await?.rows_affected() == 0 {
             return Ok(Written::LeaseLost);
         }

@@ -1,7 +1,7 @@
 //! Rotated refresh tokens: encrypted like credentials, used by one process at a time.
 //!
-//! A lease is an expiry time in the row: no database connection is held during a token request, and the lease of a dead
-//! process expires.
+//! A process claims the row for the time of a token request, so that no database connection is held during it. The claim
+//! of a dead process is free at once; that of a request that was abandoned expires.
 
 use std::time::Duration;
 
@@ -9,15 +9,19 @@ use haft_core::BoxFuture;
 use haft_core::name::TenantId;
 use haft_core::secret::{GrantId, RefreshLock, RefreshTokens, Secret, SecretError};
 use jiff::SignedDuration;
-use sqlx::{Any, Row as _, Transaction};
+use sqlx::{Any, AssertSqlSafe, Row as _, Transaction};
 use tokio::time::Instant;
 
+use crate::claims::{Claim, holds};
+use crate::engine::is_busy;
 use crate::store::{Inner, Store};
 
 /// How long a lease lasts; a token request takes less.
 const LEASE: SignedDuration = SignedDuration::from_secs(30);
 /// How long to wait for a lease.
 const LEASE_TIMEOUT: Duration = Duration::from_secs(40);
+/// How long to wait for changes of other nodes before a new token is given up.
+const STORE_TIMEOUT: Duration = Duration::from_mins(5);
 /// How often to check whether a lease is free.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// How long an unused token is kept.
@@ -58,31 +62,52 @@ pub(super) fn sealed_name(grant_key: &str) -> String {
 impl Inner {
     async fn acquire_lease(&self, grant: &GrantId) -> Result<RefreshLock, BoxError> {
         let start = Instant::now();
+        let mut dead = None;
         let number = loop {
-            let now = self.now();
-            let until = (now + LEASE).as_microsecond();
-            let done = sqlx::query(
-                "INSERT INTO refresh_tokens (tenant, grant_key, credential, sealed, turn, modified_at) \
-                 VALUES ($1, $2, $3, NULL, $4, $5) ON CONFLICT (tenant, grant_key) \
-                 DO UPDATE SET turn = excluded.turn WHERE refresh_tokens.turn <= $6",
-            )
-            .bind(grant.tenant.as_str())
-            .bind(&grant.key)
-            .bind(&grant.credential)
-            .bind(until)
-            .bind(now.as_microsecond())
-            .bind(now.as_microsecond())
-            .execute(&self.engine.pool)
-            .await?;
-            if done.rows_affected() > 0 {
-                break until;
+            if let Some(fence) = self.claim_token(grant, dead.as_deref()).await? {
+                break fence;
             }
             if start.elapsed() > LEASE_TIMEOUT {
                 return Err("timed out waiting for another process that uses the refresh token".into());
             }
-            tokio::time::sleep(POLL_INTERVAL).await;
+            dead = self.dead_user(grant).await?;
+            if dead.is_none() {
+                tokio::time::sleep(POLL_INTERVAL).await;
+            }
         };
         Ok(RefreshLock { token: self.stored_token(grant).await?, number })
+    }
+
+    /// Claims a token that nobody uses, or that a dead node uses; returns the fence.
+    async fn claim_token(&self, grant: &GrantId, dead: Option<&str>) -> Result<Option<i64>, sqlx::Error> {
+        let now = self.now();
+        // A row that is stored again does not begin with the fences of the deleted one.
+        let sql = "INSERT INTO refresh_tokens (tenant, grant_key, credential, sealed, turn, node, fence, modified_at) \
+                   VALUES ($1, $2, $3, NULL, $4, $5, $6, $6) ON CONFLICT (tenant, grant_key) DO UPDATE SET \
+                   turn = excluded.turn, node = excluded.node, fence = refresh_tokens.fence + 1 \
+                   WHERE refresh_tokens.turn <= $6 OR (refresh_tokens.node <> '' AND refresh_tokens.node = $7) \
+                   RETURNING fence";
+        let claimed = sqlx::query(sql)
+            .bind(grant.tenant.as_str())
+            .bind(&grant.key)
+            .bind(&grant.credential)
+            .bind((now + LEASE).as_microsecond())
+            .bind(&self.node)
+            .bind(now.as_microsecond())
+            .bind(dead.unwrap_or_default())
+            .fetch_optional(&self.engine.pool)
+            .await?;
+        claimed.map(|row| row.try_get(0)).transpose()
+    }
+
+    /// Returns the node that uses a token, if it shows no sign of life.
+    async fn dead_user(&self, grant: &GrantId) -> Result<Option<String>, BoxError> {
+        let sql =
+            "SELECT node FROM refresh_tokens WHERE tenant = $1 AND grant_key = $2 AND node NOT IN ('', $3)";
+        let found = sqlx::query(sql).bind(grant.tenant.as_str()).bind(&grant.key).bind(&self.node);
+        let Some(row) = found.fetch_optional(&self.engine.pool).await? else { return Ok(None) };
+        let node: String = row.try_get(0)?;
+        Ok(self.is_dead(&node).await?.then_some(node))
     }
 
     async fn stored_token(&self, grant: &GrantId) -> Result<Option<Secret>, BoxError> {
@@ -121,30 +146,38 @@ impl Inner {
         lease: i64,
         token: Option<&Secret>,
     ) -> Result<(), BoxError> {
+        let claim = Claim::new(&self.node, lease);
         let Some(token) = token else {
-            sqlx::query("DELETE FROM refresh_tokens WHERE tenant = $1 AND grant_key = $2 AND turn = $3")
-                .bind(grant.tenant.as_str())
-                .bind(&grant.key)
-                .bind(lease)
-                .execute(&self.engine.pool)
-                .await?;
+            let sql = AssertSqlSafe(format!(
+                "DELETE FROM refresh_tokens WHERE tenant = $1 AND grant_key = $2 AND {}",
+                holds(3)
+            ));
+            let query = sqlx::query(sql).bind(grant.tenant.as_str()).bind(&grant.key);
+            claim.bind(query).execute(&self.engine.pool).await?;
             return Ok(());
         };
-        let mut tx = self.engine.begin_change().await?;
+        let start = Instant::now();
+        let mut tx = loop {
+            match self.engine.begin_change().await {
+                // The old token no longer works: without the new one, somebody would have to log in again.
+                Err(error) if is_busy(&error) && start.elapsed() < STORE_TIMEOUT => {}
+                begun => break begun?,
+            }
+        };
         let cipher = self.cipher_in(&mut tx).await?;
         let sealed = cipher.seal(grant.tenant.as_str(), &sealed_name(&grant.key), token)?;
-        // After the lease has expired, the token of its new holder is newer.
-        sqlx::query(
-            "UPDATE refresh_tokens SET sealed = $1, turn = 0, modified_at = $2 \
-             WHERE tenant = $3 AND grant_key = $4 AND turn = $5",
-        )
-        .bind(sealed)
-        .bind(self.now().as_microsecond())
-        .bind(grant.tenant.as_str())
-        .bind(&grant.key)
-        .bind(lease)
-        .execute(&mut *tx)
-        .await?;
+        // After the claim is lost, the token of its new holder is newer.
+        let sql = AssertSqlSafe(format!(
+            "UPDATE refresh_tokens SET sealed = $1, turn = 0, node = '', modified_at = $2 \
+             WHERE tenant = $3 AND grant_key = $4 AND {}",
+            holds(5)
+        ));
+        let query = sqlx::query(sql)
+            .bind(sealed)
+            .bind(self.now().as_microsecond())
+            .bind(grant.tenant.as_str())
+            .bind(&grant.key);
+        claim.bind(query).execute(&mut *tx).await?;
         tx.commit().await?;
         Ok(())
     }

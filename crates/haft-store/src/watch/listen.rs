@@ -10,9 +10,9 @@ use std::time::Duration;
 use haft_core::approval::Approval;
 use haft_core::catalog::{Change, StoreError};
 use haft_core::id::ApprovalId;
-use sqlx::AssertSqlSafe;
 use sqlx::any::AnyRow;
 use sqlx::postgres::PgListener;
+use sqlx::{Any, AssertSqlSafe, Transaction};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -162,8 +162,10 @@ impl Inner {
 
     /// Reports the approvals that another node has changed, and their calls.
     async fn report_approvals(&self, ids: &BTreeSet<ApprovalId>) -> Result<(), StoreError> {
-        let found =
-            self.rows_by_id("SELECT record FROM approvals", "id", ids).await.map_err(failed_to(LOAD))?;
+        let mut tx = self.engine.begin_snapshot().await.map_err(failed_to(LOAD))?;
+        let found = self.rows_by_id(&mut tx, "SELECT record FROM approvals", "id", ids).await;
+        let found = found.map_err(failed_to(LOAD))?;
+        drop(tx);
         for row in &found {
             let approval: Approval = rows::json_column(row, "record").map_err(failed_to(LOAD))?;
             self.sink.approval_changed(&approval);
@@ -178,12 +180,14 @@ impl Inner {
     async fn changed_rows(&self, changes: &ChangeSet) -> Result<Vec<Change>, sqlx::Error> {
         let mut loaded = Vec::new();
         let (mut bundles, mut tools) = (changes.bundles.clone(), changes.tools.clone());
-        for row in self.rows_by_id(rows::BUNDLE, "id", &bundles).await? {
+        // One state of both: otherwise a tool could be newer than its bundle.
+        let mut tx = self.engine.begin_snapshot().await?;
+        for row in self.rows_by_id(&mut tx, rows::BUNDLE, "id", &bundles).await? {
             let bundle = rows::bundle(&row)?;
             bundles.remove(&bundle.id);
             loaded.push(Change::Bundle(bundle));
         }
-        for row in self.rows_by_id(rows::TOOL, "t.id", &tools).await? {
+        for row in self.rows_by_id(&mut tx, rows::TOOL, "t.id", &tools).await? {
             let tool = rows::tool(&row)?;
             tools.remove(&tool.id);
             loaded.push(Change::Tool(Box::new(tool)));
@@ -195,6 +199,7 @@ impl Inner {
 
     async fn rows_by_id<T: ToString>(
         &self,
+        tx: &mut Transaction<'static, Any>,
         select: &str,
         column: &str,
         ids: impl IntoIterator<Item = T>,
@@ -207,7 +212,7 @@ impl Inner {
             for id in chunk {
                 query = query.bind(id);
             }
-            found.extend(query.fetch_all(&self.engine.pool).await?);
+            found.extend(query.fetch_all(&mut **tx).await?);
         }
         Ok(found)
     }

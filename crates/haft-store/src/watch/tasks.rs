@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::{agents, definitions, listen, reports};
 use crate::engine::Kind;
 use crate::ledger::LedgerBackend;
+use crate::nodes;
 use crate::store::{Inner, Store};
 
 /// How often the journal is drained.
@@ -37,8 +38,8 @@ impl Drop for WatchTasks {
 }
 
 impl Store {
-    /// Starts the background tasks: the file watcher or the PostgreSQL listener, draining the journal, and removing old
-    /// data, and recovering the calls of dead nodes.
+    /// Starts the background tasks: the file watcher, or the heartbeat of this node and the PostgreSQL listener; draining
+    /// the journal, removing old data, and recovering what dead nodes held.
     pub fn watch(&self) -> WatchTasks {
         let stop = CancellationToken::new();
         let mut tasks = JoinSet::new();
@@ -50,6 +51,7 @@ impl Store {
                 tasks.spawn(drain_regularly(Arc::clone(inner), stop.clone()));
             }
             Kind::Postgres => {
+                tasks.spawn(nodes::keep_lease(Arc::clone(inner), stop.clone()));
                 tasks.spawn(listen::listen(Arc::clone(inner), stop.clone()));
             }
         }
@@ -80,16 +82,16 @@ async fn drain_regularly(inner: Arc<Inner>, stop: CancellationToken) {
     }
 }
 
-/// Keeps the lease of this node, stores what could not be stored before, recovers the calls of nodes that have lost theirs, and ends approvals that nobody
-/// decided.
+/// Stores what could not be stored before, recovers what nodes held that have lost their lease, and ends approvals that
+/// nobody decided.
 async fn recover_regularly(inner: Arc<Inner>, stop: CancellationToken) {
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
-            () = tokio::time::sleep(inner.leases.beat_interval()) => {}
+            () = tokio::time::sleep(inner.leases.interval()) => {}
         }
         if inner.engine.kind == Kind::Postgres {
-            inner.keep_lease().await;
+            inner.watch_nodes().await;
         }
         inner.store_unsaved().await;
         if let Err(error) = inner.recover().await {

@@ -1,7 +1,8 @@
 //! Deliveries of webhooks: claimed by a sender, retried, listed.
 //!
-//! A claim moves the due time of a row ahead. If the sender crashes, the row is due again after that; if not, the
-//! result of the attempt replaces it. So every event is delivered at least once, on whatever node.
+//! A claim also moves the due time of a row ahead: an attempt whose result this node could not store is made again after
+//! that. What a dead node was sending is due at once. So every event is delivered at least once, on whatever node, and only
+//! the last claim of a delivery stores its result.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -21,6 +22,7 @@ use uuid::Uuid;
 use super::api;
 use super::outbox::{NewDelivery, insert_new};
 use super::payload;
+use crate::claims::{self, Claim, DELIVERIES, holds};
 use crate::engine::failed_to;
 use crate::rows;
 use crate::store::{Inner, Store};
@@ -50,6 +52,8 @@ pub struct ClaimedDelivery {
     pub webhook: Webhook,
     /// The signing secret.
     pub secret: Secret,
+    /// The right to store the result.
+    pub claim: Claim,
 }
 
 /// A webhook and its secret, or why nothing can be delivered to it.
@@ -77,6 +81,8 @@ impl DeliveryLimits {
 pub struct DeliveryResult {
     /// The delivery.
     pub id: DeliveryId,
+    /// The claim that the attempt was made under.
+    pub claim: Claim,
     /// The new state.
     pub status: DeliveryStatus,
     /// When it is tried again, if it is pending.
@@ -113,7 +119,7 @@ impl Store {
         self.run(move |inner| async move { inner.claim_deliveries(&limits).await }).await
     }
 
-    /// Stores the result of an attempt.
+    /// Stores the result of an attempt. [`StoreError::ClaimLost`] if the delivery was claimed again or redelivered since.
     pub async fn finish_delivery(&self, result: DeliveryResult) -> Result<(), StoreError> {
         self.run(move |inner| async move { inner.finish_delivery(&result).await }).await
     }
@@ -153,6 +159,8 @@ impl Store {
 
 impl Inner {
     async fn claim_deliveries(&self, limits: &DeliveryLimits) -> Result<Vec<ClaimedDelivery>, StoreError> {
+        let due_now = format!(", due_at = {}", self.now().as_microsecond());
+        self.free_claims(&DELIVERIES, &due_now, CLAIM).await?;
         let now = self.now();
         // Without a lock: most of the time nothing is due.
         let due = self.due_webhooks(now).await.map_err(failed_to(CLAIM))?;
@@ -188,7 +196,7 @@ impl Inner {
         webhook: WebhookId,
         max: usize,
         now: Timestamp,
-    ) -> Result<Vec<Delivery>, sqlx::Error> {
+    ) -> Result<Vec<(Delivery, Claim)>, sqlx::Error> {
         let sql = format!(
             "SELECT {COLUMNS} FROM webhook_deliveries WHERE status = 'pending' AND webhook_id = $1 AND due_at <= $2 \
              ORDER BY due_at LIMIT {max} {}",
@@ -201,29 +209,43 @@ impl Inner {
             let mut delivery = delivery(row)?;
             delivery.attempts += 1;
             delivery.attempted_at = Some(now);
-            let sql =
-                "UPDATE webhook_deliveries SET attempts = $1, due_at = $2, attempted_at = $3 WHERE id = $4";
-            sqlx::query(sql)
-                .bind(i64::from(delivery.attempts))
-                .bind((now + ATTEMPT_LEASE).as_microsecond())
-                .bind(now.as_microsecond())
-                .bind(delivery.id.to_string())
-                .execute(&mut **tx)
-                .await?;
-            claimed.push(delivery);
+            let claim = self.claim_delivery(tx, &delivery.id, delivery.attempts, now).await?;
+            claimed.push((delivery, claim));
         }
         Ok(claimed)
     }
 
+    async fn claim_delivery(
+        &self,
+        tx: &mut Transaction<'static, Any>,
+        id: &DeliveryId,
+        attempts: u32,
+        now: Timestamp,
+    ) -> Result<Claim, sqlx::Error> {
+        let sql = DELIVERIES.claim(", attempts = $2, due_at = $3, attempted_at = $4", "id = $5");
+        let row = sqlx::query(sql)
+            .bind(&self.node)
+            .bind(i64::from(attempts))
+            .bind((now + ATTEMPT_LEASE).as_microsecond())
+            .bind(now.as_microsecond())
+            .bind(id.to_string())
+            .fetch_one(&mut **tx)
+            .await?;
+        self.claimed(&row)
+    }
+
     /// Adds the webhook and its secret to each delivery. One that cannot be sent ends as failed.
-    async fn with_targets(&self, claimed: Vec<Delivery>) -> Result<Vec<ClaimedDelivery>, StoreError> {
+    async fn with_targets(
+        &self,
+        claimed: Vec<(Delivery, Claim)>,
+    ) -> Result<Vec<ClaimedDelivery>, StoreError> {
         if claimed.is_empty() {
             return Ok(Vec::new());
         }
         let candidates = self.candidates().await.map_err(|reason| StoreError::unavailable(CLAIM, reason))?;
         let mut targets: HashMap<WebhookId, Target> = HashMap::new();
         let mut ready = Vec::with_capacity(claimed.len());
-        for delivery in claimed {
+        for (delivery, claim) in claimed {
             let target = match targets.entry(delivery.webhook) {
                 Entry::Occupied(known) => known.into_mut(),
                 Entry::Vacant(new) => new.insert(self.target(delivery.webhook, &candidates).await?),
@@ -231,9 +253,9 @@ impl Inner {
             match target {
                 Ok((webhook, secret)) => {
                     let (webhook, secret) = (webhook.clone(), secret.clone());
-                    ready.push(ClaimedDelivery { delivery, webhook, secret });
+                    ready.push(ClaimedDelivery { delivery, webhook, secret, claim });
                 }
-                Err(reason) => self.fail_delivery(&delivery, reason).await?,
+                Err(reason) => self.fail_delivery(&delivery, claim, reason).await?,
             }
         }
         Ok(ready)
@@ -254,15 +276,20 @@ impl Inner {
         })
     }
 
-    async fn fail_delivery(&self, delivery: &Delivery, reason: &str) -> Result<(), StoreError> {
-        self.finish_delivery(&DeliveryResult {
+    async fn fail_delivery(&self, delivery: &Delivery, claim: Claim, reason: &str) -> Result<(), StoreError> {
+        let result = DeliveryResult {
             id: delivery.id,
+            claim,
             status: DeliveryStatus::Failed,
             due_at: delivery.due_at,
             response_status: None,
             error: Some(reason.to_owned()),
-        })
-        .await
+        };
+        match self.finish_delivery(&result).await {
+            // Whoever has it now finds the same.
+            Err(StoreError::ClaimLost) => Ok(()),
+            finished => finished,
+        }
     }
 
     async fn webhook_with_seal(&self, id: WebhookId) -> Result<Option<(Webhook, String)>, sqlx::Error> {
@@ -272,18 +299,20 @@ impl Inner {
     }
 
     async fn finish_delivery(&self, result: &DeliveryResult) -> Result<(), StoreError> {
-        let sql = "UPDATE webhook_deliveries SET status = $1, due_at = $2, response_status = $3, error = $4 WHERE id = $5";
-        sqlx::query(sql)
+        let sql = AssertSqlSafe(format!(
+            "UPDATE webhook_deliveries SET status = $1, due_at = $2, response_status = $3, error = $4, node = '' \
+             WHERE id = $5 AND {}",
+            holds(6)
+        ));
+        let query = sqlx::query(sql)
             .bind(result.status.as_str())
             .bind(result.due_at.as_microsecond())
             .bind(result.response_status.map(i64::from))
             // PostgreSQL rejects NUL.
             .bind(result.error.as_ref().map(|error| error.replace('\0', "\u{fffd}")))
-            .bind(result.id.to_string())
-            .execute(&self.engine.pool)
-            .await
-            .map_err(failed_to(FINISH))?;
-        Ok(())
+            .bind(result.id.to_string());
+        let done = result.claim.bind(query).execute(&self.engine.pool).await;
+        claims::written(&done.map_err(failed_to(FINISH))?)
     }
 
     async fn begin_test_delivery(
@@ -304,17 +333,10 @@ impl Inner {
         };
         let mut tx = self.engine.begin().await.map_err(failed_to(CLAIM))?;
         insert_new(&mut tx, &[new]).await.map_err(failed_to(CLAIM))?;
-        let sql = "UPDATE webhook_deliveries SET attempts = 1, due_at = $1, attempted_at = $2 WHERE id = $3";
-        sqlx::query(sql)
-            .bind((now + ATTEMPT_LEASE).as_microsecond())
-            .bind(now.as_microsecond())
-            .bind(id.to_string())
-            .execute(&mut *tx)
-            .await
-            .map_err(failed_to(CLAIM))?;
+        let claim = self.claim_delivery(&mut tx, &id, 1, now).await.map_err(failed_to(CLAIM))?;
         tx.commit().await.map_err(failed_to(CLAIM))?;
         let delivery = self.delivery(tenant, webhook, id).await?;
-        let claimed = self.with_targets(vec![delivery]).await?.pop();
+        let claimed = self.with_targets(vec![(delivery, claim)]).await?.pop();
         claimed.ok_or_else(|| StoreError::Conflict("the webhook is disabled; enable it first".to_owned()))
     }
 
@@ -325,7 +347,7 @@ impl Inner {
         id: DeliveryId,
     ) -> Result<Delivery, StoreError> {
         let sql = "UPDATE webhook_deliveries SET status = 'pending', attempts = 0, due_at = $1, error = NULL, \
-                   response_status = NULL WHERE tenant = $2 AND webhook_id = $3 AND id = $4";
+                   response_status = NULL, node = '', fence = fence + 1 WHERE tenant = $2 AND webhook_id = $3 AND id = $4";
         let done = sqlx::query(sql)
             .bind(self.now().as_microsecond())
             .bind(tenant.as_str())

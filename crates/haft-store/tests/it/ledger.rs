@@ -69,6 +69,7 @@ pub(crate) fn invocation(id: CallId) -> Invocation {
         webhook: None,
         timeout_ms: None,
         is_pure: false,
+        fence: 0,
     }
 }
 

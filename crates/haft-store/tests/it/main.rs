@@ -16,6 +16,7 @@ mod author;
 mod bundles;
 mod catalog;
 mod chats;
+mod claims;
 mod credentials;
 mod disk;
 mod examples;

@@ -31,11 +31,11 @@ fn own() -> TenantId {
     TenantId::default_tenant()
 }
 
-async fn pipeline(harness: &Harness) -> Pipeline {
+pub(crate) async fn pipeline(harness: &Harness) -> Pipeline {
     harness.store.create_pipeline(&own(), definition("handbook")).await.unwrap()
 }
 
-fn upload(name: &str, content: &[u8]) -> NewDocument {
+pub(crate) fn upload(name: &str, content: &[u8]) -> NewDocument {
     NewDocument {
         name: name.to_owned(),
         source: DocumentSource::Upload,
@@ -46,7 +46,12 @@ fn upload(name: &str, content: &[u8]) -> NewDocument {
     }
 }
 
-fn chunk(document: &DocumentInfo, id: &str, text: &str, embedding: Option<Vec<f32>>) -> ChunkRecord {
+pub(crate) fn chunk(
+    document: &DocumentInfo,
+    id: &str,
+    text: &str,
+    embedding: Option<Vec<f32>>,
+) -> ChunkRecord {
     ChunkRecord {
         id: id.to_owned(),
         document: document.id,
@@ -67,7 +72,7 @@ async fn claim(harness: &Harness) -> ClaimedDocument {
     claimed.pop().unwrap()
 }
 
-fn chunks(pipeline: &Pipeline, add: Vec<ChunkRecord>) -> DocumentChunks {
+pub(crate) fn chunks(pipeline: &Pipeline, add: Vec<ChunkRecord>) -> DocumentChunks {
     DocumentChunks {
         format: "text".to_owned(),
         content: ("hash".to_owned(), 4),
@@ -202,7 +207,8 @@ async fn a_claim_is_fenced(harness: Harness) {
     store.add_document(&pipeline, upload("a.txt", b"new")).await.unwrap();
     let late = chunks(&pipeline, vec![chunk(&document, "old", "old", None)]);
     assert_eq!(store.store_chunks(&claimed, late).await.unwrap(), StoredChunks::Superseded);
-    store.fail_document(&claimed, Some("old")).await.unwrap();
+    let late = store.fail_document(&claimed, Some("old")).await;
+    assert!(matches!(late, Err(StoreError::ClaimLost)), "{late:?}");
     let state = store.document(&pipeline, document.id).await.unwrap().unwrap();
     assert_eq!((state.state, state.error, state.chunks), (DocumentState::Queued, None, 0));
     let claimed = claim(&harness).await;

@@ -151,7 +151,8 @@ async fn waiting_calls_survive_and_running_ones_are_recovered(mut harness: Harne
     pure.invocation.is_pure = true;
     harness.store.enqueue(pure.clone(), 9).await.unwrap();
     let impure = enqueue(&harness, "a", 1).await;
-    assert_eq!(harness.store.claim(limits(2, 2)).await.unwrap().len(), 2);
+    let claimed = harness.store.claim(limits(2, 2)).await.unwrap();
+    assert_eq!(claimed.len(), 2);
     let waiting = enqueue(&harness, "a", 2).await;
     let (other, _) = harness.another().await;
     // Like a crash: dropped, not closed.
@@ -171,8 +172,8 @@ async fn waiting_calls_survive_and_running_ones_are_recovered(mut harness: Harne
     }
     assert_eq!(status(&waiting).await, CallStatus::Pending);
     assert_eq!(names(&harness.store.claim(limits(9, 9)).await.unwrap()), ["a0", "a2"]);
-    // A node that was only cut off reports its outcome late: it is not lost.
-    let mut done = impure.clone();
+    // A node that was only cut off reports its outcome late, under its claim: it is not lost, because nobody else runs it.
+    let mut done = claimed.into_iter().find(|call| call.id() == impure.id()).unwrap();
     done.finish(Ok(json!(1)), done.started_at, 1.0);
     harness.store.record(Arc::new(done)).await.unwrap();
     watching.stop().await;

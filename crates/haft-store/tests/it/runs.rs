@@ -523,7 +523,7 @@ async fn runs_are_filtered(harness: Harness) {
     }
 }
 
-async fn webhook(harness: &Harness, scope: WebhookScope, event: WebhookEvent) -> WebhookId {
+pub(crate) async fn webhook(harness: &Harness, scope: WebhookScope, event: WebhookEvent) -> WebhookId {
     let now = harness.clock.now();
     let tools = ToolPatterns::new(&["other"]).unwrap();
     let webhook = Webhook {
