@@ -17,12 +17,14 @@ mod files;
 mod inspect;
 mod ledger;
 mod limits;
+mod list_page;
 mod logins;
 mod migrate;
 mod nodes;
 mod pipelines;
 mod policies;
 mod reaper;
+mod retention;
 mod rows;
 mod runs;
 mod session;
@@ -53,6 +55,7 @@ pub use chats::{ChatChange, ChatQuery, ChatScope, NewChat, NewMessage};
 pub use ledger::callers::{COUNTED_CALLS, ToolCaller};
 pub use ledger::histogram::CallCounts;
 pub use limits::TenantUsage;
+pub use list_page::ListPage;
 pub use pipelines::{
     ClaimedDocument, DocumentChunks, IndexChanges, IndexedDocument, KeptChunk, NewDocument, PipelineChange,
     PipelineNames, StoredChunk, StoredChunks,
@@ -68,7 +71,7 @@ pub use tokens::TokenRotation;
 pub use vault::{
     Credential, CredentialInfo, CredentialPurpose, CredentialValue, DEFAULT_CATEGORY, KeyRotation,
 };
-pub use watch::WatchTasks;
+pub use watch::{StoreLoop, WatchTasks};
 pub use webhooks::{
     ClaimedDelivery, DeliveryLimits, DeliveryQuery, DeliveryResult, NewWebhook, WebhookChange,
 };

@@ -76,7 +76,7 @@ pub(crate) struct McpServerView {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct McpServerList {
     mcp_servers: Vec<McpServerView>,
-    total: usize,
+    total: u64,
     #[schema(required)]
     next_page_token: Option<String>,
 }
@@ -168,10 +168,9 @@ pub(crate) async fn list(
     params: Params,
 ) -> Result<Response, ApiError> {
     let page = params.page("mcp_servers")?;
-    let mut all = app.store().mcp_servers().await?;
-    all.retain(|server| server.tenant == identity.tenant);
-    let total = all.len();
-    let (selected, next_page_token) = page.select(all, |server| server.id.to_string());
+    let mut selected = app.store().mcp_servers_of(&identity.tenant, &page.of_store()).await?;
+    let total = app.store().mcp_server_count(&identity.tenant).await?;
+    let next_page_token = page.truncate(&mut selected, |server| server.id.to_string());
     let servers: Vec<_> = selected.iter().map(|server| view(&app, server)).collect();
     Ok(success(McpServerList { mcp_servers: servers, total, next_page_token }).into_response())
 }
@@ -393,8 +392,7 @@ fn require_undeclared(server: &McpServer) -> Result<(), ApiError> {
 }
 
 pub(super) async fn find(app: &App, identity: &Identity, id: &str) -> Result<McpServer, ApiError> {
-    let all = app.store().mcp_servers().await?;
-    let server = all.into_iter().find(|server| server.tenant == identity.tenant && server.id.as_str() == id);
+    let server = app.store().mcp_server(&identity.tenant, id).await?;
     server.ok_or_else(|| ApiError::not_found("MCP server", id))
 }
 

@@ -1,6 +1,6 @@
 //! Recovery from dead processes: their journals, and calls that never finished.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::fs::{File, TryLockError};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
@@ -20,6 +20,13 @@ use crate::engine::failed_to;
 use crate::files::{lock, write};
 use crate::store::Inner;
 use crate::webhooks::insert_new;
+
+/// The other nodes that run calls.
+pub(crate) const RUNNING_NODES: &str =
+    "SELECT DISTINCT node FROM calls WHERE final = 0 AND status = 'running' AND node <> $1";
+/// Calls that a node runs, after an id.
+pub(crate) const RUNNING_OF_NODE: &str = "SELECT id, record FROM calls WHERE final = 0 AND status = 'running' \
+    AND node = $1 AND id > $2 ORDER BY id LIMIT 100";
 
 const RECOVER: &str = "recover the calls of a dead process";
 
@@ -90,30 +97,33 @@ impl Inner {
 
     /// Ends the calls that dead nodes were running, or puts them back into the queue.
     async fn recover_running(&self) -> Result<(), StoreError> {
-        let found = sqlx::query(
-            "SELECT node, record FROM calls WHERE final = 0 AND status = 'running' AND node <> $1",
-        )
-        .bind(&self.node)
-        .fetch_all(&self.engine.pool)
-        .await
-        .map_err(failed_to(RECOVER))?;
-        let mut dead: HashMap<String, bool> = HashMap::new();
+        let nodes = sqlx::query(RUNNING_NODES).bind(&self.node).fetch_all(&self.engine.pool).await;
         let mut requeued = false;
-        for row in &found {
-            let node: &str = row.try_get("node").map_err(failed_to(RECOVER))?;
-            let is_dead = match dead.get(node) {
-                Some(is_dead) => *is_dead,
-                None => *dead.entry(node.to_owned()).or_insert(self.is_dead(node).await?),
-            };
-            if is_dead {
-                let call = record::parse(row.try_get("record").map_err(failed_to(RECOVER))?)?;
-                requeued |= self.recover_call(node, call).await.map_err(failed_to(RECOVER))?;
+        for row in nodes.map_err(failed_to(RECOVER))? {
+            let node: String = row.try_get(0).map_err(failed_to(RECOVER))?;
+            if self.is_dead(&node).await? {
+                requeued |= self.recover_calls_of(&node).await?;
             }
         }
         if requeued {
             self.queue_changed.notify_one();
         }
         Ok(())
+    }
+
+    /// Recovers the calls that a dead node was running; returns whether one is in the queue again.
+    async fn recover_calls_of(&self, node: &str) -> Result<bool, StoreError> {
+        let (mut last, mut requeued) = (String::new(), false);
+        loop {
+            let found = sqlx::query(RUNNING_OF_NODE).bind(node).bind(&last).fetch_all(&self.engine.pool);
+            let found = found.await.map_err(failed_to(RECOVER))?;
+            let Some(end) = found.last() else { return Ok(requeued) };
+            last = end.try_get("id").map_err(failed_to(RECOVER))?;
+            for row in &found {
+                let call = record::parse(row.try_get("record").map_err(failed_to(RECOVER))?)?;
+                requeued |= self.recover_call(node, call).await.map_err(failed_to(RECOVER))?;
+            }
+        }
     }
 
     /// Recovers one call; returns whether it is in the queue again. A call whose tool has no side effects may run again;

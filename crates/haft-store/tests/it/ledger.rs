@@ -110,7 +110,10 @@ async fn a_call_is_found_immediately_and_after_a_restart(mut harness: Harness) {
     harness.restart().await;
     assert_eq!(harness.store.call(&tenant, record.id()).await.unwrap(), Some(record.clone()));
     assert_eq!(harness.store.call(&other, record.id()).await.unwrap(), None);
-    assert_eq!(harness.store.calls(all()).await.unwrap(), CallPage { calls: vec![record], total: 1 });
+    assert_eq!(
+        harness.store.calls(all()).await.unwrap(),
+        CallPage { calls: vec![record], total: 1, searched_to: None }
+    );
 }
 
 async fn the_newest_state_of_a_call_wins(mut harness: Harness) {

@@ -8,7 +8,7 @@ use haft_core::retrieval::{
     ChunkPosition, ChunkRecord, DocumentInfo, DocumentSource, DocumentState, EmbeddingModel, IngestStatus,
     Pipeline, PipelineDefinition, PipelineStatus,
 };
-use haft_store::{ClaimedDocument, DocumentChunks, KeptChunk, NewDocument, StoredChunks};
+use haft_store::{ClaimedDocument, DocumentChunks, KeptChunk, ListPage, NewDocument, StoredChunks};
 use serde_json::json;
 
 use crate::harness::{Harness, on_both};
@@ -23,7 +23,7 @@ on_both![
     the_number_of_chunks_is_limited,
 ];
 
-fn definition(slug: &str) -> PipelineDefinition {
+pub(crate) fn definition(slug: &str) -> PipelineDefinition {
     PipelineDefinition::new(PipelineSlug::new(slug).unwrap())
 }
 
@@ -35,7 +35,7 @@ async fn pipeline(harness: &Harness) -> Pipeline {
     harness.store.create_pipeline(&own(), definition("handbook")).await.unwrap()
 }
 
-fn upload(name: &str, content: &[u8]) -> NewDocument {
+pub(crate) fn upload(name: &str, content: &[u8]) -> NewDocument {
     NewDocument {
         name: name.to_owned(),
         source: DocumentSource::Upload,
@@ -46,7 +46,12 @@ fn upload(name: &str, content: &[u8]) -> NewDocument {
     }
 }
 
-fn chunk(document: &DocumentInfo, id: &str, text: &str, embedding: Option<Vec<f32>>) -> ChunkRecord {
+pub(crate) fn chunk(
+    document: &DocumentInfo,
+    id: &str,
+    text: &str,
+    embedding: Option<Vec<f32>>,
+) -> ChunkRecord {
     ChunkRecord {
         id: id.to_owned(),
         document: document.id,
@@ -67,7 +72,7 @@ async fn claim(harness: &Harness) -> ClaimedDocument {
     claimed.pop().unwrap()
 }
 
-fn chunks(pipeline: &Pipeline, add: Vec<ChunkRecord>) -> DocumentChunks {
+pub(crate) fn chunks(pipeline: &Pipeline, add: Vec<ChunkRecord>) -> DocumentChunks {
     DocumentChunks {
         format: "text".to_owned(),
         content: ("hash".to_owned(), 4),
@@ -95,12 +100,12 @@ async fn pipelines_belong_to_a_tenant(mut harness: Harness) {
         assert_eq!(store.queried_pipeline(&own(), reference).await.unwrap().as_ref(), Some(&created));
     }
     assert_eq!(store.pipeline(&stranger, &created.id.to_string()).await.unwrap(), None);
-    assert_eq!(store.pipelines(&own()).await.unwrap(), std::slice::from_ref(&created));
+    assert_eq!(store.pipelines(&own(), &ListPage::ALL).await.unwrap(), std::slice::from_ref(&created));
     let published = store.set_pipeline_status(&own(), created.id, PipelineStatus::Published).await.unwrap();
     assert_eq!(published.unwrap().status, PipelineStatus::Published);
     assert!(!store.delete_pipeline(&stranger, created.id).await.unwrap());
     assert!(store.delete_pipeline(&own(), created.id).await.unwrap());
-    assert_eq!(store.pipelines(&own()).await.unwrap(), []);
+    assert_eq!(store.pipelines(&own(), &ListPage::ALL).await.unwrap(), []);
     assert_eq!(store.pipeline_names(Some(names.counter)).await.unwrap().unwrap().names.len(), 1);
 }
 

@@ -100,7 +100,7 @@ fn usage(answers: u32) -> RunUsage {
     RunUsage { answers, cost: Some(0.25), currency: Some("EUR".to_owned()), ..RunUsage::default() }
 }
 
-fn finished(output: Value) -> RunEnd {
+pub(crate) fn finished(output: Value) -> RunEnd {
     RunEnd::Finished { status: RunStatus::Success, output: Some(output), error: None }
 }
 
@@ -522,7 +522,7 @@ async fn runs_are_filtered(harness: Harness) {
     }
 }
 
-async fn webhook(harness: &Harness, scope: WebhookScope, event: WebhookEvent) -> WebhookId {
+pub(crate) async fn webhook(harness: &Harness, scope: WebhookScope, event: WebhookEvent) -> WebhookId {
     let now = harness.clock.now();
     let tools = ToolPatterns::new(vec!["other".to_owned()]).unwrap();
     let webhook = Webhook {
