@@ -166,8 +166,10 @@ impl Inner {
     ) -> Result<Vec<String>, sqlx::Error> {
         let mut tenants = Vec::new();
         // From the cursor to the last tenant, then from the first to the cursor.
-        let last = "\u{10ffff}";
-        for (mut after, until) in [(cursor.to_owned(), last), (String::new(), cursor)] {
+        let passes: &[(&str, &str)] =
+            if cursor.is_empty() { &[("", "")] } else { &[(cursor, ""), ("", cursor)] };
+        for (start, until) in passes {
+            let mut after = (*start).to_owned();
             loop {
                 let found = self.tenants_with_due_calls(&after, until, now).await?;
                 let is_last = found.len() < TENANTS_PER_QUERY;
@@ -188,7 +190,8 @@ impl Inner {
         Ok(tenants)
     }
 
-    /// Returns tenants after one and up to another that have calls that are due, by one lookup in the index per tenant.
+    /// Returns tenants after one, and up to another unless that is empty, that have calls that are due, by one lookup in
+    /// the index per tenant.
     async fn tenants_with_due_calls(
         &self,
         after: &str,
@@ -340,13 +343,13 @@ impl Inner {
     }
 }
 
-/// Returns the query for tenants with calls that are due: `$1` is the tenant before the first, `$2` the last one, `$3` the
-/// time.
+/// Returns the query for tenants with calls that are due: `$1` is the tenant before the first, `$2` the last one or empty,
+/// `$3` the time.
 pub(crate) fn due_tenants() -> String {
     let first = |after: &str| {
         format!(
-            "SELECT tenant FROM calls WHERE status = 'pending' AND tenant > {after} AND tenant <= $2 AND due_at <= $3 \
-             ORDER BY tenant LIMIT 1"
+            "SELECT tenant FROM calls WHERE status = 'pending' AND tenant > {after} AND ($2 = '' OR tenant <= $2) \
+             AND due_at <= $3 ORDER BY tenant LIMIT 1"
         )
     };
     format!(
