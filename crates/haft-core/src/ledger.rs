@@ -85,9 +85,14 @@ impl CallQuery {
 pub struct CallPage {
     /// The calls, newest first.
     pub calls: Vec<CallRecord>,
-    /// The total number of calls that match.
+    /// The total number of calls that match. With a text, the number among the calls that were searched for this page.
     pub total: u64,
+    /// With a text: the oldest call that was searched, if older ones were not. The search continues before it.
+    pub searched_to: Option<CallId>,
 }
+
+/// The most calls that are searched for a text at once.
+pub const MAX_SEARCHED_CALLS: u32 = 20_000;
 
 /// The result of reserving an idempotency key.
 #[derive(Debug, Clone, PartialEq)]

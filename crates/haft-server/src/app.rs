@@ -41,6 +41,7 @@ use crate::built_ins::{Installed, install};
 use crate::events::{EventHub, EventSink};
 use crate::execution_resources::ExecutionResources;
 use crate::local_token::{self, LocalTokenError};
+use crate::maintenance::LoopStates;
 use crate::mcp::{Mcp, McpParts, StdioClient, UnknownBundle};
 use crate::metrics::{Gauges, Metrics};
 use crate::policy::{LoadPolicyError, PolicyState};
@@ -140,6 +141,7 @@ pub struct App {
     runs: RunEngine,
     retrieval: Arc<RetrievalHost>,
     artifacts: Arc<ArtifactHost>,
+    maintenance: Arc<LoopStates>,
 }
 
 impl App {
@@ -224,6 +226,7 @@ impl App {
             runs,
             retrieval,
             artifacts,
+            maintenance: Arc::default(),
         });
         handle.set(&app);
         app.prepare().await?;
@@ -393,6 +396,11 @@ impl App {
         &self.policy
     }
 
+    /// Returns which background loops run.
+    pub(crate) fn maintenance(&self) -> &Arc<LoopStates> {
+        &self.maintenance
+    }
+
     pub(crate) fn metrics(&self) -> &Metrics {
         &self.metrics
     }
@@ -479,9 +487,13 @@ impl App {
     /// Reloads tenants, tokens and sessions when other processes change them, until dropped.
     pub(crate) async fn follow_access(&self) {
         let mut changes = self.store.token_changes();
-        while changes.changed().await.is_ok() {
+        // At the start too: what changed before, for example while this loop was down, is not signalled again.
+        loop {
             if let Err(error) = self.reload_access().await {
                 tracing::error!(error = %error, "failed to reload the tokens");
+            }
+            if changes.changed().await.is_err() {
+                return;
             }
         }
     }

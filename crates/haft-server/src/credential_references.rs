@@ -7,6 +7,7 @@ use haft_core::implementation::Implementation;
 use haft_core::name::TenantId;
 use haft_core::spec::ToolSpec;
 use haft_runtime::registry::Entry;
+use haft_store::ListPage;
 use serde_json::Value;
 
 use crate::app::App;
@@ -22,11 +23,11 @@ impl CredentialReferences {
         for entry in snapshot.tools(tenant).filter(|entry| entry.tool.tenant == *tenant) {
             references.add(names_of(entry), &entry.qualified);
         }
-        for server in app.store().mcp_servers().await?.iter().filter(|server| server.tenant == *tenant) {
-            let text = serde_json::to_string(server).unwrap_or_default();
+        for server in app.store().mcp_servers_of(tenant, &ListPage::ALL).await? {
+            let text = serde_json::to_string(&server).unwrap_or_default();
             references.add(template_names(&text), &format!("MCP server {}", server.id));
         }
-        for pipeline in app.store().pipelines(tenant).await? {
+        for pipeline in app.store().pipelines(tenant, &ListPage::ALL).await? {
             let credential =
                 pipeline.definition.embedding.as_ref().and_then(|model| model.credential.clone());
             references

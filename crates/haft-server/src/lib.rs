@@ -51,6 +51,7 @@ mod identity;
 mod importing;
 mod local_token;
 mod login;
+mod maintenance;
 mod mcp;
 mod mcp_approvals;
 mod mcp_connections;

@@ -179,6 +179,14 @@ impl Metrics {
         }
     }
 
+    /// Returns the counter of restarts and the state of a background loop.
+    pub(crate) fn of_loop(&self, name: &'static str) -> (Counter, Gauge) {
+        let key =
+            |metric: &'static str| Key::from_parts(metric, vec![Label::from_static_parts("loop", name)]);
+        let restarts = self.recorder.register_counter(&key("haft_loop_restarts_total"), &META);
+        (restarts, self.recorder.register_gauge(&key("haft_loop_up"), &META))
+    }
+
     /// Counts the response to a request.
     pub(crate) fn count_response(&self, status: u16) {
         let class = usize::from(status / 100).saturating_sub(2).min(3);
@@ -220,6 +228,7 @@ impl Metrics {
         };
         describe("haft_calls_total", "Calls by outcome; `rejected` ones did not run");
         describe("haft_limit_refusals_total", "Calls that a limit refused, by limit");
+        describe("haft_loop_restarts_total", "Restarts of background loops after a failure, by loop");
         describe("haft_http_requests_total", "HTTP requests, by status class");
         self.recorder.describe_histogram("haft_call_seconds".into(), None, "Duration of calls".into());
         self.recorder.describe_gauge("haft_calls_running".into(), None, "Calls that are running".into());
@@ -227,6 +236,7 @@ impl Metrics {
         let describe = |name: &'static str, text: &'static str| {
             self.recorder.describe_gauge(name.into(), None, text.into());
         };
+        describe("haft_loop_up", "Whether a background loop runs, by loop");
         describe("haft_calls_queued", "Calls in the queue, of all nodes");
         describe("haft_calls_awaiting_approval", "Calls that wait for approval, of all nodes");
         self

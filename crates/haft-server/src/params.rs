@@ -6,6 +6,7 @@ use axum::extract::{FromRequestParts, Query};
 use axum::http::request::Parts;
 use haft_core::page;
 use haft_core::{Timestamp, problem::excerpt};
+use haft_store::ListPage;
 use utoipa::IntoParams;
 
 use crate::error::ApiError;
@@ -206,6 +207,19 @@ impl Page {
         let selected: Vec<T> = items.into_iter().skip(start).take(size).collect();
         let next = selected.last().filter(|_| more).map(|last| page::encode(self.list, &key(last)));
         (selected, next)
+    }
+
+    /// Returns the page of a list that the store orders by name, with one item more: it tells whether there is a next page.
+    pub(crate) fn of_store(&self) -> ListPage {
+        ListPage { after: self.after.clone(), skip: self.skip, limit: self.size.saturating_add(1) }
+    }
+
+    /// Removes the item too many of [`Page::of_store`]; returns the token of the next page.
+    pub(crate) fn truncate<T>(&self, items: &mut Vec<T>, name: impl Fn(&T) -> String) -> Option<String> {
+        let size = usize::try_from(self.size).unwrap_or(usize::MAX);
+        let more = items.len() > size;
+        items.truncate(size);
+        items.last().filter(|_| more).map(|last| self.token(&name(last)))
     }
 
     /// Returns the token of the page after a position.

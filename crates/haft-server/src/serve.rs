@@ -16,14 +16,14 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
-use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::app::App;
 use crate::edge::Edge;
+use crate::maintenance::BackgroundTasks;
 use crate::mcp::{StdioClient, UnknownBundle};
-use crate::{events, mcp_connections, permissions, python_packages, router, runs, toolsets, webhooks};
+use crate::{permissions, router};
 
 /// The most concurrent connections; further ones wait in the accept queue of the operating system.
 const MAX_CONNECTIONS: usize = 10_000;
@@ -114,96 +114,6 @@ async fn drain(app: &App, connections: impl Future<Output = ()>) {
 async fn idle(app: &App) {
     while app.pipeline().running() > 0 {
         tokio::time::sleep(POLL_INTERVAL).await;
-    }
-}
-
-/// What runs beside the handling of requests.
-struct BackgroundTasks {
-    watching: haft_store::WatchTasks,
-    maintenance: JoinHandle<()>,
-    queue: JoinHandle<()>,
-    runs: JoinHandle<()>,
-    webhooks: JoinHandle<()>,
-}
-
-/// How often stored files that no workspace has any more are removed.
-const COLLECT_INTERVAL: Duration = Duration::from_hours(6);
-
-/// Removes stored files that no workspace has any more, until dropped.
-async fn collect_files(app: &App) {
-    loop {
-        tokio::time::sleep(COLLECT_INTERVAL).await;
-        if let Err(error) = app.workspaces().collect().await {
-            tracing::warn!(error = error.message, "cannot remove the files of deleted workspaces");
-        }
-    }
-}
-
-/// How often stored results of calls that are gone are removed.
-const COLLECT_RESULTS_INTERVAL: Duration = Duration::from_hours(1);
-
-/// Removes stored results of calls that are gone, until dropped.
-async fn collect_results(app: &App) {
-    loop {
-        tokio::time::sleep(COLLECT_RESULTS_INTERVAL).await;
-        if let Err(error) = app.results().collect().await {
-            tracing::warn!(error = &error as &dyn std::error::Error, "cannot remove old results");
-        }
-    }
-}
-
-/// Unpacks the packages that other nodes install, until dropped.
-async fn keep_toolsets_unpacked(app: &Arc<App>) {
-    if app.store().shares_workspaces() {
-        toolsets::keep_unpacked(app).await;
-    }
-}
-
-impl BackgroundTasks {
-    fn start(app: &Arc<App>) -> Self {
-        let watching = app.store().watch();
-        let queue = tokio::spawn(Arc::clone(app).run_queue());
-        let runs = tokio::spawn(runs::claim_runs(Arc::clone(app)));
-        let webhooks = tokio::spawn(webhooks::deliver(Arc::clone(app), app.queue_stop().clone()));
-        let app = Arc::clone(app);
-        let maintenance = tokio::spawn(async move {
-            tokio::join!(
-                app.verify(),
-                app.search().follow(),
-                app.probe_sandbox(),
-                app.save_usage_periodically(),
-                app.follow_access(),
-                app.save_token_uses_periodically(),
-                app.policy().follow(app.store()),
-                mcp_connections::keep_connected(&app),
-                events::server_states(&app),
-                app.retrieval().follow(),
-                app.artifacts().follow(),
-                app.runs().agents().follow(),
-                keep_toolsets_unpacked(&app),
-                collect_files(&app),
-                collect_results(&app),
-                python_packages::collect_periodically(&app)
-            );
-        });
-        Self { watching, maintenance, queue, runs, webhooks }
-    }
-
-    async fn stop(self) {
-        if tokio::time::timeout(RECORD_TIMEOUT, self.runs).await.is_err() {
-            tracing::error!("some runs did not stop; they continue after the next start");
-        }
-        // Queued calls that run have been cancelled by now, if they did not end within the grace period.
-        if tokio::time::timeout(RECORD_TIMEOUT, self.queue).await.is_err() {
-            tracing::error!("some queued calls did not stop and were not recorded");
-        }
-        // What is not delivered by then is delivered after the next start.
-        let mut webhooks = self.webhooks;
-        if tokio::time::timeout(RECORD_TIMEOUT, &mut webhooks).await.is_err() {
-            webhooks.abort();
-        }
-        self.maintenance.abort();
-        self.watching.stop().await;
     }
 }
 

@@ -326,7 +326,7 @@ impl Inner {
     /// Reports the new state of an approval and its call, after it is stored.
     pub(crate) fn report_approval(&self, approval: &Approval, call: &CallRecord) {
         self.signal_approval_change();
-        self.runs.signal_call_ended();
+        self.runs.signal_calls_ended([call.id()]);
         self.outbox.signal();
         if self.sink.has_followers() {
             self.sink.approval_changed(approval);

@@ -17,6 +17,7 @@ use sqlx::query::Query;
 use sqlx::{Any, AssertSqlSafe, Row as _, Transaction};
 
 use crate::engine::failed_to;
+use crate::retention::delete_batch;
 use crate::rows;
 use crate::store::{Inner, Store};
 use crate::time;
@@ -139,6 +140,9 @@ fn insert(record: AuditRecord, on_conflict: &str) -> Query<'static, Any, AnyArgu
     .bind(record.request_id)
 }
 
+/// Records before an id.
+pub(crate) const OLD_RECORDS: &str = "SELECT id FROM audit WHERE id < $1";
+
 impl Store {
     /// Sets the id and the time of a record.
     pub fn new_record(&self, record: AuditRecord) -> AuditRecord {
@@ -222,8 +226,7 @@ impl Inner {
     }
 
     async fn reap_audit_before(&self, id: &str) -> Result<(), sqlx::Error> {
-        sqlx::query("DELETE FROM audit WHERE id < $1").bind(id).execute(&self.engine.pool).await?;
-        Ok(())
+        self.delete_batches(&delete_batch("audit", OLD_RECORDS), &[id]).await
     }
 }
 

@@ -338,7 +338,11 @@ impl Store {
 
 impl Inner {
     /// Returns whether there was one, and the calls that nobody waits for any more.
-    async fn delete_chat(&self, tenant: &TenantId, id: ChatId) -> Result<(bool, Vec<CallId>), sqlx::Error> {
+    pub(crate) async fn delete_chat(
+        &self,
+        tenant: &TenantId,
+        id: ChatId,
+    ) -> Result<(bool, Vec<CallId>), sqlx::Error> {
         let mut tx = self.engine.begin().await?;
         let calls = delete_runs_of_chat(&mut tx, tenant, id).await?;
         let workspace = WorkspaceName::Chat(id).to_string();

@@ -166,7 +166,7 @@ impl Engine {
     async fn connect(kind: Kind, url: &str, options: AnyPoolOptions) -> Result<Self, sqlx::Error> {
         sqlx::any::install_default_drivers();
         let address: AnyConnectOptions = url.parse()?;
-        let address = address.disable_statement_logging();
+        let address = if logs_statements() { address } else { address.disable_statement_logging() };
         // A pool retries until its timeout and reports only that; a single connection reports the cause.
         let connecting = AnyConnection::connect_with(&address);
         match kind {
@@ -317,7 +317,13 @@ fn bulk(url: &str) -> Result<SqlitePool, sqlx::Error> {
                 Ok(())
             })
         });
-    Ok(options.connect_lazy_with(address.disable_statement_logging()))
+    let address = if logs_statements() { address } else { address.disable_statement_logging() };
+    Ok(options.connect_lazy_with(address))
+}
+
+/// Returns whether statements are logged, without their values. It costs time, so it has to be requested by name.
+fn logs_statements() -> bool {
+    tracing::enabled!(target: "haft_store::statements", tracing::Level::TRACE)
 }
 
 /// Tells whether a pooled connection has no open transaction.

@@ -18,12 +18,14 @@ mod files;
 mod inspect;
 mod ledger;
 mod limits;
+mod list_page;
 mod logins;
 mod migrate;
 mod nodes;
 mod pipelines;
 mod policies;
 mod reaper;
+mod retention;
 mod rows;
 mod runs;
 mod session;
@@ -55,6 +57,7 @@ pub use claims::Claim;
 pub use ledger::callers::{COUNTED_CALLS, ToolCaller};
 pub use ledger::histogram::CallCounts;
 pub use limits::TenantUsage;
+pub use list_page::ListPage;
 pub use pipelines::{
     ClaimedDocument, DocumentChunks, IndexChanges, IndexedDocument, KeptChunk, NewDocument, PipelineChange,
     PipelineNames, StoredChunk, StoredChunks,
@@ -70,7 +73,7 @@ pub use tokens::TokenRotation;
 pub use vault::{
     Credential, CredentialInfo, CredentialPurpose, CredentialValue, DEFAULT_CATEGORY, KeyRotation,
 };
-pub use watch::WatchTasks;
+pub use watch::{StoreLoop, WatchTasks};
 pub use webhooks::{
     ClaimedDelivery, DeliveryLimits, DeliveryQuery, DeliveryResult, NewWebhook, WebhookChange,
 };

@@ -35,6 +35,7 @@ const SCRIPTS: &[&str] = &[
     include_str!("../migrations/0027_pipelines.sql"),
     include_str!("../migrations/0028_artifacts.sql"),
     include_str!("../migrations/0029_claims.sql"),
+    include_str!("../migrations/0030_bounds.sql"),
 ];
 
 /// The scripts after which columns of recorded calls are filled from their records.

@@ -1,6 +1,7 @@
 //! Removes expired data: deleted bundles, old calls, audit records and backups.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use haft_core::bundle::{Bundle, REAP_AFTER_HOURS};
 use haft_core::catalog::StoreError;
@@ -37,7 +38,7 @@ impl Store {
 }
 
 impl Inner {
-    pub(crate) async fn reap(&self) -> Result<ReapReport, StoreError> {
+    pub(crate) async fn reap(self: &Arc<Self>) -> Result<ReapReport, StoreError> {
         self.reap_refresh_tokens().await.map_err(failed_to("remove old refresh tokens"))?;
         self.reap_audit().await.map_err(failed_to("remove old audit records"))?;
         self.reap_logins().await.map_err(failed_to("remove expired sessions"))?;
@@ -46,11 +47,13 @@ impl Inner {
         self.reap_history().await?;
         self.reap_idempotency_keys().await.map_err(failed_to("remove old idempotency keys"))?;
         self.reap_limits().await.map_err(failed_to("remove old counters of limits"))?;
-        self.reap_events().await.map_err(failed_to("remove old events"))?;
         self.reap_missing().await.map_err(failed_to("remove tools without a file"))?;
         self.reap_hidden_agents().await.map_err(failed_to("remove agents without a file"))?;
         self.reap_runs().await.map_err(failed_to("remove old runs"))?;
-        Ok(ReapReport { bundles: self.reap_bundles().await?, calls: self.reap_calls().await? })
+        let (bundles, calls) = (self.reap_bundles().await?, self.reap_calls().await?);
+        // After the calls, whose events go with them.
+        self.reap_growth().await?;
+        Ok(ReapReport { bundles, calls })
     }
 
     /// Removes hidden tools whose file did not come back in time.
@@ -133,7 +136,7 @@ impl Inner {
     }
 
     /// Returns the next tenant with calls; needs one lookup in the primary key.
-    async fn tenant_after(&self, tenant: &str) -> Result<Option<String>, sqlx::Error> {
+    pub(crate) async fn tenant_after(&self, tenant: &str) -> Result<Option<String>, sqlx::Error> {
         let sql = "SELECT tenant FROM calls WHERE tenant > $1 ORDER BY tenant LIMIT 1";
         let row = sqlx::query(sql).bind(tenant).fetch_optional(&self.engine.pool).await?;
         row.map(|row| row.try_get(0)).transpose()

@@ -51,6 +51,20 @@ pub struct Retention {
     pub calls: u32,
     /// How many days ended runs of agents are kept. Those that answer in a chat stay as long as the chat.
     pub run_days: u32,
+    /// How many days approvals are kept after they were requested. Those that wait stay.
+    pub approval_days: u32,
+    /// How many days an approval is remembered.
+    pub grant_days: u32,
+    /// How many days chats are kept after their last change.
+    pub chat_days: u32,
+    /// How many days states of workspaces are kept. The active one and those of messages stay.
+    pub workspace_days: u32,
+    /// The largest number of states of a workspace. The active one and those of messages stay.
+    pub workspace_states: u32,
+    /// The largest number of revisions of an agent. The newest and the published one stay.
+    pub agent_revisions: u32,
+    /// The largest number of versions of a code artifact.
+    pub artifact_versions: u32,
     /// The largest size of the calls of a tenant in bytes. The oldest arguments and results are removed first, and the
     /// calls themselves only if that is not enough.
     pub tenant_bytes: u64,
@@ -73,6 +87,13 @@ impl Default for Retention {
         Self {
             calls: 5_000_000,
             run_days: 30,
+            approval_days: 90,
+            grant_days: 365,
+            chat_days: 0,
+            workspace_days: 90,
+            workspace_states: 1000,
+            agent_revisions: 500,
+            artifact_versions: 0,
             tenant_bytes: 4 << 30,
             ledger_bytes: 16 << 30,
             idempotency_keys: Duration::from_hours(24),

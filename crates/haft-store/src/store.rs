@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::future::Future;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicI64};
 use std::sync::{Arc, RwLock};
 
 use futures_util::TryStreamExt as _;
@@ -68,6 +68,8 @@ pub(crate) struct Inner {
     pub(crate) queue_changed: Notify,
     /// The tenant whose queued call was claimed last: the next claim begins after it.
     pub(crate) queue_cursor: Mutex<String>,
+    /// Workspaces that changed before this time have no surplus states.
+    pub(crate) workspaces_reaped_to: AtomicI64,
     /// What the tasks of this process tell each other about runs of agents.
     pub(crate) runs: RunSignals,
     pub(crate) sink: Arc<dyn ChangeSink>,
@@ -157,6 +159,7 @@ impl Store {
             leases: Leases::new(settings.lease),
             queue_changed: Notify::new(),
             queue_cursor: Mutex::default(),
+            workspaces_reaped_to: AtomicI64::new(0),
             runs: RunSignals::default(),
             sink,
             reports: ChangeReports::default(),

@@ -1,5 +1,7 @@
 //! Workspaces and their states. The files are elsewhere: a manifest names the place of its root folder.
 
+use std::collections::BTreeSet;
+
 use haft_core::Timestamp;
 use haft_core::catalog::StoreError;
 use haft_core::id::{ManifestId, MessageId};
@@ -20,6 +22,11 @@ const CLAIM: &str = "wait for the workspace";
 
 const MANIFEST: &str = "SELECT id, parent_id, root, files, bytes, source, source_ref, created_by, created_at \
                         FROM workspace_manifests";
+
+/// The roots of states after an id.
+pub(crate) const ROOTS: &str = "SELECT id, root FROM workspace_manifests WHERE id > $1 ORDER BY id LIMIT $2";
+/// How many roots are read at once.
+const ROOTS_PER_QUERY: u32 = 1000;
 
 /// A stored state, with the place of its files.
 #[derive(Debug, Clone, PartialEq)]
@@ -158,9 +165,19 @@ impl Store {
 
     /// Returns the places of all states of all workspaces, for the collection of what nothing refers to.
     pub async fn manifest_roots(&self) -> Result<Vec<String>, StoreError> {
-        let query = sqlx::query("SELECT root FROM workspace_manifests");
-        let found = query.fetch_all(&self.inner.engine.pool).await.map_err(failed_to(READ))?;
-        found.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>().map_err(failed_to(READ))
+        let (mut roots, mut last) = (BTreeSet::new(), String::new());
+        loop {
+            let query = sqlx::query(ROOTS).bind(&last).bind(i64::from(ROOTS_PER_QUERY));
+            let found = query.fetch_all(&self.inner.engine.pool).await.map_err(failed_to(READ))?;
+            for row in &found {
+                last = row.try_get("id").map_err(failed_to(READ))?;
+                // Many states are those of an earlier one.
+                roots.insert(row.try_get("root").map_err(failed_to(READ))?);
+            }
+            if found.len() < ROOTS_PER_QUERY as usize {
+                return Ok(roots.into_iter().collect());
+            }
+        }
     }
 
     /// Stores a new state and makes it the active one. [`StoreError::ClaimLost`] if another node has claimed the workspace

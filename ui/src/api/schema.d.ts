@@ -1434,8 +1434,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Report whether the server is ready: the store is available and calls can be recorded. A failing sandbox is reported,
-         *     but only blocks the tools that need it.
+         * Report whether the server is ready: the store is available, calls can be recorded, and changes of tokens and policies
+         *     take effect. A failing sandbox is reported, but only blocks the tools that need it.
          */
         get: operations["get_readyz"];
         put?: never;
@@ -3131,6 +3131,7 @@ export interface components {
         ArtifactList: {
             artifacts: components["schemas"]["CodeArtifact"][];
             next_page_token: string | null;
+            /** Format: int64 */
             total: number;
         };
         /**
@@ -3602,10 +3603,14 @@ export interface components {
         /** @description A page of calls. */
         CallList: {
             calls: components["schemas"]["Call"][];
+            /**
+             * @description Absent at the end of the list. With `q` at most 20,000 calls are searched per request: a page can have fewer calls
+             *     than requested, or none, and still have a next one.
+             */
             next_page_token: string | null;
             /**
              * Format: int64
-             * @description The number of calls that match the filter.
+             * @description The number of calls that match the filter. With `q`, the number among the calls that were searched for this page.
              */
             total: number;
         };
@@ -3784,6 +3789,11 @@ export interface components {
         Checks: {
             /** @example ok */
             ledger: string;
+            /**
+             * @description The background loops that revoked access depends on.
+             * @example ok
+             */
+            maintenance: string;
             /** @example ok */
             sandbox: string;
             /** @example ok */
@@ -5479,6 +5489,7 @@ export interface components {
         McpServerList: {
             mcp_servers: components["schemas"]["McpServerView"][];
             next_page_token: string | null;
+            /** Format: int64 */
             total: number;
         };
         /** @description The connection state of a server. */
@@ -6133,6 +6144,7 @@ export interface components {
         PipelineList: {
             next_page_token: string | null;
             pipelines: components["schemas"]["Pipeline"][];
+            /** Format: int64 */
             total: number;
         };
         /**
@@ -7611,6 +7623,7 @@ export interface components {
             data: {
                 artifacts: components["schemas"]["CodeArtifact"][];
                 next_page_token: string | null;
+                /** Format: int64 */
                 total: number;
             };
             status: components["schemas"]["SuccessStatus"];
@@ -7848,10 +7861,14 @@ export interface components {
             /** @description A page of calls. */
             data: {
                 calls: components["schemas"]["Call"][];
+                /**
+                 * @description Absent at the end of the list. With `q` at most 20,000 calls are searched per request: a page can have fewer calls
+                 *     than requested, or none, and still have a next one.
+                 */
                 next_page_token: string | null;
                 /**
                  * Format: int64
-                 * @description The number of calls that match the filter.
+                 * @description The number of calls that match the filter. With `q`, the number among the calls that were searched for this page.
                  */
                 total: number;
             };
@@ -8418,6 +8435,7 @@ export interface components {
             data: {
                 mcp_servers: components["schemas"]["McpServerView"][];
                 next_page_token: string | null;
+                /** Format: int64 */
                 total: number;
             };
             status: components["schemas"]["SuccessStatus"];
@@ -8518,6 +8536,7 @@ export interface components {
             data: {
                 next_page_token: string | null;
                 pipelines: components["schemas"]["Pipeline"][];
+                /** Format: int64 */
                 total: number;
             };
             status: components["schemas"]["SuccessStatus"];
@@ -16713,6 +16732,7 @@ export interface operations {
                      * @example {
                      *       "checks": {
                      *         "ledger": "ok",
+                     *         "maintenance": "ok",
                      *         "sandbox": "ok",
                      *         "store": "ok"
                      *       },
@@ -16745,6 +16765,7 @@ export interface operations {
                      * @example {
                      *       "checks": {
                      *         "ledger": "ok",
+                     *         "maintenance": "ok",
                      *         "sandbox": "ok",
                      *         "store": "ok"
                      *       },

@@ -415,6 +415,48 @@ pub(crate) const KEYS: &[Key] = &[
         "How many days ended runs of agents are kept with their steps; 0 keeps them forever. Runs that answer in a chat are kept with the chat.",
         |to, value| days(value).map(|days| to.settings.retention.run_days = days),
     ),
+    key(
+        "approvals.keep_days",
+        "90",
+        "How many days approvals are kept after they were requested; 0 keeps them forever. Those that wait are kept.",
+        |to, value| days(value).map(|days| to.settings.retention.approval_days = days),
+    ),
+    key(
+        "approvals.remember_days",
+        "365",
+        "How many days a remembered approval covers later calls; 0 remembers it until it is revoked.",
+        |to, value| days(value).map(|days| to.settings.retention.grant_days = days),
+    ),
+    key(
+        "chats.keep_days",
+        "0",
+        "How many days chats are kept after their last change, with their messages, runs and workspaces; 0 keeps them until they are deleted.",
+        |to, value| days(value).map(|days| to.settings.retention.chat_days = days),
+    ),
+    key(
+        "agents.keep_revisions",
+        "500",
+        "Maximum number of revisions per agent; 0 keeps all. The newest and the published one are kept.",
+        |to, value| count(value).map(|limit| to.settings.retention.agent_revisions = limit),
+    ),
+    key(
+        "workspaces.keep_days",
+        "90",
+        "How many days earlier states of workspaces are kept; 0 keeps them forever. The active one and those of messages are kept.",
+        |to, value| days(value).map(|days| to.settings.retention.workspace_days = days),
+    ),
+    key(
+        "workspaces.keep_states",
+        "1000",
+        "Maximum number of states per workspace; 0 keeps all. The active one and those of messages are kept.",
+        |to, value| count(value).map(|limit| to.settings.retention.workspace_states = limit),
+    ),
+    key(
+        "artifacts.keep_versions",
+        "0",
+        "Maximum number of versions per code artifact; 0 keeps all, up to 10,000. A definition that pins a removed version fails.",
+        |to, value| count(value).map(|limit| to.settings.retention.artifact_versions = limit),
+    ),
     key("approvals.expire_after", "\"24h\"", "How long a call waits for approval.", |to, value| {
         value.duration().map(|time| to.settings.approvals.lifetime = time)
     }),

@@ -11,7 +11,7 @@ use haft_package::files::PackageFiles;
 use haft_package::path::PackagePath;
 use haft_package::placeholders;
 use haft_package::toolset::{DeclaredServer, ToolEntry, Toolset};
-use haft_store::{ApplyScope, ApplyState};
+use haft_store::{ApplyScope, ApplyState, ListPage};
 use serde_json::{Map, Value, json};
 
 use super::export_agents::write_agents;
@@ -173,9 +173,9 @@ async fn write_servers(app: &App, identity: &Identity, files: &mut PackageFiles)
     let of_toolset =
         |id: &str| toolsets.iter().any(|toolset| toolset.mcp_servers.iter().any(|known| known == id));
     let mut servers = Map::new();
-    for mut server in app.store().mcp_servers().await? {
+    for mut server in app.store().mcp_servers_of(&identity.tenant, &ListPage::ALL).await? {
         let id = server.id.to_string();
-        if server.tenant != identity.tenant || server.declared_in.is_some() || of_toolset(&id) {
+        if server.declared_in.is_some() || of_toolset(&id) {
             continue;
         }
         let mut toolset = Toolset::new(server.id.clone());

@@ -184,6 +184,10 @@ async fn conversation(app: &App, identity: &Identity, id: RunId) -> Result<Vec<M
         let message = format!("the response is not complete: its run is `{}`", run.status);
         return Err(OpenAiError::invalid("previous_response_id", message));
     }
+    if run.input.is_null() {
+        let message = "the run answers in a chat; continue the chat instead";
+        return Err(OpenAiError::invalid("previous_response_id", message));
+    }
     let messages: Vec<ModelMessage> = serde_json::from_value(run.input).unwrap_or_default();
     Ok(continued(messages, &steps_of(app, identity, id).await?))
 }

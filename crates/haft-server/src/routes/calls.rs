@@ -46,8 +46,10 @@ const MAX_TEXT: usize = 200;
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct CallList<'a> {
     calls: Vec<CallView<'a>>,
-    /// The number of calls that match the filter.
+    /// The number of calls that match the filter. With `q`, the number among the calls that were searched for this page.
     total: u64,
+    /// Absent at the end of the list. With `q` at most 20,000 calls are searched per request: a page can have fewer calls
+    /// than requested, or none, and still have a next one.
     #[schema(required)]
     next_page_token: Option<String>,
 }
@@ -106,7 +108,10 @@ pub(crate) async fn list(
     let (before, skip) = (page.after()?, page.skip);
     let query = CallQuery { before, skip, limit, ..query(&app, &identity, &params)? };
     let mut found = app.ledger().calls(query).await?;
-    let next_page_token = page.token_after(&found.calls, limit, |call| call.id().to_string());
+    // A search for a text continues after the calls that it looked at, even if none matched.
+    let next_page_token = page
+        .token_after(&found.calls, limit, |call| call.id().to_string())
+        .or_else(|| found.searched_to.map(|id| page.token(&id.to_string())));
     let shortened: Vec<bool> = found.calls.iter_mut().map(shorten_call).collect();
     let mut calls: Vec<_> = found.calls.iter().map(CallView::from).collect();
     calls.iter_mut().zip(shortened).for_each(|(call, shortened)| call.shortened = shortened);

@@ -92,7 +92,7 @@ impl From<CodeArtifact> for ArtifactView {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ArtifactList {
     artifacts: Vec<ArtifactView>,
-    total: usize,
+    total: u64,
     #[schema(required)]
     next_page_token: Option<String>,
 }
@@ -116,10 +116,9 @@ pub(crate) async fn list(
     params: Params,
 ) -> Result<Response, ApiError> {
     let page = params.page("artifacts")?;
-    let mut found = app.store().artifacts(&identity.tenant).await?;
-    found.sort_by(|a, b| a.slug.cmp(&b.slug));
-    let total = found.len();
-    let (found, next_page_token) = page.select(found, |artifact| artifact.slug.to_string());
+    let mut found = app.store().artifacts(&identity.tenant, &page.of_store()).await?;
+    let total = app.store().artifact_count(&identity.tenant).await?;
+    let next_page_token = page.truncate(&mut found, |artifact| artifact.slug.to_string());
     let artifacts = found.into_iter().map(ArtifactView::from).collect();
     Ok(success(ArtifactList { artifacts, total, next_page_token }).into_response())
 }

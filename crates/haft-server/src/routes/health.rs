@@ -50,6 +50,9 @@ pub(crate) struct Checks {
     ledger: String,
     #[schema(example = "ok")]
     sandbox: String,
+    /// The background loops that revoked access depends on.
+    #[schema(example = "ok")]
+    maintenance: String,
 }
 
 /// The sandbox and its self-test.
@@ -79,8 +82,8 @@ pub(crate) async fn healthz() -> Json<Health> {
     Json(Health { status: "ok", version: env!("CARGO_PKG_VERSION") })
 }
 
-/// Report whether the server is ready: the store is available and calls can be recorded. A failing sandbox is reported,
-/// but only blocks the tools that need it.
+/// Report whether the server is ready: the store is available, calls can be recorded, and changes of tokens and policies
+/// take effect. A failing sandbox is reported, but only blocks the tools that need it.
 #[utoipa::path(
     get, path = "/readyz", tag = "operation", security(()),
     responses((status = 200, body = Readiness), (status = 503, body = Readiness, description = "Not ready"))
@@ -88,7 +91,8 @@ pub(crate) async fn healthz() -> Json<Health> {
 pub(crate) async fn readyz(State(app): State<Arc<App>>) -> Response {
     let store = app.store().ping().await.is_ok();
     let ledger_error = app.ledger().probe().await.err().map(|error| error.with_cause());
-    let ready = store && ledger_error.is_none();
+    let down = app.maintenance().down();
+    let ready = store && ledger_error.is_none() && down.is_empty();
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let engine = app.sandbox().settings().engine;
     let verdict = app.sandbox().probe_report(engine).await;
@@ -97,6 +101,7 @@ pub(crate) async fn readyz(State(app): State<Arc<App>>) -> Response {
         store: if store { ok() } else { "unavailable".to_owned() },
         ledger: ledger_error.unwrap_or_else(ok),
         sandbox: verdict.reason().unwrap_or_else(ok),
+        maintenance: if down.is_empty() { ok() } else { format!("restarting: {}", down.join(", ")) },
     };
     let probes = verdict.probes.iter().map(|probe| ProbeView {
         name: probe.name,

@@ -75,7 +75,7 @@ pub(crate) struct McpServerView {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct McpServerList {
     mcp_servers: Vec<McpServerView>,
-    total: usize,
+    total: u64,
     #[schema(required)]
     next_page_token: Option<String>,
 }
@@ -167,10 +167,9 @@ pub(crate) async fn list(
     params: Params,
 ) -> Result<Response, ApiError> {
     let page = params.page("mcp_servers")?;
-    let mut all = app.store().mcp_servers().await?;
-    all.retain(|server| server.tenant == identity.tenant);
-    let total = all.len();
-    let (selected, next_page_token) = page.select(all, |server| server.id.to_string());
+    let mut selected = app.store().mcp_servers_of(&identity.tenant, &page.of_store()).await?;
+    let total = app.store().mcp_server_count(&identity.tenant).await?;
+    let next_page_token = page.truncate(&mut selected, |server| server.id.to_string());
     let servers: Vec<_> = selected.iter().map(|server| view(&app, server)).collect();
     Ok(success(McpServerList { mcp_servers: servers, total, next_page_token }).into_response())
 }

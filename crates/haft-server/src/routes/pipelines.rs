@@ -89,7 +89,7 @@ impl PipelineBody {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct PipelineList {
     pipelines: Vec<Pipeline>,
-    total: usize,
+    total: u64,
     #[schema(required)]
     next_page_token: Option<String>,
 }
@@ -154,10 +154,9 @@ pub(crate) async fn list(
     params: Params,
 ) -> Result<Response, ApiError> {
     let page = params.page("pipelines")?;
-    let mut found = app.store().pipelines(&identity.tenant).await?;
-    found.sort_by(|a, b| a.definition.slug.cmp(&b.definition.slug));
-    let total = found.len();
-    let (pipelines, next_page_token) = page.select(found, |pipeline| pipeline.definition.slug.to_string());
+    let mut pipelines = app.store().pipelines(&identity.tenant, &page.of_store()).await?;
+    let total = app.store().pipeline_count(&identity.tenant).await?;
+    let next_page_token = page.truncate(&mut pipelines, |pipeline| pipeline.definition.slug.to_string());
     Ok(success(PipelineList { pipelines, total, next_page_token }).into_response())
 }
 

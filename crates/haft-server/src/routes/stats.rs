@@ -9,7 +9,7 @@ use haft_core::Timestamp;
 use haft_core::approval::ApprovalStatus;
 use haft_core::catalog::StoreError;
 use haft_core::mcp::Phase;
-use haft_store::ApprovalQuery;
+use haft_store::{ApprovalQuery, ListPage};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -136,8 +136,7 @@ async fn tools(app: &App, identity: &Identity) -> ToolStats {
 }
 
 async fn servers(app: &App, identity: &Identity) -> Result<ServerStats, StoreError> {
-    let mut all = app.store().mcp_servers().await?;
-    all.retain(|server| server.tenant == identity.tenant);
+    let all = app.store().mcp_servers_of(&identity.tenant, &ListPage::ALL).await?;
     if all.is_empty() {
         return Ok(ServerStats::default());
     }

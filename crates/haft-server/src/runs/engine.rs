@@ -217,7 +217,7 @@ impl RunEngine {
     }
 
     /// Returns the signal that the node stops.
-    pub(super) fn stopping(&self) -> &CancellationToken {
+    pub(crate) fn stopping(&self) -> &CancellationToken {
         &self.stopping
     }
 

@@ -12,6 +12,7 @@ use haft_core::toolset::{InstalledToolset, bind_package};
 use haft_package::files::{MANIFEST, PackageFiles, SIGNATURE};
 use haft_package::toolset::{DeclaredServer, ToolEntry, Toolset};
 use haft_package::{folder, placeholders, write, zip};
+use haft_store::ListPage;
 
 use super::install::package_of;
 use crate::app::App;
@@ -50,13 +51,13 @@ pub(crate) async fn packed_toolset(
     toolset.tools.sort_by_key(|entry| {
         (order(entry.spec.name.as_str()).unwrap_or(usize::MAX), entry.spec.name.clone())
     });
-    let servers = app.store().mcp_servers().await?;
+    let servers = app.store().mcp_servers_of(&identity.tenant, &ListPage::ALL).await?;
     toolset.mcp_servers = package
         .toolset
         .mcp_servers
         .iter()
         .filter_map(|declared| {
-            let own = |server: &&McpServer| server.tenant == identity.tenant && server.id == declared.id;
+            let own = |server: &&McpServer| server.id == declared.id;
             servers
                 .iter()
                 .find(own)

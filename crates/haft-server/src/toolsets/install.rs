@@ -12,7 +12,7 @@ use haft_core::toolset::{InstalledToolset, bind_package};
 use haft_package::package::Package;
 use haft_package::signature::{self, SignatureState};
 use haft_package::toolset::{DeclaredServer, MANIFEST_VERSION, ToolEntry};
-use haft_store::{InstallReport, ToolsetInstall};
+use haft_store::{InstallReport, ListPage, ToolsetInstall};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -215,10 +215,9 @@ async fn add_servers(
     if package.toolset.mcp_servers.is_empty() {
         return Ok(());
     }
-    let known = app.store().mcp_servers().await?;
+    let known = app.store().mcp_servers_of(&identity.tenant, &ListPage::ALL).await?;
     for declared in &package.toolset.mcp_servers {
-        let existing =
-            known.iter().find(|server| server.tenant == identity.tenant && server.id == declared.id);
+        let existing = known.iter().find(|server| server.id == declared.id);
         if let Some(existing) = existing {
             if existing.transport != declared.transport {
                 warnings.push(format!(

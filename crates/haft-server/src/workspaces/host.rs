@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use haft_core::BoxFuture;
 use haft_core::catalog::StoreError;
-use haft_core::id::ManifestId;
+use haft_core::id::{ChatId, ManifestId};
 use haft_core::name::TenantId;
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::problem::excerpt;
@@ -96,6 +96,28 @@ impl WorkspaceHost {
         if collected.packs + collected.reduced > 0 {
             let (removed, reduced) = (collected.packs, collected.reduced);
             tracing::info!(removed, reduced, "removed stored files that no workspace has any more");
+        }
+        self.forget_deleted_chats().await
+    }
+
+    /// Removes the files on this node of chats that were deleted by another node, or after their retention.
+    async fn forget_deleted_chats(&self) -> Result<(), CallError> {
+        for tenant in names_in(&self.root) {
+            let Ok(tenant) = tenant.parse::<TenantId>() else { continue };
+            for chat in names_in(&self.root.join(tenant.as_str()).join("chats")) {
+                let Ok(chat) = chat.parse::<ChatId>() else { continue };
+                let name = WorkspaceName::Chat(chat);
+                // The folder stays, and is empty.
+                let is_empty = names_in(&self.folder(&tenant, &name)).next().is_none();
+                if is_empty
+                    || self.store.active_manifest(&tenant, &name).await.map_err(unavailable)?.is_some()
+                {
+                    continue;
+                }
+                if self.store.chat(&tenant, chat).await.map_err(unavailable)?.is_none() {
+                    self.forget(&tenant, &name).await;
+                }
+            }
         }
         Ok(())
     }
@@ -397,6 +419,12 @@ pub(super) fn workspace_error(error: &WorkspaceError) -> CallError {
             CallError::internal(error.to_string()).for_model("the files of this state are damaged")
         }
     }
+}
+
+/// Returns the names of everything in a folder; none if it cannot be read.
+fn names_in(folder: &Path) -> impl Iterator<Item = String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
+    entries.filter_map(|entry| entry.file_name().into_string().ok())
 }
 
 pub(super) fn unavailable(error: StoreError) -> CallError {

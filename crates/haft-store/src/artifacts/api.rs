@@ -14,6 +14,7 @@ use sqlx::{Any, AssertSqlSafe, Row as _, Transaction};
 use super::apply::ArtifactHead;
 use crate::audit;
 use crate::engine::{failed_to, is_conflict};
+use crate::list_page::ListPage;
 use crate::pipelines::announce;
 use crate::rows;
 use crate::store::{Inner, Store};
@@ -72,10 +73,19 @@ impl Store {
         self.inner.artifact(tenant, reference).await.map_err(failed_to(READ))
     }
 
-    /// Lists the artifacts of a tenant by slug.
-    pub async fn artifacts(&self, tenant: &TenantId) -> Result<Vec<CodeArtifact>, StoreError> {
-        let sql = AssertSqlSafe(format!("{ARTIFACT} WHERE a.tenant = $1 ORDER BY a.slug"));
-        let query = sqlx::query(sql).bind(tenant.as_str());
+    /// Returns the number of artifacts of a tenant.
+    pub async fn artifact_count(&self, tenant: &TenantId) -> Result<u64, StoreError> {
+        self.inner.count_of_tenant("code_artifacts", tenant).await.map_err(failed_to(READ))
+    }
+
+    /// Lists artifacts of a tenant by slug.
+    pub async fn artifacts(
+        &self,
+        tenant: &TenantId,
+        page: &ListPage,
+    ) -> Result<Vec<CodeArtifact>, StoreError> {
+        let sql = AssertSqlSafe(format!("{ARTIFACT} WHERE a.tenant = $1 {}", page.sql("a.slug")));
+        let query = sqlx::query(sql).bind(tenant.as_str()).bind(page.start());
         let found = query.fetch_all(&self.inner.engine.pool).await.map_err(failed_to(READ))?;
         found.iter().map(artifact).collect::<Result<_, _>>().map_err(failed_to(READ))
     }
@@ -250,7 +260,7 @@ impl Inner {
         let is_new = *earlier.newest.content != new.content;
         let newest = if is_new {
             let number = earlier.newest.version.saturating_add(1);
-            if number > MAX_VERSIONS {
+            if self.version_count(tx, id).await.map_err(failed_to(CHANGE))? >= i64::from(MAX_VERSIONS) {
                 let message =
                     format!("the artifact has {MAX_VERSIONS} versions, which is the limit; create another");
                 return Err(StoreError::Conflict(message));
@@ -282,6 +292,16 @@ impl Inner {
             self.report_to_tenant(tenant, event);
         }
         Ok(is_deleted)
+    }
+
+    /// Returns how many versions of an artifact are stored.
+    async fn version_count(
+        &self,
+        tx: &mut Transaction<'static, Any>,
+        id: ArtifactId,
+    ) -> Result<i64, sqlx::Error> {
+        let query = sqlx::query("SELECT COUNT(*) FROM code_artifact_versions WHERE artifact_id = $1");
+        query.bind(id.to_string()).fetch_one(&mut **tx).await?.try_get(0)
     }
 
     fn next_version(&self, version: u32, content: ArtifactContent) -> Result<ArtifactVersion, StoreError> {

@@ -16,6 +16,7 @@ use sqlx::{AssertSqlSafe, Row as _};
 use super::insert::ToolInsert;
 use super::queries::ToolFile;
 use crate::engine::failed_to;
+use crate::list_page::ListPage;
 use crate::rows;
 use crate::session::Session;
 use crate::store::{Inner, Store};
@@ -55,6 +56,33 @@ impl Store {
             .map_err(failed_to("read the MCP servers"))?;
         let read = |row| serde_json::from_str(sqlx::Row::try_get(row, 0)?).map_err(decode);
         rows.iter().map(read).collect::<Result<_, _>>().map_err(failed_to("read the MCP servers"))
+    }
+
+    /// Returns the number of servers of a tenant.
+    pub async fn mcp_server_count(&self, tenant: &TenantId) -> Result<u64, StoreError> {
+        self.inner.count_of_tenant("mcp_servers", tenant).await.map_err(failed_to("read the MCP servers"))
+    }
+
+    /// Lists servers of a tenant by id.
+    pub async fn mcp_servers_of(
+        &self,
+        tenant: &TenantId,
+        page: &ListPage,
+    ) -> Result<Vec<McpServer>, StoreError> {
+        let sql = format!("SELECT body FROM mcp_servers WHERE tenant = $1 {}", page.sql("id"));
+        let query = sqlx::query(AssertSqlSafe(sql)).bind(tenant.as_str()).bind(page.start());
+        let rows =
+            query.fetch_all(&self.inner.engine.pool).await.map_err(failed_to("read the MCP servers"))?;
+        let read = |row| serde_json::from_str(sqlx::Row::try_get(row, 0)?).map_err(decode);
+        rows.iter().map(read).collect::<Result<_, _>>().map_err(failed_to("read the MCP servers"))
+    }
+
+    /// Returns a server of a tenant.
+    pub async fn mcp_server(&self, tenant: &TenantId, id: &str) -> Result<Option<McpServer>, StoreError> {
+        let query = sqlx::query("SELECT body FROM mcp_servers WHERE tenant = $1 AND id = $2");
+        let found = query.bind(tenant.as_str()).bind(id).fetch_optional(&self.inner.engine.pool).await;
+        let read = |row: sqlx::any::AnyRow| serde_json::from_str(row.try_get(0)?).map_err(decode);
+        found.and_then(|row| row.map(read).transpose()).map_err(failed_to("read the MCP servers"))
     }
 
     /// Creates or updates a server and the bundle of its tools.

@@ -7,11 +7,11 @@ use haft_core::audit::AuditDecision;
 use haft_core::call::CallRecord;
 use haft_core::catalog::StoreError;
 use haft_core::id::CallId;
-use haft_core::ledger::{CallPage, CallQuery, Ledger, Reservation};
+use haft_core::ledger::{CallPage, CallQuery, Ledger, MAX_SEARCHED_CALLS, Reservation};
 use haft_core::name::TenantId;
 use haft_core::outcome::ErrorCode;
 use jiff::SignedDuration;
-use sqlx::{Any, Row as _, Transaction};
+use sqlx::{Any, AssertSqlSafe, Row as _, Transaction};
 
 use super::LedgerBackend;
 use super::filter::Filter;
@@ -228,28 +228,27 @@ impl Inner {
         let end = format!("ORDER BY id DESC LIMIT {} OFFSET {}", query.limit, query.skip);
         let rows = filter.select(self, SELECT_RECORD, &end).await?;
         let records = rows.iter().map(|row| row.try_get(1)).collect::<Result<_, _>>()?;
-        Ok(FoundRecords { records, total: u64::try_from(total).unwrap_or_default() })
+        let total = u64::try_from(total).unwrap_or_default();
+        Ok(FoundRecords { records, total, searched_to: None })
     }
 
     /// The database preselects records that contain the text anywhere, also in a key; these are then parsed and checked.
     async fn calls_with_text(&self, query: &CallQuery, text: &str) -> Result<FoundRecords, sqlx::Error> {
-        let mut found = FoundRecords::default();
-        let (mut last, mut skipped) = (None, 0);
+        let horizon = self.search_horizon(query).await?;
+        let mut found = FoundRecords { searched_to: horizon, ..FoundRecords::default() };
+        let (mut last, mut skipped) = (query.before, 0);
         loop {
             let mut filter = Filter::new(query);
             filter.add_before(last);
+            filter.add_from(horizon);
             let rows = filter.select(self, SELECT_RECORD, &format!("ORDER BY id DESC LIMIT {BATCH}")).await?;
             for row in &rows {
-                let id: CallId = rows::parse_column(row, "id")?;
-                last = Some(id);
+                last = Some(rows::parse_column(row, "id")?);
                 let record: &str = row.try_get("record")?;
                 if !record::parse(record).is_ok_and(|call| call.contains_text(text)) {
                     continue;
                 }
                 found.total += 1;
-                if query.before.is_some_and(|before| id >= before) {
-                    continue;
-                }
                 if skipped < query.skip {
                     skipped += 1;
                 } else if u32::try_from(found.records.len()).is_ok_and(|length| length < query.limit) {
@@ -261,6 +260,28 @@ impl Inner {
             }
         }
     }
+
+    /// Returns the oldest call that a search for a text looks at; `None` if it looks at all.
+    async fn search_horizon(&self, query: &CallQuery) -> Result<Option<CallId>, sqlx::Error> {
+        let until = query.until.map(|at| min_id_at(at).to_string());
+        let start = query.before.map(|id| id.to_string()).into_iter().chain(until).min();
+        let found = sqlx::query(AssertSqlSafe(horizon_sql()))
+            .bind(query.tenant.as_str())
+            // Every id is before it.
+            .bind(start.unwrap_or_else(|| "g".to_owned()))
+            .fetch_optional(&self.engine.pool)
+            .await?;
+        let horizon: Option<CallId> = found.map(|row| rows::parse_column(&row, "id")).transpose()?;
+        // What is older than the oldest requested time needs no further page.
+        let oldest = query.since.map(|at| min_id_at(at).to_string()).unwrap_or_default();
+        Ok(horizon.filter(|id| id.to_string() > oldest))
+    }
+}
+
+/// Returns the query for the last of the calls of a tenant (`$1`) before an id (`$2`) that are searched at once.
+pub(crate) fn horizon_sql() -> String {
+    let skip = MAX_SEARCHED_CALLS - 1;
+    format!("SELECT id FROM calls WHERE tenant = $1 AND id < $2 ORDER BY id DESC LIMIT 1 OFFSET {skip}")
 }
 
 /// Stores a call, unless its idempotency key is in use: then returns the id and the record of the call that has it.
@@ -313,11 +334,12 @@ async fn insert_unless_known(
 struct FoundRecords {
     records: Vec<String>,
     total: u64,
+    searched_to: Option<CallId>,
 }
 
 impl FoundRecords {
     fn into_page(self) -> Result<CallPage, StoreError> {
         let calls = self.records.iter().map(|text| record::parse(text)).collect::<Result<_, StoreError>>()?;
-        Ok(CallPage { calls, total: self.total })
+        Ok(CallPage { calls, total: self.total, searched_to: self.searched_to })
     }
 }

@@ -77,6 +77,13 @@ impl Filter {
         }
     }
 
+    /// Restricts the condition to a call and those that are newer.
+    pub(super) fn add_from(&mut self, call: Option<CallId>) {
+        if let Some(call) = call {
+            self.add("id >= ", call.to_string());
+        }
+    }
+
     fn add(&mut self, condition: &str, value: String) {
         self.values.push(value);
         let _ = write!(self.condition, " AND {condition}${}", self.values.len());

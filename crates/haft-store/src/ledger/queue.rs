@@ -28,6 +28,9 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// The number of events of one call that are stored for readers on other nodes.
 const MAX_EVENTS: u64 = 10_000;
 
+/// How many tenants with calls in the queue are read at once.
+const TENANTS_PER_QUERY: usize = 100;
+
 const ENQUEUE: &str = "put a call into the queue";
 const CLAIM: &str = "take calls from the queue";
 const EVENTS: &str = "store the events of a call";
@@ -148,7 +151,7 @@ impl Inner {
     /// Reports the new state of a call, after it is stored.
     pub(crate) fn report_call(&self, call: &CallRecord) {
         if call.status.is_final() && call.invocation.principal.agent.is_some() {
-            self.runs.signal_call_ended();
+            self.runs.signal_calls_ended([call.id()]);
         }
         if self.sink.has_followers() {
             self.sink.call_changed(call);
@@ -162,28 +165,42 @@ impl Inner {
         limits: &ClaimLimits,
         now: i64,
     ) -> Result<Vec<String>, sqlx::Error> {
-        let sql = "SELECT tenant FROM calls WHERE status = 'pending' AND tenant > $1 AND due_at <= $2 \
-                   ORDER BY tenant LIMIT 1";
         let mut tenants = Vec::new();
-        let (mut after, mut wrapped) = (cursor.to_owned(), cursor.is_empty());
-        while tenants.len() < limits.max {
-            let found = sqlx::query(sql).bind(&after).bind(now).fetch_optional(&self.engine.pool).await?;
-            match found {
-                Some(row) => {
-                    let tenant: String = row.try_get(0)?;
-                    if wrapped && tenant.as_str() > cursor && !cursor.is_empty() {
-                        break;
-                    }
+        // From the cursor to the last tenant, then from the first to the cursor.
+        let passes: &[(&str, &str)] =
+            if cursor.is_empty() { &[("", "")] } else { &[(cursor, ""), ("", cursor)] };
+        for (start, until) in passes {
+            let mut after = (*start).to_owned();
+            loop {
+                let found = self.tenants_with_due_calls(&after, until, now).await?;
+                let is_last = found.len() < TENANTS_PER_QUERY;
+                for tenant in found {
                     after.clone_from(&tenant);
                     if limits.room_for(&tenant) > 0 {
                         tenants.push(tenant);
                     }
+                    if tenants.len() >= limits.max {
+                        return Ok(tenants);
+                    }
                 }
-                None if wrapped => break,
-                None => (after, wrapped) = (String::new(), true),
+                if is_last {
+                    break;
+                }
             }
         }
         Ok(tenants)
+    }
+
+    /// Returns tenants after one, and up to another unless that is empty, that have calls that are due, by one lookup in
+    /// the index per tenant.
+    async fn tenants_with_due_calls(
+        &self,
+        after: &str,
+        until: &str,
+        now: i64,
+    ) -> Result<Vec<String>, sqlx::Error> {
+        let found = sqlx::query(AssertSqlSafe(due_tenants())).bind(after).bind(until).bind(now);
+        found.fetch_all(&self.engine.pool).await?.iter().map(|row| row.try_get(0)).collect()
     }
 
     async fn claim_of(
@@ -320,13 +337,24 @@ impl Inner {
         }
         Ok(events)
     }
+}
 
-    /// Removes the events of calls that are gone.
-    pub(crate) async fn reap_events(&self) -> Result<(), sqlx::Error> {
-        let sql = "DELETE FROM call_events WHERE NOT EXISTS (SELECT 1 FROM calls WHERE calls.id = call_events.call_id)";
-        sqlx::query(sql).execute(&self.engine.pool).await?;
-        Ok(())
-    }
+/// Returns the query for tenants with calls that are due: `$1` is the tenant before the first, `$2` the last one or empty,
+/// `$3` the time.
+pub(crate) fn due_tenants() -> String {
+    let first = |after: &str| {
+        format!(
+            "SELECT tenant FROM calls WHERE status = 'pending' AND tenant > {after} AND ($2 = '' OR tenant <= $2) \
+             AND due_at <= $3 ORDER BY tenant LIMIT 1"
+        )
+    };
+    format!(
+        "WITH RECURSIVE waiting (tenant) AS (SELECT * FROM ({}) AS first UNION ALL \
+         SELECT ({}) FROM waiting WHERE waiting.tenant IS NOT NULL) \
+         SELECT tenant FROM waiting WHERE tenant IS NOT NULL LIMIT {TENANTS_PER_QUERY}",
+        first("$1"),
+        first("waiting.tenant")
+    )
 }
 
 /// Stores the new state of a call that has not ended.

@@ -23,6 +23,10 @@ use crate::files::{lock, write};
 use crate::store::Inner;
 use crate::webhooks::insert_new;
 
+/// Calls that a node runs, after an id.
+pub(crate) const RUNNING_OF_NODE: &str = "SELECT id, fence, record FROM calls WHERE final = 0 AND status = 'running' \
+    AND node = $1 AND id > $2 ORDER BY id LIMIT 100";
+
 const RECOVER: &str = "recover the calls of a dead process";
 
 impl Inner {
@@ -109,18 +113,28 @@ impl Inner {
     async fn recover_running(&self) -> Result<(), StoreError> {
         let mut requeued = false;
         for node in self.dead_holders(&CALLS, RECOVER).await? {
-            let sql = "SELECT fence, record FROM calls WHERE final = 0 AND status = 'running' AND node = $1";
-            let found = sqlx::query(sql).bind(&node).fetch_all(&self.engine.pool).await;
-            for row in &found.map_err(failed_to(RECOVER))? {
-                let mut call = record::parse(row.try_get("record").map_err(failed_to(RECOVER))?)?;
-                call.invocation.fence = row.try_get("fence").map_err(failed_to(RECOVER))?;
-                requeued |= self.recover_call(&node, call).await.map_err(failed_to(RECOVER))?;
-            }
+            requeued |= self.recover_calls_of(&node).await?;
         }
         if requeued {
             self.queue_changed.notify_one();
         }
         Ok(())
+    }
+
+    /// Recovers the calls that a dead node was running; returns whether one is in the queue again.
+    async fn recover_calls_of(&self, node: &str) -> Result<bool, StoreError> {
+        let (mut last, mut requeued) = (String::new(), false);
+        loop {
+            let found = sqlx::query(RUNNING_OF_NODE).bind(node).bind(&last).fetch_all(&self.engine.pool);
+            let found = found.await.map_err(failed_to(RECOVER))?;
+            let Some(end) = found.last() else { return Ok(requeued) };
+            last = end.try_get("id").map_err(failed_to(RECOVER))?;
+            for row in &found {
+                let mut call = record::parse(row.try_get("record").map_err(failed_to(RECOVER))?)?;
+                call.invocation.fence = row.try_get("fence").map_err(failed_to(RECOVER))?;
+                requeued |= self.recover_call(node, call).await.map_err(failed_to(RECOVER))?;
+            }
+        }
     }
 
     /// Recovers one call; returns whether it is in the queue again. A call whose tool has no side effects may run again;

@@ -12,6 +12,7 @@ use sqlx::{Any, AssertSqlSafe, Row as _, Transaction};
 
 use crate::audit;
 use crate::engine::{failed_to, is_conflict};
+use crate::list_page::ListPage;
 use crate::rows;
 use crate::store::{Inner, Store};
 use crate::time;
@@ -76,10 +77,15 @@ impl Store {
         found.as_ref().map(pipeline).transpose().map_err(failed_to(READ))
     }
 
-    /// Lists the pipelines of a tenant by slug.
-    pub async fn pipelines(&self, tenant: &TenantId) -> Result<Vec<Pipeline>, StoreError> {
-        let sql = AssertSqlSafe(format!("{PIPELINE} WHERE p.tenant = $1 ORDER BY p.slug"));
-        let query = sqlx::query(sql).bind(tenant.as_str());
+    /// Returns the number of pipelines of a tenant.
+    pub async fn pipeline_count(&self, tenant: &TenantId) -> Result<u64, StoreError> {
+        self.inner.count_of_tenant("pipelines", tenant).await.map_err(failed_to(READ))
+    }
+
+    /// Lists pipelines of a tenant by slug.
+    pub async fn pipelines(&self, tenant: &TenantId, page: &ListPage) -> Result<Vec<Pipeline>, StoreError> {
+        let sql = AssertSqlSafe(format!("{PIPELINE} WHERE p.tenant = $1 {}", page.sql("p.slug")));
+        let query = sqlx::query(sql).bind(tenant.as_str()).bind(page.start());
         let found = query.fetch_all(&self.inner.engine.pool).await.map_err(failed_to(READ))?;
         found.iter().map(pipeline).collect::<Result<_, _>>().map_err(failed_to(READ))
     }
@@ -151,6 +157,13 @@ impl Store {
 }
 
 impl Inner {
+    /// Returns the number of rows of a tenant in a table that is indexed by tenant.
+    pub(crate) async fn count_of_tenant(&self, table: &str, tenant: &TenantId) -> Result<u64, sqlx::Error> {
+        let sql = AssertSqlSafe(format!("SELECT COUNT(*) FROM {table} WHERE tenant = $1"));
+        let counted = sqlx::query(sql).bind(tenant.as_str()).fetch_one(&self.engine.pool).await?;
+        Ok(u64::try_from(counted.try_get::<i64, _>(0)?).unwrap_or_default())
+    }
+
     pub(crate) async fn change_counter(&self, name: &str) -> Result<i64, sqlx::Error> {
         let query = sqlx::query("SELECT value FROM change_counters WHERE name = $1").bind(name);
         query.fetch_optional(&self.engine.pool).await?.map_or(Ok(0), |row| row.try_get(0))

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use haft_core::catalog::StoreError;
-use haft_core::id::RunId;
+use haft_core::id::{CallId, RunId};
 use haft_core::live::ObjectAction;
 use haft_core::run::{Run, RunLease, RunStatus, RunStep};
 use sqlx::{Any, AssertSqlSafe, Row as _, Transaction};
 
 use super::row;
+use super::signals::WaitCheck;
 use crate::claims::{Claim, RUNS, holds};
 use crate::engine::{Kind, failed_to};
 use crate::rows;
@@ -20,11 +21,18 @@ const CLAIM: &str = "claim runs";
 pub type ClaimedRun = (Run, Vec<RunStep>, RunLease);
 
 /// Runs that are not started, or were cut off.
-const PENDING: &str = "SELECT id FROM runs WHERE final = 0 AND status = 'pending'";
+pub(crate) const PENDING: &str = "SELECT id FROM runs WHERE final = 0 AND status = 'pending'";
 /// Runs that wait for calls that have all ended, or are gone. Few calls are unfinished.
-const READY: &str = "SELECT id FROM runs WHERE final = 0 AND status = 'awaiting_approval' AND NOT EXISTS \
+pub(crate) const READY: &str = "SELECT id FROM runs WHERE final = 0 AND status = 'awaiting_approval' AND NOT EXISTS \
     (SELECT 1 FROM run_waits w JOIN calls c ON c.tenant = runs.tenant AND c.id = w.call_id \
     WHERE w.run_id = runs.id AND c.final = 0)";
+
+/// Returns the query for runs that waited for some calls and can continue.
+pub(crate) fn ready_after(calls: &[CallId]) -> String {
+    // Ids are hexadecimal digits.
+    let ids: Vec<String> = calls.iter().map(|id| format!("'{id}'")).collect();
+    format!("{READY} AND id IN (SELECT run_id FROM run_waits WHERE call_id IN ({}))", ids.join(", "))
+}
 
 impl Store {
     /// Claims one run, if nobody runs it and it does not wait.
@@ -64,10 +72,15 @@ impl Inner {
     }
 
     async fn claim_runs(&self, max: usize) -> Result<Vec<ClaimedRun>, sqlx::Error> {
-        let selects: &[&str] = if self.runs.is_check_due() { &[PENDING, READY] } else { &[PENDING] };
+        let mut selects = vec![PENDING.to_owned()];
+        match self.runs.next_check() {
+            WaitCheck::All => selects.push(READY.to_owned()),
+            WaitCheck::Calls(calls) if calls.is_empty() => {}
+            WaitCheck::Calls(calls) => selects.push(ready_after(&calls)),
+        }
         // Most looks find nothing, and need no transaction.
         let mut found = false;
-        for select in selects {
+        for select in &selects {
             let sql = AssertSqlSafe(format!("{select} LIMIT 1"));
             found |= sqlx::query(sql).fetch_optional(&self.engine.pool).await?.is_some();
         }
@@ -78,7 +91,7 @@ impl Inner {
         let mut tx = self.engine.begin().await?;
         let mut ids: Vec<String> = Vec::new();
         for select in selects {
-            let sql = self.in_turn(select, max.saturating_sub(ids.len()));
+            let sql = self.in_turn(&select, max.saturating_sub(ids.len()));
             for row in sqlx::query(AssertSqlSafe(sql)).fetch_all(&mut *tx).await? {
                 ids.push(row.try_get(0)?);
             }

@@ -57,8 +57,9 @@ impl Ending<'_> {
         tx: &mut Transaction<'static, Any>,
         run: &str,
     ) -> Result<Run, StoreError> {
-        let sql = "UPDATE runs SET status = $1, final = 1, node = '', output = $2, error = $3, finished_at = $4 \
-                   WHERE id = $5";
+        // Each answer in a chat begins with the whole conversation, which the messages of the chat have.
+        let sql = "UPDATE runs SET status = $1, final = 1, node = '', output = $2, error = $3, finished_at = $4, \
+                   input = CASE WHEN is_answer = 1 THEN 'null' ELSE input END WHERE id = $5";
         sqlx::query(sql)
             .bind(self.status.as_str())
             .bind(self.output.map(row::to_text).transpose()?)
@@ -136,7 +137,9 @@ impl Inner {
         self.report_run_status(&held, lease.run, left_as);
         self.outbox.signal();
         // The calls may have ended before the run was left.
-        self.runs.signal_call_ended();
+        if let RunEnd::Waiting(calls) = &end {
+            self.runs.signal_calls_ended(calls.iter().copied());
+        }
         self.runs.signal_change();
         if !abandoned.is_empty() {
             let tenant = rows::parse_column(&held, "tenant").map_err(failed_to(LEAVE))?;

@@ -4,7 +4,7 @@
 use haft_core::id::{CallId, ChatId};
 use haft_core::name::TenantId;
 use jiff::SignedDuration;
-use sqlx::{Any, AssertSqlSafe, Transaction};
+use sqlx::{Any, AssertSqlSafe, Row as _, Transaction};
 
 use crate::rows;
 use crate::store::Inner;
@@ -13,27 +13,33 @@ use crate::time::min_id_at;
 /// How many runs are removed in one transaction: each may have thousands of steps.
 const RUNS_PER_TRANSACTION: u64 = 100;
 
+/// Ended runs before an id that answer in no chat.
+pub(crate) const OLD_RUNS: &str = "final = 1 AND id < $1 \
+    AND (chat_id IS NULL OR NOT EXISTS (SELECT 1 FROM chats WHERE chats.id = runs.chat_id))";
+/// Deleted tenants that have runs: one lookup in the index per tenant.
+pub(crate) const DELETED_TENANTS: &str = "SELECT id FROM tenants WHERE deleted_at IS NOT NULL \
+    AND (SELECT 1 FROM runs WHERE runs.tenant = tenants.id LIMIT 1) = 1";
+
 /// The runs of a chat, and those inside of them.
 const OF_CHAT: &str = "WITH RECURSIVE tree (id) AS (SELECT id FROM runs WHERE tenant = $1 AND chat_id = $2 \
     UNION SELECT runs.id FROM runs JOIN tree ON runs.parent_run = tree.id)";
 
 impl Inner {
     pub(crate) async fn reap_runs(&self) -> Result<(), sqlx::Error> {
-        let no_chat = "(chat_id IS NULL OR NOT EXISTS (SELECT 1 FROM chats WHERE chats.id = runs.chat_id))";
         let days = self.retention.run_days;
         if days > 0 {
             let oldest = min_id_at(self.now() - SignedDuration::from_hours(24 * i64::from(days)));
-            self.delete_runs(&format!("final = 1 AND id < $1 AND {no_chat}"), &oldest.to_string()).await?;
+            self.delete_runs(OLD_RUNS, &oldest.to_string()).await?;
         }
         // Runs that were requested while their tenant was deleted.
-        self.delete_runs("id > $1 AND tenant IN (SELECT id FROM tenants WHERE deleted_at IS NOT NULL)", "")
-            .await
+        for row in sqlx::query(DELETED_TENANTS).fetch_all(&self.engine.pool).await? {
+            self.delete_runs("tenant = $1", row.try_get(0)?).await?;
+        }
+        Ok(())
     }
 
     async fn delete_runs(&self, condition: &str, value: &str) -> Result<(), sqlx::Error> {
-        let sql = format!(
-            "DELETE FROM runs WHERE id IN (SELECT id FROM runs WHERE {condition} ORDER BY id LIMIT {RUNS_PER_TRANSACTION})"
-        );
+        let sql = delete_runs_sql(condition);
         loop {
             let _turn = self.run_turn().await;
             let delete = sqlx::query(AssertSqlSafe(sql.clone())).bind(value);
@@ -42,6 +48,13 @@ impl Inner {
             }
         }
     }
+}
+
+/// Returns the statement that deletes a batch of runs.
+pub(crate) fn delete_runs_sql(condition: &str) -> String {
+    format!(
+        "DELETE FROM runs WHERE id IN (SELECT id FROM runs WHERE {condition} ORDER BY id LIMIT {RUNS_PER_TRANSACTION})"
+    )
 }
 
 /// Deletes the runs of a chat, and those inside of them; returns the calls that they were waiting for. A node that runs

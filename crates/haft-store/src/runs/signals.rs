@@ -4,6 +4,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use haft_core::catalog::StoreError;
+use haft_core::id::CallId;
 use haft_core::run::RunLease;
 use tokio::sync::{MutexGuard, Notify, watch};
 
@@ -13,6 +14,8 @@ use crate::store::{Inner, Store};
 
 /// How long a node waits for a notification before it looks for runs.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// When more calls than this have ended, all runs that wait are looked at.
+const MAX_ENDED: usize = 500;
 
 /// The signals of runs, and the steps that wait for the database.
 #[derive(Default)]
@@ -27,8 +30,26 @@ pub(crate) struct RunSignals {
     pub(super) queue: Mutex<Vec<QueuedSteps>>,
     /// Leases of this node whose last write failed: their tasks have stopped.
     failed: Mutex<Vec<RunLease>>,
-    /// When the runs that wait for calls were last checked.
-    checked: Mutex<Option<Instant>>,
+    /// Which runs that wait for calls are looked at next.
+    waits: Mutex<WaitChecks>,
+}
+
+/// Which runs that wait for calls are looked at next.
+#[derive(Default)]
+struct WaitChecks {
+    /// Calls that ended since the last look.
+    ended: Vec<CallId>,
+    /// When all of them were last looked at: calls end on other nodes, too.
+    all_checked: Option<Instant>,
+}
+
+/// Which runs that wait for calls to look at.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum WaitCheck {
+    /// Those that wait for one of these calls.
+    Calls(Vec<CallId>),
+    /// All.
+    All,
 }
 
 impl RunSignals {
@@ -37,9 +58,24 @@ impl RunSignals {
         self.ready.notify_one();
     }
 
-    /// Signals that a call has ended that a run may wait for.
-    pub(crate) fn signal_call_ended(&self) {
-        *self.checked.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    fn waits(&self) -> std::sync::MutexGuard<'_, WaitChecks> {
+        self.waits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Signals that calls have ended that runs may wait for.
+    pub(crate) fn signal_calls_ended(&self, calls: impl IntoIterator<Item = CallId>) {
+        let mut waits = self.waits();
+        waits.ended.extend(calls);
+        if waits.ended.len() > MAX_ENDED {
+            *waits = WaitChecks::default();
+        }
+        drop(waits);
+        self.ready.notify_one();
+    }
+
+    /// Signals that some call has ended that a run may wait for.
+    pub(crate) fn signal_check(&self) {
+        *self.waits() = WaitChecks::default();
         self.ready.notify_one();
     }
 
@@ -59,16 +95,17 @@ impl RunSignals {
         std::mem::take(&mut *self.failed.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Returns whether to look at the runs that wait for calls: after each signal, and otherwise once a second, because
-    /// there may be many.
-    pub(super) fn is_check_due(&self) -> bool {
-        let mut checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Returns which runs that wait for calls to look at: those of calls that ended here, and all of them once a second,
+    /// because calls also end on other nodes.
+    pub(super) fn next_check(&self) -> WaitCheck {
+        let mut waits = self.waits();
         let now = Instant::now();
-        let is_due = checked.is_none_or(|last| now.saturating_duration_since(last) >= POLL_INTERVAL / 2);
-        if is_due {
-            *checked = Some(now);
+        let ended = std::mem::take(&mut waits.ended);
+        if waits.all_checked.is_none_or(|last| now.saturating_duration_since(last) >= POLL_INTERVAL) {
+            waits.all_checked = Some(now);
+            return WaitCheck::All;
         }
-        is_due
+        WaitCheck::Calls(ended)
     }
 }
 

@@ -118,7 +118,7 @@ impl Inner {
     /// Removes calls that were recorded after their tenant was deleted, and folders that a crash left behind.
     pub(crate) async fn reap_deleted_tenants(&self) -> Result<(), StoreError> {
         let sql = "SELECT id FROM tenants WHERE deleted_at IS NOT NULL \
-                   AND EXISTS (SELECT 1 FROM calls WHERE calls.tenant = tenants.id)";
+                   AND (SELECT 1 FROM calls WHERE calls.tenant = tenants.id LIMIT 1) = 1";
         let found = sqlx::query(sql).fetch_all(&self.engine.pool).await.map_err(failed_to(PURGE))?;
         for row in found {
             let id: String = row.try_get(0).map_err(failed_to(PURGE))?;

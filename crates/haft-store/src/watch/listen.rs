@@ -127,8 +127,10 @@ impl Inner {
         if changes.queue {
             self.queue_changed.notify_one();
             self.signal_approval_change();
-            // A denied call has ended.
-            self.runs.signal_call_ended();
+        }
+        if !changes.approvals.is_empty() {
+            // A denied call has ended; which one is not known here.
+            self.runs.signal_check();
         }
         if changes.runs {
             self.runs.signal_change();

@@ -7,4 +7,4 @@ pub(crate) mod notification;
 pub(crate) mod reports;
 mod tasks;
 
-pub use tasks::WatchTasks;
+pub use tasks::{StoreLoop, WatchTasks};

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use haft_core::BoxFuture;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -37,30 +38,60 @@ impl Drop for WatchTasks {
     }
 }
 
+/// A background loop of the store. It runs until the token that it was made with is cancelled.
+pub struct StoreLoop {
+    /// Its name.
+    pub name: &'static str,
+    /// Whether the changes of other processes, revoked tokens among them, are detected by it.
+    pub detects_changes: bool,
+    /// Starts it. A loop that failed can be started again.
+    pub run: Box<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>,
+}
+
 impl Store {
     /// Starts the background tasks: the file watcher, or the heartbeat of this node and the PostgreSQL listener; draining
     /// the journal, removing old data, and recovering what dead nodes held.
     pub fn watch(&self) -> WatchTasks {
         let stop = CancellationToken::new();
         let mut tasks = JoinSet::new();
-        let inner = &self.inner;
-        match inner.engine.kind {
-            Kind::Sqlite => {
-                tasks.spawn(definitions::watch(Arc::clone(inner), stop.clone()));
-                tasks.spawn(agents::watch(Arc::clone(inner), stop.clone()));
-                tasks.spawn(drain_regularly(Arc::clone(inner), stop.clone()));
-            }
-            Kind::Postgres => {
-                tasks.spawn(nodes::keep_lease(Arc::clone(inner), stop.clone()));
-                tasks.spawn(listen::listen(Arc::clone(inner), stop.clone()));
-            }
+        for found in self.loops(&stop) {
+            tasks.spawn((found.run)());
         }
-        tasks.spawn(reports::send(Arc::clone(inner), stop.clone()));
-        tasks.spawn(reap_regularly(Arc::clone(inner), stop.clone()));
-        tasks.spawn(recover_regularly(Arc::clone(inner), stop.clone()));
         WatchTasks { stop, tasks }
     }
+
+    /// Returns the background tasks of [`Store::watch`] for a caller that runs them itself, until `stop` is cancelled.
+    pub fn loops(&self, stop: &CancellationToken) -> Vec<StoreLoop> {
+        let make = |name, start: StartLoop| {
+            let (inner, stop) = (Arc::clone(&self.inner), stop.clone());
+            let run = Box::new(move || start(Arc::clone(&inner), stop.clone()));
+            StoreLoop { name, detects_changes: false, run }
+        };
+        let mut loops = match self.inner.engine.kind {
+            Kind::Sqlite => vec![
+                StoreLoop {
+                    detects_changes: true,
+                    ..make("definition_files", |inner, stop| Box::pin(definitions::watch(inner, stop)))
+                },
+                make("agent_files", |inner, stop| Box::pin(agents::watch(inner, stop))),
+                make("journal", |inner, stop| Box::pin(drain_regularly(inner, stop))),
+            ],
+            Kind::Postgres => vec![
+                make("heartbeat", |inner, stop| Box::pin(nodes::keep_lease(inner, stop))),
+                StoreLoop {
+                    detects_changes: true,
+                    ..make("notifications", |inner, stop| Box::pin(listen::listen(inner, stop)))
+                },
+            ],
+        };
+        loops.push(make("reports", |inner, stop| Box::pin(reports::send(inner, stop))));
+        loops.push(make("reaper", |inner, stop| Box::pin(reap_regularly(inner, stop))));
+        loops.push(make("recovery", |inner, stop| Box::pin(recover_regularly(inner, stop))));
+        loops
+    }
 }
+
+type StartLoop = fn(Arc<Inner>, CancellationToken) -> BoxFuture<'static, ()>;
 
 async fn drain_regularly(inner: Arc<Inner>, stop: CancellationToken) {
     let LedgerBackend::Journal(journal) = &inner.ledger else { return };

@@ -12,6 +12,7 @@ use sqlx::any::AnyRow;
 use sqlx::{AssertSqlSafe, Row as _};
 
 use crate::engine::failed_to;
+use crate::retention::{BATCH, delete_batch};
 use crate::rows;
 use crate::session::advance_generation;
 use crate::store::{Inner, Store};
@@ -48,6 +49,13 @@ pub struct WebhookChange {
     /// The new signing secret.
     pub secret: Option<Secret>,
 }
+
+/// Ended deliveries before a time.
+pub(crate) const OLD_DELIVERIES: &str =
+    "SELECT id FROM webhook_deliveries WHERE status <> 'pending' AND created_at < $1";
+/// Deliveries before a time whose webhook is gone.
+pub(crate) const ORPHANED_DELIVERIES: &str = "SELECT id FROM webhook_deliveries WHERE created_at < $1 AND NOT EXISTS \
+    (SELECT 1 FROM webhooks WHERE webhooks.id = webhook_deliveries.webhook_id)";
 
 impl Store {
     /// Stores a webhook.
@@ -216,18 +224,22 @@ impl Inner {
     /// Removes old deliveries, deliveries without a webhook, and the webhooks of calls that ended long ago.
     pub(crate) async fn reap_webhooks(&self) -> Result<(), sqlx::Error> {
         let before = |days: i64| (self.now() - SignedDuration::from_hours(24 * days)).as_microsecond();
-        sqlx::query("DELETE FROM webhook_deliveries WHERE status <> 'pending' AND created_at < $1")
-            .bind(before(DELIVERY_DAYS))
-            .execute(&self.engine.pool)
-            .await?;
+        self.delete_deliveries(OLD_DELIVERIES, before(DELIVERY_DAYS)).await?;
         sqlx::query("DELETE FROM webhooks WHERE scope = 'call' AND created_at < $1")
             .bind(before(CALL_WEBHOOK_DAYS))
             .execute(&self.engine.pool)
             .await?;
-        let sql = "DELETE FROM webhook_deliveries WHERE created_at < $1 AND NOT EXISTS \
-                   (SELECT 1 FROM webhooks WHERE webhooks.id = webhook_deliveries.webhook_id)";
-        sqlx::query(sql).bind(before(1)).execute(&self.engine.pool).await?;
-        Ok(())
+        self.delete_deliveries(ORPHANED_DELIVERIES, before(1)).await
+    }
+
+    async fn delete_deliveries(&self, select: &str, before: i64) -> Result<(), sqlx::Error> {
+        let sql = delete_batch("webhook_deliveries", select);
+        loop {
+            let delete = sqlx::query(AssertSqlSafe(sql.clone())).bind(before);
+            if delete.execute(&self.engine.pool).await?.rows_affected() < BATCH {
+                return Ok(());
+            }
+        }
     }
 }
 

@@ -33,7 +33,7 @@ pub(crate) fn definition(name: &str) -> AgentDefinition {
     AgentDefinition::new(slug(name), AgentModel::new("scripted"))
 }
 
-fn with_instructions(name: &str, text: &str) -> AgentDefinition {
+pub(crate) fn with_instructions(name: &str, text: &str) -> AgentDefinition {
     AgentDefinition { instructions: text.to_owned(), ..definition(name) }
 }
 

@@ -3,13 +3,13 @@
 use haft_core::artifact::{ArtifactContent, ArtifactRuntime};
 use haft_core::catalog::StoreError;
 use haft_core::name::{ArtifactSlug, TenantId};
-use haft_store::NewArtifact;
+use haft_store::{ListPage, NewArtifact};
 
 use crate::harness::{Harness, on_both};
 
 on_both![versions_never_change, artifacts_belong_to_a_tenant];
 
-fn artifact(slug: &str, source: &str) -> NewArtifact {
+pub(crate) fn artifact(slug: &str, source: &str) -> NewArtifact {
     let content = ArtifactContent {
         name: "Größe".to_owned(),
         description: String::new(),
@@ -62,6 +62,6 @@ async fn artifacts_belong_to_a_tenant(harness: Harness) {
     let names = store.artifact_names(None).await.unwrap().unwrap();
     assert_eq!(names.names.len(), 2);
     assert!(store.delete_artifact(&own, first.id).await.unwrap());
-    assert_eq!(store.artifacts(&own).await.unwrap(), []);
+    assert_eq!(store.artifacts(&own, &ListPage::ALL).await.unwrap(), []);
     assert_eq!(store.artifact_names(Some(names.counter)).await.unwrap().unwrap().names.len(), 1);
 }

@@ -17,7 +17,7 @@ on_both![
     records_are_limited_by_age_and_number,
 ];
 
-fn record(actor: &str, action: &str, target: &str) -> AuditRecord {
+pub(crate) fn record(actor: &str, action: &str, target: &str) -> AuditRecord {
     AuditRecord {
         id: Uuid::nil(),
         tenant: TenantId::default_tenant(),

@@ -8,7 +8,7 @@ use haft_core::retrieval::{
     ChunkPosition, ChunkRecord, DocumentInfo, DocumentSource, DocumentState, EmbeddingModel, IngestStatus,
     Pipeline, PipelineDefinition, PipelineStatus,
 };
-use haft_store::{ClaimedDocument, DocumentChunks, KeptChunk, NewDocument, StoredChunks};
+use haft_store::{ClaimedDocument, DocumentChunks, KeptChunk, ListPage, NewDocument, StoredChunks};
 use serde_json::json;
 
 use crate::harness::{Harness, on_both};
@@ -23,7 +23,7 @@ on_both![
     the_number_of_chunks_is_limited,
 ];
 
-fn definition(slug: &str) -> PipelineDefinition {
+pub(crate) fn definition(slug: &str) -> PipelineDefinition {
     PipelineDefinition::new(PipelineSlug::new(slug).unwrap())
 }
 
@@ -100,12 +100,12 @@ async fn pipelines_belong_to_a_tenant(mut harness: Harness) {
         assert_eq!(store.queried_pipeline(&own(), reference).await.unwrap().as_ref(), Some(&created));
     }
     assert_eq!(store.pipeline(&stranger, &created.id.to_string()).await.unwrap(), None);
-    assert_eq!(store.pipelines(&own()).await.unwrap(), std::slice::from_ref(&created));
+    assert_eq!(store.pipelines(&own(), &ListPage::ALL).await.unwrap(), std::slice::from_ref(&created));
     let published = store.set_pipeline_status(&own(), created.id, PipelineStatus::Published).await.unwrap();
     assert_eq!(published.unwrap().status, PipelineStatus::Published);
     assert!(!store.delete_pipeline(&stranger, created.id).await.unwrap());
     assert!(store.delete_pipeline(&own(), created.id).await.unwrap());
-    assert_eq!(store.pipelines(&own()).await.unwrap(), []);
+    assert_eq!(store.pipelines(&own(), &ListPage::ALL).await.unwrap(), []);
     assert_eq!(store.pipeline_names(Some(names.counter)).await.unwrap().unwrap().names.len(), 1);
 }
 

@@ -101,7 +101,7 @@ fn usage(answers: u32) -> RunUsage {
     RunUsage { answers, cost: Some(0.25), currency: Some("EUR".to_owned()), ..RunUsage::default() }
 }
 
-fn finished(output: Value) -> RunEnd {
+pub(crate) fn finished(output: Value) -> RunEnd {
     RunEnd::Finished { status: RunStatus::Success, output: Some(output), error: None }
 }
 

@@ -2,7 +2,7 @@ import { Button, Group, Menu, SegmentedControl, Text } from '@mantine/core';
 import { IconActivity, IconArrowsDiff, IconDownload } from '@tabler/icons-react';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
-import { useCallback, useMemo, useState } from 'react';
+import { useCallback, useEffect, useMemo, useState } from 'react';
 import { callListQuery, histogramQuery, type CallFilters } from '@/api/queries';
 import { useMay } from '@/api/session';
 import type { Call } from '@/api/types';
@@ -78,6 +78,9 @@ export function CallsPage() {
   const columns = useColumns();
   const { hasNextPage, isFetchingNextPage, fetchNextPage } = query;
   const onEnd = useCallback(() => { if (hasNextPage && !isFetchingNextPage) void fetchNextPage(); }, [hasNextPage, isFetchingNextPage, fetchNextPage]);
+  // A page of a search for a text can be empty and yet have a next one: the table has no end to scroll to then.
+  const isLastEmpty = query.data?.pages.at(-1)?.calls.length === 0;
+  useEffect(() => { if (isLastEmpty) onEnd(); }, [isLastEmpty, onEnd]);
   const callers = useMemo(() => [...new Set(calls.map((call) => call.caller))].toSorted().map((value) => ({ value, label: visibleText(value) })), [calls]);
   const tools = useMemo(() => [...new Set([...calls.map((call) => call.tool), ...(url['tool'] ? [url['tool']] : [])])].toSorted().map((value) => ({ value, label: visibleText(shortName(value)) })), [calls, url]);
   const codes = useMemo(() => [...new Set(calls.flatMap((call) => (call.error ? [call.error.code] : [])))].toSorted().map((value) => ({ value, label: value })), [calls]);
@@ -108,7 +111,7 @@ export function CallsPage() {
         {histogram.data && <Histogram buckets={histogram.data.buckets} from={range.from} to={range.to} label={t('calls.histogram')} onRange={(from, to) => setUrl({ since: new Date(from).toISOString(), until: new Date(to).toISOString() })} />}
       </div>
       <Split drawer={url['open'] && <CallDrawer key={url['open']} id={url['open']} onClose={() => setUrl({ open: undefined })} />}>
-        {query.error ? <div style={{ padding: 24 }}><ErrorPanel error={query.error} onRetry={() => void query.refetch()} /></div> : query.isPending ? <Loading rows={12} /> : (
+        {query.error ? <div style={{ padding: 24 }}><ErrorPanel error={query.error} onRetry={() => void query.refetch()} /></div> : query.isPending || (calls.length === 0 && hasNextPage) ? <Loading rows={12} /> : (
           <DataTable label={t('nav.calls')} rows={calls} columns={columns} rowKey={(call) => call.id} rowName={(call) => `${shortName(call.tool)} ${call.started_at}`} openKey={url['open']} onEnd={onEnd}
             onOpen={(call) => setUrl({ open: call.id }, { push: url['open'] === undefined })} selection={{ selected, onChange: setSelected }}
             empty={<EmptyState icon={IconActivity} title={t(isFiltered ? 'calls.noneFound' : 'calls.empty')}>{t(isFiltered ? 'calls.noneFoundHint' : 'calls.emptyHint')} {!mayEdit && t('calls.ownOnly')}</EmptyState>}

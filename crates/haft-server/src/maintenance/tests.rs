@@ -1,0 +1,113 @@
+//! Loops that fail are restarted, and the server says so.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::StatusCode;
+use serde_json::Value;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use super::supervisor::{Importance, LoopSpec, LoopStates, Supervisor};
+use crate::app::App;
+use crate::metrics::{Gauges, Metrics};
+use crate::router;
+use crate::settings::Settings;
+
+/// A loop that panics at first, ends the second time, and then runs until it may go on.
+fn failing(importance: Importance, stop: &CancellationToken, runs: &Arc<Semaphore>) -> LoopSpec {
+    let (count, runs, stop) = (Arc::new(AtomicU32::new(0)), Arc::clone(runs), stop.clone());
+    let until = stop.clone();
+    let run = move || -> haft_core::BoxFuture<'static, ()> {
+        let (number, runs, until) = (count.fetch_add(1, Ordering::SeqCst), Arc::clone(&runs), until.clone());
+        Box::pin(async move {
+            runs.add_permits(1);
+            match number {
+                0 => panic!("the first run"),
+                1 => {}
+                _ => until.cancelled().await,
+            }
+        })
+    };
+    LoopSpec { name: "failing", importance, stop, run: Box::new(run) }
+}
+
+async fn runs(runs: &Semaphore, number: u32) {
+    let waited = tokio::time::timeout(Duration::from_mins(1), runs.acquire_many(number)).await;
+    waited.expect("the loop was not restarted").unwrap().forget();
+}
+
+async fn down(states: &LoopStates, expected: &[&str]) {
+    let reached = async {
+        while states.down() != expected {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_mins(1), reached)
+        .await
+        .expect("the state of the loop did not change");
+}
+
+fn text(metrics: &Metrics) -> String {
+    metrics.text(&Gauges { tools: 0, running_calls: 0, waiting: None })
+}
+
+#[tokio::test]
+async fn a_loop_that_panics_or_ends_is_restarted_until_it_is_stopped() {
+    for importance in [Importance::Security, Importance::Ordinary] {
+        let (states, metrics) = (Arc::<LoopStates>::default(), Metrics::new(0));
+        let (stop, started) = (CancellationToken::new(), Arc::new(Semaphore::new(0)));
+        let task =
+            Supervisor { states: &states, metrics: &metrics }.start(failing(importance, &stop, &started));
+        if importance == Importance::Security {
+            down(&states, &["failing"]).await;
+            assert!(text(&metrics).contains("haft_loop_up{loop=\"failing\"} 0"), "{}", text(&metrics));
+        }
+        runs(&started, 3).await;
+        down(&states, &[]).await;
+        let metrics = text(&metrics);
+        assert!(metrics.contains("haft_loop_up{loop=\"failing\"} 1"), "{metrics}");
+        assert!(metrics.contains("haft_loop_restarts_total{loop=\"failing\"} 2"), "{metrics}");
+        stop.cancel();
+        task.await.unwrap();
+        assert_eq!(started.available_permits(), 0, "a stopped loop is not restarted");
+    }
+}
+
+#[tokio::test]
+async fn the_server_is_not_ready_while_a_loop_that_security_rests_on_is_down() {
+    let home = tempfile::tempdir().unwrap();
+    let mut settings = Settings::for_home(home.path().to_owned());
+    settings.built_ins.enabled = false;
+    let app = App::open(settings).await.unwrap();
+    let edge = router::edge(&app);
+    let readiness = async || {
+        let request = http::Request::builder().uri("/readyz").body(Body::empty()).unwrap();
+        let (head, body) = edge.handle(request).await.into_parts();
+        let body = axum::body::to_bytes(body, usize::MAX).await.unwrap();
+        let body: Value = serde_json::from_slice(&body).unwrap();
+        (head.status, body["checks"]["maintenance"].as_str().unwrap().to_owned())
+    };
+    assert_eq!(readiness().await, (StatusCode::OK, "ok".to_owned()));
+    let stop = CancellationToken::new();
+    let supervisor = Supervisor { states: app.maintenance(), metrics: app.metrics() };
+    let panics = |name, importance| LoopSpec {
+        name,
+        importance,
+        stop: stop.clone(),
+        run: Box::new(|| Box::pin(async { panic!("always") })),
+    };
+    let tasks = [
+        supervisor.start(panics("access", Importance::Security)),
+        supervisor.start(panics("search", Importance::Ordinary)),
+    ];
+    down(app.maintenance(), &["access"]).await;
+    assert_eq!(readiness().await, (StatusCode::SERVICE_UNAVAILABLE, "restarting: access".to_owned()));
+    stop.cancel();
+    for task in tasks {
+        task.await.unwrap();
+    }
+    app.close().await;
+}
