@@ -179,7 +179,8 @@ mod tests {
 
     /// The tables and indexes of a SQLite database.
     async fn schema(engine: &Engine) -> Vec<(String, String)> {
-        let sql = "SELECT name, COALESCE(sql, '') FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' ORDER BY name";
+        let sql =
+            "SELECT name, COALESCE(sql, '') FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' ORDER BY name";
         let rows = sqlx::query(sql).fetch_all(&engine.pool).await.unwrap();
         rows.iter().map(|row| (row.get(0), row.get(1))).collect()
     }

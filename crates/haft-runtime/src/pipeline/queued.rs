@@ -71,7 +71,8 @@ impl Pipeline {
                 Ok(Some(by)) => checked.draft.decision.get_or_insert_default().decided_by = Some(by),
                 Ok(None) => {
                     let reason = cause.reason(checked.plan.spec.name.as_str());
-                    let message = format!("the call needs approval and nobody was asked: {reason}; call again");
+                    let message =
+                        format!("the call needs approval and nobody was asked: {reason}; call again");
                     return self.end(record, CallError::new(ErrorCode::ApprovalRequired, message)).await;
                 }
                 Err(error) => return Ok(self.put_back(record, &error)),

@@ -93,7 +93,8 @@ pub(crate) struct ConsideredView {
 
 impl From<ExplainCaller> for ExplainedCaller {
     fn from(caller: ExplainCaller) -> Self {
-        let ExplainCaller { token, role, elevated, tenant, agent, surface, agents_above, surfaces_above } = caller;
+        let ExplainCaller { token, role, elevated, tenant, agent, surface, agents_above, surfaces_above } =
+            caller;
         Self { token, role, elevated, tenant, agent, surface, agents_above, surfaces_above }
     }
 }

@@ -88,7 +88,8 @@ impl<'a> Pair<'a> {
         let there = if has(Feature::OtherNode) { other } else { one };
         let token = made["data"]["token"].as_str().unwrap().to_owned();
         let path = format!("/api/tools/{target}");
-        poll(async || (with(there, &token, Method::GET, &path, json!({})).await.0 == 200).then_some(())).await;
+        poll(async || (with(there, &token, Method::GET, &path, json!({})).await.0 == 200).then_some(()))
+            .await;
         let token_id = made["data"]["id"].as_str().unwrap().to_owned();
         Self { features, one, there, guarded, target, token_id, token }
     }
@@ -121,8 +122,7 @@ impl<'a> Pair<'a> {
             list.iter().find(is_own).cloned()
         })
         .await;
-        let (status, answer) =
-            decide(self.there, &self.there.token, &approval["id"], "approve", body).await;
+        let (status, answer) = decide(self.there, &self.there.token, &approval["id"], "approve", body).await;
         assert_eq!(status, 200, "{self}: {answer}");
         approval["call_id"].clone()
     }
