@@ -57,13 +57,11 @@ fn compile(file: &str) -> String {
     let mut rejected = Vec::new();
     for library in libraries(folder) {
         let diagnostics = diagnostics(file, &library);
-        match diagnostics.iter().find(|found| UNUSABLE.contains(&found.code())) {
-            Some(reason) => rejected.push(format!("{}: {}", library.display(), reason.message)),
-            None => {
-                let errors: Vec<String> = diagnostics.iter().filter_map(|found| found.render(file)).collect();
-                return errors.join("\n\n");
-            }
-        }
+        let Some(reason) = diagnostics.iter().find(|found| UNUSABLE.contains(&found.code())) else {
+            let errors: Vec<String> = diagnostics.iter().filter_map(|found| found.render(file)).collect();
+            return errors.join("\n\n");
+        };
+        rejected.push(format!("{}: {}", library.display(), reason.message));
     }
     panic!("no build of the library in {} can be used: {rejected:#?}", folder.display());
 }
