@@ -144,13 +144,13 @@ impl Used {
     /// Adds a message and the run that answers it.
     async fn chat(&mut self, number: u32) {
         let store = &self.harness.store;
-        let chat = match self.chat.filter(|_| number % CYCLES_PER_CHAT > 0) {
-            Some(chat) => chat,
-            None => {
-                let name = || "ann".to_owned();
-                let new = NewChat { title: name(), owner: name(), owner_name: name(), agent: None };
-                store.create_chat(&tenant(), new).await.unwrap().id
-            }
+        let open = self.chat.filter(|_| !number.is_multiple_of(CYCLES_PER_CHAT));
+        let chat = if let Some(chat) = open {
+            chat
+        } else {
+            let name = || "ann".to_owned();
+            let new = NewChat { title: name(), owner: name(), owner_name: name(), agent: None };
+            store.create_chat(&tenant(), new).await.unwrap().id
         };
         self.chat = Some(chat);
         let new = NewMessage {
