@@ -9,12 +9,14 @@ mod effective;
 mod error;
 mod file;
 mod keys;
+mod readers;
 mod resolve;
 mod sample;
 mod value;
 
 pub(crate) use error::ConfigError;
-pub(crate) use keys::{LogFormat, LogSettings, Resolved, parse_log_filter};
+pub(crate) use keys::{LogFormat, LogSettings, Resolved};
+pub(crate) use readers::parse_log_filter;
 pub(crate) use resolve::{Flags, home, resolve};
 pub(crate) use sample::sample;
 pub(crate) use value::parse_addr;
