@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use haft_core::mcp::McpServer;
 use haft_core::runnable::Mode;
 use haft_core::secret::{MASK, Secret};
-use haft_server::settings::{EngineName, LedgerSync, Prices, SettingSource, Settings};
+use haft_server::settings::{EngineName, LedgerSync, SettingSource, Settings};
 
 use super::readers::{
     bytes, count, days, hosts, is_http_url, model_prices, model_urls, optional, rate, set_blob_url,
