@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use haft_core::BoxFuture;
+use haft_core::backoff::Backoff;
 use metrics::{Counter, Gauge};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -14,10 +15,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::metrics::Metrics;
 
-/// The delay before the first restart; each further restart doubles it.
-const MIN_BACKOFF: Duration = Duration::from_secs(1);
-/// The longest delay before a restart. A loop that ran for this long starts again with the shortest one.
-const MAX_BACKOFF: Duration = Duration::from_mins(1);
+/// The longest wait before a restart. A loop that ran for this long starts again with the shortest one.
+const MAX_WAIT: Duration = Duration::from_mins(1);
+/// The waits before restarts.
+const WAITS: Backoff = Backoff::new(Duration::from_secs(1), MAX_WAIT);
 
 /// What depends on a loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,7 +94,7 @@ impl SupervisedLoop {
     }
 
     async fn run(self) {
-        let (name, mut backoff) = (self.spec.name, MIN_BACKOFF);
+        let (name, mut failures) = (self.spec.name, 0_u32);
         loop {
             let started = Instant::now();
             // The function that makes the future may panic as well as the future.
@@ -101,27 +102,28 @@ impl SupervisedLoop {
             if self.spec.stop.is_cancelled() {
                 return;
             }
-            if started.elapsed() >= MAX_BACKOFF {
-                backoff = MIN_BACKOFF;
+            if started.elapsed() >= MAX_WAIT {
+                failures = 0;
             }
+            let wait = WAITS.wait(failures, 0.0);
             self.set_up(false);
             match attempt {
-                Ok(()) => tracing::error!(r#loop = name, ?backoff, "a maintenance loop ended; restarting it"),
+                Ok(()) => tracing::error!(r#loop = name, ?wait, "a maintenance loop ended; restarting it"),
                 Err(panic) => {
                     let reason = panic_message(&*panic);
                     tracing::error!(
                         r#loop = name,
                         reason,
-                        ?backoff,
+                        ?wait,
                         "a maintenance loop panicked; restarting it"
                     );
                 }
             }
             tokio::select! {
                 () = self.spec.stop.cancelled() => return,
-                () = tokio::time::sleep(backoff) => {}
+                () = tokio::time::sleep(wait) => {}
             }
-            backoff = (backoff * 2).min(MAX_BACKOFF);
+            failures = failures.saturating_add(1);
             self.restarts.increment(1);
             self.set_up(true);
         }
