@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::{RunId, TokenId};
 use crate::limit::CallRate;
-use crate::name::{AgentSlug, TenantId};
+use crate::name::{AgentSlug, PipelineSlug, TenantId};
 use crate::token::{Role, TokenRecord};
 use crate::tool::Tool;
 use crate::tool_pattern::{InvalidToolPattern, ToolPattern};
@@ -83,6 +83,16 @@ impl Principal {
         let is_finder = tool.built_in && FINDERS.contains(&tool.spec.name.as_str());
         // An agent has the tools that it lists and no others, not even those that find tools.
         (is_finder || self.tools.allows(tool)) && self.agent.as_ref().is_none_or(|agent| agent.allows(tool))
+    }
+
+    /// Returns whether it may run an agent: its allow-list has `agents:SLUG`, or there is none.
+    pub fn allows_agent(&self, slug: &AgentSlug) -> bool {
+        self.tools.allows_resource("agents", slug.as_str())
+    }
+
+    /// Returns whether it may query a retrieval pipeline: its allow-list has `pipelines:SLUG`, or there is none.
+    pub fn allows_pipeline(&self, slug: &PipelineSlug) -> bool {
+        self.tools.allows_resource("pipelines", slug.as_str())
     }
 
     /// Returns the principal of the calls that an agent makes on its behalf: never more than it may do itself, and never
@@ -177,6 +187,10 @@ impl AllowList {
     /// Returns whether it allows a tool.
     pub fn allows(&self, tool: &Tool) -> bool {
         self.0.as_ref().is_none_or(|rules| rules.iter().any(|rule| rule.matches(tool)))
+    }
+
+    fn allows_resource(&self, bundle: &str, slug: &str) -> bool {
+        self.0.as_ref().is_none_or(|rules| rules.iter().any(|rule| rule.matches_resource(bundle, slug)))
     }
 
     /// Returns the rules that match a tool, as text.

@@ -52,6 +52,18 @@ impl ToolPattern {
         self.matches_parts(tool.bundle.as_str(), tool.spec.name.as_str(), &tool.spec.tags)
     }
 
+    /// Returns whether it matches an agent or a retrieval pipeline, as if it were a tool of the bundle `agents` or
+    /// `pipelines`. A bare name does not: whoever allows a tool does not mean the agent of the same name.
+    pub fn matches_resource(&self, bundle: &str, slug: &str) -> bool {
+        match self {
+            Self::Name { bundle: Some(own), name } => {
+                matches_pattern(own, bundle) && matches_pattern(name, slug)
+            }
+            Self::Name { bundle: None, name } => name == "*",
+            Self::Tag(_) => false,
+        }
+    }
+
     /// Returns whether it matches a tool by its bundle, name and tags.
     pub fn matches_parts(&self, bundle: &str, name: &str, tags: &[String]) -> bool {
         match self {

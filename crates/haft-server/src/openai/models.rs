@@ -18,7 +18,9 @@ pub(super) async fn list(app: &App, identity: &Identity) -> Result<Value, OpenAi
     let query = AgentQuery { limit: MAX_LISTED, ..AgentQuery::default() };
     let (agents, _) = app.store().agents(&identity.tenant, &query).await?;
     let mode = app.settings().mode;
-    let runnable = agents.iter().filter(|agent| require_runnable(agent, mode).is_ok());
+    let runnable = agents.iter().filter(|agent| {
+        identity.allows_agent(&agent.definition.slug) && require_runnable(agent, mode).is_ok()
+    });
     Ok(json!({"object": "list", "data": runnable.map(model).collect::<Vec<_>>()}))
 }
 

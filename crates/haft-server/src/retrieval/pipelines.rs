@@ -12,7 +12,11 @@ use crate::identity::Identity;
 /// Returns a pipeline of the caller's tenant.
 pub(crate) async fn find(app: &App, identity: &Identity, reference: &str) -> Result<Pipeline, ApiError> {
     let found = app.store().pipeline(&identity.tenant, reference).await?;
-    found.ok_or_else(|| ApiError::not_found("pipeline", reference))
+    // Whoever may not query it does not read its documents either; editors see what they may change.
+    let is_visible = |pipeline: &Pipeline| {
+        identity.role >= Role::Editor || identity.allows_pipeline(&pipeline.definition.slug)
+    };
+    found.filter(is_visible).ok_or_else(|| ApiError::not_found("pipeline", reference))
 }
 
 /// Creates a pipeline.
@@ -91,6 +95,15 @@ pub(crate) async fn query(
     reference: &str,
     query: RetrievalQuery,
 ) -> Result<Vec<ChunkHit>, ApiError> {
+    if !identity.tools.is_unlimited() {
+        let slug = find(app, identity, reference).await?.definition.slug;
+        if !identity.allows_pipeline(&slug) {
+            let message = format!(
+                "the allow-list of the token does not contain pipeline `{slug}`; add `pipelines:{slug}`"
+            );
+            return Err(ApiError::new(ErrorCode::Forbidden, message));
+        }
+    }
     let found = app.retrieval().query(&identity.tenant, reference, query).await;
     let found = found.map_err(|error| match error.code {
         ErrorCode::NotFound => ApiError::not_found("pipeline", reference),

@@ -104,7 +104,10 @@ impl StartRun {
                 check_ancestors(&definition.slug, &ancestors)?;
                 (Some(call), run, ancestors, surfaces, Some(budget))
             }
-            None => (None, None, Vec::new(), Vec::new(), None),
+            None => {
+                check_allow_list(&self.principal, &definition.slug)?;
+                (None, None, Vec::new(), Vec::new(), None)
+            }
         };
         let input = serde_json::to_value(&self.input).map_err(|e| CallError::internal(e.to_string()))?;
         if self.input.is_empty() {
@@ -175,6 +178,18 @@ impl RunOverrides {
 /// Returns a text that a template leaves as it is.
 fn literal(text: &str) -> String {
     text.replace("{{", "{ {").replace("{%", "{ %").replace("{#", "{ #")
+}
+
+/// Rejects a run of an agent that the allow-list of the token does not contain. A tool that runs an agent is on the list
+/// itself.
+fn check_allow_list(principal: &Principal, slug: &AgentSlug) -> Result<(), CallError> {
+    if principal.allows_agent(slug) {
+        return Ok(());
+    }
+    let message = format!(
+        "the allow-list of the token does not contain agent `{slug}`; add `agents:{slug}`, and the tools that it needs"
+    );
+    Err(CallError::new(ErrorCode::Forbidden, message))
 }
 
 /// Rejects a run inside of another run of the same agent, and one that is too deep.

@@ -4,6 +4,7 @@
 mod access;
 mod agent_calls;
 mod agents;
+mod allow_lists;
 mod apply;
 mod apply_references;
 mod approval_scope;
