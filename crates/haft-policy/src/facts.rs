@@ -78,6 +78,6 @@ pub fn acting_agent(principal: &Principal) -> Option<&str> {
 }
 
 /// Returns the agents above the one that calls on behalf of a principal, outermost first.
-pub(crate) fn agents_above(principal: &Principal) -> &[AgentSlug] {
+pub fn agents_above(principal: &Principal) -> &[AgentSlug] {
     principal.agent.as_ref().map_or(&[], |agent| agent.ancestors.as_slice())
 }

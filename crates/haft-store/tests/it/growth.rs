@@ -163,7 +163,7 @@ impl Used {
         let name = WorkspaceName::Chat(chat);
         store.create_workspace(&tenant(), &name).await.unwrap();
         let state = NewManifest { message: Some(message.id), ..state(number) };
-        store.add_manifest(&tenant(), &name, None, state).await.unwrap().unwrap();
+        store.add_manifest(&tenant(), &name, None, state).await.unwrap();
         for chat_id in [Some(chat), None] {
             let run = Run { chat_id, ..run_at(&*self.harness.clock, "default") };
             let (run, lease) = store.create_claimed_run(run).await.unwrap();
@@ -178,7 +178,7 @@ impl Used {
     async fn workspace(&self, number: u32) {
         let (store, name) = (&self.harness.store, "work".parse::<WorkspaceName>().unwrap());
         store.create_workspace(&tenant(), &name).await.unwrap();
-        store.add_manifest(&tenant(), &name, None, state(number)).await.unwrap().unwrap();
+        store.add_manifest(&tenant(), &name, None, state(number)).await.unwrap();
     }
 
     async fn document(&self, number: u32) {
@@ -205,9 +205,10 @@ impl Used {
     async fn deliveries(&self) {
         let store = &self.harness.store;
         let limits = DeliveryLimits { max: 10, per_webhook: 10, sending: HashMap::new() };
-        for claim in store.claim_deliveries(limits).await.unwrap() {
+        for claimed in store.claim_deliveries(limits).await.unwrap() {
             let result = DeliveryResult {
-                id: claim.delivery.id,
+                id: claimed.delivery.id,
+                claim: claimed.claim,
                 status: DeliveryStatus::Delivered,
                 due_at: self.harness.clock.now(),
                 response_status: Some(200),
