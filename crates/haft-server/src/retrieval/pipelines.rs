@@ -96,8 +96,9 @@ pub(crate) async fn query(
     query: RetrievalQuery,
 ) -> Result<Vec<ChunkHit>, ApiError> {
     if !identity.tools.is_unlimited() {
-        let slug = find(app, identity, reference).await?.definition.slug;
-        if !identity.allows_pipeline(&slug) {
+        let pipeline = find(app, identity, reference).await?;
+        let slug = &pipeline.definition.slug;
+        if !identity.allows_pipeline(slug) {
             let message = format!(
                 "the allow-list of the token does not contain pipeline `{slug}`; add `pipelines:{slug}`"
             );
