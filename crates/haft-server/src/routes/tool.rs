@@ -224,13 +224,12 @@ pub(crate) async fn source(
     Path(reference): Path<String>,
     params: Params,
 ) -> Result<Response, ApiError> {
-    let source = match broken_file::find(&app, &identity, &reference) {
-        Some(file) => broken_file::source(&app, &identity, &file).await?,
-        None => {
-            let entry = find(&app, &identity, &reference)?;
-            let requested = params.choice("format", dialect::form_of_extension, "`skill`, `yaml`, `json`")?;
-            tools::source(&app, &identity, &entry, requested).await?
-        }
+    let source = if let Some(file) = broken_file::find(&app, &identity, &reference) {
+        broken_file::source(&app, &identity, &file).await?
+    } else {
+        let entry = find(&app, &identity, &reference)?;
+        let requested = params.choice("format", dialect::form_of_extension, "`skill`, `yaml`, `json`")?;
+        tools::source(&app, &identity, &entry, requested).await?
     };
     let ToolSource { text, form, path } = source;
     Ok(success(SourceView { text, form: form.extension(), path }).into_response())

@@ -99,15 +99,13 @@ impl StartRun {
         let Some((revision, definition)) = self.agent.runnable(self.mode) else {
             return Err(CallError::internal("a runnable agent has no revision"));
         };
-        let (parent_call, parent_run, ancestors, surfaces_above, above) = match self.parent {
-            Some(ParentRun { call, run, ancestors, surfaces, budget }) => {
-                check_ancestors(&definition.slug, &ancestors)?;
-                (Some(call), run, ancestors, surfaces, Some(budget))
-            }
-            None => {
-                check_allow_list(&self.principal, &definition.slug)?;
-                (None, None, Vec::new(), Vec::new(), None)
-            }
+        let (parent_call, parent_run, ancestors, surfaces_above, above) = if let Some(parent) = self.parent {
+            let ParentRun { call, run, ancestors, surfaces, budget } = parent;
+            check_ancestors(&definition.slug, &ancestors)?;
+            (Some(call), run, ancestors, surfaces, Some(budget))
+        } else {
+            check_allow_list(&self.principal, &definition.slug)?;
+            (None, None, Vec::new(), Vec::new(), None)
         };
         let input = serde_json::to_value(&self.input).map_err(|e| CallError::internal(e.to_string()))?;
         if self.input.is_empty() {

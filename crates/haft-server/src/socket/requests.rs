@@ -129,7 +129,7 @@ pub(super) async fn stop(app: &Arc<App>, identity: &Identity, chat: ChatId) -> R
     let target = id.clone();
     let work = async move {
         let chat = writable(&on, &by, &id).await?;
-        match chats::stop(&on, &by, &chat).await? {
+        match Box::pin(chats::stop(&on, &by, &chat)).await? {
             Some(_) => Ok(()),
             None => Err(ApiError::new(
                 haft_core::outcome::ErrorCode::Conflict,
