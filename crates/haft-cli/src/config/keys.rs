@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 
 use haft_core::mcp::McpServer;
 use haft_core::runnable::Mode;

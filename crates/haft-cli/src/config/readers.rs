@@ -1,6 +1,7 @@
 //! Reads the values of configuration keys that need more than a type.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use haft_core::secret::Secret;
 use haft_package::signature::{PublicKey, TrustedKey};

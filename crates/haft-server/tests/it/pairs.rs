@@ -132,7 +132,7 @@ impl<'a> Pair<'a> {
         let (status, made) = self.one.post(&path, json!({"grace": "1s"})).await;
         assert_eq!(status, 200, "{self}: {made}");
         self.until_rejected().await;
-        self.token = made["data"]["token"].as_str().unwrap().to_owned();
+        made["data"]["token"].as_str().unwrap().clone_into(&mut self.token);
     }
 
     async fn revoke(&self) {
@@ -194,7 +194,7 @@ impl<'a> Pair<'a> {
     }
 
     /// A call that a remembered approval covers: it runs at once.
-    async fn is_covered(mut self) {
+    async fn runs_at_once(mut self) {
         let (_, answer) = self.call(self.one, &self.guarded, json!({"n": 0}), "zeroth").await;
         assert_eq!(code(&answer), "approval_required", "{self}: {answer}");
         let edited = self.has(Feature::Edited);
@@ -243,7 +243,7 @@ async fn every_pair_of_features_keeps_both_promises() {
         for second in FEATURES.into_iter().skip(index + 1) {
             let pair = Pair::new(&one, &other, [first, second]).await;
             if pair.has(Feature::Remembered) {
-                Box::pin(pair.is_covered()).await;
+                Box::pin(pair.runs_at_once()).await;
             } else {
                 Box::pin(pair.asks()).await;
             }
