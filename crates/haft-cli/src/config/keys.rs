@@ -417,18 +417,6 @@ pub(crate) const KEYS: &[Key] = &[
         |to, value| days(value).map(|days| to.settings.retention.run_days = days),
     ),
     key(
-        "approvals.keep_days",
-        "90",
-        "How many days approvals are kept after they were requested; 0 keeps them forever. Those that wait are kept.",
-        |to, value| days(value).map(|days| to.settings.retention.approval_days = days),
-    ),
-    key(
-        "approvals.remember_days",
-        "365",
-        "How many days a remembered approval covers later calls; 0 remembers it until it is revoked.",
-        |to, value| days(value).map(|days| to.settings.retention.grant_days = days),
-    ),
-    key(
         "chats.keep_days",
         "0",
         "How many days chats are kept after their last change, with their messages, runs and workspaces; 0 keeps them until they are deleted.",
@@ -464,6 +452,18 @@ pub(crate) const KEYS: &[Key] = &[
     key("approvals.four_eyes", "false", "Whether nobody may approve a call of their own.", |to, value| {
         value.boolean().map(|on| to.settings.approvals.four_eyes = on)
     }),
+    key(
+        "approvals.keep_days",
+        "90",
+        "How many days approvals are kept after they were requested; 0 keeps them forever. Those that wait are kept.",
+        |to, value| days(value).map(|days| to.settings.retention.approval_days = days),
+    ),
+    key(
+        "approvals.remember_days",
+        "365",
+        "How many days a remembered approval covers later calls; 0 remembers it until it is revoked.",
+        |to, value| days(value).map(|days| to.settings.retention.grant_days = days),
+    ),
     key(
         "limits.session_calls_per_minute",
         "0",
