@@ -106,6 +106,28 @@ fn files_that_cannot_be_read_say_why() {
 }
 
 #[test]
+fn files_that_open_without_a_password_are_decrypted() {
+    for (name, bytes) in [
+        ("RC4, 40 bits", include_bytes!("samples/rc4-40.pdf").as_slice()),
+        ("RC4, 128 bits", include_bytes!("samples/rc4-128.pdf")),
+        ("AES, 128 bits, readable metadata", include_bytes!("samples/aes-128.pdf")),
+        ("AES, 256 bits, revision 5", include_bytes!("samples/aes-256-r5.pdf")),
+        ("AES, 256 bits, revision 6, object streams", include_bytes!("samples/aes-256.pdf")),
+    ] {
+        let document = pdf(bytes).unwrap();
+        assert_eq!(texts(&document), [(Some(1), "Twenty-five days of leave")], "{name}");
+        assert_eq!(document.title.as_deref(), Some("Leave policy"), "{name}");
+    }
+    let encrypted = Err(ReadError::Encrypted { format: Format::Pdf });
+    assert_eq!(pdf(include_bytes!("samples/password.pdf")), encrypted);
+    // A key that does not fit the file is rejected, not used.
+    let mut changed = include_bytes!("samples/rc4-128.pdf").to_vec();
+    let at = changed.windows(4).position(|window| window == b"/P -").unwrap() + 4;
+    *changed.get_mut(at).unwrap() = b'9';
+    assert_eq!(pdf(&changed), encrypted);
+}
+
+#[test]
 fn bombs_and_cycles_end() {
     let limits = ReadLimits { max_decompressed: 1 << 20, max_pages: 20, ..ReadLimits::default() };
     let read = |bytes: &[u8]| read(bytes, &ReadOptions { limits: limits.clone(), ..ReadOptions::default() });
