@@ -1,5 +1,6 @@
-//! Characters of simple fonts: the base encodings and the names of glyphs.
+//! What codes stand for without a map: the base encodings, the names of glyphs, and the encodings of composite fonts.
 
+use encoding_rs::Encoding;
 use unicode_normalization::UnicodeNormalization as _;
 
 /// Names of glyphs that are neither a letter nor a letter with an accent.
@@ -24,14 +25,22 @@ const GLYPHS: &[(&str, &str)] = &[
     ("Euro", "€"), ("currency", "¤"), ("periodcentered", "·"), ("exclamdown", "¡"), ("questiondown", "¿"),
     ("onehalf", "½"), ("onequarter", "¼"), ("threequarters", "¾"), ("minus", "\u{2212}"), ("dagger", "†"),
     ("nbspace", " "), ("sfthyphen", "-"),
+    ("alpha", "α"), ("beta", "β"), ("gamma", "γ"), ("delta", "δ"), ("epsilon", "ε"), ("epsilon1", "ϵ"), ("zeta", "ζ"),
+    ("eta", "η"), ("theta", "θ"), ("iota", "ι"), ("kappa", "κ"), ("lambda", "λ"), ("nu", "ν"), ("xi", "ξ"),
+    ("omicron", "ο"), ("pi", "π"), ("rho", "ρ"), ("sigma", "σ"), ("tau", "τ"), ("upsilon", "υ"), ("phi", "φ"),
+    ("phi1", "ϕ"), ("chi", "χ"), ("psi", "ψ"), ("omega", "ω"), ("Gamma", "Γ"), ("Delta", "Δ"), ("Theta", "Θ"),
+    ("Lambda", "Λ"), ("Xi", "Ξ"), ("Pi", "Π"), ("Sigma", "Σ"), ("Upsilon", "Υ"), ("Phi", "Φ"), ("Psi", "Ψ"),
+    ("Omega", "Ω"),
 ];
 
-/// Accents by name, as combining characters.
+/// Accents by name: as a character of its own, and as a combining one.
 #[rustfmt::skip]
-const ACCENTS: &[(&str, char)] = &[
-    ("grave", '\u{300}'), ("acute", '\u{301}'), ("circumflex", '\u{302}'), ("tilde", '\u{303}'),
-    ("dieresis", '\u{308}'), ("ring", '\u{30a}'), ("caron", '\u{30c}'), ("cedilla", '\u{327}'), ("ogonek", '\u{328}'),
-    ("macron", '\u{304}'), ("breve", '\u{306}'), ("dotaccent", '\u{307}'), ("hungarumlaut", '\u{30b}'),
+const ACCENTS: &[(&str, char, char)] = &[
+    ("grave", '`', '\u{300}'), ("acute", '\u{b4}', '\u{301}'), ("circumflex", '\u{2c6}', '\u{302}'),
+    ("tilde", '\u{2dc}', '\u{303}'), ("dieresis", '\u{a8}', '\u{308}'), ("ring", '\u{2da}', '\u{30a}'),
+    ("caron", '\u{2c7}', '\u{30c}'), ("cedilla", '\u{b8}', '\u{327}'), ("ogonek", '\u{2db}', '\u{328}'),
+    ("macron", '\u{af}', '\u{304}'), ("breve", '\u{2d8}', '\u{306}'), ("dotaccent", '\u{2d9}', '\u{307}'),
+    ("hungarumlaut", '\u{2dd}', '\u{30b}'),
 ];
 
 /// Codes of the standard encoding that differ from ASCII.
@@ -84,7 +93,108 @@ pub(super) fn glyph(name: &[u8]) -> Option<String> {
     if let Some(c) = hex.and_then(|hex| u32::from_str_radix(hex, 16).ok()).and_then(char::from_u32) {
         return Some(c.to_string());
     }
+    if let Some((_, accent, _)) = ACCENTS.iter().find(|(known, _, _)| *known == name) {
+        return Some(accent.to_string());
+    }
     let (base, accent) = name.split_at_checked(1)?;
-    let (_, accent) = ACCENTS.iter().find(|(known, _)| *known == accent)?;
+    let (_, _, accent) = ACCENTS.iter().find(|(known, _, _)| *known == accent)?;
     Some(base.chars().chain([*accent]).nfc().collect())
+}
+
+/// Returns the combining form of an accent.
+pub(super) fn combining_accent(accent: char) -> Option<char> {
+    // A grave accent alone is a quote in code.
+    let (_, _, combining) = ACCENTS.iter().find(|(_, known, _)| *known == accent && accent != '`')?;
+    Some(*combining)
+}
+
+/// Returns the text of a glyph of a bitmap font of TeX, whose name is `a` and its code.
+pub(super) fn bitmap_glyph(name: &[u8]) -> Option<String> {
+    let code: u8 = std::str::from_utf8(name).ok()?.strip_prefix('a')?.parse().ok()?;
+    Some(match code {
+        11 => "ff".to_owned(),
+        12 => "fi".to_owned(),
+        13 => "fl".to_owned(),
+        14 => "ffi".to_owned(),
+        15 => "ffl".to_owned(),
+        b'{' => "\u{2013}".to_owned(),
+        b'|' => "\u{2014}".to_owned(),
+        b'"' => "\u{201c}".to_owned(),
+        b'\\' => "\u{201d}".to_owned(),
+        b'!'..=b'~' => char::from(code).to_string(),
+        _ => return None,
+    })
+}
+
+/// How the strings of a font are divided into codes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Codes {
+    /// One byte each.
+    Single,
+    /// Two bytes each, which only a map explains.
+    Double,
+    /// UTF-16.
+    Utf16,
+    /// An encoding of East Asian text with one byte for ASCII and two for most others.
+    Legacy(&'static Encoding),
+    /// Two bytes of JIS X 0208, without the high bits that EUC-JP has.
+    Jis,
+}
+
+impl Codes {
+    /// Returns what a predefined `CMap` reads, such as `GBK-EUC-H`.
+    pub(super) fn by_cmap(name: &[u8]) -> Self {
+        let name = std::str::from_utf8(name).unwrap_or_default();
+        let name = name.strip_suffix("-H").or_else(|| name.strip_suffix("-V")).unwrap_or(name);
+        match name {
+            "H" | "V" => Self::Jis,
+            "EUC" => Self::Legacy(encoding_rs::EUC_JP),
+            _ if name.contains("UCS2") || name.contains("UTF16") => Self::Utf16,
+            _ if name.contains("RKSJ") => Self::Legacy(encoding_rs::SHIFT_JIS),
+            _ if name.starts_with("GB") => Self::Legacy(encoding_rs::GB18030),
+            _ if name.starts_with("KSC") => Self::Legacy(encoding_rs::EUC_KR),
+            _ if name.contains("B5") => Self::Legacy(encoding_rs::BIG5),
+            _ => Self::Double,
+        }
+    }
+
+    /// Divides a string.
+    pub(super) fn split(self, string: &[u8]) -> impl Iterator<Item = &[u8]> {
+        let mut rest = string;
+        std::iter::from_fn(move || {
+            let (code, after) = rest.split_at_checked(self.length(rest)).unwrap_or((rest, &[]));
+            rest = after;
+            (!code.is_empty()).then_some(code)
+        })
+    }
+
+    /// Returns the length of the first code.
+    fn length(self, string: &[u8]) -> usize {
+        match self {
+            Self::Single => 1,
+            Self::Double | Self::Jis => 2,
+            Self::Utf16 => match string.first() {
+                Some(0xd8..=0xdb) => 4,
+                _ => 2,
+            },
+            Self::Legacy(encoding) => match string.first() {
+                Some(0..=0x80 | 0xff) => 1,
+                Some(0xa0..=0xdf) if encoding == encoding_rs::SHIFT_JIS => 1,
+                Some(0x8f) if encoding == encoding_rs::EUC_JP => 3,
+                _ => 2,
+            },
+        }
+    }
+
+    /// Returns the text of a code of a composite font that has no map.
+    pub(super) fn text(self, code: &[u8]) -> String {
+        let (encoding, code) = match self {
+            Self::Single | Self::Double => return String::new(),
+            Self::Utf16 => (encoding_rs::UTF_16BE, code.to_vec()),
+            Self::Legacy(encoding) => (encoding, code.to_vec()),
+            Self::Jis => (encoding_rs::EUC_JP, code.iter().map(|byte| byte | 0x80).collect()),
+        };
+        let (text, has_errors) = encoding.decode_without_bom_handling(&code);
+        if has_errors { String::new() } else { text.into_owned() }
+    }
 }

@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use super::super::deadline::Deadline;
 use super::super::{Format, ReadError, ReadLimits};
+use super::decrypt::{Decryption, ObjectId};
 use super::filters;
 use super::lexer::{Dictionary, Lexer, Object, integer};
 use super::pages::damaged;
@@ -48,12 +49,14 @@ pub(super) struct File<'a> {
     /// Where the last `endstream` is.
     last_end: usize,
     trailer: Dictionary,
+    decryption: Option<Decryption>,
 }
 
 /// A stream: its dictionary and raw bytes.
 pub(super) struct Stream<'a> {
     pub(super) dictionary: Dictionary,
     raw: &'a [u8],
+    id: ObjectId,
 }
 
 /// A page.
@@ -82,13 +85,15 @@ impl<'a> File<'a> {
             steps: Cell::new(0),
             last_end: bytes.windows(9).rposition(|window| window == b"endstream").unwrap_or_default(),
             trailer: Dictionary::new(),
+            decryption: None,
         };
         let starts = file.scan()?;
         if file.places.is_empty() {
             return Err(damaged("it has no objects"));
         }
         if file.trailer.contains_key(b"Encrypt".as_slice()) {
-            return Err(ReadError::Encrypted { format: Format::Pdf });
+            let decryption = file.open_decryption().ok_or(ReadError::Encrypted { format: Format::Pdf })?;
+            file.decryption = Some(decryption);
         }
         for start in starts {
             file.open_object_stream(start)?;
@@ -102,7 +107,7 @@ impl<'a> File<'a> {
         let mut at = 0;
         while let Some(found) = find(self.bytes, at, b"obj") {
             at = found + 3;
-            let Some(number) = object_number(self.bytes, found) else { continue };
+            let Some((number, _)) = object_id(self.bytes, found) else { continue };
             if self.places.len() >= MAX_OBJECTS {
                 return Err(damaged("it has too many objects"));
             }
@@ -157,11 +162,22 @@ impl<'a> File<'a> {
     }
 
     fn add_trailer(&mut self, dictionary: &Dictionary) {
-        for key in [b"Root".as_slice(), b"Info", b"Encrypt"] {
+        for key in [b"Root".as_slice(), b"Info", b"Encrypt", b"ID"] {
             if let Some(value) = dictionary.get(key) {
                 self.trailer.insert(key.to_vec(), value.clone());
             }
         }
+    }
+
+    /// Derives the key of an encrypted file that has no password.
+    fn open_decryption(&self) -> Option<Decryption> {
+        let encrypt = self.dictionary(&self.trailer, b"Encrypt")?;
+        let id = match self.get(&self.trailer, b"ID") {
+            Object::Array(parts) => parts.first().map(|part| self.resolve(part)),
+            _ => None,
+        };
+        let id = if let Some(Object::String(id)) = id { id } else { Vec::new() };
+        Decryption::open(self, &encrypt, &id)
     }
 
     fn open_object_stream(&mut self, start: usize) -> Result<(), ReadError> {
@@ -298,7 +314,8 @@ impl<'a> File<'a> {
             self.charge(end.unwrap_or(start) - start);
             end
         })?;
-        Some(Stream { dictionary, raw: self.bytes.get(start..end)? })
+        let id = at.checked_sub(3).and_then(|keyword| object_id(self.bytes, keyword)).unwrap_or_default();
+        Some(Stream { dictionary, raw: self.bytes.get(start..end)?, id })
     }
 
     /// Returns the stream that a reference names.
@@ -320,9 +337,13 @@ impl<'a> File<'a> {
         if filters.len() > MAX_FILTERS {
             return Err(damaged("a stream has too many filters"));
         }
-        let mut data = stream.raw.to_vec();
         // Every stream has a price, so that a tiny one cannot be run millions of times.
-        self.spend(data.len() + STREAM_COST)?;
+        self.spend(stream.raw.len() + STREAM_COST)?;
+        let is_plain = filters.first().and_then(Object::as_name) == Some(b"Crypt");
+        let mut data = match &self.decryption {
+            Some(decryption) if !is_plain => decryption.stream(stream.id, stream.raw),
+            _ => stream.raw.to_vec(),
+        };
         for (index, filter) in filters.iter().enumerate() {
             let filter = self.resolve(filter);
             let parameters = match parameters.get(index).map(|object| self.resolve(object)) {
@@ -338,6 +359,8 @@ impl<'a> File<'a> {
                     filters::lzw(&data, usize::from(is_early), limit)
                 }
                 Some(b"RunLengthDecode" | b"RL") => filters::run_length(&data, limit),
+                // The filter of streams that are not encrypted in an encrypted file.
+                Some(b"Crypt") => data,
                 Some(b"ASCIIHexDecode" | b"AHx") => filters::ascii_hex(&data),
                 Some(b"ASCII85Decode" | b"A85") => filters::ascii_85(&data),
                 _ => return Ok(Vec::new()),
@@ -374,7 +397,15 @@ impl<'a> File<'a> {
     /// Returns the title of the document information.
     pub(super) fn title(&self) -> Option<String> {
         let info = self.dictionary(&self.trailer, b"Info")?;
-        if let Object::String(title) = self.get(&info, b"Title") { Some(text_string(&title)) } else { None }
+        let Object::String(mut title) = self.get(&info, b"Title") else { return None };
+        // Strings of object streams are encrypted with their stream.
+        if let Some(decryption) = &self.decryption
+            && let Some(Object::Reference(number)) = self.trailer.get(b"Info".as_slice())
+            && let Some(Place::File(at)) = self.places.get(number)
+        {
+            title = decryption.string(object_id(self.bytes, at.checked_sub(3)?)?, &title);
+        }
+        Some(text_string(&title))
     }
 
     /// Returns the pages in order, each with the resources that it has or inherits.
@@ -444,8 +475,8 @@ fn find(bytes: &[u8], from: usize, needle: &[u8]) -> Option<usize> {
     None
 }
 
-/// Returns the number in front of `0 obj`, whose keyword starts at a place.
-fn object_number(bytes: &[u8], keyword: usize) -> Option<u32> {
+/// Returns the number and generation in front of `obj`, which starts at a place.
+fn object_id(bytes: &[u8], keyword: usize) -> Option<ObjectId> {
     // Numbers have at most ten digits, so that this is a small window.
     let window = bytes.get(keyword.saturating_sub(32)..keyword)?;
     let text: Vec<u8> = window.iter().rev().copied().collect();
@@ -454,9 +485,12 @@ fn object_number(bytes: &[u8], keyword: usize) -> Option<u32> {
     if !generation.iter().all(u8::is_ascii_digit) {
         return None;
     }
-    let digits: Vec<u8> = number.iter().copied().take_while(u8::is_ascii_digit).collect();
-    let digits: Vec<u8> = digits.into_iter().rev().collect();
-    std::str::from_utf8(&digits).ok()?.parse().ok()
+    let parse = |digits: &[u8]| -> Option<u32> {
+        let digits: Vec<u8> = digits.iter().copied().take_while(u8::is_ascii_digit).collect();
+        let digits: Vec<u8> = digits.into_iter().rev().collect();
+        std::str::from_utf8(&digits).ok()?.parse().ok()
+    };
+    Some((parse(number)?, parse(generation).unwrap_or_default()))
 }
 
 /// Returns a text string: UTF-16 with a mark, UTF-8 with a mark, or one byte per character.

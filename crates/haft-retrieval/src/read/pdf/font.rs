@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::super::ReadError;
-use super::encoding::{BaseEncoding, glyph};
+use super::encoding::{BaseEncoding, Codes, bitmap_glyph, glyph};
 use super::file::File;
 use super::lexer::{Dictionary, Lexer, Object, Operands, integer};
 use super::pages::damaged;
@@ -59,8 +59,8 @@ impl Fonts {
 /// A font.
 #[derive(Debug)]
 pub(super) struct Font {
-    /// The number of bytes of a code.
-    code_length: usize,
+    /// How a string is divided into codes.
+    codes: Codes,
     to_unicode: ToUnicode,
     /// The text of each code of a simple font.
     simple: Option<Vec<String>>,
@@ -68,6 +68,20 @@ pub(super) struct Font {
     /// Ranges of codes of one width.
     width_ranges: Vec<(u32, u32, f64)>,
     default_width: f64,
+    /// The thousandths of the font size that a unit of a width is.
+    width_unit: f64,
+    /// The size of its letters, in font sizes.
+    em: f64,
+}
+
+/// A character that a code of a string stands for.
+#[derive(Debug)]
+pub(super) struct Character {
+    pub(super) text: String,
+    /// The width in thousandths of the font size.
+    pub(super) width: f64,
+    /// Whether the code is one byte of 32, which the word spacing widens.
+    pub(super) is_space: bool,
 }
 
 /// The mapping of codes to text that a file carries for copying.
@@ -86,13 +100,26 @@ impl Font {
         if let Some(stream) = dictionary.get(b"ToUnicode".as_slice()).and_then(|object| file.stream(object)) {
             to_unicode = ToUnicode::parse(&file.decode(&stream)?);
         }
+        let simple = if is_composite {
+            None
+        } else {
+            let has_map = !to_unicode.characters.is_empty() || !to_unicode.ranges.is_empty();
+            Some(simple_encoding(file, dictionary, has_map)?)
+        };
         let mut font = Self {
-            code_length: if is_composite && !to_unicode.has_short_codes { 2 } else { 1 },
+            codes: match file.get(dictionary, b"Encoding").as_name() {
+                _ if !is_composite => Codes::Single,
+                Some(name) => Codes::by_cmap(name),
+                None if to_unicode.has_short_codes => Codes::Single,
+                None => Codes::Double,
+            },
             to_unicode,
-            simple: (!is_composite).then(|| simple_encoding(file, dictionary)),
+            simple,
             widths: HashMap::new(),
             width_ranges: Vec::new(),
             default_width: DEFAULT_WIDTH,
+            width_unit: 1.0,
+            em: 1.0,
         };
         if is_composite {
             font.read_composite_widths(file, dictionary);
@@ -117,6 +144,18 @@ impl Font {
             let codes = first..first.saturating_add(256);
             self.widths =
                 codes.zip(widths).filter_map(|(code, width)| Some((code, width.as_number()?))).collect();
+        }
+        // Widths of fonts that are drawn by operators are in units of their own.
+        if let Object::Array(matrix) = file.get(dictionary, b"FontMatrix")
+            && let Some(scale) = matrix.first().and_then(Object::as_number)
+        {
+            self.width_unit = scale.abs() * 1000.0;
+            self.default_width = 0.0;
+            // The size of such a font says nothing, but its widest letters are about as wide as high.
+            let widest = self.widths.values().copied().fold(0.0, f64::max) * self.width_unit / 1000.0;
+            if widest > 0.0 {
+                self.em = widest;
+            }
         }
     }
 
@@ -151,17 +190,33 @@ impl Font {
         self.width_ranges.sort_by_key(|(first, _, _)| *first);
     }
 
-    /// Returns the text of each code of a string and its width in thousandths of the font size.
-    pub(super) fn decode(&self, string: &[u8]) -> impl Iterator<Item = (String, f64)> {
-        string.chunks(self.code_length).map(|code| {
-            let code = code.iter().fold(0, |code, byte| code << 8 | u32::from(*byte));
-            (self.text(code), self.width(code))
+    /// Returns the size of its letters, in font sizes.
+    pub(super) fn em(&self) -> f64 {
+        self.em
+    }
+
+    /// Returns the characters that the codes of a string stand for.
+    pub(super) fn decode<'s>(&'s self, string: &'s [u8]) -> impl Iterator<Item = Character> + 's {
+        self.codes.split(string).map(|bytes| {
+            let code = code(bytes);
+            Character {
+                text: self.text(code, bytes),
+                width: self.width(code) * self.width_unit,
+                is_space: bytes == b" ",
+            }
         })
     }
 
-    fn text(&self, code: u32) -> String {
-        let simple = || self.simple.as_ref()?.get(usize::try_from(code).ok()?).cloned();
-        self.to_unicode.get(code).or_else(simple).unwrap_or_default()
+    fn text(&self, code: u32, bytes: &[u8]) -> String {
+        if let Some(text) = self.to_unicode.get(code) {
+            return text;
+        }
+        match &self.simple {
+            Some(texts) => {
+                usize::try_from(code).ok().and_then(|code| texts.get(code)).cloned().unwrap_or_default()
+            }
+            None => self.codes.text(bytes),
+        }
     }
 
     fn width(&self, code: u32) -> f64 {
@@ -175,7 +230,11 @@ impl Font {
 }
 
 /// Returns the text of each of the 256 codes.
-fn simple_encoding(file: &File<'_>, dictionary: &Dictionary) -> Vec<String> {
+fn simple_encoding(
+    file: &mut File<'_>,
+    dictionary: &Dictionary,
+    has_map: bool,
+) -> Result<Vec<String>, ReadError> {
     let encoding = file.get(dictionary, b"Encoding");
     let base_name = match &encoding {
         Object::Name(name) => Some(name.clone()),
@@ -187,7 +246,15 @@ fn simple_encoding(file: &File<'_>, dictionary: &Dictionary) -> Vec<String> {
         Some(b"MacRomanEncoding") => BaseEncoding::MacRoman,
         _ => BaseEncoding::Standard,
     };
+    let is_drawn = file.get(dictionary, b"Subtype").as_name() == Some(b"Type3");
     let mut texts: Vec<String> = (0..=255).map(|code| base.decode(code)).collect();
+    if base_name.is_none() && !has_map {
+        for (code, text) in embedded_encoding(file, dictionary)? {
+            if let Some(target) = texts.get_mut(code) {
+                *target = text;
+            }
+        }
+    }
     if let Object::Dictionary(encoding) = &encoding
         && let Object::Array(differences) = file.get(encoding, b"Differences")
     {
@@ -199,7 +266,8 @@ fn simple_encoding(file: &File<'_>, dictionary: &Dictionary) -> Vec<String> {
                 }
                 Object::Name(name) => {
                     if let Some(text) = texts.get_mut(code) {
-                        *text = glyph(&name).unwrap_or_default();
+                        let drawn = || if is_drawn { bitmap_glyph(&name) } else { None };
+                        *text = glyph(&name).or_else(drawn).unwrap_or_default();
                     }
                     code = code.saturating_add(1);
                 }
@@ -207,7 +275,47 @@ fn simple_encoding(file: &File<'_>, dictionary: &Dictionary) -> Vec<String> {
             }
         }
     }
-    texts
+    Ok(texts)
+}
+
+/// Returns the encoding that a Type 1 font program in the file has.
+fn embedded_encoding(
+    file: &mut File<'_>,
+    dictionary: &Dictionary,
+) -> Result<Vec<(usize, String)>, ReadError> {
+    let Some(descriptor) = file.dictionary(dictionary, b"FontDescriptor") else { return Ok(Vec::new()) };
+    let Some(stream) = descriptor.get(b"FontFile".as_slice()).and_then(|object| file.stream(object)) else {
+        return Ok(Vec::new());
+    };
+    Ok(type1_encoding(&file.decode(&stream)?))
+}
+
+/// Returns the entries `dup 12 /fi put` of the encoding of a Type 1 font, which is in its readable part.
+fn type1_encoding(program: &[u8]) -> Vec<(usize, String)> {
+    let mut entries = Vec::new();
+    let key = b"/Encoding";
+    let Some(start) = program.windows(key.len()).position(|window| window == key) else { return entries };
+    let mut lexer = Lexer::new(program, start + key.len());
+    let mut code = None;
+    // 256 entries of four words, and the loop before them.
+    for _ in 0..2_000 {
+        match lexer.next() {
+            Some(Object::Number(number)) => {
+                code = integer(number).and_then(|code| usize::try_from(code).ok());
+            }
+            Some(Object::Name(name)) => {
+                if let Some(code) = code.take().filter(|code| *code < 256) {
+                    entries.push((code, glyph(&name).unwrap_or_default()));
+                }
+            }
+            None => break,
+            Some(Object::Keyword(word)) if matches!(word.as_slice(), b"def" | b"readonly" | b"eexec") => {
+                break;
+            }
+            Some(_) => {}
+        }
+    }
+    entries
 }
 
 impl ToUnicode {

@@ -2,8 +2,9 @@
 //!
 //! The reader is our own, because a hostile file must not hang or exhaust the server: it finds objects by scanning, never
 //! follows offsets, and counts every decompressed byte, every resolved reference and every operator against a limit.
-//! It reads text only: no images, no scripts, no decryption.
+//! It reads text only: no images, no scripts, no passwords.
 
+mod decrypt;
 mod encoding;
 mod file;
 mod filters;

@@ -106,6 +106,99 @@ fn files_that_cannot_be_read_say_why() {
 }
 
 #[test]
+fn files_that_open_without_a_password_are_decrypted() {
+    for (name, bytes) in [
+        ("RC4, 40 bits", include_bytes!("samples/rc4-40.pdf").as_slice()),
+        ("RC4, 128 bits", include_bytes!("samples/rc4-128.pdf")),
+        ("AES, 128 bits, readable metadata", include_bytes!("samples/aes-128.pdf")),
+        ("AES, 256 bits, revision 5", include_bytes!("samples/aes-256-r5.pdf")),
+        ("AES, 256 bits, revision 6, object streams", include_bytes!("samples/aes-256.pdf")),
+    ] {
+        let document = pdf(bytes).unwrap();
+        assert_eq!(texts(&document), [(Some(1), "Twenty-five days of leave")], "{name}");
+        assert_eq!(document.title.as_deref(), Some("Leave policy"), "{name}");
+    }
+    let encrypted = Err(ReadError::Encrypted { format: Format::Pdf });
+    assert_eq!(pdf(include_bytes!("samples/password.pdf")), encrypted);
+    // A key that does not fit the file is rejected, not used.
+    let mut changed = include_bytes!("samples/rc4-128.pdf").to_vec();
+    let at = changed.windows(4).position(|window| window == b"/P -").unwrap() + 4;
+    *changed.get_mut(at).unwrap() = b'9';
+    assert_eq!(pdf(&changed), encrypted);
+}
+
+/// Makes a file of one page whose font is object 6, with further objects.
+fn file_with_font(content: &str, objects: &[u8]) -> Vec<u8> {
+    let mut bytes = file(&[[stream(101, "", content.as_bytes()), objects.to_vec()].concat()]);
+    let at = bytes.windows(9).position(|window| window == b"/F1 5 0 R").unwrap() + 4;
+    *bytes.get_mut(at).unwrap() = b'6';
+    bytes
+}
+
+#[test]
+fn fonts_without_a_map_use_their_own_encoding() {
+    let program = b"%!PS-AdobeFont-1.0: CMR10\n/Encoding 256 array 0 1 255 {1 index exch /.notdef put} for\ndup 14 /ffi put dup 111 /o put dup 99 /c put dup 101 /e put readonly def currentfile eexec";
+    let font = [
+        b"6 0 obj << /Type /Font /Subtype /Type1 /BaseFont /CMR10 /FontDescriptor 7 0 R >> endobj\n7 0 obj << /FontFile 8 0 R >> endobj\n".to_vec(),
+        stream(8, "/Filter /FlateDecode", &deflate(program)),
+    ];
+    let bytes = file_with_font("BT /F1 10 Tf (o\\016ce) Tj ET", &font.concat());
+    assert_eq!(texts(&pdf(&bytes).unwrap()), [(Some(1), "office")]);
+}
+
+#[test]
+fn bitmap_fonts_of_tex_are_read() {
+    let font = b"6 0 obj << /Type /Font /Subtype /Type3 /FontMatrix [0.01 0 0 0.01 0 0] /FirstChar 14 /Widths [90] /Encoding << /Differences [14 /a14 111 /a111 99 /a99 101 /a101] >> >> endobj\n";
+    let bytes = file_with_font("BT /F1 10 Tf (o\\016ce) Tj ET", font);
+    assert_eq!(texts(&pdf(&bytes).unwrap()), [(Some(1), "office")]);
+}
+
+#[test]
+fn accents_that_are_drawn_alone_join_their_letter() {
+    let font = b"6 0 obj << /Type /Font /Subtype /Type1 /FirstChar 1 /Widths [500 500] /Encoding << /Differences [1 /acute /dotlessi] >> >> endobj\n";
+    let content = "BT /F1 10 Tf [(caf) (\\001) 500 (e na) (\\001) 500 (\\002ve)] TJ ET";
+    assert_eq!(texts(&pdf(&file_with_font(content, font)).unwrap()), [(Some(1), "café naíve")]);
+}
+
+#[test]
+fn rotated_text_is_read_along_its_lines() {
+    let content = b"BT /F1 10 Tf 0 1 -1 0 100 50 Tm (Rotated) Tj 0 -12 Td (lines of text) Tj ET";
+    assert_eq!(
+        texts(&pdf(&file(&[stream(101, "", content)])).unwrap()),
+        [(Some(1), "Rotated lines of text")]
+    );
+}
+
+#[test]
+fn composite_fonts_with_predefined_encodings_need_no_map() {
+    for (encoding, code, text) in [
+        ("UniJIS-UTF16-H", "65e5672c d842dfb7", "日本𠮷"),
+        ("UniGB-UCS2-V", "4e2d6587", "中文"),
+        ("90ms-RKSJ-H", "93fa967b 41 b1", "日本Aｱ"),
+        ("EUC-H", "c6fccbdc 41", "日本A"),
+        ("H", "467c4b5c", "日本"),
+        ("GBK-EUC-H", "d6d0cec4 41", "中文A"),
+        ("KSCms-UHC-H", "c7d1b1db", "한글"),
+        ("ETen-B5-H", "a4a4a4e5", "中文"),
+    ] {
+        let font = format!("6 0 obj << /Type /Font /Subtype /Type0 /Encoding /{encoding} >> endobj\n");
+        let bytes = file_with_font(&format!("BT /F1 10 Tf <{code}> Tj ET"), font.as_bytes());
+        assert_eq!(texts(&pdf(&bytes).unwrap()), [(Some(1), text)], "{encoding}");
+    }
+}
+
+#[test]
+fn spacing_and_the_units_of_a_font_move_the_text() {
+    let font = "6 0 obj << /Type /Font /Subtype /Type1 /FirstChar 32 /Widths [250] >> endobj\n";
+    // Without the spacing the second part would seem to start after a gap.
+    let spaced = "BT /F1 10 Tf 1 Tc 5 Tw 1 0 0 1 0 0 Tm (a b) Tj 1 0 0 1 20.5 0 Tm (c) Tj ET";
+    assert_eq!(texts(&pdf(&file_with_font(spaced, font.as_bytes())).unwrap()), [(Some(1), "a bc")]);
+    let drawn = "6 0 obj << /Type /Font /Subtype /Type3 /FontMatrix [0.01 0 0 0.01 0 0] /FirstChar 97 /Widths [50 50] >> endobj\n";
+    let content = "BT /F1 10 Tf 1 0 0 1 0 0 Tm (a) Tj 1 0 0 1 5 0 Tm (b) Tj ET";
+    assert_eq!(texts(&pdf(&file_with_font(content, drawn.as_bytes())).unwrap()), [(Some(1), "ab")]);
+}
+
+#[test]
 fn bombs_and_cycles_end() {
     let limits = ReadLimits { max_decompressed: 1 << 20, max_pages: 20, ..ReadLimits::default() };
     let read = |bytes: &[u8]| read(bytes, &ReadOptions { limits: limits.clone(), ..ReadOptions::default() });

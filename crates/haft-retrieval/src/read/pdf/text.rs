@@ -2,7 +2,10 @@
 
 use std::rc::Rc;
 
+use unicode_normalization::UnicodeNormalization as _;
+
 use super::super::ReadError;
+use super::encoding::combining_accent;
 use super::file::{File, Page};
 use super::font::{Font, Fonts};
 use super::lexer::{Dictionary, Lexer, Object, Operands};
@@ -14,7 +17,7 @@ const MAX_STATES: usize = 256;
 /// The maximum number of operands of an operator.
 const MAX_OPERANDS: usize = 64;
 /// The gap that is a space, in thousandths of the font size.
-const SPACE: f64 = 200.0;
+const SPACE: f64 = 130.0;
 
 /// Returns the paragraphs of a page.
 pub(super) fn paragraphs(
@@ -48,7 +51,15 @@ pub(super) fn paragraphs(
     let mut interpreter = Interpreter {
         file,
         fonts,
-        state: State { transform: IDENTITY, font: None, size: 0.0, leading: 0.0, scale: 1.0 },
+        state: State {
+            transform: IDENTITY,
+            font: None,
+            size: 0.0,
+            leading: 0.0,
+            scale: 1.0,
+            character_spacing: 0.0,
+            word_spacing: 0.0,
+        },
         saved: Vec::new(),
         matrix: IDENTITY,
         line: IDENTITY,
@@ -86,6 +97,9 @@ struct State {
     leading: f64,
     /// The horizontal scale.
     scale: f64,
+    /// What is added to the width of each character, and of each space.
+    character_spacing: f64,
+    word_spacing: f64,
 }
 
 struct Interpreter<'f, 'a> {
@@ -141,6 +155,8 @@ impl Interpreter<'_, '_> {
             }
             b"T*" => self.move_line(0.0, -self.state.leading),
             b"TL" => self.state.leading = number(0),
+            b"Tc" => self.state.character_spacing = number(0),
+            b"Tw" => self.state.word_spacing = number(0),
             b"Tz" => self.state.scale = number(0) / 100.0,
             b"Tf" => {
                 self.state.size = number(1);
@@ -152,6 +168,8 @@ impl Interpreter<'_, '_> {
                 self.show(operands.first())?;
             }
             b"\"" => {
+                self.state.word_spacing = number(0);
+                self.state.character_spacing = number(1);
                 self.move_line(0.0, -self.state.leading);
                 self.show(operands.get(2))?;
             }
@@ -183,7 +201,11 @@ impl Interpreter<'_, '_> {
 
     /// Moves right by thousandths of the font size.
     fn advance(&mut self, thousandths: f64) {
-        let x = thousandths / 1000.0 * self.state.size * self.state.scale;
+        self.move_right(thousandths / 1000.0 * self.state.size);
+    }
+
+    fn move_right(&mut self, x: f64) {
+        let x = x * self.state.scale;
         self.matrix = multiply(&[1.0, 0.0, 0.0, 1.0, x, 0.0], &self.matrix);
     }
 
@@ -197,19 +219,25 @@ impl Interpreter<'_, '_> {
         let (Some(Object::String(string)), Some(font)) = (object, self.state.font.clone()) else {
             return Ok(());
         };
-        for (text, width) in font.decode(string) {
-            let [right, right_y, up_x, up, x, y] = multiply(&self.matrix, &self.state.transform);
-            let height = self.state.size.abs() * up_x.hypot(up);
-            let em = self.state.size.abs() * self.state.scale.abs() * right.hypot(right_y);
+        for character in font.decode(string) {
+            let matrix = multiply(&self.matrix, &self.state.transform);
+            let [right, right_y, up_x, up, ..] = matrix;
+            let size = self.state.size.abs() * font.em();
+            let height = size * up_x.hypot(up);
+            let em = size * self.state.scale.abs() * right.hypot(right_y);
             self.file.step()?;
-            self.layout.place(&text, (x, y), (em, height));
+            self.layout.place(&character.text, along_line(&matrix), (em, height));
             let limit = self.file.max_text();
             if self.layout.length > limit {
                 return Err(ReadError::TextTooLarge { limit });
             }
-            self.advance(width);
-            let [_, _, _, _, end, _] = multiply(&self.matrix, &self.state.transform);
-            self.layout.end = end;
+            self.advance(character.width);
+            let word_spacing = if character.is_space { self.state.word_spacing } else { 0.0 };
+            self.move_right(self.state.character_spacing + word_spacing);
+            let (end, _) = along_line(&multiply(&self.matrix, &self.state.transform));
+            if !character.text.is_empty() {
+                self.layout.end = end;
+            }
         }
         Ok(())
     }
@@ -239,6 +267,16 @@ impl Interpreter<'_, '_> {
     }
 }
 
+/// Returns where a matrix places the origin: along the direction of the text, and upwards from there.
+fn along_line([right, right_y, _, _, x, y]: &Matrix) -> (f64, f64) {
+    let length = right.hypot(*right_y);
+    if length == 0.0 {
+        return (*x, *y);
+    }
+    let (cos, sin) = (right / length, right_y / length);
+    (x * cos + y * sin, y * cos - x * sin)
+}
+
 /// Moves behind an inline image, whose data is no syntax.
 fn skip_image(data: &[u8], lexer: &mut Lexer<'_>) {
     let rest = data.get(lexer.position()..).unwrap_or_default();
@@ -265,6 +303,9 @@ impl Layout {
         if text.is_empty() {
             return;
         }
+        if self.combine_accent(text, x, y, height) {
+            return;
+        }
         if !self.text.is_empty() {
             let down = self.baseline - y;
             let size = self.height.max(height).max(f64::MIN_POSITIVE);
@@ -283,6 +324,24 @@ impl Layout {
         self.length += text.len();
         self.baseline = y;
         self.height = height;
+    }
+
+    /// Puts a letter under the accent before it, which TeX and others draw as a character of its own.
+    fn combine_accent(&mut self, text: &str, x: f64, y: f64, height: f64) -> bool {
+        let is_below = x < self.end && (self.baseline - y).abs() <= height.max(self.height);
+        let accent = self.text.chars().next_back().filter(|_| is_below).and_then(combining_accent);
+        let (Some(accent), Some(letter)) = (accent, text.chars().next()) else { return false };
+        let letter = if letter == 'ı' { 'i' } else { letter };
+        if !letter.is_alphabetic() {
+            return false;
+        }
+        self.text.pop();
+        self.text.extend([letter, accent].into_iter().nfc());
+        self.text.extend(text.chars().skip(1));
+        self.length += text.len();
+        self.baseline = y;
+        self.height = height;
+        true
     }
 
     /// Ends a line; a word that is hyphenated over two lines becomes one.
