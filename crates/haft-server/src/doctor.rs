@@ -278,7 +278,7 @@ async fn check_definitions(app: &App, identity: &Identity) -> Vec<Check> {
         total += 1;
         failed.push(Check::error(definition_name(Some(&file.path), &file.name), file.error.clone()));
     }
-    for file in app.store().agent_file_errors(&identity.tenant).await.unwrap_or_default() {
+    for file in app.store().agents().file_errors(&identity.tenant).await.unwrap_or_default() {
         total += 1;
         failed.push(Check::error(definition_name(Some(&file.path), ""), file.error));
     }

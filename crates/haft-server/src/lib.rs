@@ -71,6 +71,8 @@ mod reply;
 mod request_headers;
 mod request_id;
 mod results;
+mod resource_view;
+mod resources;
 mod retrieval;
 mod router;
 mod routes;

@@ -17,7 +17,7 @@ use haft_definition::folder::FileStamp;
 use sqlx::Row as _;
 use tokio::sync::{Mutex, Notify, watch};
 
-use crate::agents::files::AgentFileScope;
+use crate::resources::FileScope;
 use crate::engine::{Engine, failed_to};
 use crate::files::Files;
 use crate::files::reserve::Reserve;
@@ -278,9 +278,9 @@ impl Inner {
             }
             result => drop(result?),
         }
-        if let Err(error) = self.sync_agents(AgentFileScope::Changed).await {
-            // The agents are those of the last sync.
-            tracing::error!(error = &error as &dyn std::error::Error, "changed files of agents are not read");
+        if let Err(error) = self.sync_resource_files(FileScope::Changed).await {
+            // The resources are those of the last sync.
+            tracing::error!(error = &error as &dyn std::error::Error, "changed files of resources are not read");
         }
         if has_room {
             // In a new home folder. A disk without room for it is full soon, and reports that itself.

@@ -12,6 +12,7 @@ use haft_core::name::TenantId;
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_store::Store;
 
+use crate::resources::require_in_service;
 use crate::retrieval::KnownNames;
 
 /// How often a node looks for names that other nodes stored.
@@ -33,9 +34,11 @@ impl ArtifactHost {
 
     /// Reads the names of artifacts again if they have changed.
     pub(crate) async fn refresh_names(&self) -> Result<(), StoreError> {
-        if let Some(found) = self.store.artifact_names(self.names.counter()).await? {
-            let names = found.names.into_iter().flat_map(|(tenant, id, slug, version)| {
-                [(tenant.clone(), slug, version), (tenant, id.to_string(), version)]
+        if let Some(found) = self.store.artifacts().names(self.names.counter()).await? {
+            let names = found.names.into_iter().flat_map(|artifact| {
+                // Without versions, a tool that pins one reads the artifact again and reports why it does not run.
+                let version = if artifact.is_in_service { artifact.revision } else { 0 };
+                [(artifact.tenant.clone(), artifact.slug, version), (artifact.tenant, artifact.id, version)]
             });
             self.names.replace(found.counter, names);
         }
@@ -55,10 +58,42 @@ impl ArtifactHost {
         }
     }
 
+    /// Reads a version of an artifact that is in service.
+    async fn stored_version(
+        &self,
+        tenant: &TenantId,
+        reference: &str,
+        version: VersionSelector,
+    ) -> Result<Option<(ArtifactId, ArtifactVersion)>, CallError> {
+        let unavailable = |error: StoreError| {
+            CallError::new(ErrorCode::StoreUnavailable, error.with_cause())
+                .for_model("the tool is unavailable")
+        };
+        let artifacts = self.store.artifacts();
+        let Some(artifact) = artifacts.find(tenant, reference).await.map_err(unavailable)? else {
+            return Ok(None);
+        };
+        require_in_service(&artifact)?;
+        let number = match version {
+            VersionSelector::Newest => artifact.revision,
+            VersionSelector::Pinned(number) => number,
+            VersionSelector::Published => artifact.published_revision().ok_or_else(|| {
+                let slug = &artifact.definition.slug;
+                let message = format!(
+                    "artifact `{slug}` has no published version; publish it with `haft artifact publish {slug}`, or use \
+                     debug mode"
+                );
+                CallError::new(ErrorCode::NotPublished, message)
+            })?,
+        };
+        let found = artifacts.revision(tenant, artifact.id, number).await.map_err(unavailable)?;
+        Ok(found.map(|revision| (artifact.id, revision.into())))
+    }
+
     fn exists(&self, tenant: &TenantId, reference: &str, version: VersionSelector) -> bool {
         self.names.find(tenant, reference).is_some_and(|newest| match version {
-            VersionSelector::Newest => true,
-            VersionSelector::Pinned(number) => number <= newest,
+            VersionSelector::Newest | VersionSelector::Published => true,
+            VersionSelector::Pinned(number) => newest == 0 || number <= newest,
         })
     }
 }
@@ -93,8 +128,9 @@ impl ArtifactHandle {
         reference: &str,
         number: u32,
     ) -> Option<(ArtifactId, ArtifactVersion)> {
-        // One that was deleted may not run any more.
-        if !self.exists(tenant, reference, VersionSelector::Pinned(number)) {
+        // One that was deleted or disabled may not run any more.
+        let known = self.host()?.names.find(tenant, reference)?;
+        if number > known {
             return None;
         }
         let versions = self.versions.lock().unwrap_or_else(PoisonError::into_inner);
@@ -124,7 +160,7 @@ impl CodeArtifacts for ArtifactHandle {
             let stopping = || CallError::new(ErrorCode::Cancelled, "the server is starting or stopping");
             let host = self.host().ok_or_else(stopping)?;
             let number = match version {
-                VersionSelector::Newest => None,
+                VersionSelector::Newest | VersionSelector::Published => None,
                 VersionSelector::Pinned(number) => Some(number),
             };
             // A slug can be given to another artifact, an id cannot.
@@ -132,10 +168,7 @@ impl CodeArtifacts for ArtifactHandle {
             if let Some(found) = pinned.and_then(|number| self.cached(tenant, reference, number)) {
                 return Ok(Some(found));
             }
-            let found = host.store.artifact_version(tenant, reference, number).await.map_err(|error| {
-                CallError::new(ErrorCode::StoreUnavailable, error.with_cause())
-                    .for_model("the tool is unavailable")
-            })?;
+            let found = host.stored_version(tenant, reference, version).await?;
             if let (Some(number), Some(found)) = (pinned, &found) {
                 self.keep((tenant.clone(), reference.to_owned(), number), found.clone());
             }
