@@ -112,7 +112,16 @@ pub trait ResourceId:
 }
 
 impl<T> ResourceId for T where
-    T: Copy + Eq + Hash + fmt::Debug + fmt::Display + FromStr<Err = IdError> + From<Uuid> + Send + Sync + 'static
+    T: Copy
+        + Eq
+        + Hash
+        + fmt::Debug
+        + fmt::Display
+        + FromStr<Err = IdError>
+        + From<Uuid>
+        + Send
+        + Sync
+        + 'static
 {
 }
 

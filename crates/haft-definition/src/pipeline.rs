@@ -2,9 +2,7 @@
 
 use haft_core::name::PipelineSlug;
 use haft_core::problem::Problem;
-use haft_core::retrieval::{
-    ChunkUnit, Chunking, EmbeddingModel, PipelineDefinition, PipelineLanguage,
-};
+use haft_core::retrieval::{ChunkUnit, Chunking, EmbeddingModel, PipelineDefinition, PipelineLanguage};
 use haft_core::tool::Status;
 use serde_json::{Map, Value, json};
 

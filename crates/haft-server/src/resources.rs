@@ -197,11 +197,13 @@ pub(crate) async fn diff<S: ServedKind>(
 ) -> Result<Difference, ApiError> {
     let previous = found.revision.saturating_sub(1).max(1);
     let base = found.published_revision().filter(|number| *number != found.revision).unwrap_or(previous);
-    let from = revision(app, found, "revision", &from.map_or_else(|| base.to_string(), str::to_owned)).await?;
+    let from =
+        revision(app, found, "revision", &from.map_or_else(|| base.to_string(), str::to_owned)).await?;
     let newest = found.revision.to_string();
     let to = revision(app, found, "revision", to.unwrap_or(&newest)).await?;
     // A definition always serialises.
-    let value = |revision: &ResourceRevision<S>| serde_json::to_value(&*revision.definition).unwrap_or_default();
+    let value =
+        |revision: &ResourceRevision<S>| serde_json::to_value(&*revision.definition).unwrap_or_default();
     let mut changes = Vec::new();
     compare("", &value(&from), &value(&to), &mut changes);
     Ok(Difference { from: from.number, to: to.number, changes })

@@ -18,12 +18,13 @@ use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::query::QueryParameters;
 use crate::routes::{
-    agent_revisions, agents, apply, approval_grants, approvals, artifact_life_cycle, audit_log, bundle_publish, bundle_tools,
-    bundles, call_histogram, calls, chat_answers, chat_workspace, chats, code_artifacts, credentials,
-    definitions, deliveries, events, examples, health, import, import_items, import_registry, installation,
-    invoke, key, lifecycle, limits, login, mcp, mcp_logins, mcp_servers, models, pipeline_documents, pipeline_life_cycle,
-    pipelines, policy, policy_explain, render, revisions, runs, search, sessions, stats, tenants, test,
-    token_rates, tokens, tool, tools, toolsets, usage, validate, webhooks, workspaces,
+    agent_revisions, agents, apply, approval_grants, approvals, artifact_life_cycle, audit_log,
+    bundle_publish, bundle_tools, bundles, call_histogram, calls, chat_answers, chat_workspace, chats,
+    code_artifacts, credentials, definitions, deliveries, events, examples, health, import, import_items,
+    import_registry, installation, invoke, key, lifecycle, limits, login, mcp, mcp_logins, mcp_servers,
+    models, pipeline_documents, pipeline_life_cycle, pipelines, policy, policy_explain, render, revisions,
+    runs, search, sessions, stats, tenants, test, token_rates, tokens, tool, tools, toolsets, usage,
+    validate, webhooks, workspaces,
 };
 use crate::{audit_layer, docs, document, openai, socket, ui};
 

@@ -59,8 +59,8 @@ pub use pipelines::{
 pub use policies::StoredPolicies;
 pub use reaper::ReapReport;
 pub use resources::{
-    FileDefinitions, ResourceChange, ResourceFileError, ResourceHead, ResourceName, ResourceNames, ResourceQuery, ResourceUpdate,
-    Resources, RevisionSelector, StoredKind,
+    FileDefinitions, ResourceChange, ResourceFileError, ResourceHead, ResourceName, ResourceNames,
+    ResourceQuery, ResourceUpdate, Resources, RevisionSelector, StoredKind,
 };
 pub use runs::claim::ClaimedRun;
 pub use runs::read::RunQuery;

@@ -191,10 +191,9 @@ mod tests {
     /// Stores an agent, a pipeline with a document, and an artifact in their old tables.
     async fn store_separately(engine: &Engine) {
         let document = "018faf50-b7b6-7a01-9a05-0000000000d1";
-        let agent = |text: &str| {
-            serde_json::json!({"slug": "assistant", "name": "Assistant", "model": {"name": "m"}, "instructions": text})
-        };
-        let pipeline = r#"{"slug":"handbook","name":"Größe","chunking":{"size":500,"unit":"tokens","overlap":40}}"#;
+        let agent = |text: &str| serde_json::json!({"slug": "assistant", "name": "Assistant", "model": {"name": "m"}, "instructions": text});
+        let pipeline =
+            r#"{"slug":"handbook","name":"Größe","description":"","chunking":{"size":500,"unit":"tokens","overlap":40},"embedding":null}"#;
         let artifact = |source: &str| format!(r#"{{"name":"Count","runtime":"bash","source":"{source}"}}"#);
         let mut statements = vec![
             format!(
@@ -238,7 +237,10 @@ mod tests {
 
         let tenant = haft_core::name::TenantId::default_tenant();
         let agent = store.agents().find(&tenant, "assistant").await.unwrap().unwrap();
-        assert_eq!((agent.id.to_string().as_str(), agent.revision, agent.status), (AGENT_ID, 2, Status::Published));
+        assert_eq!(
+            (agent.id.to_string().as_str(), agent.revision, agent.status),
+            (AGENT_ID, 2, Status::Published)
+        );
         assert_eq!((agent.created_by.as_deref(), agent.modified_by.as_deref()), (Some("ann"), Some("bob")));
         let (number, published) = agent.published.unwrap();
         assert_eq!((number, published.instructions.as_str()), (1, "one"));
@@ -255,7 +257,10 @@ mod tests {
         let artifacts = store.artifacts();
         let artifact = artifacts.find(&tenant, "count").await.unwrap().unwrap();
         assert_eq!((artifact.revision, artifact.published_revision()), (2, Some(2)));
-        assert_eq!((artifact.status, artifact.definition.content.source.as_str()), (Status::Published, "two"));
+        assert_eq!(
+            (artifact.status, artifact.definition.content.source.as_str()),
+            (Status::Published, "two")
+        );
         let first = artifacts.revision(&tenant, artifact.id, 1).await.unwrap().unwrap();
         assert_eq!((first.hash.as_str(), first.definition.content.source.as_str()), ("hash 1", "one"));
     }
@@ -271,10 +276,8 @@ mod tests {
                    JOIN resource_revisions v ON v.resource_id = r.id AND v.hash <> '' \
                    WHERE r.search <> '' GROUP BY r.kind, r.slug, r.revision, r.published_revision ORDER BY r.kind";
         let rows = sqlx::query(sql).fetch_all(&engine.pool).await.unwrap();
-        let found: Vec<(String, String, i64, i64, i64)> = rows
-            .iter()
-            .map(|row| (row.get(0), row.get(1), row.get(2), row.get(3), row.get(4)))
-            .collect();
+        let found: Vec<(String, String, i64, i64, i64)> =
+            rows.iter().map(|row| (row.get(0), row.get(1), row.get(2), row.get(3), row.get(4))).collect();
         let expected = [
             ("agent", "assistant", 2, 1, 2),
             ("code_artifact", "count", 2, 2, 2),

@@ -42,10 +42,7 @@ impl KnownAgents {
         if let Some(found) = self.store.agents().names(self.names.counter()).await? {
             let names = found.names.into_iter().flat_map(|agent| {
                 let published = u32::from(agent.is_published);
-                [
-                    (agent.tenant.clone(), agent.slug, published),
-                    (agent.tenant, agent.id, published),
-                ]
+                [(agent.tenant.clone(), agent.slug, published), (agent.tenant, agent.id, published)]
             });
             self.names.replace(found.counter, names);
         }

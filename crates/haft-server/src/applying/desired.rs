@@ -264,13 +264,14 @@ impl Reader {
             let Some(stem) = documents::definition_stem(name) else { continue };
             let path = format!("{ARTIFACTS}/{name}");
             let Some(text) = self.text(&path, bytes) else { continue };
-            let read = match code_artifact::read(text, stem, |name| files.get(name).copied().map(Cow::Borrowed)) {
-                Ok(read) => read,
-                Err(problems) => {
-                    self.fail(&path, &problems);
-                    continue;
-                }
-            };
+            let read =
+                match code_artifact::read(text, stem, |name| files.get(name).copied().map(Cow::Borrowed)) {
+                    Ok(read) => read,
+                    Err(problems) => {
+                        self.fail(&path, &problems);
+                        continue;
+                    }
+                };
             sources.extend(read.source_file);
             self.desired.warnings.extend(read.warnings.iter().map(|warning| in_file(&path, warning)));
             let all = self.desired.artifacts.get_or_insert_default();

@@ -91,7 +91,7 @@ pub(super) fn refer_by_slug(spec: &mut ToolSpec, state: &ApplyState) {
             let Some(reference) = &mut artifact.artifact_id else { return };
             let is_target = |head: &&ResourceHead<ArtifactId>| head.id.to_string() == *reference;
             if let Some(head) = state.artifacts.iter().find(is_target) {
-                *reference = head.slug.to_string();
+                reference.clone_from(&head.slug);
             }
         }
         Implementation::AgentCall(call) => {

@@ -10,13 +10,16 @@ use haft_core::catalog::StoreError;
 use haft_core::id::ArtifactId;
 use haft_core::name::TenantId;
 use haft_core::outcome::{CallError, ErrorCode};
-use haft_store::Store;
+use haft_store::{RevisionSelector, Store};
 
 use crate::resources::require_in_service;
 use crate::retrieval::KnownNames;
 
 /// How often a node looks for names that other nodes stored.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The known version of an artifact that is disabled or whose file is invalid.
+const OUT_OF_SERVICE: u32 = 0;
 
 /// The artifacts.
 pub(crate) struct ArtifactHost {
@@ -36,8 +39,7 @@ impl ArtifactHost {
     pub(crate) async fn refresh_names(&self) -> Result<(), StoreError> {
         if let Some(found) = self.store.artifacts().names(self.names.counter()).await? {
             let names = found.names.into_iter().flat_map(|artifact| {
-                // Without versions, a tool that pins one reads the artifact again and reports why it does not run.
-                let version = if artifact.is_in_service { artifact.revision } else { 0 };
+                let version = if artifact.is_in_service { artifact.revision } else { OUT_OF_SERVICE };
                 [(artifact.tenant.clone(), artifact.slug, version), (artifact.tenant, artifact.id, version)]
             });
             self.names.replace(found.counter, names);
@@ -70,30 +72,34 @@ impl ArtifactHost {
                 .for_model("the tool is unavailable")
         };
         let artifacts = self.store.artifacts();
-        let Some(artifact) = artifacts.find(tenant, reference).await.map_err(unavailable)? else {
-            return Ok(None);
+        if self.names.find(tenant, reference) == Some(OUT_OF_SERVICE)
+            && let Some(artifact) = artifacts.find(tenant, reference).await.map_err(unavailable)?
+        {
+            require_in_service(&artifact)?;
+        }
+        let selector = match version {
+            VersionSelector::Newest => RevisionSelector::Newest,
+            VersionSelector::Published => RevisionSelector::Published,
+            VersionSelector::Pinned(number) => RevisionSelector::Number(number),
         };
-        require_in_service(&artifact)?;
-        let number = match version {
-            VersionSelector::Newest => artifact.revision,
-            VersionSelector::Pinned(number) => number,
-            VersionSelector::Published => artifact.published_revision().ok_or_else(|| {
-                let slug = &artifact.definition.slug;
-                let message = format!(
-                    "artifact `{slug}` has no published version; publish it with `haft artifact publish {slug}`, or use \
-                     debug mode"
-                );
-                CallError::new(ErrorCode::NotPublished, message)
-            })?,
-        };
-        let found = artifacts.revision(tenant, artifact.id, number).await.map_err(unavailable)?;
-        Ok(found.map(|revision| (artifact.id, revision.into())))
+        let found = artifacts.revision_of(tenant, reference, selector).await.map_err(unavailable)?;
+        if let (None, VersionSelector::Published) = (&found, version)
+            && let Some(artifact) = artifacts.find(tenant, reference).await.map_err(unavailable)?
+        {
+            let slug = &artifact.definition.slug;
+            let message = format!(
+                "artifact `{slug}` has no published version; publish it with `haft artifact publish {slug}`, or use debug \
+                 mode"
+            );
+            return Err(CallError::new(ErrorCode::NotPublished, message));
+        }
+        Ok(found.map(|(id, revision)| (id, revision.into())))
     }
 
     fn exists(&self, tenant: &TenantId, reference: &str, version: VersionSelector) -> bool {
         self.names.find(tenant, reference).is_some_and(|newest| match version {
             VersionSelector::Newest | VersionSelector::Published => true,
-            VersionSelector::Pinned(number) => newest == 0 || number <= newest,
+            VersionSelector::Pinned(number) => newest == OUT_OF_SERVICE || number <= newest,
         })
     }
 }

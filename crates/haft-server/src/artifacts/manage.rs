@@ -5,8 +5,8 @@ use std::sync::Arc;
 use haft_core::artifact::{
     ArtifactContent, ArtifactDefinition, ArtifactInput, ArtifactRuntime, CodeArtifact,
 };
-use haft_core::live::ResourceAction;
 use haft_core::implementation::Implementation;
+use haft_core::live::ResourceAction;
 use haft_core::name::{ArtifactSlug, ToolName};
 use haft_core::outcome::ErrorCode;
 use haft_core::problem::{MISSING_IMPORT, NOT_CHECKED, Problem};

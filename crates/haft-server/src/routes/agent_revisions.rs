@@ -9,8 +9,8 @@ use haft_core::token::Role;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::agents::{AgentRevisionView, AgentView, manage, visible_agent};
 use super::revisions::RevisionDiff;
+use crate::agents::{AgentRevisionView, AgentView, manage, visible_agent};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::error_response::ErrorBody;
@@ -65,7 +65,8 @@ pub(crate) async fn get(
 ) -> Result<Response, ApiError> {
     let agent = visible_agent(&app, &identity, &reference).await?;
     let revision = resources::revision(&app, &agent, "revision", &number).await?;
-    let view = AgentRevisionView::new(&revision, agent.published_revision()).with_definition(&revision.definition);
+    let view =
+        AgentRevisionView::new(&revision, agent.published_revision()).with_definition(&revision.definition);
     Ok(success(view).into_response())
 }
 

@@ -25,9 +25,9 @@ use crate::error::ApiError;
 use crate::error_response::ErrorBody;
 use crate::identity::Identity;
 use crate::params::{PageParams, Params};
+use crate::reply::{self, Message, Success, created, success};
 use crate::resource_view::expected_revision;
 use crate::resources;
-use crate::reply::{self, Message, Success, created, success};
 
 /// How many broken files are listed.
 const MAX_FILES: usize = 50;
@@ -274,7 +274,7 @@ pub(crate) async fn patch(
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
     let AgentPatch { enabled } = body.json()?;
-    let agent = resources::set_enabled(&app, &identity, &reference, enabled).await?;
+    let agent = resources::set_enabled::<AgentDefinition>(&app, &identity, &reference, enabled).await?;
     Ok(success(AgentView::new(&app, &agent)).into_response())
 }
 
@@ -343,6 +343,6 @@ pub(crate) async fn deprecate(
     identity: Identity,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
-    let agent = resources::deprecate(&app, &identity, &reference).await?;
+    let agent = resources::deprecate::<AgentDefinition>(&app, &identity, &reference).await?;
     Ok(success(AgentView::new(&app, &agent)).into_response())
 }

@@ -34,8 +34,7 @@ pub(crate) async fn patch(
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
     let ResourcePatch { enabled } = body.json()?;
-    let changed =
-        resources::set_enabled::<ArtifactDefinition>(&app, &identity, &reference, enabled).await?;
+    let changed = resources::set_enabled::<ArtifactDefinition>(&app, &identity, &reference, enabled).await?;
     Ok(success(ArtifactView::from(changed)).into_response())
 }
 

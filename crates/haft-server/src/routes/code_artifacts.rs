@@ -149,7 +149,8 @@ pub(crate) async fn get(
     identity: Identity,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
-    Ok(success(ArtifactView::from(resources::find::<ArtifactDefinition>(&app, &identity, &reference).await?)).into_response())
+    Ok(success(ArtifactView::from(resources::find::<ArtifactDefinition>(&app, &identity, &reference).await?))
+        .into_response())
 }
 
 /// Append a version to a code artifact. Versions never change: tools that pin one keep it. Others follow the newest one in

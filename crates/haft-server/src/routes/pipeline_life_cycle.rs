@@ -5,8 +5,8 @@ use std::sync::Arc;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use haft_core::Timestamp;
-use haft_core::retrieval::PipelineDefinition;
 use haft_core::resource::ResourceRevision;
+use haft_core::retrieval::PipelineDefinition;
 use haft_core::token::Role;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -72,8 +72,7 @@ pub(crate) async fn patch(
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
     let ResourcePatch { enabled } = body.json()?;
-    let changed =
-        resources::set_enabled::<PipelineDefinition>(&app, &identity, &reference, enabled).await?;
+    let changed = resources::set_enabled::<PipelineDefinition>(&app, &identity, &reference, enabled).await?;
     Ok(success(PipelineView::from(app.store().pipeline_of(changed).await?)).into_response())
 }
 

@@ -6,7 +6,7 @@ use haft_core::agent::Agent;
 use haft_core::chat::{Chat, MessageRole};
 use haft_core::id::{ApprovalId, CallId, ChatId, MessageId};
 use haft_core::problem::excerpt;
-use haft_store::{ResourceQuery, NewChat};
+use haft_store::{NewChat, ResourceQuery};
 
 use super::client_frame::{ApprovalFrame, MessageFrame};
 use crate::agents::{require_runnable, visible_agent};

@@ -112,7 +112,11 @@ impl Session<'_> {
             policy: self.policy_of(tenant).await?,
             agents: if scope.agents { self.resources_of(tenant).await? } else { Vec::new() },
             pipelines: if scope.pipelines { self.pipelines_of(tenant).await? } else { Vec::new() },
-            artifacts: if scope.artifacts { self.resource_heads::<ArtifactDefinition>(tenant).await? } else { Vec::new() },
+            artifacts: if scope.artifacts {
+                self.resource_heads::<ArtifactDefinition>(tenant).await?
+            } else {
+                Vec::new()
+            },
             digest: String::new(),
         })
     }
@@ -145,7 +149,14 @@ impl ApplyState {
         let pipelines = self.pipelines.iter();
         let pipelines = pipelines.map(|pipeline| {
             let published = pipeline.published_revision();
-            json!([pipeline.id, pipeline.revision, published, pipeline.status, pipeline.enabled, pipeline.path])
+            json!([
+                pipeline.id,
+                pipeline.revision,
+                published,
+                pipeline.status,
+                pipeline.enabled,
+                pipeline.path
+            ])
         });
         let artifacts = self.artifacts.iter();
         let artifacts = artifacts.map(|head| {

@@ -103,9 +103,10 @@ pub(crate) async fn definition_changed(
         (None, None) => Ok(None),
         (Some(before), None) => {
             // Documents go with their contents and chunks.
-            for sql in
-                ["DELETE FROM pipeline_documents WHERE pipeline_id = $1", "DELETE FROM pipelines WHERE id = $1"]
-            {
+            for sql in [
+                "DELETE FROM pipeline_documents WHERE pipeline_id = $1",
+                "DELETE FROM pipelines WHERE id = $1",
+            ] {
                 sqlx::query(sql).bind(before.id.to_string()).execute(&mut **tx).await?;
             }
             Ok(None)

@@ -132,7 +132,8 @@ impl Inner {
         let rejected = |path: &String| any_change && known.get(path).is_some_and(|known| known.is_rejected);
         let due = listed.into_iter().filter(|(path, stamp)| differs(path, stamp) || rejected(path));
         let due: Vec<String> = due.map(|(path, _)| path).collect();
-        let read = files.run("read the files of resources".into(), move |home| read_all::<S>(home, due)).await?;
+        let read =
+            files.run("read the files of resources".into(), move |home| read_all::<S>(home, due)).await?;
         let repeat = read.iter().any(|file| file.stamp.is_unknown());
         let mut pass = FilePass::<S>::new(ResourceWriter::new(self, &mut tx), &read, missing);
         pass.apply(read).await?;

@@ -11,8 +11,9 @@ pub(crate) async fn fill_migrated(tx: &mut Transaction<'static, Any>) -> Result<
     let found = sqlx::query("SELECT id, revision, slug FROM resources WHERE search = ''");
     for row in found.fetch_all(&mut **tx).await? {
         let (id, number): (&str, i64) = (row.try_get("id")?, row.try_get("revision")?);
-        let select =
-            sqlx::query("SELECT definition, hash FROM resource_revisions WHERE resource_id = $1 AND number = $2");
+        let select = sqlx::query(
+            "SELECT definition, hash FROM resource_revisions WHERE resource_id = $1 AND number = $2",
+        );
         let revision = select.bind(id).bind(number).fetch_one(&mut **tx).await?;
         let definition: Value = rows::json_column(&revision, "definition")?;
         let text = |key: &str| definition.get(key).and_then(Value::as_str).unwrap_or_default();

@@ -10,8 +10,8 @@ mod read;
 mod write;
 
 pub use apply::{ResourceChange, ResourceHead};
-pub use files::ResourceFileError;
 pub(crate) use files::FileScope;
+pub use files::ResourceFileError;
 pub use kind::{FileDefinitions, StoredKind};
 pub(crate) use migrated::fill_migrated;
 pub(crate) use read::{BY_REFERENCE, count_change, read_resource, select_with};

@@ -188,8 +188,7 @@ impl<S: StoredKind> Resources<'_, S> {
             RevisionSelector::Newest => "r.revision + $3",
             RevisionSelector::Published => "r.published_revision + $3",
         };
-        let sql =
-            AssertSqlSafe(format!("{} AND v.number = {column} {BY_REFERENCE}", select_revision::<S>()));
+        let sql = AssertSqlSafe(format!("{} AND v.number = {column} {BY_REFERENCE}", select_revision::<S>()));
         let query = sqlx::query(sql).bind(tenant.as_str()).bind(reference).bind(number);
         let found = query.fetch_optional(&self.inner().engine.pool).await.map_err(read_failed::<S>)?;
         found.as_ref().map(read_revision).transpose().map_err(read_failed::<S>)

@@ -307,8 +307,7 @@ impl<'a> ResourceWriter<'a> {
         before: &Resource<S>,
         state: State,
     ) -> Result<(), StoreError> {
-        let sql =
-            "UPDATE resources SET status = $1, enabled = $2, published_revision = $3, published_at = $4 WHERE id = $5";
+        let sql = "UPDATE resources SET status = $1, enabled = $2, published_revision = $3, published_at = $4 WHERE id = $5";
         sqlx::query(sql)
             .bind(state.status.as_str())
             .bind(i64::from(state.enabled))

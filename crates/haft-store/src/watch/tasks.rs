@@ -76,9 +76,7 @@ impl Store {
                     detects_changes: true,
                     ..make("definition_files", |inner, stop| Box::pin(definitions::watch(inner, stop)))
                 },
-                make("agent_files", |inner, stop| {
-                    Box::pin(resources::watch::<AgentDefinition>(inner, stop))
-                }),
+                make("agent_files", |inner, stop| Box::pin(resources::watch::<AgentDefinition>(inner, stop))),
                 make("pipeline_files", |inner, stop| {
                     Box::pin(resources::watch::<PipelineDefinition>(inner, stop))
                 }),

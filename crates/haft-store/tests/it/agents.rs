@@ -140,7 +140,8 @@ async fn a_stale_save_is_a_conflict(harness: Harness) {
     let taken = store.agents().create(&default_tenant(), definition("assistant"), "ann").await;
     assert_eq!(conflict(taken), "an agent `assistant` already exists");
     let elsewhere = TenantId::new("acme").unwrap();
-    let foreign = ResourceUpdate { definition: definition("x"), expected_revision: None, author: String::new() };
+    let foreign =
+        ResourceUpdate { definition: definition("x"), expected_revision: None, author: String::new() };
     let foreign = store.agents().update(&elsewhere, agent.id, foreign).await;
     assert!(matches!(foreign, Err(StoreError::NotFound { .. })));
     let kept = store.agents().get(&default_tenant(), agent.id).await.unwrap().unwrap();

@@ -113,8 +113,7 @@ async fn apply_references(
 async fn pipelines_and_artifacts_are_part_of_a_step(mut harness: Harness) {
     let tenant = TenantId::default_tenant();
     let names = harness.store.pipelines().names(None).await.unwrap().unwrap().counter;
-    let pipelines =
-        vec![pipeline("handbook", Status::Published), pipeline("a", Status::Draft)];
+    let pipelines = vec![pipeline("handbook", Status::Published), pipeline("a", Status::Draft)];
     let created = vec![ResourceChange::Create {
         definition: artifact("one"),
         enabled: true,
@@ -146,12 +145,14 @@ async fn pipelines_and_artifacts_are_part_of_a_step(mut harness: Harness) {
             PipelineChange::Delete { id: a, documents: 0 },
         ]
     };
-    let update = || vec![ResourceChange::Update {
+    let update = || {
+        vec![ResourceChange::Update {
             id: count.id,
             definition: artifact("two"),
             enabled: true,
             status: Status::Published,
-        }];
+        }]
+    };
     // A failure in the middle leaves nothing.
     let failed = apply_references(&harness, steps(), update(), vec![create("one"), create("one")]).await;
     assert!(failed.is_err());
@@ -167,10 +168,7 @@ async fn pipelines_and_artifacts_are_part_of_a_step(mut harness: Harness) {
     assert!(after.pipelines[0].ingest_revision > handbook.ingest_revision, "documents are read again");
     assert_eq!(after.artifacts[0].revision, 2);
     let newest = harness.store.artifacts().find(&tenant, "count").await.unwrap().unwrap();
-    assert_eq!(
-        (&newest.hash, newest.definition.content.source.as_str()),
-        (&after.artifacts[0].hash, "two")
-    );
+    assert_eq!((&newest.hash, newest.definition.content.source.as_str()), (&after.artifacts[0].hash, "two"));
     let taken = vec![pipeline("handbook", Status::Draft)];
     let taken = apply_references(&harness, taken, Vec::new(), Vec::new()).await;
     assert!(matches!(taken, Err(StoreError::Conflict(_))), "{taken:?}");

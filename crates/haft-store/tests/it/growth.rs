@@ -84,7 +84,8 @@ impl Used {
         harness.store = Store::open(settings, harness.clock.clone(), sink).await.unwrap();
         let store = &harness.store;
         let pipeline = pipelines::create(store, &tenant(), "handbook").await.unwrap();
-        let artifact = store.artifacts().create(&tenant(), artifact("count", "zero"), "ann").await.unwrap().id;
+        let artifact =
+            store.artifacts().create(&tenant(), artifact("count", "zero"), "ann").await.unwrap().id;
         let agent = store.agents().create(&tenant(), definition("assistant"), "ann").await.unwrap().id;
         webhook(&harness, WebhookScope::Tenant, WebhookEvent::RunFinished).await;
         Self { harness, pipeline, artifact, agent, chat: None }

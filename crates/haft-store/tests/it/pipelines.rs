@@ -10,7 +10,10 @@ use haft_core::retrieval::{
     Pipeline, PipelineDefinition,
 };
 use haft_core::tool::Status;
-use haft_store::{ClaimedDocument, DocumentChunks, KeptChunk, NewDocument, ResourceQuery, ResourceUpdate, Store, StoredChunks};
+use haft_store::{
+    ClaimedDocument, DocumentChunks, KeptChunk, NewDocument, ResourceQuery, ResourceUpdate, Store,
+    StoredChunks,
+};
 use serde_json::json;
 
 use crate::harness::{Harness, on_both};
@@ -253,7 +256,10 @@ async fn a_change_of_the_definition_queues_documents(harness: Harness) {
     let state = async || store.document(&first, document.id).await.unwrap().unwrap().state;
     let renamed = PipelineDefinition { description: "other".to_owned(), ..definition("manual") };
     let changed = change(store, first.id, renamed).await.unwrap();
-    assert_eq!((changed.ingest_revision, changed.definition.slug.as_str()), (first.ingest_revision, "manual"));
+    assert_eq!(
+        (changed.ingest_revision, changed.definition.slug.as_str()),
+        (first.ingest_revision, "manual")
+    );
     assert_eq!(state().await, DocumentState::Done);
     let embedding = EmbeddingModel {
         model: "m".to_owned(),
@@ -317,7 +323,10 @@ async fn documents_follow_the_published_definition(harness: Harness) {
     let published = store.pipelines().publish(&own(), first.id, Some(2)).await.unwrap();
     assert_eq!(published.serving().chunking.size, 500);
     let published = store.pipeline_of(published).await.unwrap();
-    assert_eq!((published.ingest_revision, state().await), (first.ingest_revision + 1, DocumentState::Queued));
+    assert_eq!(
+        (published.ingest_revision, state().await),
+        (first.ingest_revision + 1, DocumentState::Queued)
+    );
     // Neither does a restored revision, until it is published.
     let revisions = store.pipelines().revisions(&own(), first.id).await.unwrap();
     let restored = change(store, first.id, (*revisions[1].definition).clone()).await.unwrap();
@@ -326,5 +335,8 @@ async fn documents_follow_the_published_definition(harness: Harness) {
     // A pipeline without a published revision is read by its newest one.
     store.pipelines().set_status(&own(), first.id, Status::Draft).await.unwrap();
     let withdrawn = store.pipeline(&own(), "handbook").await.unwrap().unwrap();
-    assert_eq!((withdrawn.serving().chunking.size, withdrawn.ingest_revision), (300, published.ingest_revision + 1));
+    assert_eq!(
+        (withdrawn.serving().chunking.size, withdrawn.ingest_revision),
+        (300, published.ingest_revision + 1)
+    );
 }
