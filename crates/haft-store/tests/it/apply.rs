@@ -80,7 +80,7 @@ fn definition(slug: &str) -> PipelineDefinition {
     PipelineDefinition::new(PipelineSlug::new(slug).unwrap())
 }
 
-fn artifact(source: &str) -> Box<ArtifactDefinition> {
+fn artifact(source: &str) -> ArtifactDefinition {
     let content = ArtifactContent {
         name: "Count".to_owned(),
         description: String::new(),
@@ -89,7 +89,7 @@ fn artifact(source: &str) -> Box<ArtifactDefinition> {
         inputs: Vec::new(),
     };
     let slug = ArtifactSlug::new("count").unwrap();
-    Box::new(ArtifactDefinition { slug, content: content.into() })
+    ArtifactDefinition { slug, content: content.into() }
 }
 
 fn pipeline(slug: &str, status: Status) -> PipelineChange {
@@ -115,7 +115,7 @@ async fn pipelines_and_artifacts_are_part_of_a_step(mut harness: Harness) {
     let names = harness.store.pipelines().names(None).await.unwrap().unwrap().counter;
     let pipelines = vec![pipeline("handbook", Status::Published), pipeline("a", Status::Draft)];
     let created = vec![ResourceChange::Create {
-        definition: artifact("one"),
+        definition: Box::new(artifact("one")),
         enabled: true,
         status: Status::Published,
     }];
@@ -148,7 +148,7 @@ async fn pipelines_and_artifacts_are_part_of_a_step(mut harness: Harness) {
     let update = || {
         vec![ResourceChange::Update {
             id: count.id,
-            definition: artifact("two"),
+            definition: Box::new(artifact("two")),
             enabled: true,
             status: Status::Published,
         }]
