@@ -192,8 +192,7 @@ mod tests {
     async fn store_separately(engine: &Engine) {
         let document = "018faf50-b7b6-7a01-9a05-0000000000d1";
         let agent = |text: &str| serde_json::json!({"slug": "assistant", "name": "Assistant", "model": {"name": "m"}, "instructions": text});
-        let pipeline =
-            r#"{"slug":"handbook","name":"Größe","description":"","chunking":{"size":500,"unit":"tokens","overlap":40},"embedding":null}"#;
+        let pipeline = r#"{"slug":"handbook","name":"Größe","description":"","chunking":{"size":500,"unit":"tokens","overlap":40},"embedding":null}"#;
         let artifact = |source: &str| format!(r#"{{"name":"Count","runtime":"bash","source":"{source}"}}"#);
         let mut statements = vec![
             format!(
