@@ -1,17 +1,16 @@
 //! Agents: a model with instructions and tools.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::Timestamp;
 use crate::id::AgentId;
-use crate::name::{AgentSlug, TenantId};
+use crate::live::{AgentEvent, ObjectEvent, ResourceAction};
+use crate::name::AgentSlug;
 use crate::principal::{AllowList, AllowListError};
+use crate::resource::{Resource, ResourceKind, ResourceRevision, ResourceSpec};
 use crate::run::RunUsage;
-use crate::tool::Status;
 
 /// The longest instructions, in bytes.
 pub const MAX_INSTRUCTIONS: usize = 256 * 1024;
@@ -298,62 +297,39 @@ const fn default_backoff() -> u64 {
     500
 }
 
-/// A stored agent.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Agent {
-    /// Its id.
-    pub id: AgentId,
-    /// Its tenant.
-    pub tenant: TenantId,
-    /// The newest revision.
-    pub definition: Arc<AgentDefinition>,
-    /// The number of the newest revision.
-    pub revision: u32,
-    /// The published revision, which answers in production mode.
-    pub published: Option<(u32, Arc<AgentDefinition>)>,
-    /// The status.
-    pub status: Status,
-    /// Whether it may run.
-    pub enabled: bool,
-    /// The file that defines it, relative to the home folder; `None` if the store does.
-    pub path: Option<String>,
-    /// Why its file cannot be used; the last valid definition is kept and does not run.
-    pub error: Option<String>,
-    /// Who created it.
-    pub created_by: Option<Arc<str>>,
-    /// Who stored the newest revision.
-    pub modified_by: Option<Arc<str>>,
-    /// When it was created.
-    pub created_at: Timestamp,
-    /// When its definition last changed.
-    pub modified_at: Timestamp,
-    /// When it was published.
-    pub published_at: Option<Timestamp>,
-}
+impl ResourceSpec for AgentDefinition {
+    type Id = AgentId;
+    const KIND: ResourceKind = ResourceKind::Agent;
 
-impl Agent {
-    /// Returns the revision that runs in a mode, with its number: in production the published one, in debug the newest.
-    pub fn runnable(&self, mode: crate::runnable::Mode) -> Option<(u32, &Arc<AgentDefinition>)> {
-        match mode {
-            crate::runnable::Mode::Production => {
-                self.published.as_ref().map(|(number, definition)| (*number, definition))
-            }
-            crate::runnable::Mode::Debug => Some((self.revision, &self.definition)),
-        }
+    fn slug(&self) -> &str {
+        self.slug.as_str()
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn description(&self) -> &str {
+        &self.description
+    }
+
+    fn set_slug(&mut self, other: &Self) {
+        self.slug.clone_from(&other.slug);
+    }
+
+    fn event(agent: &Agent, change: ResourceAction) -> ObjectEvent {
+        ObjectEvent::Agent(AgentEvent {
+            change,
+            id: agent.id,
+            agent: agent.definition.slug.to_string(),
+            status: agent.status,
+            enabled: agent.enabled,
+        })
     }
 }
 
-/// One revision of an agent. It never changes.
-#[derive(Debug, Clone, PartialEq)]
-pub struct AgentRevision {
-    /// Its number, from 1.
-    pub number: u32,
-    /// The hash of the definition.
-    pub hash: String,
-    /// The definition.
-    pub definition: Arc<AgentDefinition>,
-    /// Who stored it.
-    pub created_by: Option<Arc<str>>,
-    /// When it was stored.
-    pub created_at: Timestamp,
-}
+/// A stored agent.
+pub type Agent = Resource<AgentDefinition>;
+
+/// One revision of an agent.
+pub type AgentRevision = ResourceRevision<AgentDefinition>;

@@ -9,9 +9,11 @@ use serde_json::{Map, Value};
 use crate::BoxFuture;
 use crate::Timestamp;
 use crate::id::ArtifactId;
+use crate::live::{ArtifactEvent, ObjectEvent, ResourceAction};
 use crate::name::{ArtifactSlug, TenantId};
 use crate::outcome::{CallError, ErrorCode};
 use crate::problem::Problem;
+use crate::resource::{Resource, ResourceKind, ResourceRevision, ResourceSpec};
 
 /// The longest source, in bytes.
 pub const MAX_SOURCE: usize = 4 << 20;
@@ -236,22 +238,50 @@ pub fn input_schema(inputs: &[ArtifactInput]) -> Value {
     serde_json::json!({"type": "object", "properties": properties, "required": required})
 }
 
-/// A stored artifact with its newest version.
-#[derive(Debug, Clone, PartialEq)]
-pub struct CodeArtifact {
-    /// Its id.
-    pub id: ArtifactId,
-    /// Its tenant.
-    pub tenant: TenantId,
+/// The definition of an artifact: its slug, and what its versions have.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ArtifactDefinition {
     /// The name by which tools refer to it.
     pub slug: ArtifactSlug,
-    /// The newest version.
-    pub newest: ArtifactVersion,
-    /// Who created it.
-    pub created_by: Option<Arc<str>>,
-    /// When it was created.
-    pub created_at: Timestamp,
+    /// What the author wrote.
+    #[serde(flatten)]
+    pub content: Arc<ArtifactContent>,
 }
+
+impl ResourceSpec for ArtifactDefinition {
+    type Id = ArtifactId;
+    const KIND: ResourceKind = ResourceKind::CodeArtifact;
+
+    fn slug(&self) -> &str {
+        self.slug.as_str()
+    }
+
+    fn name(&self) -> &str {
+        &self.content.name
+    }
+
+    fn description(&self) -> &str {
+        &self.content.description
+    }
+
+    fn set_slug(&mut self, other: &Self) {
+        self.slug.clone_from(&other.slug);
+    }
+
+    fn event(artifact: &CodeArtifact, change: ResourceAction) -> ObjectEvent {
+        ObjectEvent::Artifact(ArtifactEvent {
+            change,
+            id: artifact.id,
+            artifact: artifact.definition.slug.to_string(),
+            version: artifact.revision,
+            status: artifact.status,
+            enabled: artifact.enabled,
+        })
+    }
+}
+
+/// A stored artifact. Its revisions are its versions.
+pub type CodeArtifact = Resource<ArtifactDefinition>;
 
 /// One version of an artifact. It never changes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -270,6 +300,18 @@ pub struct ArtifactVersion {
     /// When it was stored.
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub created_at: Timestamp,
+}
+
+impl From<ResourceRevision<ArtifactDefinition>> for ArtifactVersion {
+    fn from(revision: ResourceRevision<ArtifactDefinition>) -> Self {
+        Self {
+            version: revision.number,
+            content: Arc::clone(&revision.definition.content),
+            hash: revision.hash,
+            created_by: revision.created_by,
+            created_at: revision.created_at,
+        }
+    }
 }
 
 /// What the author of an artifact writes.
@@ -322,8 +364,10 @@ impl ArtifactContent {
 /// Selects a version of an artifact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum VersionSelector {
-    /// The newest one at the time of the call.
+    /// The newest one at the time of the call; in production mode, the published one.
     Newest,
+    /// The published one at the time of the call.
+    Published,
     /// This one.
     Pinned(u32),
 }
@@ -346,6 +390,7 @@ impl fmt::Display for VersionSelector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Newest => f.write_str("newest"),
+            Self::Published => f.write_str("published"),
             Self::Pinned(number) => number.fmt(f),
         }
     }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::{AgentId, ArtifactId, ChatId, DocumentId, MessageId, PipelineId, RunId};
 use crate::name::TenantId;
-use crate::retrieval::{DocumentState, IngestProgress, PipelineStatus};
+use crate::retrieval::{DocumentState, IngestProgress};
 use crate::run::RunStatus;
 use crate::tool::Status;
 
@@ -70,7 +70,7 @@ pub enum ObjectAction {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct AgentEvent {
     /// What happened.
-    pub change: AgentAction,
+    pub change: ResourceAction,
     /// Its id.
     #[cfg_attr(feature = "openapi", schema(value_type = uuid::Uuid))]
     pub id: AgentId,
@@ -83,11 +83,11 @@ pub struct AgentEvent {
     pub enabled: bool,
 }
 
-/// What happened to an agent, by the API or in its file.
+/// What happened to a resource, by the API or in its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum AgentAction {
+pub enum ResourceAction {
     /// It is new.
     Created,
     /// It has another definition or status, or its file became valid or invalid.
@@ -98,9 +98,9 @@ pub enum AgentAction {
     Published,
     /// It was deprecated.
     Deprecated,
-    /// It may run.
+    /// It may be used.
     Enabled,
-    /// It may not run.
+    /// It may not be used.
     Disabled,
 }
 
@@ -167,7 +167,7 @@ pub enum ChatAction {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PipelineEvent {
     /// What happened.
-    pub change: PipelineAction,
+    pub change: ResourceAction,
     /// Its id.
     #[cfg_attr(feature = "openapi", schema(value_type = uuid::Uuid))]
     pub id: PipelineId,
@@ -175,22 +175,9 @@ pub struct PipelineEvent {
     #[cfg_attr(feature = "openapi", schema(example = "handbook"))]
     pub pipeline: String,
     /// Its status.
-    pub status: PipelineStatus,
-}
-
-/// What happened to a pipeline.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum PipelineAction {
-    /// It is new.
-    Created,
-    /// It has another definition or is a draft again.
-    Updated,
-    /// It was published.
-    Published,
-    /// It is gone.
-    Deleted,
+    pub status: Status,
+    /// Whether it may be queried.
+    pub enabled: bool,
 }
 
 /// A changed document of a pipeline, or many of them.
@@ -219,7 +206,7 @@ pub struct DocumentEvent {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ArtifactEvent {
     /// What happened.
-    pub change: ObjectAction,
+    pub change: ResourceAction,
     /// Its id.
     #[cfg_attr(feature = "openapi", schema(value_type = uuid::Uuid))]
     pub id: ArtifactId,
@@ -228,4 +215,8 @@ pub struct ArtifactEvent {
     pub artifact: String,
     /// Its newest version.
     pub version: u32,
+    /// Its status.
+    pub status: Status,
+    /// Whether it may run.
+    pub enabled: bool,
 }

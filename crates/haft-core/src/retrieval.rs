@@ -1,7 +1,6 @@
 //! Retrieval pipelines: documents that tools and agents search.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -9,9 +8,11 @@ use serde_json::{Value, json};
 use crate::BoxFuture;
 use crate::Timestamp;
 use crate::id::{DocumentId, PipelineId};
+use crate::live::{ObjectEvent, PipelineEvent, ResourceAction};
 use crate::name::{PipelineSlug, TenantId};
 use crate::outcome::CallError;
 use crate::problem::Problem;
+use crate::resource::{Resource, ResourceKind, ResourceSpec};
 
 /// The longest display name of a pipeline, in characters.
 pub const MAX_NAME: usize = 200;
@@ -179,52 +180,46 @@ fn default_base_url() -> String {
     "https://api.openai.com/v1".to_owned()
 }
 
-/// The status of a pipeline.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum PipelineStatus {
-    /// Tools can query it in debug mode.
-    Draft,
-    /// Tools can query it in every mode.
-    Published,
-}
+impl ResourceSpec for PipelineDefinition {
+    type Id = PipelineId;
+    const KIND: ResourceKind = ResourceKind::Pipeline;
 
-impl PipelineStatus {
-    /// Returns the name used in JSON and in the store.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Draft => "draft",
-            Self::Published => "published",
-        }
+    fn slug(&self) -> &str {
+        self.slug.as_str()
     }
 
-    /// Parses the name that [`PipelineStatus::as_str`] returns.
-    pub fn parse(text: &str) -> Option<Self> {
-        [Self::Draft, Self::Published].into_iter().find(|status| status.as_str() == text)
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn description(&self) -> &str {
+        &self.description
+    }
+
+    fn set_slug(&mut self, other: &Self) {
+        self.slug.clone_from(&other.slug);
+    }
+
+    fn event(pipeline: &Resource<Self>, change: ResourceAction) -> ObjectEvent {
+        ObjectEvent::Pipeline(PipelineEvent {
+            change,
+            id: pipeline.id,
+            pipeline: pipeline.definition.slug.to_string(),
+            status: pipeline.status,
+            enabled: pipeline.enabled,
+        })
     }
 }
 
-/// A stored pipeline.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+/// A stored pipeline with the state of its documents. These are cut and embedded by the published definition, or the
+/// newest one while nothing is published.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Pipeline {
-    /// Its id.
-    #[cfg_attr(feature = "openapi", schema(value_type = uuid::Uuid))]
-    pub id: PipelineId,
-    /// Its tenant.
-    #[serde(skip)]
-    pub tenant: TenantId,
-    /// Its definition.
-    #[serde(flatten)]
-    pub definition: Arc<PipelineDefinition>,
-    /// Its status.
-    pub status: PipelineStatus,
-    /// Grows with each change of its definition.
-    #[serde(skip)]
-    pub revision: i64,
+    /// The definition and its life cycle.
+    pub resource: Resource<PipelineDefinition>,
+    /// Grows whenever documents are cut or embedded differently from then on.
+    pub ingest_revision: i64,
     /// Grows with each change of its chunks.
-    #[serde(skip)]
     pub generation: i64,
     /// The number of documents.
     pub documents: u64,
@@ -232,15 +227,14 @@ pub struct Pipeline {
     pub chunks: u64,
     /// The size of all documents together.
     pub bytes: u64,
-    /// Who created it.
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, required))]
-    pub created_by: Option<Arc<str>>,
-    /// When it was created.
-    #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
-    pub created_at: Timestamp,
-    /// When its definition last changed.
-    #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
-    pub modified_at: Timestamp,
+}
+
+impl std::ops::Deref for Pipeline {
+    type Target = Resource<PipelineDefinition>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.resource
+    }
 }
 
 /// Where a document comes from.

@@ -1,5 +1,7 @@
 //! Reads and writes code artifacts, one per file. The source is in the text, or in a file beside it.
 
+use std::borrow::Cow;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use haft_core::artifact::{ArtifactContent, ArtifactInput, ArtifactRuntime, MAX_SOURCE};
@@ -17,7 +19,23 @@ const BOUNDS: Bounds = Bounds { nodes: 50_000, bytes: MAX_TEXT };
 const WASM_MAGIC: &[u8] = b"\0asm";
 
 /// What the API shows about an artifact besides its content. It is ignored, so that an answer can be used as a file.
-const STATE: [&str; 6] = ["id", "version", "hash", "created_by", "created_at", "modified_at"];
+const STATE: [&str; 15] = [
+    "id",
+    "version",
+    "hash",
+    "status",
+    "enabled",
+    "revision",
+    "published_revision",
+    "published_version",
+    "path",
+    "error",
+    "created_by",
+    "modified_by",
+    "created_at",
+    "modified_at",
+    "published_at",
+];
 
 /// An artifact that was read, with warnings for its author.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,7 +55,7 @@ pub struct ReadArtifact {
 pub fn read<'a>(
     text: &str,
     file_stem: &str,
-    beside: impl Fn(&str) -> Option<&'a [u8]>,
+    beside: impl Fn(&str) -> Option<Cow<'a, [u8]>>,
 ) -> Result<ReadArtifact, Vec<Problem>> {
     if text.len() > MAX_TEXT {
         let message = format!("the text has {} bytes; the limit is {MAX_TEXT}", text.len());
@@ -67,7 +85,7 @@ pub fn read<'a>(
 fn artifact<'a>(
     mut fields: Fields<'_>,
     file_stem: &str,
-    beside: impl Fn(&str) -> Option<&'a [u8]>,
+    beside: impl Fn(&str) -> Option<Cow<'a, [u8]>>,
 ) -> Option<ReadArtifact> {
     fields.ignore(&STATE);
     let slug = fields.text("slug").unwrap_or_else(|| file_stem.to_owned());
@@ -107,7 +125,7 @@ fn source_of<'a>(
     fields: &Fields<'_>,
     file: &str,
     runtime: Option<ArtifactRuntime>,
-    beside: impl Fn(&str) -> Option<&'a [u8]>,
+    beside: impl Fn(&str) -> Option<Cow<'a, [u8]>>,
 ) -> Option<String> {
     let fail = |code: &str, message: String| fields.error("source_file", code, message);
     if file.is_empty() || file.contains(['/', '\\']) || file.starts_with('.') {
@@ -123,9 +141,9 @@ fn source_of<'a>(
         return None;
     }
     if runtime == Some(ArtifactRuntime::Wasm) && bytes.starts_with(WASM_MAGIC) {
-        return Some(STANDARD.encode(bytes));
+        return Some(STANDARD.encode(&bytes));
     }
-    let text = std::str::from_utf8(bytes).ok().map(str::to_owned);
+    let text = String::from_utf8(bytes.into_owned()).ok();
     if text.is_none() {
         fail("not_utf8", "the file is not valid UTF-8".to_owned());
     }
@@ -169,9 +187,9 @@ mod tests {
 
     fn read_with(text: &str) -> Result<ReadArtifact, Vec<Problem>> {
         read(text, "word-count", |name| match name {
-            "count.py" => Some(b"print(1)\n"),
-            "count.wasm" => Some(WASM),
-            "odd.py" => Some(b"\xff"),
+            "count.py" => Some(Cow::Borrowed(&b"print(1)\n"[..])),
+            "count.wasm" => Some(Cow::Borrowed(WASM)),
+            "odd.py" => Some(Cow::Borrowed(&b"\xff"[..])),
             _ => None,
         })
     }

@@ -2,9 +2,8 @@
 
 use haft_core::name::PipelineSlug;
 use haft_core::problem::Problem;
-use haft_core::retrieval::{
-    ChunkUnit, Chunking, EmbeddingModel, PipelineDefinition, PipelineLanguage, PipelineStatus,
-};
+use haft_core::retrieval::{ChunkUnit, Chunking, EmbeddingModel, PipelineDefinition, PipelineLanguage};
+use haft_core::tool::Status;
 use serde_json::{Map, Value, json};
 
 use crate::dialect::{self, Bounds, Fields, MAX_TEXT, Report, describe, locate_foreign, read_foreign};
@@ -14,11 +13,31 @@ const BOUNDS: Bounds = Bounds { nodes: 10_000, bytes: MAX_TEXT };
 const UNITS: [(&str, ChunkUnit); 2] = [("tokens", ChunkUnit::Tokens), ("characters", ChunkUnit::Characters)];
 const LANGUAGES: [(&str, PipelineLanguage); 2] =
     [("english", PipelineLanguage::English), ("german", PipelineLanguage::German)];
-const STATUSES: [(&str, PipelineStatus); 2] =
-    [("draft", PipelineStatus::Draft), ("published", PipelineStatus::Published)];
+const STATUSES: [(&str, Status); 4] = [
+    ("draft", Status::Draft),
+    ("published", Status::Published),
+    ("deprecated", Status::Deprecated),
+    ("disabled", Status::Disabled),
+];
 
 /// What the API shows about a pipeline besides its definition. It is ignored, so that an answer can be used as a file.
-const STATE: [&str; 7] = ["id", "documents", "chunks", "bytes", "created_by", "created_at", "modified_at"];
+const STATE: [&str; 15] = [
+    "id",
+    "documents",
+    "chunks",
+    "bytes",
+    "enabled",
+    "revision",
+    "published_revision",
+    "hash",
+    "path",
+    "error",
+    "created_by",
+    "modified_by",
+    "created_at",
+    "modified_at",
+    "published_at",
+];
 
 /// A pipeline that was read, with warnings for its author.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,7 +45,7 @@ pub struct ReadPipeline {
     /// The definition.
     pub definition: PipelineDefinition,
     /// The status, if the text has one.
-    pub status: Option<PipelineStatus>,
+    pub status: Option<Status>,
     /// Warnings, such as unknown fields.
     pub warnings: Vec<Problem>,
 }
@@ -58,7 +77,7 @@ pub fn read(text: &str, file_stem: &str) -> Result<ReadPipeline, Vec<Problem>> {
     }
 }
 
-fn pipeline(mut fields: Fields<'_>, file_stem: &str) -> Option<(PipelineDefinition, Option<PipelineStatus>)> {
+fn pipeline(mut fields: Fields<'_>, file_stem: &str) -> Option<(PipelineDefinition, Option<Status>)> {
     fields.ignore(&STATE);
     let slug = fields.text("slug").unwrap_or_else(|| file_stem.to_owned());
     let slug = PipelineSlug::new(&slug).map_err(|error| {
@@ -101,7 +120,7 @@ fn embedding(mut fields: Fields<'_>) -> Option<EmbeddingModel> {
 
 /// Writes a pipeline as a YAML file; reading it returns the same pipeline. A draft says so, because a folder that is
 /// applied publishes what has no status.
-pub fn write_yaml(definition: &PipelineDefinition, status: PipelineStatus) -> String {
+pub fn write_yaml(definition: &PipelineDefinition, status: Status) -> String {
     let mut map = Map::new();
     let mut put = |key: &str, value: Value| drop(map.insert(key.to_owned(), value));
     put("slug", json!(definition.slug));
@@ -116,7 +135,7 @@ pub fn write_yaml(definition: &PipelineDefinition, status: PipelineStatus) -> St
     if let Some(language) = definition.language {
         put("language", json!(language));
     }
-    if status == PipelineStatus::Draft {
+    if status != Status::Published {
         put("status", json!(status));
     }
     dialect::write_yaml(&map)
@@ -147,14 +166,14 @@ mod tests {
                     language: german\nstatus: draft\n";
         let first = read(text, "other").unwrap();
         assert_eq!(first.definition.slug.as_str(), "docs");
-        assert_eq!(first.status, Some(PipelineStatus::Draft));
+        assert_eq!(first.status, Some(Status::Draft));
         assert_eq!(
             first.definition.chunking,
             Chunking { size: 500, unit: ChunkUnit::Characters, overlap: 40 }
         );
-        let written = write_yaml(&first.definition, PipelineStatus::Draft);
+        let written = write_yaml(&first.definition, Status::Draft);
         assert_eq!(read(&written, "other").unwrap(), first);
-        let published = write_yaml(&first.definition, PipelineStatus::Published);
+        let published = write_yaml(&first.definition, Status::Published);
         assert_eq!(read(&published, "other").unwrap().status, None);
         // An answer of the API can be used as a file.
         let mut answer = serde_json::to_value(&first.definition).unwrap();

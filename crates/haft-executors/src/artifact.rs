@@ -19,6 +19,7 @@ use haft_core::implementation::{Artifact, Implementation, Kind, Script, ScriptRu
 use haft_core::name::TenantId;
 use haft_core::outcome::{CallError, ErrorCode, Outcome};
 use haft_core::problem::{Problem, excerpt, join};
+use haft_core::runnable::Mode;
 use haft_core::spec::ToolSpec;
 use haft_runtime::executors::Executors;
 use serde_json::{Map, Value};
@@ -163,7 +164,7 @@ fn renamed(mut problems: Vec<Problem>) -> Vec<Problem> {
 fn missing(reference: &str, version: VersionSelector) -> String {
     let reference = excerpt(reference, 100);
     match version {
-        VersionSelector::Newest => format!("artifact `{reference}` not found"),
+        VersionSelector::Newest | VersionSelector::Published => format!("artifact `{reference}` not found"),
         VersionSelector::Pinned(number) => {
             format!("artifact `{reference}` has no version {number}, or does not exist")
         }
@@ -226,7 +227,11 @@ impl StoredArtifact {
         };
         let artifacts = self.parts.artifacts.as_ref();
         let artifacts = artifacts.ok_or_else(|| not_ready(missing(&self.reference, self.version)))?;
-        let found = artifacts.version(call.tenant(), &self.reference, self.version).await?;
+        let version = match (self.version, call.mode) {
+            (VersionSelector::Newest, Mode::Production) => VersionSelector::Published,
+            (version, _) => version,
+        };
+        let found = artifacts.version(call.tenant(), &self.reference, version).await?;
         let (id, version) = found.ok_or_else(|| not_ready(missing(&self.reference, self.version)))?;
         let key = (id, version.version);
         if let Some(run) = self.cached(key) {

@@ -60,7 +60,7 @@ impl Stored {
         let all = self.0.lock().unwrap();
         let sources = all.get(reference)?;
         let number = match version {
-            VersionSelector::Newest => u32::try_from(sources.len()).unwrap(),
+            VersionSelector::Newest | VersionSelector::Published => u32::try_from(sources.len()).unwrap(),
             VersionSelector::Pinned(number) => number,
         };
         Some((number, sources.get(usize::try_from(number).unwrap() - 1)?))

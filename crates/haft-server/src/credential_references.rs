@@ -7,7 +7,7 @@ use haft_core::implementation::Implementation;
 use haft_core::name::TenantId;
 use haft_core::spec::ToolSpec;
 use haft_runtime::registry::Entry;
-use haft_store::ListPage;
+use haft_store::{ListPage, ResourceQuery};
 use serde_json::Value;
 
 use crate::app::App;
@@ -27,11 +27,12 @@ impl CredentialReferences {
             let text = serde_json::to_string(&server).unwrap_or_default();
             references.add(template_names(&text), &format!("MCP server {}", server.id));
         }
-        for pipeline in app.store().pipelines(tenant, &ListPage::ALL).await? {
-            let credential =
-                pipeline.definition.embedding.as_ref().and_then(|model| model.credential.clone());
-            references
-                .add(credential.into_iter().collect(), &format!("pipeline {}", pipeline.definition.slug));
+        let all = ResourceQuery { limit: i32::MAX.unsigned_abs(), ..ResourceQuery::default() };
+        for pipeline in app.store().pipelines().list(tenant, &all).await?.0 {
+            let definitions = [&pipeline.definition, pipeline.serving()];
+            let models = definitions.iter().filter_map(|definition| definition.embedding.as_ref());
+            let credentials = models.filter_map(|model| model.credential.clone()).collect();
+            references.add(credentials, &format!("pipeline {}", pipeline.definition.slug));
         }
         Ok(references)
     }

@@ -278,7 +278,11 @@ async fn check_definitions(app: &App, identity: &Identity) -> Vec<Check> {
         total += 1;
         failed.push(Check::error(definition_name(Some(&file.path), &file.name), file.error.clone()));
     }
-    for file in app.store().agent_file_errors(&identity.tenant).await.unwrap_or_default() {
+    let (store, tenant) = (app.store(), &identity.tenant);
+    let mut broken = store.agents().file_errors(tenant).await.unwrap_or_default();
+    broken.extend(store.pipelines().file_errors(tenant).await.unwrap_or_default());
+    broken.extend(store.artifacts().file_errors(tenant).await.unwrap_or_default());
+    for file in broken {
         total += 1;
         failed.push(Check::error(definition_name(Some(&file.path), ""), file.error));
     }

@@ -70,6 +70,8 @@ mod rendering;
 mod reply;
 mod request_headers;
 mod request_id;
+mod resource_view;
+mod resources;
 mod results;
 mod retrieval;
 mod router;

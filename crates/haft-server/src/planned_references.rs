@@ -8,14 +8,14 @@ use haft_core::artifact::VersionSelector;
 use haft_core::implementation::Implementation;
 use haft_core::name::{BundleSlug, ToolName};
 use haft_core::problem::{Problem, excerpt};
-use haft_core::retrieval::PipelineStatus;
 use haft_core::spec::ToolSpec;
+use haft_core::tool::Status;
 
 /// The pipelines, artifacts and agents that a plan stores or deletes, by slug and id.
 #[derive(Debug, Default)]
 pub(crate) struct PlannedReferences {
     /// The status after the plan; `None` if it is deleted.
-    pipelines: HashMap<String, Option<PipelineStatus>>,
+    pipelines: HashMap<String, Option<Status>>,
     /// The newest version after the plan; `None` if it is deleted.
     artifacts: HashMap<String, Option<u32>>,
     /// Whether it exists after the plan.
@@ -37,7 +37,7 @@ pub(crate) enum PlannedTarget {
 
 impl PlannedReferences {
     /// Notes the state of a pipeline after the plan.
-    pub(crate) fn add_pipeline(&mut self, name: &(impl ToString + ?Sized), status: Option<PipelineStatus>) {
+    pub(crate) fn add_pipeline(&mut self, name: &(impl ToString + ?Sized), status: Option<Status>) {
         self.pipelines.insert(name.to_string(), status);
     }
 
@@ -115,7 +115,7 @@ impl PlannedReferences {
     pub(crate) fn draft_pipeline<'a>(&self, spec: &'a ToolSpec) -> Option<&'a str> {
         let Implementation::RagRetrieval(rag) = &spec.implementation else { return None };
         let status = self.pipelines.get(&rag.pipeline_id).copied().flatten()?;
-        (status == PipelineStatus::Draft).then_some(rag.pipeline_id.as_str())
+        (status == Status::Draft).then_some(rag.pipeline_id.as_str())
     }
 }
 
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn targets_are_those_after_the_plan() {
         let mut planned = PlannedReferences::default();
-        planned.add_pipeline("new", Some(PipelineStatus::Draft));
+        planned.add_pipeline("new", Some(Status::Draft));
         planned.add_pipeline("gone", None);
         planned.add_artifact("count", Some(2));
         planned.add_artifact("old", None);

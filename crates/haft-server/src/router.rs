@@ -18,12 +18,13 @@ use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::query::QueryParameters;
 use crate::routes::{
-    agent_revisions, agents, apply, approval_grants, approvals, audit_log, bundle_publish, bundle_tools,
-    bundles, call_histogram, calls, chat_answers, chat_workspace, chats, code_artifacts, credentials,
-    definitions, deliveries, events, examples, health, import, import_items, import_registry, installation,
-    invoke, key, lifecycle, limits, login, mcp, mcp_logins, mcp_servers, models, pipeline_documents,
-    pipelines, policy, policy_explain, render, revisions, runs, search, sessions, stats, tenants, test,
-    token_rates, tokens, tool, tools, toolsets, usage, validate, webhooks, workspaces,
+    agent_revisions, agents, apply, approval_grants, approvals, artifact_life_cycle, audit_log,
+    bundle_publish, bundle_tools, bundles, call_histogram, calls, chat_answers, chat_workspace, chats,
+    code_artifacts, credentials, definitions, deliveries, events, examples, health, import, import_items,
+    import_registry, installation, invoke, key, lifecycle, limits, login, mcp, mcp_logins, mcp_servers,
+    models, pipeline_documents, pipeline_life_cycle, pipelines, policy, policy_explain, render, revisions,
+    runs, search, sessions, stats, tenants, test, token_rates, tokens, tool, tools, toolsets, usage,
+    validate, webhooks, workspaces,
 };
 use crate::{audit_layer, docs, document, openai, socket, ui};
 
@@ -255,22 +256,37 @@ fn agent_routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(agent_revisions::list))
         .routes(routes!(agent_revisions::get))
         .routes(routes!(agent_revisions::restore))
+        .routes(routes!(agent_revisions::diff))
 }
 
 /// Retrieval pipelines and code artifacts.
 fn retrieval_routes() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new()
         .routes(routes!(pipelines::list, pipelines::create))
-        .routes(routes!(pipelines::get, pipelines::put, pipelines::delete))
+        .routes(routes!(pipelines::get, pipelines::put, pipeline_life_cycle::patch, pipelines::delete))
         .routes(routes!(pipelines::publish))
+        .routes(routes!(pipeline_life_cycle::deprecate))
+        .routes(routes!(pipeline_life_cycle::revisions))
+        .routes(routes!(pipeline_life_cycle::revision))
+        .routes(routes!(pipeline_life_cycle::restore))
+        .routes(routes!(pipeline_life_cycle::diff))
         .routes(routes!(pipelines::reingest))
         .routes(routes!(pipelines::ingests))
         .routes(routes!(pipeline_documents::list, pipeline_documents::add))
         .routes(routes!(pipeline_documents::get, pipeline_documents::delete))
         .routes(routes!(code_artifacts::list, code_artifacts::create))
-        .routes(routes!(code_artifacts::get, code_artifacts::put, code_artifacts::delete))
+        .routes(routes!(
+            code_artifacts::get,
+            code_artifacts::put,
+            artifact_life_cycle::patch,
+            code_artifacts::delete
+        ))
+        .routes(routes!(artifact_life_cycle::publish))
+        .routes(routes!(artifact_life_cycle::deprecate))
         .routes(routes!(code_artifacts::versions))
         .routes(routes!(code_artifacts::version))
+        .routes(routes!(artifact_life_cycle::restore))
+        .routes(routes!(artifact_life_cycle::diff))
 }
 
 /// The files of chats and of named workspaces.

@@ -4,10 +4,8 @@
 //! The only crate with SQL. Embedded, the definition files in `skills/` are the source of truth and SQLite is their
 //! index. Scaled out, PostgreSQL is the source of truth and there are no files. Both use the same statements.
 
-mod agents;
 mod approval_grants;
 mod approvals;
-mod artifacts;
 mod audit;
 mod blobs;
 mod catalog;
@@ -25,6 +23,7 @@ mod nodes;
 mod pipelines;
 mod policies;
 mod reaper;
+mod resources;
 mod retention;
 mod rows;
 mod runs;
@@ -40,12 +39,7 @@ mod watch;
 mod webhooks;
 mod workspaces;
 
-pub use agents::apply::AgentChange;
-pub use agents::files::AgentFileError;
-pub use agents::read::{AgentName, AgentNames, AgentQuery};
-pub use agents::write::AgentUpdate;
 pub use approvals::{ApprovalDecision, ApprovalQuery};
-pub use artifacts::{ArtifactChange, ArtifactHead, ArtifactNames, NewArtifact};
 pub use blobs::{BlobSettings, Blobs};
 pub use catalog::apply::{ApplyChanges, BundleFields, ToolStep, ToolsetStep};
 pub use catalog::apply_state::{ApplyScope, ApplyState};
@@ -60,10 +54,14 @@ pub use limits::TenantUsage;
 pub use list_page::ListPage;
 pub use pipelines::{
     ClaimedDocument, DocumentChunks, IndexChanges, IndexedDocument, KeptChunk, NewDocument, PipelineChange,
-    PipelineNames, StoredChunk, StoredChunks,
+    StoredChunk, StoredChunks,
 };
 pub use policies::StoredPolicies;
 pub use reaper::ReapReport;
+pub use resources::{
+    FileDefinitions, ResourceChange, ResourceFileError, ResourceHead, ResourceName, ResourceNames,
+    ResourceQuery, ResourceUpdate, Resources, RevisionSelector, StoredKind,
+};
 pub use runs::claim::ClaimedRun;
 pub use runs::read::RunQuery;
 pub use settings::{LedgerSync, Retention, StoreSettings};

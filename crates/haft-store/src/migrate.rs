@@ -5,6 +5,7 @@ use sqlx::{Any, Row as _, Transaction};
 
 use crate::engine::{self, Engine, failed_to};
 use crate::ledger;
+use crate::resources::fill_migrated;
 
 /// All scripts, in order. A released script is never edited; a change needs a new script.
 const SCRIPTS: &[&str] = &[
@@ -36,8 +37,11 @@ const SCRIPTS: &[&str] = &[
     include_str!("../migrations/0028_artifacts.sql"),
     include_str!("../migrations/0029_claims.sql"),
     include_str!("../migrations/0030_bounds.sql"),
+    RESOURCES,
 ];
 
+/// The script after which the moved rows of resources are completed.
+const RESOURCES: &str = include_str!("../migrations/0031_resources.sql");
 /// The scripts after which columns of recorded calls are filled from their records.
 const CALL_FILTERS: &str = include_str!("../migrations/0008_call_filters.sql");
 const CALL_SURFACES: &str = include_str!("../migrations/0019_web_interface.sql");
@@ -67,6 +71,7 @@ async fn run_scripts(engine: &Engine, scripts: &[&str]) -> Result<(), StoreError
         match *script {
             CALL_FILTERS => ledger::fill_filter_columns(&mut tx).await.map_err(failed_to(&step))?,
             CALL_SURFACES => ledger::fill_surface_columns(&mut tx).await.map_err(failed_to(&step))?,
+            RESOURCES => fill_migrated(&mut tx).await.map_err(failed_to(&step))?,
             _ => {}
         }
         sqlx::query("INSERT INTO haft_schema (version) VALUES ($1)")
@@ -177,6 +182,113 @@ mod tests {
         check_call_filters(Engine::postgres(&url).await.unwrap()).await;
     }
 
+    const AGENT_ID: &str = "018faf50-b7b6-7a01-9a05-0000000000a1";
+    const PIPELINE_ID: &str = "018faf50-b7b6-7a01-9a05-0000000000b1";
+    const ARTIFACT_ID: &str = "018faf50-b7b6-7a01-9a05-0000000000c1";
+    /// The versions of the schema that had tables of their own for agents, pipelines and artifacts.
+    const SEPARATE_TABLES: std::ops::Range<usize> = 26..29;
+
+    /// Stores an agent, a pipeline with a document, and an artifact in their old tables.
+    async fn store_separately(engine: &Engine) {
+        let document = "018faf50-b7b6-7a01-9a05-0000000000d1";
+        let agent = |text: &str| serde_json::json!({"slug": "assistant", "name": "Assistant", "model": {"name": "m"}, "instructions": text});
+        let pipeline = r#"{"slug":"handbook","name":"Größe","description":"","chunking":{"size":500,"unit":"tokens","overlap":40},"embedding":null}"#;
+        let artifact = |source: &str| format!(r#"{{"name":"Count","runtime":"bash","source":"{source}"}}"#);
+        let mut statements = vec![
+            format!(
+                "INSERT INTO agents (id, tenant, slug, search, revision, published_revision, status, enabled, created_by, \
+                 modified_by, created_at, modified_at, published_at) VALUES ('{AGENT_ID}', 'default', 'assistant', \
+                 'assistant', 2, 1, 'published', 1, 'ann', 'bob', 1, 2, 3)"
+            ),
+            format!(
+                "INSERT INTO pipelines (id, tenant, slug, definition, status, revision, generation, created_by, created_at, \
+                 modified_at) VALUES ('{PIPELINE_ID}', 'default', 'handbook', '{pipeline}', 'published', 3, 7, 'ann', 1, 2)"
+            ),
+            format!(
+                "INSERT INTO pipeline_documents (id, tenant, pipeline_id, name, source, metadata, bytes, state, chunks, \
+                 node, fence, generation, created_at, modified_at) VALUES ('{document}', 'default', '{PIPELINE_ID}', \
+                 'a.txt', '{{\"type\":\"upload\"}}', '{{}}', 4, 'done', 0, '', 1, 1, 1, 1)"
+            ),
+            format!(
+                "INSERT INTO code_artifacts (id, tenant, slug, version, created_by, created_at) \
+                 VALUES ('{ARTIFACT_ID}', 'default', 'count', 2, 'ann', 1)"
+            ),
+        ];
+        for (number, text) in [(1, "one"), (2, "two")] {
+            statements.push(format!(
+                "INSERT INTO agent_revisions (agent_id, number, hash, definition, created_by, created_at) \
+                 VALUES ('{AGENT_ID}', {number}, 'hash {number}', '{}', 'ann', {number})",
+                agent(text)
+            ));
+            statements.push(format!(
+                "INSERT INTO code_artifact_versions (artifact_id, version, hash, content, created_by, created_at) \
+                 VALUES ('{ARTIFACT_ID}', {number}, 'hash {number}', '{}', 'bob', {number})",
+                artifact(text)
+            ));
+        }
+        for sql in statements {
+            sqlx::query(sqlx::AssertSqlSafe(sql)).execute(&engine.pool).await.unwrap();
+        }
+    }
+
+    async fn assert_resources_are_kept(store: &crate::Store) {
+        use haft_core::tool::Status;
+
+        let tenant = haft_core::name::TenantId::default_tenant();
+        let agent = store.agents().find(&tenant, "assistant").await.unwrap().unwrap();
+        assert_eq!(
+            (agent.id.to_string().as_str(), agent.revision, agent.status),
+            (AGENT_ID, 2, Status::Published)
+        );
+        assert_eq!((agent.created_by.as_deref(), agent.modified_by.as_deref()), (Some("ann"), Some("bob")));
+        let (number, published) = agent.published.unwrap();
+        assert_eq!((number, published.instructions.as_str()), (1, "one"));
+        assert_eq!(agent.definition.instructions, "two");
+
+        let pipeline = store.pipeline(&tenant, PIPELINE_ID).await.unwrap().unwrap();
+        assert_eq!((pipeline.revision, pipeline.published_revision()), (1, Some(1)));
+        assert_eq!((pipeline.ingest_revision, pipeline.generation, pipeline.documents), (3, 7, 1));
+        assert_eq!((pipeline.definition.chunking.size, pipeline.created_by.as_deref()), (500, Some("ann")));
+        assert_eq!(pipeline.hash, haft_core::hash::of_value(&*pipeline.definition).unwrap());
+        let found = crate::ResourceQuery { q: Some("größe".to_owned()), ..crate::ResourceQuery::default() };
+        assert_eq!(store.list_pipelines(&tenant, &found).await.unwrap().1, 1);
+
+        let artifacts = store.artifacts();
+        let artifact = artifacts.find(&tenant, "count").await.unwrap().unwrap();
+        assert_eq!((artifact.revision, artifact.published_revision()), (2, Some(2)));
+        assert_eq!(
+            (artifact.status, artifact.definition.content.source.as_str()),
+            (Status::Published, "two")
+        );
+        let first = artifacts.revision(&tenant, artifact.id, 1).await.unwrap().unwrap();
+        assert_eq!((first.hash.as_str(), first.definition.content.source.as_str()), ("hash 1", "one"));
+    }
+
+    #[tokio::test]
+    async fn definitions_become_resources_in_postgres() {
+        let database = tokio::task::spawn_blocking(haft_testkit::postgres::database).await.unwrap().unwrap();
+        let engine = Engine::postgres(&Secret::new(database.url.clone())).await.unwrap();
+        run_scripts(&engine, &SCRIPTS[..28]).await.unwrap();
+        store_separately(&engine).await;
+        run(&engine).await.unwrap();
+        let sql = "SELECT r.kind, r.slug, r.revision, r.published_revision, COUNT(*) FROM resources r \
+                   JOIN resource_revisions v ON v.resource_id = r.id AND v.hash <> '' \
+                   WHERE r.search <> '' GROUP BY r.kind, r.slug, r.revision, r.published_revision ORDER BY r.kind";
+        let rows = sqlx::query(sql).fetch_all(&engine.pool).await.unwrap();
+        let found: Vec<(String, String, i64, i64, i64)> =
+            rows.iter().map(|row| (row.get(0), row.get(1), row.get(2), row.get(3), row.get(4))).collect();
+        let expected = [
+            ("agent", "assistant", 2, 1, 2),
+            ("code_artifact", "count", 2, 2, 2),
+            ("pipeline", "handbook", 1, 1, 1),
+        ];
+        let expected = expected.map(|(kind, slug, newest, published, count)| {
+            (kind.to_owned(), slug.to_owned(), newest, published, count)
+        });
+        assert_eq!(found, expected);
+        engine.close().await;
+    }
+
     /// The tables and indexes of a SQLite database.
     async fn schema(engine: &Engine) -> Vec<(String, String)> {
         let sql =
@@ -207,8 +319,14 @@ mod tests {
                        VALUES ($1, 'default', '018faf50-b7b6-7a01-9a05-a22a6e0af101', 'success', 1, '', $2)";
             let insert = sqlx::query(sql).bind(id).bind(record.to_string());
             insert.execute(&engine.pool).await.unwrap();
+            if SEPARATE_TABLES.contains(&version) {
+                store_separately(&engine).await;
+            }
             engine.close().await;
             let store = crate::store::tests::open(home.path()).await;
+            if SEPARATE_TABLES.contains(&version) {
+                assert_resources_are_kept(&store).await;
+            }
             let (tenant, id) = ("default".parse().unwrap(), id.parse().unwrap());
             let call = store.call(&tenant, id).await.unwrap();
             assert!(call.is_some(), "version {version}: the call is lost");

@@ -48,7 +48,7 @@ impl Inner {
         self.reap_idempotency_keys().await.map_err(failed_to("remove old idempotency keys"))?;
         self.reap_limits().await.map_err(failed_to("remove old counters of limits"))?;
         self.reap_missing().await.map_err(failed_to("remove tools without a file"))?;
-        self.reap_hidden_agents().await.map_err(failed_to("remove agents without a file"))?;
+        self.reap_hidden_resources().await?;
         self.reap_runs().await.map_err(failed_to("remove old runs"))?;
         let (bundles, calls) = (self.reap_bundles().await?, self.reap_calls().await?);
         // After the calls, whose events go with them.

@@ -5,13 +5,18 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use haft_core::agent::AgentDefinition;
+use haft_core::artifact::ArtifactDefinition;
 use haft_core::catalog::StoreError;
 use haft_core::id::ChatId;
 use haft_core::name::TenantId;
+use haft_core::resource::ResourceKind;
+use haft_core::retrieval::PipelineDefinition;
 use jiff::SignedDuration;
 use sqlx::{AssertSqlSafe, Row as _};
 
 use crate::engine::failed_to;
+use crate::resources::StoredKind;
 use crate::rows;
 use crate::store::Inner;
 use crate::time::min_id_at;
@@ -71,25 +76,12 @@ pub(crate) fn delete_batch(table: &str, select: &str) -> String {
     format!("DELETE FROM {table} WHERE id IN ({select} LIMIT {BATCH})")
 }
 
-/// A table of numbered revisions, and the table of what they belong to.
-pub(crate) struct Numbered {
-    /// The query for owners with more revisions than are kept: id, newest number, number that always stays.
-    pub(crate) owners: &'static str,
-    /// The statement that removes the revisions of an owner up to a number, except one.
-    pub(crate) delete: &'static str,
-}
-
-pub(crate) const AGENT_REVISIONS: Numbered = Numbered {
-    owners: "SELECT id, revision AS newest, COALESCE(published_revision, 0) AS kept FROM agents \
-             WHERE revision > $1 AND id > $2 ORDER BY id LIMIT $3",
-    delete: "DELETE FROM agent_revisions WHERE agent_id = $1 AND number <= $2 AND number <> $3",
-};
-
-pub(crate) const ARTIFACT_VERSIONS: Numbered = Numbered {
-    owners: "SELECT id, version AS newest, version AS kept FROM code_artifacts \
-             WHERE version > $1 AND id > $2 ORDER BY id LIMIT $3",
-    delete: "DELETE FROM code_artifact_versions WHERE artifact_id = $1 AND version <= $2 AND version <> $3",
-};
+/// Resources of a kind with more revisions than are kept: id, newest number, published number.
+pub(crate) const GROWN_RESOURCES: &str = "SELECT id, revision AS newest, COALESCE(published_revision, 0) AS kept \
+    FROM resources WHERE revision > $1 AND id > $2 AND kind = $3 ORDER BY id LIMIT $4";
+/// The statement that removes the revisions of a resource up to a number, except one.
+pub(crate) const DELETE_REVISIONS: &str =
+    "DELETE FROM resource_revisions WHERE resource_id = $1 AND number <= $2 AND number <> $3";
 
 impl Inner {
     /// Removes what is beyond its retention.
@@ -104,12 +96,9 @@ impl Inner {
             .map_err(failed_to("remove old remembered approvals"))?;
         self.reap_old_states().await.map_err(failed_to("remove old states of workspaces"))?;
         self.reap_surplus_states().await.map_err(failed_to("remove old states of workspaces"))?;
-        self.reap_numbered(&AGENT_REVISIONS, keep.agent_revisions)
-            .await
-            .map_err(failed_to("remove old revisions of agents"))?;
-        self.reap_numbered(&ARTIFACT_VERSIONS, keep.artifact_versions)
-            .await
-            .map_err(failed_to("remove old versions of artifacts"))?;
+        self.reap_revisions::<AgentDefinition>().await?;
+        self.reap_revisions::<PipelineDefinition>().await?;
+        self.reap_revisions::<ArtifactDefinition>().await?;
         self.reap_chats().await
     }
 
@@ -220,22 +209,27 @@ impl Inner {
         }
     }
 
-    /// Removes revisions beyond the number that is kept; 0 keeps all. The newest and the published one stay.
-    async fn reap_numbered(&self, numbered: &Numbered, keep: u32) -> Result<(), sqlx::Error> {
+    /// Removes revisions of a kind beyond the number that is kept. The newest and the published one stay.
+    async fn reap_revisions<S: StoredKind>(&self) -> Result<(), StoreError> {
+        let action = format!("remove old revisions of {}", S::KIND.plural());
+        self.reap_revisions_of(S::KIND, S::kept_revisions(&self.retention)).await.map_err(failed_to(&action))
+    }
+
+    async fn reap_revisions_of(&self, kind: ResourceKind, keep: u32) -> Result<(), sqlx::Error> {
         if keep == 0 {
             return Ok(());
         }
         let mut last = String::new();
         loop {
-            let owners = sqlx::query(numbered.owners).bind(i64::from(keep)).bind(&last);
-            let owners = owners.bind(i64::from(CALLS_PER_QUERY)).fetch_all(&self.engine.pool).await?;
-            for row in &owners {
+            let grown = sqlx::query(GROWN_RESOURCES).bind(i64::from(keep)).bind(&last).bind(kind.as_str());
+            let grown = grown.bind(i64::from(CALLS_PER_QUERY)).fetch_all(&self.engine.pool).await?;
+            for row in &grown {
                 last = row.try_get("id")?;
                 let newest: i64 = row.try_get("newest")?;
-                let delete = sqlx::query(numbered.delete).bind(&last).bind(newest - i64::from(keep));
+                let delete = sqlx::query(DELETE_REVISIONS).bind(&last).bind(newest - i64::from(keep));
                 delete.bind(row.try_get::<i64, _>("kept")?).execute(&self.engine.pool).await?;
             }
-            if owners.len() < CALLS_PER_QUERY as usize {
+            if grown.len() < CALLS_PER_QUERY as usize {
                 return Ok(());
             }
         }

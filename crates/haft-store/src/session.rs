@@ -44,7 +44,7 @@ pub(crate) struct Session<'a> {
     removed_tenant: Option<TenantId>,
     /// Whether policy rules change.
     policies: bool,
-    /// Whether agents, pipelines or artifacts change, which are not announced one by one.
+    /// Whether resources change, which are not announced one by one.
     others: bool,
     /// What is reported when the change is committed.
     reports: Vec<(TenantId, ObjectEvent)>,
@@ -172,19 +172,14 @@ impl Session<'_> {
         self.policies = true;
     }
 
-    /// Marks agents as changed.
-    pub(crate) fn touch_agents(&mut self) {
+    /// Marks resources as changed.
+    pub(crate) fn touch_resources(&mut self) {
         self.others = true;
     }
 
     /// Reports an event when the change is committed.
     pub(crate) fn report_later(&mut self, tenant: &TenantId, event: ObjectEvent) {
         self.reports.push((tenant.clone(), event));
-    }
-
-    /// Marks pipelines or artifacts as changed.
-    pub(crate) fn touch_references(&mut self) {
-        self.others = true;
     }
 
     /// Removes the journal in the home folder when the change is committed or undone.

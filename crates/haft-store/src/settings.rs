@@ -63,7 +63,9 @@ pub struct Retention {
     pub workspace_states: u32,
     /// The largest number of revisions of an agent. The newest and the published one stay.
     pub agent_revisions: u32,
-    /// The largest number of versions of a code artifact.
+    /// The largest number of revisions of a pipeline. The newest and the published one stay.
+    pub pipeline_revisions: u32,
+    /// The largest number of versions of a code artifact. The newest and the published one stay.
     pub artifact_versions: u32,
     /// The largest size of the calls of a tenant in bytes. The oldest arguments and results are removed first, and the
     /// calls themselves only if that is not enough.
@@ -93,6 +95,7 @@ impl Default for Retention {
             workspace_days: 90,
             workspace_states: 1000,
             agent_revisions: 500,
+            pipeline_revisions: 500,
             artifact_versions: 0,
             tenant_bytes: 4 << 30,
             ledger_bytes: 16 << 30,

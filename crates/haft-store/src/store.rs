@@ -17,7 +17,6 @@ use haft_definition::folder::FileStamp;
 use sqlx::Row as _;
 use tokio::sync::{Mutex, Notify, watch};
 
-use crate::agents::files::AgentFileScope;
 use crate::engine::{Engine, failed_to};
 use crate::files::Files;
 use crate::files::reserve::Reserve;
@@ -28,6 +27,7 @@ use crate::ledger::journal::Journal;
 use crate::ledger::unsaved::UnsavedCalls;
 use crate::ledger::usage::LedgerUsage;
 use crate::nodes::Leases;
+use crate::resources::FileScope;
 use crate::runs::signals::RunSignals;
 use crate::settings::{Retention, StoreSettings};
 use crate::vault::Vault;
@@ -278,9 +278,12 @@ impl Inner {
             }
             result => drop(result?),
         }
-        if let Err(error) = self.sync_agents(AgentFileScope::Changed).await {
-            // The agents are those of the last sync.
-            tracing::error!(error = &error as &dyn std::error::Error, "changed files of agents are not read");
+        if let Err(error) = self.sync_resource_files(FileScope::Changed).await {
+            // The resources are those of the last sync.
+            tracing::error!(
+                error = &error as &dyn std::error::Error,
+                "changed files of resources are not read"
+            );
         }
         if has_room {
             // In a new home folder. A disk without room for it is full soon, and reports that itself.

@@ -48,6 +48,7 @@ export const artifactUsersQuery = ({ id, slug }: Pick<CodeArtifact, 'id' | 'slug
 export const artifacts = {
   create: (fields: ArtifactBody) => request<CodeArtifact>('/api/code-artifacts', { method: 'POST', json: fields }),
   update: (id: string, fields: ArtifactBody) => request<CodeArtifact>(path(id), { method: 'PUT', json: fields }),
+  publish: (id: string) => request<CodeArtifact>(path(id, '/publish'), { method: 'POST' }),
   /** `force` deletes it although tools use it. */
   remove: (id: string, force: boolean) => request<unknown>(path(id, force ? '?force=true' : ''), { method: 'DELETE' }),
 };

@@ -8,6 +8,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use http::Method;
 use serde_json::{Map, Value, json};
 
+use super::life_cycle::{self, ARTIFACTS};
 use crate::client::{Body, Request, segment};
 use crate::context::Context;
 use crate::error::CliError;
@@ -39,6 +40,8 @@ pub(crate) enum Command {
     /// Append a version; tools that pin an earlier one keep it
     #[command(after_help = examples!("haft artifact update word-count count.sh"))]
     Update(UpdateArguments),
+    #[command(flatten)]
+    LifeCycle(life_cycle::Command),
     /// Delete an artifact with its versions
     #[command(visible_alias = "rm", after_help = examples!("haft artifact delete word-count"))]
     Delete {
@@ -129,6 +132,7 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<(), CliEr
         Command::Create(arguments) => create(arguments, context).await,
         Command::Show { artifact, number } => show(&artifact, number, context).await,
         Command::Update(arguments) => update(arguments, context).await,
+        Command::LifeCycle(command) => life_cycle::run(command, ARTIFACTS, context).await,
         Command::Delete { artifact, force, yes } => delete(&artifact, force, yes, context).await,
     }
 }

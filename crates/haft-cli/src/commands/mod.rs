@@ -14,6 +14,7 @@ pub(crate) mod import;
 mod import_registry;
 pub(crate) mod init;
 pub(crate) mod key;
+pub(crate) mod life_cycle;
 pub(crate) mod limits;
 pub(crate) mod login_link;
 pub(crate) mod mcp;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Map, Value, json};
 
+use super::life_cycle::{self, PIPELINES};
 use crate::client::{Body, Client, Request, segment};
 use crate::context::Context;
 use crate::error::CliError;
@@ -56,12 +57,8 @@ pub(crate) enum Command {
         /// Slug or id of the pipeline
         pipeline: String,
     },
-    /// Publish a pipeline, so that tools query it in production mode, too
-    #[command(after_help = examples!("haft pipeline publish handbook"))]
-    Publish {
-        /// Slug or id of the pipeline
-        pipeline: String,
-    },
+    #[command(flatten)]
+    LifeCycle(life_cycle::Command),
     /// Delete a pipeline with its documents, or one document
     #[command(visible_alias = "rm", after_help = examples!(
         "haft pipeline delete handbook",
@@ -161,7 +158,7 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<(), CliEr
         Command::Add(arguments) => add(arguments, context).await,
         Command::Query(arguments) => query(arguments, context).await,
         Command::Reingest { pipeline } => reingest(&pipeline, context).await,
-        Command::Publish { pipeline } => publish(&pipeline, context).await,
+        Command::LifeCycle(command) => life_cycle::run(command, PIPELINES, context).await,
         Command::Delete { pipeline, document, yes } => delete(&pipeline, document, yes, context).await,
     }
 }
@@ -448,14 +445,6 @@ async fn reingest(pipeline: &str, context: &Context) -> Result<(), CliError> {
             view::text(&data, "done"),
             view::text(&data, "failed")
         ));
-        Ok(())
-    })
-}
-
-async fn publish(pipeline: &str, context: &Context) -> Result<(), CliError> {
-    let data = context.request(Request::post(format!("{}/publish", path(pipeline)), json!({}))).await?;
-    context.output.data(&data, |output| {
-        output.note(&format!("published pipeline `{}`", view::text(&data, "slug")));
         Ok(())
     })
 }

@@ -399,6 +399,12 @@ pub(crate) const KEYS: &[Key] = &[
         |to, value| value.number(1..=10_000_000).map(|count| to.settings.retrieval.max_chunks = count),
     ),
     key(
+        "retrieval.keep_revisions",
+        "500",
+        "Maximum number of revisions per retrieval pipeline; 0 keeps all. The newest and the published one are kept.",
+        |to, value| count(value).map(|limit| to.settings.retention.pipeline_revisions = limit),
+    ),
+    key(
         "retrieval.max_index_bytes",
         "1073741824",
         "Memory for the indexes of retrieval pipelines in bytes; indexes that were used least recently make room.",

@@ -3,15 +3,14 @@
 use std::sync::Arc;
 
 use haft_core::agent::Agent;
-use haft_core::id::AgentId;
-use haft_core::name::{AgentSlug, TenantId};
+use haft_core::name::TenantId;
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::runnable::Mode;
-use haft_core::tool::Status;
 
 use crate::app::App;
 use crate::error::ApiError;
 use crate::identity::Identity;
+use crate::resources::require_in_service;
 
 /// Returns an agent of the caller's tenant, by slug or id.
 pub(crate) async fn visible_agent(
@@ -28,13 +27,7 @@ pub(super) async fn agent_of(
     tenant: &TenantId,
     reference: &str,
 ) -> Result<Option<Arc<Agent>>, ApiError> {
-    if let Ok(id) = reference.parse::<AgentId>() {
-        return Ok(app.store().agent(tenant, id).await?.map(Arc::new));
-    }
-    match AgentSlug::new(reference) {
-        Ok(slug) => Ok(app.store().agent_by_slug(tenant, &slug).await?.map(Arc::new)),
-        Err(_) => Ok(None),
-    }
+    Ok(app.store().agents().find(tenant, reference).await?.map(Arc::new))
 }
 
 /// Returns an agent that a tool or another surface names, if it may run in this mode.
@@ -55,14 +48,9 @@ pub(crate) async fn runnable_agent(
 
 /// Rejects an agent that may not run in a mode.
 pub(crate) fn require_runnable(agent: &Agent, mode: Mode) -> Result<(), CallError> {
-    let slug = &agent.definition.slug;
-    if !agent.enabled || agent.status == Status::Disabled {
-        return Err(CallError::new(ErrorCode::Disabled, format!("agent `{slug}` is disabled")));
-    }
-    if let Some(error) = &agent.error {
-        return Err(CallError::new(ErrorCode::NotReady, format!("agent `{slug}` is not ready: {error}")));
-    }
+    require_in_service(agent)?;
     if agent.runnable(mode).is_none() {
+        let slug = &agent.definition.slug;
         let message = format!("agent `{slug}` has no published revision; publish it, or use debug mode");
         return Err(CallError::new(ErrorCode::NotPublished, message));
     }

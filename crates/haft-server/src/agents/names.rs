@@ -39,13 +39,10 @@ impl KnownAgents {
 
     /// Reads the names again if they have changed.
     pub(crate) async fn refresh_names(&self) -> Result<(), StoreError> {
-        if let Some(found) = self.store.agent_names(self.names.counter()).await? {
+        if let Some(found) = self.store.agents().names(self.names.counter()).await? {
             let names = found.names.into_iter().flat_map(|agent| {
                 let published = u32::from(agent.is_published);
-                [
-                    (agent.tenant.clone(), agent.slug, published),
-                    (agent.tenant, agent.id.to_string(), published),
-                ]
+                [(agent.tenant.clone(), agent.slug, published), (agent.tenant, agent.id, published)]
             });
             self.names.replace(found.counter, names);
         }

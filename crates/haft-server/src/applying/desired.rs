@@ -1,5 +1,6 @@
 //! The desired state: what the files of a folder say. Nothing here knows the installation.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use haft_core::catalog::SourceText;
@@ -263,13 +264,14 @@ impl Reader {
             let Some(stem) = documents::definition_stem(name) else { continue };
             let path = format!("{ARTIFACTS}/{name}");
             let Some(text) = self.text(&path, bytes) else { continue };
-            let read = match code_artifact::read(text, stem, |name| files.get(name).copied()) {
-                Ok(read) => read,
-                Err(problems) => {
-                    self.fail(&path, &problems);
-                    continue;
-                }
-            };
+            let read =
+                match code_artifact::read(text, stem, |name| files.get(name).copied().map(Cow::Borrowed)) {
+                    Ok(read) => read,
+                    Err(problems) => {
+                        self.fail(&path, &problems);
+                        continue;
+                    }
+                };
             sources.extend(read.source_file);
             self.desired.warnings.extend(read.warnings.iter().map(|warning| in_file(&path, warning)));
             let all = self.desired.artifacts.get_or_insert_default();

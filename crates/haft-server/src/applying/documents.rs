@@ -5,7 +5,7 @@ use haft_core::agent::AgentDefinition;
 use haft_core::artifact::ArtifactContent;
 use haft_core::name::ArtifactSlug;
 use haft_core::problem::Problem;
-use haft_core::retrieval::{PipelineDefinition, PipelineStatus};
+use haft_core::retrieval::PipelineDefinition;
 use haft_core::tool::Status;
 use haft_definition::agent;
 use haft_definition::dialect::{DocumentLimits, YamlDocument};
@@ -52,7 +52,7 @@ pub(super) struct DesiredPipeline {
     pub(super) file: String,
     pub(super) definition: PipelineDefinition,
     /// What the file says; without it, the pipeline is published.
-    pub(super) status: Option<PipelineStatus>,
+    pub(super) status: Option<Status>,
 }
 
 /// A code artifact.

@@ -1,12 +1,14 @@
 //! Writes pipelines and code artifacts as files, and the references of tools to them. Secrets become `${VAR}`.
 
+use haft_core::artifact::ArtifactDefinition;
+use haft_core::id::ArtifactId;
 use haft_core::implementation::Implementation;
 use haft_core::retrieval::{Pipeline, PipelineDefinition};
 use haft_core::spec::ToolSpec;
 use haft_definition::{code_artifact, pipeline};
 use haft_package::files::PackageFiles;
 use haft_package::path::PackagePath;
-use haft_store::{ApplyState, ArtifactHead};
+use haft_store::{ApplyState, ResourceHead};
 
 use super::export_agents::hide_in_url;
 use crate::app::App;
@@ -34,17 +36,18 @@ pub(super) fn write_pipelines(pipelines: &[Pipeline], files: &mut PackageFiles) 
 pub(super) async fn write_artifacts(
     app: &App,
     identity: &Identity,
-    artifacts: &[ArtifactHead],
+    artifacts: &[ResourceHead<ArtifactId>],
     files: &mut PackageFiles,
 ) -> Result<(), ApiError> {
-    let mut sorted: Vec<&ArtifactHead> = artifacts.iter().collect();
+    let mut sorted: Vec<&ResourceHead<ArtifactId>> = artifacts.iter().collect();
     sorted.sort_by(|one, other| one.slug.cmp(&other.slug));
     for head in sorted {
         // One at a time: a source can be large.
-        let found = app.store().artifact(&identity.tenant, &head.id.to_string()).await?;
+        let found = app.store().artifacts().get(&identity.tenant, head.id).await?;
         let Some(stored) = found else { continue };
-        let text = code_artifact::write_yaml(&stored.slug, &stored.newest.content);
-        add(files, "artifacts", stored.slug.as_str(), &text)?;
+        let ArtifactDefinition { slug, content } = &*stored.definition;
+        let text = code_artifact::write_yaml(slug, content);
+        add(files, "artifacts", slug.as_str(), &text)?;
     }
     Ok(())
 }
@@ -86,9 +89,9 @@ pub(super) fn refer_by_slug(spec: &mut ToolSpec, state: &ApplyState) {
         }
         Implementation::Artifact(artifact) => {
             let Some(reference) = &mut artifact.artifact_id else { return };
-            let is_target = |head: &&ArtifactHead| head.id.to_string() == *reference;
+            let is_target = |head: &&ResourceHead<ArtifactId>| head.id.to_string() == *reference;
             if let Some(head) = state.artifacts.iter().find(is_target) {
-                *reference = head.slug.to_string();
+                reference.clone_from(&head.slug);
             }
         }
         Implementation::AgentCall(call) => {

@@ -11,7 +11,7 @@ use haft_core::principal::AllowList;
 use haft_core::problem::Problem;
 use haft_core::spec::ToolSpec;
 use haft_core::tool::{Source, Status, Tool, Usage};
-use haft_store::AgentChange;
+use haft_store::ResourceChange;
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -57,7 +57,7 @@ impl Planner<'_> {
 
     fn unmanaged_agent(&mut self, stored: &Agent, prune: bool) {
         if prune {
-            self.changes.agents.push(AgentChange::Delete { id: stored.id });
+            self.changes.agents.push(ResourceChange::Delete { id: stored.id });
         }
         let action = if prune { ChangeAction::Delete } else { ChangeAction::Unmanaged };
         let slug = stored.definition.slug.as_str();
@@ -80,7 +80,7 @@ impl Planner<'_> {
             change.file = Some(file);
             self.planned.push(change);
             let definition = Box::new(definition);
-            return self.changes.agents.push(AgentChange::Create { definition, enabled, status });
+            return self.changes.agents.push(ResourceChange::Create { definition, enabled, status });
         };
         if let Some(path) = stored.path.as_ref().filter(|_| !is_same) {
             let message = format!(
@@ -93,7 +93,7 @@ impl Planner<'_> {
         change.file = Some(file);
         if change.action.is_change() {
             let (id, definition) = (stored.id, Box::new(definition));
-            self.changes.agents.push(AgentChange::Update { id, definition, enabled, status });
+            self.changes.agents.push(ResourceChange::Update { id, definition, enabled, status });
         }
         self.planned.push(change);
     }
@@ -132,7 +132,7 @@ fn updated(stored: &Agent, definition: &AgentDefinition, (enabled, status): (boo
     if !change.fields.is_empty() {
         change.action = ChangeAction::Update;
     }
-    let published = stored.published.as_ref().map(|(number, _)| *number);
+    let published = stored.published_revision();
     if stored.status != status {
         change.fields.push(field("status", stored.status.as_str(), status.as_str()));
     } else if status == Status::Published && published != Some(stored.revision) {

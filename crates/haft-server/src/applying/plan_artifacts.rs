@@ -1,28 +1,32 @@
 //! Plans code artifacts: a change appends a version.
 
-use haft_core::artifact::{ArtifactContent, CodeArtifact};
+use haft_core::artifact::{ArtifactContent, ArtifactDefinition, CodeArtifact};
 use haft_core::hash;
+use haft_core::id::ArtifactId;
 use haft_core::problem::Problem;
-use haft_store::{ArtifactChange, ArtifactHead, NewArtifact};
+use haft_core::tool::Status;
+use haft_store::{ResourceChange, ResourceHead};
 use serde_json::Value;
 
 use super::desired::in_file;
 use super::documents::DesiredArtifact;
 use super::plan::{ChangeAction, ChangeKind, PlannedChange, field, fields};
-use super::planner::{Planner, problems_of};
+use super::planner::{Planner, problems_of, target_status};
 use crate::artifacts::check_source;
+
+type ArtifactHead = ResourceHead<ArtifactId>;
 
 impl Planner<'_> {
     /// Plans the artifacts of the folder.
     pub(super) async fn artifacts(&mut self, artifacts: Vec<DesiredArtifact>) {
         let state = self.state;
         for stored in &state.artifacts {
-            if !artifacts.iter().any(|desired| desired.slug == stored.slug) {
+            if !artifacts.iter().any(|desired| desired.slug.as_str() == stored.slug) {
                 self.unmanaged_artifact(stored);
             }
         }
         for desired in artifacts {
-            let stored = state.artifacts.iter().find(|stored| stored.slug == desired.slug);
+            let stored = state.artifacts.iter().find(|stored| stored.slug == desired.slug.as_str());
             self.artifact(desired, stored).await;
         }
     }
@@ -30,11 +34,12 @@ impl Planner<'_> {
     fn unmanaged_artifact(&mut self, stored: &ArtifactHead) {
         let slug = stored.slug.as_str();
         let mut change = PlannedChange::new(ChangeKind::CodeArtifact, ChangeAction::Unmanaged, slug);
-        if self.options.prune {
+        // One that a file of the home folder defines is removed by that file only.
+        if self.options.prune && stored.path.is_none() {
             change.action = ChangeAction::Delete;
             self.references.add_artifact(slug, None);
             self.references.add_artifact(&stored.id, None);
-            self.changes.artifacts.push(ArtifactChange::Delete { id: stored.id });
+            self.changes.artifacts.push(ResourceChange::Delete { id: stored.id });
         }
         self.planned.push(change);
     }
@@ -48,43 +53,52 @@ impl Planner<'_> {
             self.check_artifact(&file, &content).await;
             change.summary.clone_from(&content.description);
             self.planned.push(change);
-            return self.changes.artifacts.push(ArtifactChange::Create(NewArtifact { slug, content }));
+            let definition = Box::new(ArtifactDefinition { slug, content: content.into() });
+            let status = Status::Published;
+            return self.changes.artifacts.push(ResourceChange::Create { definition, enabled: true, status });
         };
-        let earlier = match self.changed_artifact(head, &content).await {
+        let definition = ArtifactDefinition { slug, content: content.into() };
+        let (slug, content) = (&definition.slug, &definition.content);
+        let earlier = match self.changed_artifact(head, &definition).await {
             Ok(earlier) => earlier,
             Err(problem) => return self.problems.push(in_file(&file, &problem)),
         };
-        let newest = head.version.saturating_add(u32::from(earlier.is_some()));
-        self.references.add_artifact(&slug, Some(newest));
+        let newest = head.revision.saturating_add(u32::from(earlier.is_some()));
+        self.references.add_artifact(slug, Some(newest));
         self.references.add_artifact(&head.id, Some(newest));
-        let Some(earlier) = earlier else {
+        let status = target_status(None, Some(head.status));
+        if let Some(earlier) = earlier {
+            self.check_artifact(&file, content).await;
+            change.action = ChangeAction::Update;
+            change.fields = fields(&as_json(&earlier.definition.content), &as_json(content));
+            change.fields.push(field("version", head.revision, newest));
+        } else if status == Status::Published && head.published_revision != Some(head.revision) {
+            change.action = ChangeAction::Publish;
+            change.fields.push(field("published_revision", head.published_revision, head.revision));
+        } else {
             change.action = ChangeAction::Unchanged;
             return self.planned.push(change);
-        };
-        self.check_artifact(&file, &content).await;
-        change.action = ChangeAction::Update;
-        change.fields = fields(&as_json(&earlier.newest.content), &as_json(&content));
-        change.fields.push(field("version", head.version, newest));
+        }
         self.planned.push(change);
-        let new = NewArtifact { slug, content };
-        self.changes.artifacts.push(ArtifactChange::Update { id: head.id, new });
+        let (id, enabled, definition) = (head.id, head.enabled, Box::new(definition));
+        self.changes.artifacts.push(ResourceChange::Update { id, definition, enabled, status });
     }
 
     /// Returns the stored artifact if its content differs. The state has only hashes, because sources can be large.
     async fn changed_artifact(
         &self,
         head: &ArtifactHead,
-        content: &ArtifactContent,
+        definition: &ArtifactDefinition,
     ) -> Result<Option<CodeArtifact>, Problem> {
-        if hash::of_value(content).is_ok_and(|hash| hash == head.hash) {
+        if hash::of_value(definition).is_ok_and(|hash| hash == head.hash) {
             return Ok(None);
         }
-        let found = self.app.store().artifact(&self.identity.tenant, &head.id.to_string()).await;
+        let found = self.app.store().artifacts().get(&self.identity.tenant, head.id).await;
         let found = found.map_err(|error| Problem::new("", "not_checked", error.to_string()))?;
         let Some(stored) = found else {
             return Err(Problem::new("", "conflict", "the artifact was deleted meanwhile; make a new plan"));
         };
-        Ok(Some(stored).filter(|stored| *stored.newest.content != *content))
+        Ok(Some(stored).filter(|stored| *stored.definition != *definition))
     }
 
     async fn check_artifact(&mut self, file: &str, content: &ArtifactContent) {

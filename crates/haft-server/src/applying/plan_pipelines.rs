@@ -1,9 +1,10 @@
 //! Plans retrieval pipelines. Their documents are data: a folder has none, and only a deletion loses them.
 
 use haft_core::problem::Problem;
-use haft_core::retrieval::{Pipeline, PipelineDefinition, PipelineStatus};
+use haft_core::retrieval::{Pipeline, PipelineDefinition};
 use haft_core::secret::MASK;
-use haft_store::PipelineChange;
+use haft_core::tool::Status;
+use haft_store::{PipelineChange, ResourceChange};
 use serde_json::Value;
 
 use super::documents::DesiredPipeline;
@@ -34,7 +35,8 @@ impl Planner<'_> {
         if stored.documents > 0 {
             change.summary = format!("with {}", documents(stored.documents));
         }
-        if self.options.prune {
+        // One that a file of the home folder defines is removed by that file only.
+        if self.options.prune && stored.path.is_none() {
             change.action = ChangeAction::Delete;
             if stored.documents > 0 {
                 change.fields.push(field("documents", stored.documents, 0));
@@ -49,7 +51,7 @@ impl Planner<'_> {
 
     async fn pipeline(&mut self, desired: DesiredPipeline, stored: Option<&Pipeline>) {
         let DesiredPipeline { file, mut definition, status } = desired;
-        let status = status.unwrap_or(PipelineStatus::Published);
+        let status = status.unwrap_or(Status::Published);
         if let Some(stored) = stored {
             restore_address(&mut definition, &stored.definition);
             self.references.add_pipeline(&stored.id, Some(status));
@@ -65,13 +67,16 @@ impl Planner<'_> {
             change.file = Some(file);
             self.planned.push(change);
             let definition = Box::new(definition);
-            return self.changes.pipelines.push(PipelineChange::Create { definition, status });
+            let created = ResourceChange::Create { definition, enabled: true, status };
+            return self.changes.pipelines.push(PipelineChange::Definition(created));
         };
         let mut change = updated(stored, &definition, status);
         change.file = Some(file);
         if change.action.is_change() {
             let (id, definition) = (stored.id, Box::new(definition));
-            self.changes.pipelines.push(PipelineChange::Update { id, definition, status });
+            let enabled = stored.enabled || stored.status == Status::Disabled;
+            let updated = ResourceChange::Update { id, definition, enabled, status };
+            self.changes.pipelines.push(PipelineChange::Definition(updated));
         }
         self.planned.push(change);
     }
@@ -100,7 +105,7 @@ impl Planner<'_> {
             }
         }
         let Some(stored) = stored.filter(|stored| stored.documents > 0) else { return };
-        let (old, count) = (&stored.definition, documents(stored.documents));
+        let (old, count) = (stored.serving(), documents(stored.documents));
         if old.embedding != definition.embedding {
             warn("documents_read_again", format!("{count} will be read and embedded again"));
         } else if old.chunking != definition.chunking || old.language != definition.language {
@@ -119,7 +124,7 @@ fn restore_address(definition: &mut PipelineDefinition, stored: &PipelineDefinit
 }
 
 /// Returns the change of a stored pipeline.
-fn updated(stored: &Pipeline, definition: &PipelineDefinition, status: PipelineStatus) -> PlannedChange {
+fn updated(stored: &Pipeline, definition: &PipelineDefinition, status: Status) -> PlannedChange {
     let slug = definition.slug.as_str();
     let mut change = PlannedChange::new(ChangeKind::Pipeline, ChangeAction::Unchanged, slug);
     if *stored.definition != *definition {
@@ -130,9 +135,15 @@ fn updated(stored: &Pipeline, definition: &PipelineDefinition, status: PipelineS
             change.fields.push(field("embedding.base_url", MASK, MASK));
         }
     }
+    let published = stored.published_revision();
+    let is_unpublished = status == Status::Published && published != Some(stored.revision);
     if stored.status != status {
         change.fields.push(field("status", stored.status.as_str(), status.as_str()));
-        let is_publication = change.action == ChangeAction::Unchanged && status == PipelineStatus::Published;
+    } else if is_unpublished && change.action == ChangeAction::Unchanged {
+        change.fields.push(field("published_revision", published, stored.revision));
+    }
+    if stored.status != status || is_unpublished {
+        let is_publication = change.action == ChangeAction::Unchanged && status == Status::Published;
         change.action = if is_publication { ChangeAction::Publish } else { ChangeAction::Update };
     }
     change

@@ -10,12 +10,16 @@ use haft_core::catalog::StoreError;
 use haft_core::id::ArtifactId;
 use haft_core::name::TenantId;
 use haft_core::outcome::{CallError, ErrorCode};
-use haft_store::Store;
+use haft_store::{RevisionSelector, Store};
 
+use crate::resources::require_in_service;
 use crate::retrieval::KnownNames;
 
 /// How often a node looks for names that other nodes stored.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The known version of an artifact that is disabled or whose file is invalid.
+const OUT_OF_SERVICE: u32 = 0;
 
 /// The artifacts.
 pub(crate) struct ArtifactHost {
@@ -33,9 +37,10 @@ impl ArtifactHost {
 
     /// Reads the names of artifacts again if they have changed.
     pub(crate) async fn refresh_names(&self) -> Result<(), StoreError> {
-        if let Some(found) = self.store.artifact_names(self.names.counter()).await? {
-            let names = found.names.into_iter().flat_map(|(tenant, id, slug, version)| {
-                [(tenant.clone(), slug, version), (tenant, id.to_string(), version)]
+        if let Some(found) = self.store.artifacts().names(self.names.counter()).await? {
+            let names = found.names.into_iter().flat_map(|artifact| {
+                let version = if artifact.is_in_service { artifact.revision } else { OUT_OF_SERVICE };
+                [(artifact.tenant.clone(), artifact.slug, version), (artifact.tenant, artifact.id, version)]
             });
             self.names.replace(found.counter, names);
         }
@@ -55,10 +60,46 @@ impl ArtifactHost {
         }
     }
 
+    /// Reads a version of an artifact that is in service.
+    async fn stored_version(
+        &self,
+        tenant: &TenantId,
+        reference: &str,
+        version: VersionSelector,
+    ) -> Result<Option<(ArtifactId, ArtifactVersion)>, CallError> {
+        let unavailable = |error: StoreError| {
+            CallError::new(ErrorCode::StoreUnavailable, error.with_cause())
+                .for_model("the tool is unavailable")
+        };
+        let artifacts = self.store.artifacts();
+        if self.names.find(tenant, reference) == Some(OUT_OF_SERVICE)
+            && let Some(artifact) = artifacts.find(tenant, reference).await.map_err(unavailable)?
+        {
+            require_in_service(&artifact)?;
+        }
+        let selector = match version {
+            VersionSelector::Newest => RevisionSelector::Newest,
+            VersionSelector::Published => RevisionSelector::Published,
+            VersionSelector::Pinned(number) => RevisionSelector::Number(number),
+        };
+        let found = artifacts.revision_of(tenant, reference, selector).await.map_err(unavailable)?;
+        if let (None, VersionSelector::Published) = (&found, version)
+            && let Some(artifact) = artifacts.find(tenant, reference).await.map_err(unavailable)?
+        {
+            let slug = &artifact.definition.slug;
+            let message = format!(
+                "artifact `{slug}` has no published version; publish it with `haft artifact publish {slug}`, or use debug \
+                 mode"
+            );
+            return Err(CallError::new(ErrorCode::NotPublished, message));
+        }
+        Ok(found.map(|(id, revision)| (id, revision.into())))
+    }
+
     fn exists(&self, tenant: &TenantId, reference: &str, version: VersionSelector) -> bool {
         self.names.find(tenant, reference).is_some_and(|newest| match version {
-            VersionSelector::Newest => true,
-            VersionSelector::Pinned(number) => number <= newest,
+            VersionSelector::Newest | VersionSelector::Published => true,
+            VersionSelector::Pinned(number) => newest == OUT_OF_SERVICE || number <= newest,
         })
     }
 }
@@ -93,8 +134,9 @@ impl ArtifactHandle {
         reference: &str,
         number: u32,
     ) -> Option<(ArtifactId, ArtifactVersion)> {
-        // One that was deleted may not run any more.
-        if !self.exists(tenant, reference, VersionSelector::Pinned(number)) {
+        // One that was deleted or disabled may not run any more.
+        let known = self.host()?.names.find(tenant, reference)?;
+        if number > known {
             return None;
         }
         let versions = self.versions.lock().unwrap_or_else(PoisonError::into_inner);
@@ -124,7 +166,7 @@ impl CodeArtifacts for ArtifactHandle {
             let stopping = || CallError::new(ErrorCode::Cancelled, "the server is starting or stopping");
             let host = self.host().ok_or_else(stopping)?;
             let number = match version {
-                VersionSelector::Newest => None,
+                VersionSelector::Newest | VersionSelector::Published => None,
                 VersionSelector::Pinned(number) => Some(number),
             };
             // A slug can be given to another artifact, an id cannot.
@@ -132,10 +174,7 @@ impl CodeArtifacts for ArtifactHandle {
             if let Some(found) = pinned.and_then(|number| self.cached(tenant, reference, number)) {
                 return Ok(Some(found));
             }
-            let found = host.store.artifact_version(tenant, reference, number).await.map_err(|error| {
-                CallError::new(ErrorCode::StoreUnavailable, error.with_cause())
-                    .for_model("the tool is unavailable")
-            })?;
+            let found = host.stored_version(tenant, reference, version).await?;
             if let (Some(number), Some(found)) = (pinned, &found) {
                 self.keep((tenant.clone(), reference.to_owned(), number), found.clone());
             }

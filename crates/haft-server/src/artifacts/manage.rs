@@ -2,27 +2,23 @@
 
 use std::sync::Arc;
 
-use haft_core::artifact::{ArtifactContent, ArtifactInput, ArtifactRuntime, ArtifactVersion, CodeArtifact};
+use haft_core::artifact::{
+    ArtifactContent, ArtifactDefinition, ArtifactInput, ArtifactRuntime, CodeArtifact,
+};
 use haft_core::implementation::Implementation;
+use haft_core::live::ResourceAction;
 use haft_core::name::{ArtifactSlug, ToolName};
 use haft_core::outcome::ErrorCode;
 use haft_core::problem::{MISSING_IMPORT, NOT_CHECKED, Problem};
 use haft_core::spec::ToolSpec;
 use haft_executors::artifact::runtime_spec;
-use haft_store::NewArtifact;
 use serde_json::json;
 
 use super::usage::tools_using;
 use crate::app::App;
-use crate::audit;
 use crate::error::ApiError;
 use crate::identity::Identity;
-
-/// Finds an artifact by its id or slug.
-pub(crate) async fn find(app: &App, identity: &Identity, reference: &str) -> Result<CodeArtifact, ApiError> {
-    let found = app.store().artifact(&identity.tenant, reference).await?;
-    found.ok_or_else(|| ApiError::not_found("artifact", reference))
-}
+use crate::resources;
 
 /// Checks that the source can run, as far as its executor can tell: bash and python syntax, WebAssembly modules.
 pub(crate) async fn check_source(app: &App, content: &ArtifactContent) -> Result<(), ApiError> {
@@ -62,10 +58,10 @@ pub(crate) struct ArtifactFields {
 }
 
 impl ArtifactFields {
-    fn complete(self, earlier: Option<&CodeArtifact>) -> Result<NewArtifact, ApiError> {
-        let known = earlier.map(|artifact| (*artifact.newest.content).clone());
+    fn complete(self, earlier: Option<&CodeArtifact>) -> Result<ArtifactDefinition, ApiError> {
+        let known = earlier.map(|artifact| (*artifact.definition.content).clone());
         let missing = |field: &str| ApiError::bad_request(format!("missing `{field}`"));
-        let slug = self.slug.or_else(|| earlier.map(|artifact| artifact.slug.clone()));
+        let slug = self.slug.or_else(|| earlier.map(|artifact| artifact.definition.slug.clone()));
         let slug = slug.ok_or_else(|| missing("slug"))?;
         let name = self.name.filter(|name| !name.trim().is_empty());
         let name = name.or_else(|| known.as_ref().map(|known| known.name.clone()));
@@ -81,7 +77,7 @@ impl ArtifactFields {
             inputs: inputs.unwrap_or_default(),
         };
         match content.check() {
-            problems if problems.is_empty() => Ok(NewArtifact { slug, content }),
+            problems if problems.is_empty() => Ok(ArtifactDefinition { slug, content: content.into() }),
             problems => Err(ApiError::invalid_definition(&problems)),
         }
     }
@@ -94,11 +90,9 @@ pub(crate) async fn create(
     fields: ArtifactFields,
 ) -> Result<CodeArtifact, ApiError> {
     let new = fields.complete(None)?;
-    audit::note(identity, "code_artifact.create", new.slug.as_str());
+    resources::note(identity, ResourceAction::Created, &new);
     check_source(app, &new.content).await?;
-    let artifact = app.store().create_artifact(&identity.tenant, new).await?;
-    app.artifacts().refresh_names().await?;
-    Ok(artifact)
+    resources::create(app, identity, new).await
 }
 
 /// Appends a version to an artifact.
@@ -107,13 +101,12 @@ pub(crate) async fn update(
     identity: &Identity,
     earlier: &CodeArtifact,
     fields: ArtifactFields,
+    expected_revision: Option<u32>,
 ) -> Result<CodeArtifact, ApiError> {
     let new = fields.complete(Some(earlier))?;
-    audit::note(identity, "code_artifact.update", new.slug.as_str());
+    resources::note(identity, ResourceAction::Updated, &new);
     check_source(app, &new.content).await?;
-    let updated = app.store().update_artifact(&identity.tenant, earlier.id, new).await?;
-    app.artifacts().refresh_names().await?;
-    updated.ok_or_else(|| ApiError::not_found("artifact", earlier.slug.as_str()))
+    resources::update(app, identity, earlier, new, expected_revision).await
 }
 
 /// Deletes an artifact with its versions. If tools use it, nothing is deleted unless by force.
@@ -133,27 +126,10 @@ pub(crate) async fn delete(
         };
         let message = format!(
             "artifact `{}` is used by {}{more}; change these tools, or delete it with `force=true`",
-            artifact.slug,
+            artifact.definition.slug,
             shown.join(", ")
         );
         return Err(ApiError::new(ErrorCode::Conflict, message).with_details(json!({"tools": tools})));
     }
-    app.store().delete_artifact(&identity.tenant, artifact.id).await?;
-    app.artifacts().refresh_names().await?;
-    Ok(())
-}
-
-/// Returns a version of an artifact by its number.
-pub(crate) async fn version(
-    app: &App,
-    identity: &Identity,
-    artifact: &CodeArtifact,
-    number: &str,
-) -> Result<ArtifactVersion, ApiError> {
-    let missing = || ApiError::not_found("version", number);
-    let parsed = number.parse().ok().filter(|number: &u32| *number > 0).ok_or_else(missing)?;
-    let found =
-        app.store().artifact_version(&identity.tenant, &artifact.id.to_string(), Some(parsed)).await?;
-    let (_, version) = found.ok_or_else(missing)?;
-    Ok(version)
+    resources::delete(app, identity, artifact).await
 }

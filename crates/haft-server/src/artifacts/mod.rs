@@ -5,4 +5,4 @@ mod manage;
 mod usage;
 
 pub(crate) use host::{ArtifactHandle, ArtifactHost};
-pub(crate) use manage::{ArtifactFields, check_source, create, delete, find, update, version};
+pub(crate) use manage::{ArtifactFields, check_source, create, delete, update};

@@ -12,7 +12,8 @@ pub(crate) fn tools_using(app: &App, artifact: &CodeArtifact) -> Vec<String> {
     let uses = |spec: &ToolSpec| match &spec.implementation {
         Implementation::Artifact(used) => {
             let reference = used.artifact_id.as_deref();
-            reference.is_some_and(|reference| reference == id || reference == artifact.slug.as_str())
+            reference
+                .is_some_and(|reference| reference == id || reference == artifact.definition.slug.as_str())
         }
         _ => false,
     };

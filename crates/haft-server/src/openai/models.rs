@@ -2,7 +2,7 @@
 
 use haft_core::agent::Agent;
 use haft_core::outcome::ErrorCode;
-use haft_store::AgentQuery;
+use haft_store::ResourceQuery;
 use serde_json::{Value, json};
 
 use super::error::OpenAiError;
@@ -15,8 +15,8 @@ const MAX_LISTED: u32 = 1000;
 
 /// Lists the agents that can run.
 pub(super) async fn list(app: &App, identity: &Identity) -> Result<Value, OpenAiError> {
-    let query = AgentQuery { limit: MAX_LISTED, ..AgentQuery::default() };
-    let (agents, _) = app.store().agents(&identity.tenant, &query).await?;
+    let query = ResourceQuery { limit: MAX_LISTED, ..ResourceQuery::default() };
+    let (agents, _) = app.store().agents().list(&identity.tenant, &query).await?;
     let mode = app.settings().mode;
     let runnable = agents.iter().filter(|agent| {
         identity.allows_agent(&agent.definition.slug) && require_runnable(agent, mode).is_ok()

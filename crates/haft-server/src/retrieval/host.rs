@@ -7,7 +7,6 @@ use haft_agent::model::ModelEgress;
 use haft_core::catalog::StoreError;
 use haft_core::implementation::Implementation;
 use haft_core::name::TenantId;
-use haft_core::retrieval::PipelineStatus;
 use haft_core::secret::SecretSource;
 use haft_core::tool::Tool;
 use haft_executors::egress::Egress;
@@ -74,7 +73,7 @@ impl RetrievalHost {
         let Implementation::RagRetrieval(rag) = &tool.spec.implementation else { return None };
         // A global tool uses the pipeline that each tenant has under this name.
         let found = self.parts.store.queried_pipeline(&tool.tenant, &rag.pipeline_id).await.ok().flatten()?;
-        (found.status == PipelineStatus::Draft).then(|| {
+        found.published.is_none().then(|| {
             let slug = &found.definition.slug;
             format!("pipeline `{slug}` is a draft; publish it first with `haft pipeline publish {slug}`")
         })
@@ -82,11 +81,10 @@ impl RetrievalHost {
 
     /// Reads the names of pipelines again if they have changed.
     pub(crate) async fn refresh_names(&self) -> Result<(), StoreError> {
-        if let Some(found) = self.parts.store.pipeline_names(self.names.counter()).await? {
-            let names = found
-                .names
-                .into_iter()
-                .flat_map(|(tenant, id, slug)| [(tenant.clone(), slug, 0), (tenant, id.to_string(), 0)]);
+        if let Some(found) = self.parts.store.pipelines().names(self.names.counter()).await? {
+            let names = found.names.into_iter().flat_map(|pipeline| {
+                [(pipeline.tenant.clone(), pipeline.slug, 0), (pipeline.tenant, pipeline.id, 0)]
+            });
             self.names.replace(found.counter, names);
         }
         Ok(())

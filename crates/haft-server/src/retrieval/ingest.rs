@@ -82,9 +82,9 @@ async fn ingest(host: &Arc<RetrievalHost>, claim: &ClaimedDocument) -> Result<()
     let (bytes, media_type) = content(host, claim).await?;
     let content_hash = hash::of_bytes(&bytes);
     let stored = store.stored_chunks(claim.info.id).await?;
-    let is_embedded = pipeline.definition.embedding.is_none() || stored.iter().all(|chunk| chunk.is_embedded);
+    let is_embedded = pipeline.serving().embedding.is_none() || stored.iter().all(|chunk| chunk.is_embedded);
     let is_read = claim.ingested_hash.as_ref() == Some(&content_hash)
-        && claim.ingested_revision == Some(pipeline.revision);
+        && claim.ingested_revision == Some(pipeline.ingest_revision);
     if is_read && is_embedded && !stored.is_empty() {
         return Ok(store.keep_chunks(claim).await?);
     }
@@ -97,7 +97,7 @@ async fn ingest(host: &Arc<RetrievalHost>, claim: &ClaimedDocument) -> Result<()
             document: claim.info.id.to_string(),
             metadata: index_metadata(&claim.info.metadata),
         },
-        definition: Arc::clone(&pipeline.definition),
+        definition: Arc::clone(pipeline.serving()),
         max_bytes: host.parts.settings.max_document_bytes,
     };
     let reading = tokio::task::spawn_blocking(move || job.run());
@@ -203,7 +203,7 @@ fn changes(stored: &[StoredChunk], chunks: &[Chunk], pipeline: &Pipeline) -> Doc
         stored.iter().map(|chunk| KnownChunk { id: chunk.id.clone(), hash: chunk.hash.clone() }).collect();
     let by_id: HashMap<&str, &StoredChunk> = stored.iter().map(|chunk| (chunk.id.as_str(), chunk)).collect();
     let difference = diff(&known, chunks);
-    let needs_vectors = pipeline.definition.embedding.is_some();
+    let needs_vectors = pipeline.serving().embedding.is_some();
     let keep = difference.keep.iter().filter_map(|(id, place)| {
         let (new, old) = (chunks.get(*place)?, by_id.get(id.as_str())?);
         let position = position(new);
@@ -213,7 +213,7 @@ fn changes(stored: &[StoredChunk], chunks: &[Chunk], pipeline: &Pipeline) -> Doc
         (!is_kept).then(|| KeptChunk { id: id.clone(), ordinal, position, is_embedded, embedding: None })
     });
     DocumentChunks {
-        revision: pipeline.revision,
+        revision: pipeline.ingest_revision,
         add: difference.add.iter().filter_map(|place| chunks.get(*place)).filter_map(record).collect(),
         keep: keep.collect(),
         remove: difference.remove,
@@ -256,7 +256,7 @@ async fn embed(
     chunks: &[Chunk],
     new: &mut DocumentChunks,
 ) -> Result<(), IngestError> {
-    let Some(model) = &pipeline.definition.embedding else { return Ok(()) };
+    let Some(model) = &pipeline.serving().embedding else { return Ok(()) };
     let texts: HashMap<&str, String> =
         chunks.iter().map(|chunk| (chunk.id.as_str(), chunk.text_with_headings())).collect();
     let added = new.add.iter_mut().map(|chunk| (chunk.id.clone(), &mut chunk.embedding));

@@ -1,22 +1,22 @@
-//! Creating, changing and deleting retrieval pipelines.
+//! Creating, changing and querying retrieval pipelines.
 
+use haft_core::live::ResourceAction;
 use haft_core::outcome::ErrorCode;
-use haft_core::retrieval::{ChunkHit, Pipeline, PipelineDefinition, PipelineStatus, RetrievalQuery};
+use haft_core::resource::Resource;
+use haft_core::retrieval::{ChunkHit, Pipeline, PipelineDefinition, RetrievalQuery};
 use haft_core::token::Role;
 
 use crate::app::App;
 use crate::audit;
 use crate::error::ApiError;
 use crate::identity::Identity;
+use crate::resources::{self, ServedKind as _};
 
 /// Returns a pipeline of the caller's tenant.
 pub(crate) async fn find(app: &App, identity: &Identity, reference: &str) -> Result<Pipeline, ApiError> {
     let found = app.store().pipeline(&identity.tenant, reference).await?;
-    // Whoever may not query it does not read its documents either; editors see what they may change.
-    let is_visible = |pipeline: &Pipeline| {
-        identity.role >= Role::Editor || identity.allows_pipeline(&pipeline.definition.slug)
-    };
-    found.filter(is_visible).ok_or_else(|| ApiError::not_found("pipeline", reference))
+    let found = found.filter(|pipeline| PipelineDefinition::is_visible(identity, pipeline));
+    found.ok_or_else(|| ApiError::not_found("pipeline", reference))
 }
 
 /// Creates a pipeline.
@@ -26,25 +26,23 @@ pub(crate) async fn create(
     definition: PipelineDefinition,
 ) -> Result<Pipeline, ApiError> {
     require_valid(&definition)?;
-    audit::note(identity, "pipeline.create", definition.slug.as_str());
-    let pipeline = app.store().create_pipeline(&identity.tenant, definition).await?;
-    app.retrieval().refresh_names().await?;
-    Ok(pipeline)
+    resources::note(identity, ResourceAction::Created, &definition);
+    let created = resources::create(app, identity, definition).await?;
+    Ok(app.store().pipeline_of(created).await?)
 }
 
-/// Replaces the definition of a pipeline. Documents that are cut or embedded differently are ingested again.
+/// Replaces the definition of a pipeline. Documents follow it once it is published.
 pub(crate) async fn update(
     app: &App,
     identity: &Identity,
-    earlier: &Pipeline,
+    earlier: &Resource<PipelineDefinition>,
     definition: PipelineDefinition,
+    expected_revision: Option<u32>,
 ) -> Result<Pipeline, ApiError> {
     require_valid(&definition)?;
-    audit::note(identity, "pipeline.update", definition.slug.as_str());
-    let changed = app.store().change_pipeline(&identity.tenant, earlier.id, definition).await?;
-    app.retrieval().refresh_names().await?;
-    app.retrieval().ingest();
-    changed.ok_or_else(|| missing(earlier))
+    resources::note(identity, ResourceAction::Updated, &definition);
+    let updated = resources::update(app, identity, earlier, definition, expected_revision).await?;
+    Ok(app.store().pipeline_of(updated).await?)
 }
 
 fn require_valid(definition: &PipelineDefinition) -> Result<(), ApiError> {
@@ -54,28 +52,24 @@ fn require_valid(definition: &PipelineDefinition) -> Result<(), ApiError> {
     }
 }
 
-fn missing(pipeline: &Pipeline) -> ApiError {
-    ApiError::not_found("pipeline", pipeline.definition.slug.as_str())
-}
-
 /// Deletes a pipeline with its documents.
-pub(crate) async fn delete(app: &App, identity: &Identity, reference: &str) -> Result<Pipeline, ApiError> {
+pub(crate) async fn delete(
+    app: &App,
+    identity: &Identity,
+    reference: &str,
+) -> Result<Resource<PipelineDefinition>, ApiError> {
     identity.require(Role::Editor)?;
-    let pipeline = find(app, identity, reference).await?;
-    audit::note(identity, "pipeline.delete", pipeline.definition.slug.as_str());
-    app.store().delete_pipeline(&identity.tenant, pipeline.id).await?;
-    app.retrieval().refresh_names().await?;
+    let pipeline = resources::find(app, identity, reference).await?;
+    resources::delete(app, identity, &pipeline).await?;
     Ok(pipeline)
 }
 
-/// Publishes a pipeline: tools query it in production mode, too.
+/// Publishes the newest revision of a pipeline: production uses it, and the documents are read by it.
 pub(crate) async fn publish(app: &App, identity: &Identity, reference: &str) -> Result<Pipeline, ApiError> {
     identity.require(Role::Editor)?;
-    let pipeline = find(app, identity, reference).await?;
-    audit::note(identity, "pipeline.publish", pipeline.definition.slug.as_str());
-    let status = PipelineStatus::Published;
-    let published = app.store().set_pipeline_status(&identity.tenant, pipeline.id, status).await?;
-    published.ok_or_else(|| missing(&pipeline))
+    let found = resources::find::<PipelineDefinition>(app, identity, reference).await?;
+    let published = resources::publish(app, identity, &found).await?;
+    Ok(app.store().pipeline_of(published).await?)
 }
 
 /// Fetches and reads all documents of a pipeline again; returns how many.

@@ -8,8 +8,7 @@ use haft_core::name::TenantId;
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::problem::excerpt;
 use haft_core::retrieval::{
-    ChunkHit, ChunkRecord, MAX_QUERY, MAX_TOP_K, Pipeline, PipelineStatus, RetrievalMode, RetrievalQuery,
-    Retrieved,
+    ChunkHit, ChunkRecord, MAX_QUERY, MAX_TOP_K, Pipeline, RetrievalMode, RetrievalQuery, Retrieved,
 };
 use haft_retrieval::{RetrievalHit, embed_all};
 
@@ -18,6 +17,7 @@ use super::filter;
 use super::host::RetrievalHost;
 use super::index::Search;
 use super::update::{self, UpdateError};
+use crate::resources::require_in_service;
 
 impl RetrievalHost {
     /// Queries a pipeline of a tenant.
@@ -38,7 +38,8 @@ impl RetrievalHost {
             .await
             .map_err(|error| store_error(&error))?;
         let pipeline = found.ok_or_else(missing)?;
-        if query.published_only && pipeline.status != PipelineStatus::Published {
+        require_in_service(&pipeline.resource)?;
+        if query.published_only && pipeline.published.is_none() {
             let slug = &pipeline.definition.slug;
             let message =
                 format!("pipeline `{slug}` is a draft; publish it with `haft pipeline publish {slug}`");
@@ -81,7 +82,7 @@ impl RetrievalHost {
         pipeline: &Pipeline,
         query: &RetrievalQuery,
     ) -> Result<Option<Vec<f32>>, CallError> {
-        let model = match (&pipeline.definition.embedding, query.mode) {
+        let model = match (&pipeline.serving().embedding, query.mode) {
             (_, RetrievalMode::Bm25) | (None, RetrievalMode::Hybrid) => return Ok(None),
             (Some(model), _) => model,
             (None, RetrievalMode::Embedding) => {

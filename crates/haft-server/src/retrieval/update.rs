@@ -87,8 +87,8 @@ async fn update(
 ) -> Result<(), UpdateError> {
     let changes = store.index_changes(pipeline.id).await?;
     let changes = changes.ok_or_else(|| StoreError::not_found("pipeline", pipeline.id))?;
-    if state.embedding != pipeline.definition.embedding {
-        state.embedding.clone_from(&pipeline.definition.embedding);
+    if state.embedding != pipeline.serving().embedding {
+        state.embedding.clone_from(&pipeline.serving().embedding);
         index.forget_vectors();
     }
     let (sender, receiver) = channel(PAGES_AHEAD);

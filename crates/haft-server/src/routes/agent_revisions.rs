@@ -4,18 +4,20 @@ use std::sync::Arc;
 
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
-use haft_core::agent::Agent;
+use haft_core::agent::AgentDefinition;
 use haft_core::token::Role;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::revisions::RevisionDiff;
 use crate::agents::{AgentRevisionView, AgentView, manage, visible_agent};
 use crate::app::App;
-use crate::audit;
 use crate::error::ApiError;
 use crate::error_response::ErrorBody;
 use crate::identity::Identity;
+use crate::params::Params;
 use crate::reply::{Success, success};
+use crate::resources;
 
 /// The revisions of an agent.
 #[derive(Debug, Serialize, ToSchema)]
@@ -39,8 +41,8 @@ pub(crate) async fn list(
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
     let agent = visible_agent(&app, &identity, &reference).await?;
-    let found = app.store().agent_revisions(&identity.tenant, agent.id).await?;
-    let published = published(&agent);
+    let found = app.store().agents().revisions(&identity.tenant, agent.id).await?;
+    let published = agent.published_revision();
     let revisions: Vec<_> =
         found.iter().map(|revision| AgentRevisionView::new(revision, published)).collect();
     let list = AgentRevisionList { total: revisions.len(), revisions, next_page_token: None };
@@ -62,8 +64,9 @@ pub(crate) async fn get(
     Path((reference, number)): Path<(String, String)>,
 ) -> Result<Response, ApiError> {
     let agent = visible_agent(&app, &identity, &reference).await?;
-    let revision = manage::revision(&app, &agent, &number).await?;
-    let view = AgentRevisionView::new(&revision, published(&agent)).with_definition(&revision.definition);
+    let revision = resources::revision(&app, &agent, "revision", &number).await?;
+    let view =
+        AgentRevisionView::new(&revision, agent.published_revision()).with_definition(&revision.definition);
     Ok(success(view).into_response())
 }
 
@@ -83,12 +86,28 @@ pub(crate) async fn restore(
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
     let agent = visible_agent(&app, &identity, &reference).await?;
-    audit::note(&identity, "agent.restore", agent.definition.slug.as_str());
-    let revision = manage::revision(&app, &agent, &number).await?;
+    let revision = resources::revision(&app, &agent, "revision", &number).await?;
     let (agent, warnings) = manage::restore(&app, &identity, &agent, &revision).await?;
     Ok(success(AgentView::new(&app, &agent).with_warnings(warnings)).into_response())
 }
 
-fn published(agent: &Agent) -> Option<u32> {
-    agent.published.as_ref().map(|(number, _)| *number)
+/// Compare two revisions, field by field.
+#[utoipa::path(
+    get, path = "/agents/{ref}/diff", tag = "agents",
+    params(
+        ("ref" = String, Path, description = "Id or slug", example = "assistant"),
+        ("from" = Option<u32>, Query, description = "A revision; default: the published one, otherwise the previous one"),
+        ("to" = Option<u32>, Query, description = "A revision; default: the newest one"),
+    ),
+    responses((status = 200, body = Success<RevisionDiff>), (status = 404, body = ErrorBody))
+)]
+pub(crate) async fn diff(
+    State(app): State<Arc<App>>,
+    identity: Identity,
+    Path(reference): Path<String>,
+    params: Params,
+) -> Result<Response, ApiError> {
+    let found = resources::find::<AgentDefinition>(&app, &identity, &reference).await?;
+    let difference = resources::diff(&app, &found, params.get("from"), params.get("to")).await?;
+    Ok(success(RevisionDiff::from(difference)).into_response())
 }

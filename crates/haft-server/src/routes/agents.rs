@@ -12,7 +12,7 @@ use haft_core::problem::{Problem, excerpt};
 use haft_core::token::Role;
 use haft_core::tool::Status;
 use haft_definition::agent::from_json;
-use haft_store::{AgentFileError, AgentQuery};
+use haft_store::{ResourceFileError, ResourceQuery};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -26,6 +26,8 @@ use crate::error_response::ErrorBody;
 use crate::identity::Identity;
 use crate::params::{PageParams, Params};
 use crate::reply::{self, Message, Success, created, success};
+use crate::resource_view::expected_revision;
+use crate::resources;
 
 /// How many broken files are listed.
 const MAX_FILES: usize = 50;
@@ -126,8 +128,9 @@ pub(crate) async fn list(
     let page = params.page("agents")?;
     let status = params.choice("status", Status::parse, "`draft`, `published`, `deprecated`, `disabled`")?;
     let skip = page.after::<u32>()?.unwrap_or(0).saturating_add(page.skip);
-    let query = AgentQuery { q: params.get("q").map(str::to_owned), status, skip, limit: page.size };
-    let (found, total) = app.store().agents(&identity.tenant, &query).await?;
+    let q = params.get("q").map(str::to_owned);
+    let query = ResourceQuery { q, status, after: None, skip, limit: page.size };
+    let (found, total) = app.store().agents().list(&identity.tenant, &query).await?;
     let end = u64::from(skip) + found.len() as u64;
     let next_page_token = (end < total && !found.is_empty()).then(|| page.token(&end.to_string()));
     let snapshot = app.registry().snapshot();
@@ -137,8 +140,8 @@ pub(crate) async fn list(
 }
 
 async fn broken_files(app: &App, identity: &Identity) -> Result<Vec<BrokenAgentFile>, ApiError> {
-    let found = app.store().agent_file_errors(&identity.tenant).await?.into_iter().take(MAX_FILES);
-    let shown = found.map(|AgentFileError { path, error, modified_at }| BrokenAgentFile {
+    let found = app.store().agents().file_errors(&identity.tenant).await?.into_iter().take(MAX_FILES);
+    let shown = found.map(|ResourceFileError { path, error, modified_at }| BrokenAgentFile {
         path,
         error: excerpt(&error, MAX_ERROR),
         modified_at,
@@ -228,17 +231,6 @@ pub(crate) async fn get(
     Ok(success(AgentView::new(&app, &agent)).into_response())
 }
 
-/// Returns the revision that `If-Match` expects.
-fn expected_revision(headers: &HeaderMap) -> Result<Option<u32>, ApiError> {
-    let Some(value) = headers.get("if-match") else { return Ok(None) };
-    let text = value.to_str().unwrap_or_default().trim().trim_matches('"');
-    if text == "*" {
-        return Ok(None);
-    }
-    let invalid = || ApiError::bad_request("`If-Match` must be the number of a revision");
-    text.parse().map(Some).map_err(|_| invalid())
-}
-
 /// Replace the definition of an agent: a new revision.
 #[utoipa::path(
     put, path = "/agents/{ref}", tag = "agents", request_body = AgentBody,
@@ -264,7 +256,7 @@ pub(crate) async fn put(
     let read = manage::read_update(&agent, body.json()?)?;
     let warnings = manage::check_saved(&app, &identity, &read)?;
     let expected = expected_revision(&headers)?;
-    let agent = manage::update(&app, &identity, &agent, read.definition, expected).await?;
+    let agent = resources::update(&app, &identity, &agent, read.definition, expected).await?;
     Ok(success(AgentView::new(&app, &agent).with_warnings(warnings)).into_response())
 }
 
@@ -281,9 +273,8 @@ pub(crate) async fn patch(
     body: Body,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
-    let agent = visible_agent(&app, &identity, &reference).await?;
     let AgentPatch { enabled } = body.json()?;
-    let agent = manage::set_enabled(&app, &identity, &agent, enabled).await?;
+    let agent = resources::set_enabled::<AgentDefinition>(&app, &identity, &reference, enabled).await?;
     Ok(success(AgentView::new(&app, &agent)).into_response())
 }
 
@@ -298,7 +289,9 @@ pub(crate) async fn delete(
     identity: Identity,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
-    manage::delete(&app, &identity, &reference).await?;
+    identity.require(Role::Editor)?;
+    let agent = visible_agent(&app, &identity, &reference).await?;
+    resources::delete(&app, &identity, &agent).await?;
     Ok(reply::message("Agent deleted"))
 }
 
@@ -350,6 +343,6 @@ pub(crate) async fn deprecate(
     identity: Identity,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
-    let agent = manage::deprecate(&app, &identity, &reference).await?;
+    let agent = resources::deprecate::<AgentDefinition>(&app, &identity, &reference).await?;
     Ok(success(AgentView::new(&app, &agent)).into_response())
 }

@@ -3,9 +3,12 @@
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
+use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
-use haft_core::Timestamp;
-use haft_core::artifact::{ArtifactContent, ArtifactInput, ArtifactRuntime, ArtifactVersion, CodeArtifact};
+use haft_core::artifact::{
+    ArtifactContent, ArtifactDefinition, ArtifactInput, ArtifactRuntime, ArtifactVersion, CodeArtifact,
+};
+use haft_core::live::ResourceAction;
 use haft_core::name::ArtifactSlug;
 use haft_core::token::Role;
 use serde::{Deserialize, Serialize};
@@ -13,13 +16,14 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::artifacts::{self, ArtifactFields};
-use crate::audit;
 use crate::body::Body;
 use crate::error::ApiError;
 use crate::error_response::ErrorBody;
 use crate::identity::Identity;
 use crate::params::{PageParams, Params};
 use crate::reply::{self, Message, Success, created, success};
+use crate::resource_view::{ResourceListParams, ResourceState, expected_revision};
+use crate::resources;
 
 /// An artifact to create, or its next version. In an update, missing fields stay as they are.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -64,26 +68,19 @@ pub(crate) struct ArtifactView {
     version: u32,
     /// The hash of that version.
     hash: String,
-    #[schema(value_type = Option<String>, required)]
-    created_by: Option<Arc<str>>,
-    #[schema(value_type = String, format = DateTime)]
-    created_at: Timestamp,
-    /// When the newest version was stored.
-    #[schema(value_type = String, format = DateTime)]
-    modified_at: Timestamp,
+    #[serde(flatten)]
+    state: ResourceState,
 }
 
 impl From<CodeArtifact> for ArtifactView {
     fn from(artifact: CodeArtifact) -> Self {
         Self {
             id: artifact.id,
-            slug: artifact.slug,
-            content: artifact.newest.content,
-            version: artifact.newest.version,
-            hash: artifact.newest.hash,
-            created_by: artifact.created_by,
-            created_at: artifact.created_at,
-            modified_at: artifact.newest.created_at,
+            slug: artifact.definition.slug.clone(),
+            content: Arc::clone(&artifact.definition.content),
+            version: artifact.revision,
+            state: ResourceState::of(&artifact),
+            hash: artifact.hash,
         }
     }
 }
@@ -107,7 +104,7 @@ pub(crate) struct ArtifactVersionList {
 
 /// List the code artifacts by slug.
 #[utoipa::path(
-    get, path = "/code-artifacts", tag = "artifacts", params(PageParams),
+    get, path = "/code-artifacts", tag = "artifacts", params(ResourceListParams, PageParams),
     responses((status = 200, body = Success<ArtifactList>))
 )]
 pub(crate) async fn list(
@@ -116,9 +113,9 @@ pub(crate) async fn list(
     params: Params,
 ) -> Result<Response, ApiError> {
     let page = params.page("artifacts")?;
-    let mut found = app.store().artifacts(&identity.tenant, &page.of_store()).await?;
-    let total = app.store().artifact_count(&identity.tenant).await?;
-    let next_page_token = page.truncate(&mut found, |artifact| artifact.slug.to_string());
+    let query = page.of_resources(&params)?;
+    let (mut found, total) = app.store().artifacts().list(&identity.tenant, &query).await?;
+    let next_page_token = page.truncate(&mut found, |artifact| artifact.definition.slug.to_string());
     let artifacts = found.into_iter().map(ArtifactView::from).collect();
     Ok(success(ArtifactList { artifacts, total, next_page_token }).into_response())
 }
@@ -152,10 +149,12 @@ pub(crate) async fn get(
     identity: Identity,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
-    Ok(success(ArtifactView::from(artifacts::find(&app, &identity, &reference).await?)).into_response())
+    Ok(success(ArtifactView::from(resources::find::<ArtifactDefinition>(&app, &identity, &reference).await?))
+        .into_response())
 }
 
-/// Append a version to a code artifact. Versions never change: tools that pin one keep it, others follow the newest.
+/// Append a version to a code artifact. Versions never change: tools that pin one keep it. Others follow the newest one in
+/// debug mode, and the published one in production.
 #[utoipa::path(
     put, path = "/code-artifacts/{id}", tag = "artifacts", params(("id" = String, Path, description = "Id or slug", example = "word-count")),
     request_body = ArtifactBody,
@@ -168,12 +167,13 @@ pub(crate) async fn put(
     State(app): State<Arc<App>>,
     identity: Identity,
     Path(reference): Path<String>,
+    headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
-    let earlier = artifacts::find(&app, &identity, &reference).await?;
+    let earlier = resources::find::<ArtifactDefinition>(&app, &identity, &reference).await?;
     let fields = body.json::<ArtifactBody>()?.into();
-    let updated = artifacts::update(&app, &identity, &earlier, fields).await?;
+    let updated = artifacts::update(&app, &identity, &earlier, fields, expected_revision(&headers)?).await?;
     Ok(success(ArtifactView::from(updated)).into_response())
 }
 
@@ -196,10 +196,10 @@ pub(crate) async fn delete(
     params: Params,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
-    let artifact = artifacts::find(&app, &identity, &reference).await?;
-    audit::note(&identity, "code_artifact.delete", artifact.slug.as_str());
+    let artifact = resources::find::<ArtifactDefinition>(&app, &identity, &reference).await?;
+    resources::note(&identity, ResourceAction::Deleted, &*artifact.definition);
     artifacts::delete(&app, &identity, &artifact, params.flag("force")?).await?;
-    Ok(reply::message(format!("Artifact '{}' deleted", artifact.slug)))
+    Ok(reply::message(format!("Artifact '{}' deleted", artifact.definition.slug)))
 }
 
 /// List the versions of a code artifact, newest first.
@@ -214,9 +214,11 @@ pub(crate) async fn versions(
     Path(reference): Path<String>,
     params: Params,
 ) -> Result<Response, ApiError> {
-    let artifact = artifacts::find(&app, &identity, &reference).await?;
+    let artifact = resources::find::<ArtifactDefinition>(&app, &identity, &reference).await?;
     let page = params.page("versions")?;
-    let versions = app.store().artifact_versions(artifact.id, page.after()?, page.size).await?;
+    let store = app.store().artifacts();
+    let found = store.revisions_before(&identity.tenant, artifact.id, page.after()?, page.size).await?;
+    let versions: Vec<ArtifactVersion> = found.into_iter().map(ArtifactVersion::from).collect();
     let next_page_token = page.token_after(&versions, page.size, |version| version.version.to_string());
     Ok(success(ArtifactVersionList { versions, next_page_token }).into_response())
 }
@@ -235,7 +237,7 @@ pub(crate) async fn version(
     identity: Identity,
     Path((reference, number)): Path<(String, String)>,
 ) -> Result<Response, ApiError> {
-    let artifact = artifacts::find(&app, &identity, &reference).await?;
-    let version = artifacts::version(&app, &identity, &artifact, &number).await?;
-    Ok(success(version).into_response())
+    let artifact = resources::find::<ArtifactDefinition>(&app, &identity, &reference).await?;
+    let version = resources::revision(&app, &artifact, "version", &number).await?;
+    Ok(success(ArtifactVersion::from(version)).into_response())
 }

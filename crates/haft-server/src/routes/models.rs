@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use haft_store::AgentQuery;
+use haft_store::ResourceQuery;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -32,8 +32,8 @@ pub(crate) struct ModelList {
 #[utoipa::path(get, path = "/models", tag = "agents", responses((status = 200, body = Success<ModelList>)))]
 pub(crate) async fn list(State(app): State<Arc<App>>, identity: Identity) -> Result<Response, ApiError> {
     let tenant = &identity.tenant;
-    let query = AgentQuery { limit: MAX_AGENTS, ..AgentQuery::default() };
-    let (agents, _) = app.store().agents(tenant, &query).await?;
+    let query = ResourceQuery { limit: MAX_AGENTS, ..ResourceQuery::default() };
+    let (agents, _) = app.store().agents().list(tenant, &query).await?;
     let of_agents = agents.iter().flat_map(|agent| {
         let definition = &agent.definition;
         std::iter::once(definition.model.clone()).chain(definition.fallback.clone())

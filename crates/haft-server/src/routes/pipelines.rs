@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
+use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
+use haft_core::id::PipelineId;
 use haft_core::name::PipelineSlug;
 use haft_core::retrieval::{
     ChunkHit, ChunkUnit, Chunking, DEFAULT_TOP_K, DocumentInfo, DocumentState, EmbeddingModel, IngestStatus,
@@ -21,6 +23,7 @@ use crate::error_response::ErrorBody;
 use crate::identity::Identity;
 use crate::params::{PageParams, Params};
 use crate::reply::{self, Message, Success, created, success};
+use crate::resource_view::{ResourceListParams, ResourceState, expected_revision};
 use crate::retrieval::pipelines;
 
 /// A pipeline to create, or its new definition.
@@ -85,10 +88,36 @@ impl PipelineBody {
     }
 }
 
+/// A retrieval pipeline with the state of its documents.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Pipeline)]
+pub(crate) struct PipelineView {
+    #[schema(value_type = Uuid)]
+    id: PipelineId,
+    #[serde(flatten)]
+    definition: Arc<PipelineDefinition>,
+    #[serde(flatten)]
+    state: ResourceState,
+    /// The number of documents.
+    documents: u64,
+    /// The number of chunks.
+    chunks: u64,
+    /// The size of all documents together.
+    bytes: u64,
+}
+
+impl From<Pipeline> for PipelineView {
+    fn from(pipeline: Pipeline) -> Self {
+        let Pipeline { documents, chunks, bytes, .. } = pipeline;
+        let (id, definition) = (pipeline.id, Arc::clone(&pipeline.definition));
+        Self { id, definition, state: ResourceState::of(&pipeline), documents, chunks, bytes }
+    }
+}
+
 /// The pipelines of the tenant.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct PipelineList {
-    pipelines: Vec<Pipeline>,
+    pipelines: Vec<PipelineView>,
     total: u64,
     #[schema(required)]
     next_page_token: Option<String>,
@@ -145,7 +174,7 @@ pub(crate) enum IngestState {
 
 /// List the pipelines by slug.
 #[utoipa::path(
-    get, path = "/pipelines", tag = "retrieval", params(PageParams),
+    get, path = "/pipelines", tag = "retrieval", params(ResourceListParams, PageParams),
     responses((status = 200, body = Success<PipelineList>))
 )]
 pub(crate) async fn list(
@@ -154,9 +183,10 @@ pub(crate) async fn list(
     params: Params,
 ) -> Result<Response, ApiError> {
     let page = params.page("pipelines")?;
-    let mut pipelines = app.store().pipelines(&identity.tenant, &page.of_store()).await?;
-    let total = app.store().pipeline_count(&identity.tenant).await?;
-    let next_page_token = page.truncate(&mut pipelines, |pipeline| pipeline.definition.slug.to_string());
+    let query = page.of_resources(&params)?;
+    let (mut found, total) = app.store().list_pipelines(&identity.tenant, &query).await?;
+    let next_page_token = page.truncate(&mut found, |pipeline| pipeline.definition.slug.to_string());
+    let pipelines = found.into_iter().map(PipelineView::from).collect();
     Ok(success(PipelineList { pipelines, total, next_page_token }).into_response())
 }
 
@@ -164,7 +194,7 @@ pub(crate) async fn list(
 #[utoipa::path(
     post, path = "/pipelines", tag = "retrieval", request_body = PipelineBody,
     responses(
-        (status = 201, body = Success<Pipeline>), (status = 400, body = ErrorBody), (status = 409, body = ErrorBody),
+        (status = 201, body = Success<PipelineView>), (status = 400, body = ErrorBody), (status = 409, body = ErrorBody),
     )
 )]
 pub(crate) async fn create(
@@ -175,29 +205,33 @@ pub(crate) async fn create(
     identity.require(Role::Editor)?;
     let definition = body.json::<PipelineBody>()?.definition(None)?;
     let pipeline = pipelines::create(&app, &identity, definition).await?;
-    Ok(created(pipeline))
+    Ok(created(PipelineView::from(pipeline)))
 }
 
 /// Get a pipeline.
 #[utoipa::path(
     get, path = "/pipelines/{ref}", tag = "retrieval", params(("ref" = String, Path, description = "Id or slug", example = "handbook")),
-    responses((status = 200, body = Success<Pipeline>), (status = 404, body = ErrorBody))
+    responses((status = 200, body = Success<PipelineView>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn get(
     State(app): State<Arc<App>>,
     identity: Identity,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
-    Ok(success(pipelines::find(&app, &identity, &reference).await?).into_response())
+    let found = pipelines::find(&app, &identity, &reference).await?;
+    Ok(success(PipelineView::from(found)).into_response())
 }
 
-/// Replace the definition of a pipeline. If documents are cut or embedded differently from now on, they are ingested
-/// again.
+/// Replace the definition of a pipeline: a new revision. A published pipeline keeps its published revision until the new
+/// one is published; then documents that are cut or embedded differently are ingested again.
 #[utoipa::path(
-    put, path = "/pipelines/{ref}", tag = "retrieval", params(("ref" = String, Path, description = "Id or slug", example = "handbook")),
-    request_body = PipelineBody,
+    put, path = "/pipelines/{ref}", tag = "retrieval", request_body = PipelineBody,
+    params(
+        ("ref" = String, Path, description = "Id or slug", example = "handbook"),
+        ("If-Match" = Option<String>, Header, description = "The newest revision that you know", example = "1"),
+    ),
     responses(
-        (status = 200, body = Success<Pipeline>), (status = 400, body = ErrorBody), (status = 404, body = ErrorBody),
+        (status = 200, body = Success<PipelineView>), (status = 400, body = ErrorBody), (status = 404, body = ErrorBody),
         (status = 409, body = ErrorBody),
     )
 )]
@@ -205,12 +239,15 @@ pub(crate) async fn put(
     State(app): State<Arc<App>>,
     identity: Identity,
     Path(reference): Path<String>,
+    headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
     let earlier = pipelines::find(&app, &identity, &reference).await?;
     let definition = body.json::<PipelineBody>()?.definition(Some(&earlier.definition.slug))?;
-    Ok(success(pipelines::update(&app, &identity, &earlier, definition).await?).into_response())
+    let expected = expected_revision(&headers)?;
+    let updated = pipelines::update(&app, &identity, &earlier, definition, expected).await?;
+    Ok(success(PipelineView::from(updated)).into_response())
 }
 
 /// Delete a pipeline with its documents. Tools that query it are not ready afterwards.
@@ -227,17 +264,18 @@ pub(crate) async fn delete(
     Ok(reply::message(format!("Pipeline '{}' deleted", pipeline.definition.slug)))
 }
 
-/// Publish a pipeline: tools query it in production mode, too.
+/// Publish the newest revision of a pipeline: tools query it in production mode, and its documents are read by it.
 #[utoipa::path(
     post, path = "/pipelines/{ref}/publish", tag = "retrieval", params(("ref" = String, Path, description = "Id or slug", example = "handbook")),
-    responses((status = 200, body = Success<Pipeline>), (status = 404, body = ErrorBody))
+    responses((status = 200, body = Success<PipelineView>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn publish(
     State(app): State<Arc<App>>,
     identity: Identity,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
-    Ok(success(pipelines::publish(&app, &identity, &reference).await?).into_response())
+    let published = pipelines::publish(&app, &identity, &reference).await?;
+    Ok(success(PipelineView::from(published)).into_response())
 }
 
 /// Fetch and read all documents of a pipeline again. It costs what has changed in them.

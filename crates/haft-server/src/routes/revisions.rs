@@ -14,6 +14,7 @@ use crate::error_response::ErrorBody;
 use crate::identity::Identity;
 use crate::params::Params;
 use crate::reply::{Success, success};
+use crate::resources::Difference;
 use crate::tools::{self, default_base, differences, find_revision};
 use crate::view::{FieldChange, RevisionView, ToolView};
 
@@ -35,6 +36,13 @@ pub(crate) struct RevisionDiff {
     #[schema(example = 2)]
     to: u32,
     changes: Vec<FieldChange>,
+}
+
+impl From<Difference> for RevisionDiff {
+    fn from(difference: Difference) -> Self {
+        let Difference { from, to, changes } = difference;
+        Self { from, to, changes: changes.into_iter().map(FieldChange::from).collect() }
+    }
 }
 
 /// List the revisions of a definition, newest first.

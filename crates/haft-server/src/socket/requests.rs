@@ -6,7 +6,7 @@ use haft_core::agent::Agent;
 use haft_core::chat::{Chat, MessageRole};
 use haft_core::id::{ApprovalId, CallId, ChatId, MessageId};
 use haft_core::problem::excerpt;
-use haft_store::{AgentQuery, NewChat};
+use haft_store::{NewChat, ResourceQuery};
 
 use super::client_frame::{ApprovalFrame, MessageFrame};
 use crate::agents::{require_runnable, visible_agent};
@@ -89,7 +89,7 @@ async fn new_chat(app: &App, identity: &Identity, agent: Option<&str>) -> Result
 
 /// Returns the agent of a tenant that has one.
 async fn only_agent(app: &App, identity: &Identity) -> Result<Agent, ApiError> {
-    let (agents, _) = app.store().agents(&identity.tenant, &AgentQuery::default()).await?;
+    let (agents, _) = app.store().agents().list(&identity.tenant, &ResourceQuery::default()).await?;
     let mode = app.settings().mode;
     let mut runnable: Vec<Agent> =
         agents.into_iter().filter(|agent| require_runnable(agent, mode).is_ok()).collect();

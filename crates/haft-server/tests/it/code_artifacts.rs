@@ -178,3 +178,38 @@ async fn artifacts_of_other_tenants_are_closed() {
     let (status, answer) = send(call.body(json!({"args": {"name": "x"}}).to_string())).await;
     assert_eq!((status, code(&answer)), (409, "not_ready"), "{answer}");
 }
+
+#[tokio::test]
+async fn production_runs_the_published_version() {
+    let server = Server::start().await;
+    create(&server, greeting()).await;
+    let id = server.create(tool("newest", json!({"artifact_id": "greet"}))).await["id"].clone();
+    assert!(id.is_string());
+    assert_eq!(server.post("/api/tools/newest/publish", json!({})).await.0, 200);
+    let production = async || {
+        let path = "/api/tools/newest/invoke?mode=production";
+        server.post(path, json!({"args": {"name": "Ada"}})).await.1
+    };
+    assert_eq!(code(&production().await), "not_published");
+    let (status, published) = server.post("/api/code-artifacts/greet/publish", json!({})).await;
+    assert_eq!((status, &published["data"]["published_revision"]), (200, &json!(1)), "{published}");
+    assert_eq!(production().await["value"], "Hello, Ada!");
+    // A draft runs in debug mode only, until it is published.
+    let edited = server.put("/api/code-artifacts/greet", json!({"source": "echo \"Bye, $name\""})).await.1;
+    assert_eq!((&edited["data"]["version"], &edited["data"]["published_revision"]), (&json!(2), &json!(1)));
+    assert_eq!(value(&server, "newest", json!({"name": "Ada"})).await, "Bye, Ada");
+    assert_eq!(production().await["value"], "Hello, Ada!");
+    let (_, diff) = server.get("/api/code-artifacts/greet/diff").await;
+    assert_eq!((&diff["data"]["from"], &diff["data"]["changes"][0]["field"]), (&json!(1), &json!("source")));
+    server.post("/api/code-artifacts/greet/publish", json!({})).await;
+    assert_eq!(production().await["value"], "Bye, Ada");
+    // A restored version is a draft again.
+    let (status, restored) = server.post("/api/code-artifacts/greet/versions/1/restore", json!({})).await;
+    assert_eq!((status, &restored["data"]["version"]), (200, &json!(3)), "{restored}");
+    assert_eq!(production().await["value"], "Bye, Ada");
+    let disabled = server.patch("/api/code-artifacts/greet", json!({"enabled": false})).await.1;
+    assert_eq!(disabled["data"]["enabled"], false, "{disabled}");
+    assert_eq!(code(&production().await), "disabled");
+    let (_, found) = server.get("/api/code-artifacts?q=GREE&status=published").await;
+    assert_eq!(found["data"]["total"], 1, "{found}");
+}

@@ -486,3 +486,45 @@ async fn definitions_are_checked() {
         (&json!(1), &json!("handbook"))
     );
 }
+
+#[tokio::test]
+async fn production_queries_the_published_definition() {
+    let server = Server::start().await;
+    create(&server, json!({"slug": "handbook", "chunking": {"size": 16, "overlap": 0}})).await;
+    upload(&server, "a.md", "The badger digs.".into()).await;
+    ingested(&server).await;
+    let (_, published) = server.post("/api/pipelines/handbook/publish", json!({})).await;
+    assert_eq!(
+        (&published["data"]["revision"], &published["data"]["published_revision"]),
+        (&json!(1), &json!(1))
+    );
+    // A draft with an embedding model that does not exist changes nothing in production.
+    let draft = json!({"embedding": {"model": "m", "base_url": "http://127.0.0.1:9/v1"}});
+    let (status, edited) = server.put("/api/pipelines/handbook", draft).await;
+    assert_eq!((status, &edited["data"]["revision"]), (200, &json!(2)), "{edited}");
+    assert_eq!(
+        (&edited["data"]["published_revision"], &edited["data"]["status"]),
+        (&json!(1), &json!("published"))
+    );
+    let (_, state) = server.get("/api/pipelines/handbook/ingests").await;
+    assert_eq!((&state["data"]["state"], &state["data"]["done"]), (&json!("done"), &json!(1)), "{state}");
+    assert_eq!(query(&server, json!({"query": "badger"})).await.len(), 1);
+    let (_, diff) = server.get("/api/pipelines/handbook/diff").await;
+    assert_eq!((&diff["data"]["from"], &diff["data"]["to"]), (&json!(1), &json!(2)), "{diff}");
+    let (_, revisions) = server.get("/api/pipelines/handbook/revisions").await;
+    let shown: Vec<_> =
+        revisions["data"]["revisions"].as_array().unwrap().iter().map(|one| &one["published"]).collect();
+    assert_eq!(shown, [false, true]);
+    let (status, restored) = server.post("/api/pipelines/handbook/revisions/1/restore", json!({})).await;
+    assert_eq!((status, &restored["data"]["revision"]), (200, &json!(3)), "{restored}");
+    assert_eq!(restored["data"]["embedding"], Value::Null);
+    // Publication of a definition that cuts documents differently reads them again.
+    server.put("/api/pipelines/handbook", json!({"chunking": {"size": 32, "overlap": 0}})).await;
+    let (status, _) = server.post("/api/pipelines/handbook/publish", json!({})).await;
+    assert_eq!(status, 200);
+    ingested(&server).await;
+    assert_eq!(query(&server, json!({"query": "badger"})).await.len(), 1);
+    server.patch("/api/pipelines/handbook", json!({"enabled": false})).await;
+    let (_, refused) = server.post("/api/pipelines/handbook/query", json!({"query": "badger"})).await;
+    assert_eq!(code(&refused), "disabled", "{refused}");
+}

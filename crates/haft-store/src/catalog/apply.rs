@@ -6,6 +6,8 @@
 
 use std::collections::HashMap;
 
+use haft_core::agent::AgentDefinition;
+use haft_core::artifact::ArtifactDefinition;
 use haft_core::audit::AuditRecord;
 use haft_core::bundle::{Bundle, BundleKind};
 use haft_core::catalog::{Backup, FileForm, SourceText, StoreError};
@@ -23,13 +25,12 @@ use super::bundles::{check_slug, read_only};
 use super::insert::ToolInsert;
 use super::tool_files::Content;
 use super::toolsets::ToolsetInstall;
-use crate::agents::apply::AgentChange;
-use crate::artifacts::ArtifactChange;
 use crate::audit;
 use crate::engine::failed_to;
 use crate::files::write::Undo;
 use crate::files::{journal, layout};
 use crate::pipelines::PipelineChange;
+use crate::resources::ResourceChange;
 use crate::session::Session;
 use crate::store::{Inner, Store};
 use crate::time;
@@ -52,11 +53,11 @@ pub struct ApplyChanges {
     /// The new policy rules. The caller has compiled them.
     pub policy: Option<PolicyRules>,
     /// Agents to create, change or delete.
-    pub agents: Vec<AgentChange>,
+    pub agents: Vec<ResourceChange<AgentDefinition>>,
     /// Pipelines to create, change or delete.
     pub pipelines: Vec<PipelineChange>,
     /// Code artifacts to create, change or delete.
-    pub artifacts: Vec<ArtifactChange>,
+    pub artifacts: Vec<ResourceChange<ArtifactDefinition>>,
     /// Who makes the changes.
     pub author: String,
     /// An audit record of each change.
@@ -163,10 +164,10 @@ impl Inner {
             known.insert(bundle.slug.clone(), bundle);
         }
         for pipeline in pipelines {
-            session.apply_pipeline(tenant, pipeline).await?;
+            session.apply_pipeline(tenant, pipeline, &author).await?;
         }
         for artifact in artifacts {
-            session.apply_artifact(tenant, artifact).await?;
+            session.apply_resource(tenant, artifact, &author).await?;
         }
         for fields in bundles {
             let bundle = session.store_bundle(tenant, fields, &known).await?;
@@ -188,7 +189,7 @@ impl Inner {
             session.set_policy(tenant, &rules).await.map_err(failed_to(APPLY))?;
         }
         for agent in agents {
-            session.apply_agent(tenant, agent, &author).await?;
+            session.apply_resource(tenant, agent, &author).await?;
         }
         audit::store_records(&mut session.tx, records).await.map_err(failed_to(APPLY))?;
         session.finish().await.map(drop)

@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 
 use haft_core::agent::Agent;
+use haft_core::artifact::ArtifactDefinition;
 use haft_core::bundle::Bundle;
 use haft_core::catalog::StoreError;
 use haft_core::hash;
-use haft_core::id::ToolId;
+use haft_core::id::{ArtifactId, ToolId};
 use haft_core::mcp::McpServer;
 use haft_core::name::{BundleSlug, TenantId};
 use haft_core::policy::PolicyRules;
@@ -16,8 +17,8 @@ use haft_core::tool::Tool;
 use haft_core::toolset::InstalledToolset;
 use serde_json::{Value, json};
 
-use crate::artifacts::ArtifactHead;
 use crate::engine::failed_to;
+use crate::resources::ResourceHead;
 use crate::session::Session;
 use crate::store::Store;
 
@@ -61,7 +62,7 @@ pub struct ApplyState {
     /// The pipelines of the tenant, if they belong to the scope.
     pub pipelines: Vec<Pipeline>,
     /// The code artifacts of the tenant, if they belong to the scope.
-    pub artifacts: Vec<ArtifactHead>,
+    pub artifacts: Vec<ResourceHead<ArtifactId>>,
     /// Changes whenever something in the scope does.
     pub digest: String,
 }
@@ -109,9 +110,13 @@ impl Session<'_> {
             toolsets: self.toolsets_of(tenant).await?,
             mcp_servers: self.mcp_servers_of(tenant).await?,
             policy: self.policy_of(tenant).await?,
-            agents: if scope.agents { self.agents_of(tenant).await? } else { Vec::new() },
+            agents: if scope.agents { self.resources_of(tenant).await? } else { Vec::new() },
             pipelines: if scope.pipelines { self.pipelines_of(tenant).await? } else { Vec::new() },
-            artifacts: if scope.artifacts { self.artifacts_of(tenant).await? } else { Vec::new() },
+            artifacts: if scope.artifacts {
+                self.resource_heads::<ArtifactDefinition>(tenant).await?
+            } else {
+                Vec::new()
+            },
             digest: String::new(),
         })
     }
@@ -137,14 +142,27 @@ impl ApplyState {
         let toolsets = toolsets.map(|toolset| json!([toolset.id, toolset.package, toolset.mcp_servers]));
         let servers: &[McpServer] = if scope.mcp_servers { &self.mcp_servers } else { &[] };
         let agents = self.agents.iter().map(|agent| {
-            let published = agent.published.as_ref().map(|(number, _)| *number);
+            let published = agent.published_revision();
             json!([agent.id, agent.revision, published, agent.status, agent.enabled, agent.error, agent.path])
         });
         // Documents come and go while a plan is reviewed. Only a deletion looks at them, and checks their number itself.
         let pipelines = self.pipelines.iter();
-        let pipelines = pipelines.map(|pipeline| json!([pipeline.id, pipeline.definition, pipeline.status]));
+        let pipelines = pipelines.map(|pipeline| {
+            let published = pipeline.published_revision();
+            json!([
+                pipeline.id,
+                pipeline.revision,
+                published,
+                pipeline.status,
+                pipeline.enabled,
+                pipeline.path
+            ])
+        });
         let artifacts = self.artifacts.iter();
-        let artifacts = artifacts.map(|head| json!([head.id, head.slug, head.version, head.hash]));
+        let artifacts = artifacts.map(|head| {
+            let published = head.published_revision;
+            json!([head.id, head.slug, head.revision, published, head.status, head.enabled, head.path])
+        });
         let value = json!({
             "pipelines": pipelines.collect::<Vec<Value>>(),
             "artifacts": artifacts.collect::<Vec<Value>>(),

@@ -60,7 +60,10 @@ impl Store {
 
     /// Returns the number of servers of a tenant.
     pub async fn mcp_server_count(&self, tenant: &TenantId) -> Result<u64, StoreError> {
-        self.inner.count_of_tenant("mcp_servers", tenant).await.map_err(failed_to("read the MCP servers"))
+        let query = sqlx::query("SELECT COUNT(*) FROM mcp_servers WHERE tenant = $1").bind(tenant.as_str());
+        let counted = query.fetch_one(&self.inner.engine.pool).await;
+        let count: Result<i64, sqlx::Error> = counted.and_then(|row| sqlx::Row::try_get(&row, 0));
+        count.map(i64::unsigned_abs).map_err(failed_to("read the MCP servers"))
     }
 
     /// Lists servers of a tenant by id.

@@ -7,11 +7,11 @@ use haft_core::catalog::StoreError;
 use haft_definition::folder::{FileStamp, ReadError, SymbolicLinks, name_and_version, read_text};
 
 use super::sync_apply::ReadFile;
-use crate::agents::files::AgentFileScope;
 use crate::audit::FILE_ACTOR;
 use crate::files::scan::{self, Scan, ScannedBundle, ScannedFile};
 use crate::files::stamp::is_recent;
 use crate::files::{definition, layout, write};
+use crate::resources::FileScope;
 use crate::store::{Inner, State, Store};
 
 /// The largest number of threads that read definition files.
@@ -78,7 +78,7 @@ impl Inner {
     }
 
     async fn reindex(&self) -> Result<ReindexReport, StoreError> {
-        self.sync_agents(AgentFileScope::All).await?;
+        self.sync_resource_files(FileScope::All).await?;
         let synced = self.apply_disk(ReadScope::All).await?;
         let state = self.state.lock().await;
         let tools = state.files.values().filter(|file| file.tool.is_some()).count();

@@ -7,8 +7,6 @@ use haft_core::name::{BundleSlug, TenantId, ToolName, Version};
 
 /// The folder of all definitions.
 pub(crate) const SKILLS: &str = "skills";
-/// The folder of agents that are defined by files.
-pub(crate) const AGENTS: &str = "agents";
 /// The folder of replaced and deleted definitions.
 pub(crate) const HISTORY: &str = "tool-history";
 /// The longest stem of a file name: file systems allow 255 bytes, and temporary and backup names need some of them.

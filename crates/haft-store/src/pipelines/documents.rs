@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use haft_core::Timestamp;
 use haft_core::catalog::StoreError;
 use haft_core::hash;
 use haft_core::id::{DocumentId, PipelineId};
@@ -134,7 +135,7 @@ impl Store {
         self.run(move |inner| async move {
             let queued = async {
                 let mut tx = inner.engine.begin().await?;
-                let count = inner.queue_all(&mut tx, id).await?;
+                let count = queue_all(&mut tx, id, inner.now()).await?;
                 audit::store_current_record(&mut tx, &id.to_string()).await?;
                 tx.commit().await?;
                 Ok(count)
@@ -244,17 +245,18 @@ impl Inner {
         tx.commit().await?;
         Ok(deleted)
     }
+}
 
-    pub(super) async fn queue_all(
-        &self,
-        tx: &mut Transaction<'static, Any>,
-        pipeline: PipelineId,
-    ) -> Result<u64, sqlx::Error> {
-        let sql = "UPDATE pipeline_documents SET state = 'queued', error = NULL, node = '', progress_done = NULL, \
-                   progress_total = NULL, fence = fence + 1, modified_at = $1 WHERE pipeline_id = $2";
-        let query = sqlx::query(sql).bind(self.now().as_microsecond()).bind(pipeline.to_string());
-        Ok(query.execute(&mut **tx).await?.rows_affected())
-    }
+/// Queues all documents of a pipeline; returns their number.
+pub(super) async fn queue_all(
+    tx: &mut Transaction<'static, Any>,
+    pipeline: PipelineId,
+    now: Timestamp,
+) -> Result<u64, sqlx::Error> {
+    let sql = "UPDATE pipeline_documents SET state = 'queued', error = NULL, node = '', progress_done = NULL, \
+               progress_total = NULL, fence = fence + 1, modified_at = $1 WHERE pipeline_id = $2";
+    let query = sqlx::query(sql).bind(now.as_microsecond()).bind(pipeline.to_string());
+    Ok(query.execute(&mut **tx).await?.rows_affected())
 }
 
 /// Tells whether a document that was read or is about to be read is the same as a new one.

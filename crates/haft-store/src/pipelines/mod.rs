@@ -7,8 +7,7 @@ mod contents;
 mod documents;
 mod ingest;
 
-pub use api::PipelineNames;
-pub(crate) use api::{announce, count_change};
+pub(crate) use api::definition_changed;
 pub use apply::PipelineChange;
 pub use chunks::{IndexChanges, IndexedDocument, StoredChunk};
 pub use documents::NewDocument;

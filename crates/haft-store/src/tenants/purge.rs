@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use haft_core::catalog::StoreError;
 use haft_core::name::TenantId;
+use haft_core::resource::ResourceKind;
 use sqlx::{AssertSqlSafe, Row as _};
 use uuid::Uuid;
 
@@ -16,7 +17,7 @@ use crate::engine::failed_to;
 use crate::files::layout::{self, SKILLS};
 use crate::files::write::{self, Undo};
 use crate::ledger::LedgerBackend;
-use crate::pipelines::count_change;
+use crate::resources::count_change;
 use crate::rows;
 use crate::session::Session;
 use crate::store::Inner;
@@ -32,14 +33,14 @@ const AFTER_EVERY_CALL: &str = "g";
 const STATEMENTS: &[&str] = &[
     // With their contents and chunks.
     "DELETE FROM pipeline_documents WHERE tenant = $1",
-    "DELETE FROM pipelines WHERE tenant = $1",
-    "DELETE FROM code_artifacts WHERE tenant = $1",
+    "DELETE FROM pipelines WHERE id IN (SELECT id FROM resources WHERE tenant = $1)",
     "DELETE FROM toolset_packages WHERE tenant = $1",
     "DELETE FROM toolsets WHERE tenant = $1",
-    // With their steps and revisions.
+    // With their steps.
     "DELETE FROM runs WHERE tenant = $1",
-    "DELETE FROM agents WHERE tenant = $1",
-    "DELETE FROM agent_files WHERE tenant = $1",
+    // With their revisions.
+    "DELETE FROM resources WHERE tenant = $1",
+    "DELETE FROM resource_files WHERE tenant = $1",
     "DELETE FROM messages WHERE tenant = $1",
     "DELETE FROM chats WHERE tenant = $1",
     "DELETE FROM workspace_manifests WHERE tenant = $1",
@@ -87,8 +88,8 @@ impl Inner {
             let query = sqlx::query(*statement).bind(id.as_str());
             query.execute(&mut *session.tx).await.map_err(failed_to(PURGE))?;
         }
-        for names in ["agents", "artifacts", "pipelines"] {
-            count_change(&mut session.tx, names).await.map_err(failed_to(PURGE))?;
+        for kind in ResourceKind::ALL {
+            count_change(&mut session.tx, kind.plural()).await.map_err(failed_to(PURGE))?;
         }
         session.touch_tenant(id.clone());
         session.finish().await?;

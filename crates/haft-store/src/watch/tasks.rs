@@ -4,10 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haft_core::BoxFuture;
+use haft_core::agent::AgentDefinition;
+use haft_core::artifact::ArtifactDefinition;
+use haft_core::retrieval::PipelineDefinition;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::{agents, definitions, listen, reports};
+use super::{definitions, listen, reports, resources};
 use crate::engine::Kind;
 use crate::ledger::LedgerBackend;
 use crate::nodes;
@@ -73,7 +76,13 @@ impl Store {
                     detects_changes: true,
                     ..make("definition_files", |inner, stop| Box::pin(definitions::watch(inner, stop)))
                 },
-                make("agent_files", |inner, stop| Box::pin(agents::watch(inner, stop))),
+                make("agent_files", |inner, stop| Box::pin(resources::watch::<AgentDefinition>(inner, stop))),
+                make("pipeline_files", |inner, stop| {
+                    Box::pin(resources::watch::<PipelineDefinition>(inner, stop))
+                }),
+                make("artifact_files", |inner, stop| {
+                    Box::pin(resources::watch::<ArtifactDefinition>(inner, stop))
+                }),
                 make("journal", |inner, stop| Box::pin(drain_regularly(inner, stop))),
             ],
             Kind::Postgres => vec![

@@ -6,9 +6,9 @@ use haft_core::agent::Agent;
 use haft_core::catalog::StoreError;
 use haft_core::name::TenantId;
 use haft_core::tool::Status;
-use haft_store::{AgentQuery, AgentUpdate};
+use haft_store::{ResourceQuery, ResourceUpdate};
 
-use crate::agents::{definition, slug};
+use crate::agents::definition;
 use crate::harness::Harness;
 
 fn tenant() -> TenantId {
@@ -16,11 +16,11 @@ fn tenant() -> TenantId {
 }
 
 async fn agent(harness: &Harness, name: &str) -> Option<Agent> {
-    harness.store.agent_by_slug(&tenant(), &slug(name)).await.unwrap()
+    harness.store.agents().find(&tenant(), name).await.unwrap()
 }
 
 async fn slugs(harness: &Harness) -> Vec<String> {
-    let (agents, _) = harness.store.agents(&tenant(), &AgentQuery::default()).await.unwrap();
+    let (agents, _) = harness.store.agents().list(&tenant(), &ResourceQuery::default()).await.unwrap();
     agents.iter().map(|agent| agent.definition.slug.to_string()).collect()
 }
 
@@ -45,7 +45,7 @@ async fn files_are_indexed_at_the_start() {
     let found = agent(&harness, "assistant").await.unwrap();
     assert_eq!((found.path.as_deref(), found.revision), (Some("agents/assistant.yaml"), 1));
     assert_eq!((found.definition.instructions.as_str(), found.status), ("Help.", Status::Draft));
-    let published = harness.store.publish_agent(&tenant(), found.id, None).await.unwrap();
+    let published = harness.store.agents().publish(&tenant(), found.id, None).await.unwrap();
     // A new start reads the same files and changes nothing.
     harness.restart().await;
     assert_eq!(agent(&harness, "assistant").await, Some(published.clone()));
@@ -62,7 +62,7 @@ async fn a_file_is_picked_up_changed_and_removed_while_haft_runs() {
     harness.write("agents/assistant.yaml", "model: scripted\n");
     until(&harness, "the file is read", async |harness| agent(harness, "assistant").await.is_some()).await;
     let first = agent(&harness, "assistant").await.unwrap();
-    harness.store.publish_agent(&tenant(), first.id, None).await.unwrap();
+    harness.store.agents().publish(&tenant(), first.id, None).await.unwrap();
     tokio::time::sleep(Duration::from_secs(1)).await;
     harness.write("agents/assistant.yaml", "model: scripted\ninstructions: Help.\n");
     let time = until(&harness, "the change is read", async |harness| {
@@ -96,16 +96,16 @@ async fn a_broken_file_keeps_the_last_definition() {
     let broken = agent(&harness, "assistant").await.unwrap();
     assert!(broken.error.is_some());
     assert_eq!(Agent { error: None, ..broken.clone() }, valid);
-    let refused = harness.store.publish_agent(&tenant(), valid.id, None).await;
+    let refused = harness.store.agents().publish(&tenant(), valid.id, None).await;
     assert!(matches!(refused, Err(StoreError::Conflict(text)) if text.starts_with("cannot publish: ")));
-    let errors = harness.store.agent_file_errors(&tenant()).await.unwrap();
+    let errors = harness.store.agents().file_errors(&tenant()).await.unwrap();
     let paths: Vec<&str> = errors.iter().map(|error| error.path.as_str()).collect();
     assert_eq!(paths, ["agents/assistant.yaml", "agents/other.yaml"]);
     harness.write("agents/assistant.yaml", "model: scripted\ninstructions: Help.\n");
     std::fs::remove_file(harness.path("agents/other.yaml")).unwrap();
     harness.restart().await;
     assert_eq!(agent(&harness, "assistant").await, Some(valid));
-    assert_eq!(harness.store.agent_file_errors(&tenant()).await.unwrap(), []);
+    assert_eq!(harness.store.agents().file_errors(&tenant()).await.unwrap(), []);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -114,7 +114,7 @@ async fn the_second_file_of_a_slug_is_reported() {
     harness.write("agents/b.yaml", "slug: assistant\nmodel: scripted\n");
     harness.restart().await;
     harness.write("agents/a.yaml", "slug: assistant\nmodel: other\n");
-    let stored = harness.store.create_agent(&tenant(), definition("stored"), "ann").await.unwrap();
+    let stored = harness.store.agents().create(&tenant(), definition("stored"), "ann").await.unwrap();
     harness.write("agents/c.yaml", "slug: stored\nmodel: scripted\n");
     harness.restart().await;
     let winner = agent(&harness, "assistant").await.unwrap();
@@ -122,7 +122,7 @@ async fn the_second_file_of_a_slug_is_reported() {
         (winner.path.as_deref(), winner.definition.model.name.as_str()),
         (Some("agents/b.yaml"), "scripted")
     );
-    let errors = harness.store.agent_file_errors(&tenant()).await.unwrap();
+    let errors = harness.store.agents().file_errors(&tenant()).await.unwrap();
     let texts: Vec<(&str, &str)> =
         errors.iter().map(|error| (error.path.as_str(), error.error.as_str())).collect();
     assert_eq!(
@@ -137,12 +137,12 @@ async fn the_second_file_of_a_slug_is_reported() {
     );
     // Each is used as soon as the other one is gone.
     std::fs::remove_file(harness.path("agents/b.yaml")).unwrap();
-    harness.store.delete_agent(&tenant(), stored.id).await.unwrap();
+    harness.store.agents().delete(&tenant(), stored.id).await.unwrap();
     harness.restart().await;
     let successor = agent(&harness, "assistant").await.unwrap();
     assert_eq!((successor.id, successor.path.as_deref()), (winner.id, Some("agents/a.yaml")));
     assert_eq!(agent(&harness, "stored").await.unwrap().path.as_deref(), Some("agents/c.yaml"));
-    assert_eq!(harness.store.agent_file_errors(&tenant()).await.unwrap(), []);
+    assert_eq!(harness.store.agents().file_errors(&tenant()).await.unwrap(), []);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -152,20 +152,20 @@ async fn the_api_does_not_change_an_agent_of_a_file() {
     harness.restart().await;
     let found = agent(&harness, "assistant").await.unwrap();
     let update =
-        AgentUpdate { definition: definition("other"), expected_revision: None, author: "ann".to_owned() };
+        ResourceUpdate { definition: definition("other"), expected_revision: None, author: "ann".to_owned() };
     let expected =
         "the agent `assistant` is defined by the file `agents/assistant.yaml`; edit or remove that file";
     for refused in [
-        harness.store.update_agent(&tenant(), found.id, update).await.map(drop),
-        harness.store.delete_agent(&tenant(), found.id).await,
+        harness.store.agents().update(&tenant(), found.id, update).await.map(drop),
+        harness.store.agents().delete(&tenant(), found.id).await,
     ] {
         assert!(matches!(&refused, Err(StoreError::Conflict(text)) if text == expected), "{refused:?}");
     }
-    let disabled = harness.store.set_agent_enabled(&tenant(), found.id, false).await.unwrap();
+    let disabled = harness.store.agents().set_enabled(&tenant(), found.id, false).await.unwrap();
     assert!(!disabled.enabled);
     // The slug of a file that was removed is free.
     std::fs::remove_file(harness.path("agents/assistant.yaml")).unwrap();
     harness.restart().await;
-    let created = harness.store.create_agent(&tenant(), definition("assistant"), "ann").await.unwrap();
+    let created = harness.store.agents().create(&tenant(), definition("assistant"), "ann").await.unwrap();
     assert_ne!(created.id, found.id);
 }

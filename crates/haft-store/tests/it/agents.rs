@@ -8,7 +8,7 @@ use haft_core::id::AgentId;
 use haft_core::name::{AgentSlug, TenantId};
 use haft_core::runnable::Mode;
 use haft_core::tool::Status;
-use haft_store::{AgentQuery, AgentUpdate, Store};
+use haft_store::{ResourceQuery, ResourceUpdate, Store};
 use serde_json::json;
 
 use crate::harness::{Harness, on_both};
@@ -42,7 +42,7 @@ fn default_tenant() -> TenantId {
 }
 
 async fn create(store: &Store, name: &str) -> Agent {
-    store.create_agent(&default_tenant(), definition(name), "ann").await.unwrap()
+    store.agents().create(&default_tenant(), definition(name), "ann").await.unwrap()
 }
 
 async fn update(
@@ -51,8 +51,8 @@ async fn update(
     definition: AgentDefinition,
     expected_revision: Option<u32>,
 ) -> Result<Agent, StoreError> {
-    let update = AgentUpdate { definition, expected_revision, author: "bob".to_owned() };
-    store.update_agent(&default_tenant(), id, update).await
+    let update = ResourceUpdate { definition, expected_revision, author: "bob".to_owned() };
+    store.agents().update(&default_tenant(), id, update).await
 }
 
 fn conflict(result: Result<Agent, StoreError>) -> String {
@@ -67,34 +67,34 @@ async fn an_agent_is_created_found_and_listed(mut harness: Harness) {
     "Ärztin 100%".clone_into(&mut assistant.name);
     "NUL \u{0} is text, too".clone_into(&mut assistant.instructions);
     assistant.variables.insert("place".to_owned(), json!({"city": "Zürich"}));
-    let created = harness.store.create_agent(&default_tenant(), assistant.clone(), "ann").await.unwrap();
+    let created = harness.store.agents().create(&default_tenant(), assistant.clone(), "ann").await.unwrap();
     assert_eq!((&*created.definition, created.revision, created.status), (&assistant, 1, Status::Draft));
     assert_eq!((created.published.as_ref(), created.enabled, created.path.as_deref()), (None, true, None));
     assert_eq!(created.created_by.as_deref(), Some("ann"));
     harness.restart().await;
     let store = &harness.store;
-    assert_eq!(store.agent(&default_tenant(), created.id).await.unwrap(), Some(created.clone()));
-    let found = store.agent_by_slug(&default_tenant(), &slug("assistant")).await.unwrap();
+    assert_eq!(store.agents().get(&default_tenant(), created.id).await.unwrap(), Some(created.clone()));
+    let found = store.agents().find(&default_tenant(), "assistant").await.unwrap();
     assert_eq!(found, Some(created.clone()));
     let other = TenantId::new("acme").unwrap();
-    assert_eq!(store.agent(&other, created.id).await.unwrap(), None);
-    assert_eq!(store.agent_by_slug(&other, &slug("assistant")).await.unwrap(), None);
-    assert_eq!(store.agents(&other, &AgentQuery::default()).await.unwrap(), (Vec::new(), 0));
+    assert_eq!(store.agents().get(&other, created.id).await.unwrap(), None);
+    assert_eq!(store.agents().find(&other, "assistant").await.unwrap(), None);
+    assert_eq!(store.agents().list(&other, &ResourceQuery::default()).await.unwrap(), (Vec::new(), 0));
     let reviewer = create(store, "reviewer").await;
-    let list = async |query: AgentQuery| {
-        let (agents, total) = store.agents(&default_tenant(), &query).await.unwrap();
+    let list = async |query: ResourceQuery| {
+        let (agents, total) = store.agents().list(&default_tenant(), &query).await.unwrap();
         (agents.iter().map(|agent| agent.definition.slug.to_string()).collect::<Vec<_>>(), total)
     };
     let all = ["assistant".to_owned(), "reviewer".to_owned()];
-    assert_eq!(list(AgentQuery::default()).await, (all.to_vec(), 2));
+    assert_eq!(list(ResourceQuery::default()).await, (all.to_vec(), 2));
     for (q, expected) in [("VIEW", &all[1..]), ("ärztin 100%", &all[..1]), ("_", &[]), ("", &all[..])] {
-        let found = list(AgentQuery { q: Some(q.to_owned()), ..AgentQuery::default() }).await;
+        let found = list(ResourceQuery { q: Some(q.to_owned()), ..ResourceQuery::default() }).await;
         assert_eq!(found.0, expected, "{q}");
     }
-    let second = list(AgentQuery { skip: 1, limit: 1, ..AgentQuery::default() }).await;
+    let second = list(ResourceQuery { skip: 1, limit: 1, ..ResourceQuery::default() }).await;
     assert_eq!(second, (all[1..].to_vec(), 2));
-    store.publish_agent(&default_tenant(), reviewer.id, None).await.unwrap();
-    let published = list(AgentQuery { status: Some(Status::Published), ..AgentQuery::default() }).await;
+    store.agents().publish(&default_tenant(), reviewer.id, None).await.unwrap();
+    let published = list(ResourceQuery { status: Some(Status::Published), ..ResourceQuery::default() }).await;
     assert_eq!(published, (all[1..].to_vec(), 1));
 }
 
@@ -107,20 +107,20 @@ async fn each_changed_save_is_a_revision(harness: Harness) {
     assert_eq!((two.revision, two.definition.slug.as_str(), two.id), (2, "helper", one.id));
     assert_eq!((two.created_by.as_deref(), two.modified_by.as_deref()), (Some("ann"), Some("bob")));
     assert!(two.modified_at > one.modified_at);
-    assert_eq!(store.agent_by_slug(&default_tenant(), &slug("assistant")).await.unwrap(), None);
+    assert_eq!(store.agents().find(&default_tenant(), "assistant").await.unwrap(), None);
     // An earlier definition is a new revision again.
     let three = update(store, one.id, definition("assistant"), Some(2)).await.unwrap();
-    let revisions = store.agent_revisions(&default_tenant(), one.id).await.unwrap();
+    let revisions = store.agents().revisions(&default_tenant(), one.id).await.unwrap();
     let numbers: Vec<u32> = revisions.iter().map(|revision| revision.number).collect();
     assert_eq!((numbers.as_slice(), three.revision), (&[3, 2, 1][..], 3));
     assert_eq!(revisions[0].hash, revisions[2].hash);
     assert_ne!(revisions[0].hash, revisions[1].hash);
-    let second = store.agent_revision(&default_tenant(), one.id, 2).await.unwrap();
+    let second = store.agents().revision(&default_tenant(), one.id, 2).await.unwrap();
     assert_eq!(second.as_ref(), Some(&revisions[1]));
     assert_eq!(second.unwrap().created_by, Some(Arc::from("bob")));
-    assert_eq!(store.agent_revision(&default_tenant(), one.id, 4).await.unwrap(), None);
+    assert_eq!(store.agents().revision(&default_tenant(), one.id, 4).await.unwrap(), None);
     let other = TenantId::new("acme").unwrap();
-    assert_eq!(store.agent_revisions(&other, one.id).await.unwrap(), []);
+    assert_eq!(store.agents().revisions(&other, one.id).await.unwrap(), []);
 }
 
 async fn a_stale_save_is_a_conflict(harness: Harness) {
@@ -133,17 +133,18 @@ async fn a_stale_save_is_a_conflict(harness: Harness) {
         conflict(stale),
         "the agent `assistant` was changed meanwhile: its newest revision is 2, not 1"
     );
-    let stale = store.publish_agent(&default_tenant(), agent.id, Some(1)).await;
+    let stale = store.agents().publish(&default_tenant(), agent.id, Some(1)).await;
     assert!(conflict(stale).contains("was changed meanwhile"));
     let taken = update(store, agent.id, definition("reviewer"), None).await;
     assert_eq!(conflict(taken), "an agent `reviewer` already exists");
-    let taken = store.create_agent(&default_tenant(), definition("assistant"), "ann").await;
+    let taken = store.agents().create(&default_tenant(), definition("assistant"), "ann").await;
     assert_eq!(conflict(taken), "an agent `assistant` already exists");
     let elsewhere = TenantId::new("acme").unwrap();
-    let foreign = AgentUpdate { definition: definition("x"), expected_revision: None, author: String::new() };
-    let foreign = store.update_agent(&elsewhere, agent.id, foreign).await;
+    let foreign =
+        ResourceUpdate { definition: definition("x"), expected_revision: None, author: String::new() };
+    let foreign = store.agents().update(&elsewhere, agent.id, foreign).await;
     assert!(matches!(foreign, Err(StoreError::NotFound { .. })));
-    let kept = store.agent(&default_tenant(), agent.id).await.unwrap().unwrap();
+    let kept = store.agents().get(&default_tenant(), agent.id).await.unwrap().unwrap();
     assert_eq!((kept.revision, kept.definition.instructions.as_str()), (2, "two"));
 }
 
@@ -151,7 +152,7 @@ async fn publishing_copies_the_revision(harness: Harness) {
     let (store, tenant) = (&harness.store, default_tenant());
     let agent = create(store, "assistant").await;
     assert_eq!(agent.runnable(Mode::Production), None);
-    let published = store.publish_agent(&tenant, agent.id, Some(1)).await.unwrap();
+    let published = store.agents().publish(&tenant, agent.id, Some(1)).await.unwrap();
     assert_eq!((published.status, published.published.as_ref().unwrap().0), (Status::Published, 1));
     assert!(published.published_at.is_some());
     let newer = update(store, agent.id, with_instructions("assistant", "two"), None).await.unwrap();
@@ -159,19 +160,19 @@ async fn publishing_copies_the_revision(harness: Harness) {
     assert_eq!((number, definition.instructions.as_str()), (1, ""));
     let (number, definition) = newer.runnable(Mode::Debug).unwrap();
     assert_eq!((number, definition.instructions.as_str()), (2, "two"));
-    let again = store.set_agent_status(&tenant, agent.id, Status::Published).await.unwrap();
+    let again = store.agents().set_status(&tenant, agent.id, Status::Published).await.unwrap();
     assert_eq!(again.published.unwrap().0, 2);
-    let withdrawn = store.set_agent_status(&tenant, agent.id, Status::Draft).await.unwrap();
+    let withdrawn = store.agents().set_status(&tenant, agent.id, Status::Draft).await.unwrap();
     assert_eq!((withdrawn.status, withdrawn.published, withdrawn.published_at), (Status::Draft, None, None));
 }
 
 async fn status_and_enabled_agree(harness: Harness) {
     let (store, tenant) = (&harness.store, default_tenant());
     let id = create(store, "assistant").await.id;
-    store.publish_agent(&tenant, id, None).await.unwrap();
+    store.agents().publish(&tenant, id, None).await.unwrap();
     let state = |agent: Agent| (agent.status, agent.enabled, agent.published.is_some());
-    let set = async |status| state(store.set_agent_status(&tenant, id, status).await.unwrap());
-    let enable = async |enabled| state(store.set_agent_enabled(&tenant, id, enabled).await.unwrap());
+    let set = async |status| state(store.agents().set_status(&tenant, id, status).await.unwrap());
+    let enable = async |enabled| state(store.agents().set_enabled(&tenant, id, enabled).await.unwrap());
     assert_eq!(enable(false).await, (Status::Published, false, true));
     assert_eq!(set(Status::Deprecated).await, (Status::Deprecated, false, true));
     assert_eq!(enable(true).await, (Status::Deprecated, true, true));
@@ -187,7 +188,7 @@ async fn of_concurrent_creations_one_succeeds(harness: Harness) {
     let mut tasks = tokio::task::JoinSet::new();
     for number in 0..10 {
         let store = Arc::clone(if number % 2 == 0 { &harness.store } else { &other });
-        tasks.spawn(async move { store.create_agent(&default_tenant(), definition("one"), "ann").await });
+        tasks.spawn(async move { store.agents().create(&default_tenant(), definition("one"), "ann").await });
     }
     let (won, lost): (Vec<_>, Vec<_>) = tasks.join_all().await.into_iter().partition(Result::is_ok);
     assert_eq!((won.len(), lost.len()), (1, 9));
@@ -205,28 +206,28 @@ async fn of_concurrent_creations_one_succeeds(harness: Harness) {
 async fn a_deleted_agent_frees_its_slug(harness: Harness) {
     let (store, tenant) = (&harness.store, default_tenant());
     let agent = create(store, "assistant").await;
-    store.delete_agent(&tenant, agent.id).await.unwrap();
-    assert_eq!(store.agent(&tenant, agent.id).await.unwrap(), None);
-    assert_eq!(store.agent_revisions(&tenant, agent.id).await.unwrap(), []);
-    assert!(matches!(store.delete_agent(&tenant, agent.id).await, Err(StoreError::NotFound { .. })));
+    store.agents().delete(&tenant, agent.id).await.unwrap();
+    assert_eq!(store.agents().get(&tenant, agent.id).await.unwrap(), None);
+    assert_eq!(store.agents().revisions(&tenant, agent.id).await.unwrap(), []);
+    assert!(matches!(store.agents().delete(&tenant, agent.id).await, Err(StoreError::NotFound { .. })));
     assert_ne!(create(store, "assistant").await.id, agent.id);
 }
 
 async fn a_deleted_tenant_leaves_no_agent(harness: Harness) {
     let (store, acme) = (&harness.store, TenantId::new("acme").unwrap());
     store.create_tenant(acme.clone(), "Acme".into()).await.unwrap();
-    store.create_agent(&acme, definition("assistant"), "ann").await.unwrap();
+    store.agents().create(&acme, definition("assistant"), "ann").await.unwrap();
     let kept = create(store, "assistant").await;
     store.delete_tenant(acme.clone()).await.unwrap();
-    assert_eq!(store.agents(&acme, &AgentQuery::default()).await.unwrap().1, 0);
-    assert_eq!(store.agent(&default_tenant(), kept.id).await.unwrap(), Some(kept));
+    assert_eq!(store.agents().list(&acme, &ResourceQuery::default()).await.unwrap().1, 0);
+    assert_eq!(store.agents().get(&default_tenant(), kept.id).await.unwrap(), Some(kept));
 }
 
 async fn names_are_read_again_after_changes(harness: Harness) {
     let (store, tenant) = (&harness.store, default_tenant());
-    let mut known = store.agent_names(None).await.unwrap().unwrap().counter;
+    let mut known = store.agents().names(None).await.unwrap().unwrap().counter;
     let mut changed = async || {
-        let found = store.agent_names(Some(known)).await.unwrap()?;
+        let found = store.agents().names(Some(known)).await.unwrap()?;
         known = found.counter;
         let names = found.names.into_iter();
         Some(names.map(|agent| (agent.slug, agent.is_published)).collect::<Vec<_>>())
@@ -236,16 +237,16 @@ async fn names_are_read_again_after_changes(harness: Harness) {
     let id = create(store, "assistant").await.id;
     assert_eq!(changed().await, one("assistant", false));
     assert_eq!(changed().await, None);
-    store.publish_agent(&tenant, id, None).await.unwrap();
+    store.agents().publish(&tenant, id, None).await.unwrap();
     assert_eq!(changed().await, one("assistant", true));
     update(store, id, definition("helper"), None).await.unwrap();
     assert_eq!(changed().await, one("helper", true));
-    store.delete_agent(&tenant, id).await.unwrap();
+    store.agents().delete(&tenant, id).await.unwrap();
     assert_eq!(changed().await, Some(vec![]));
 
     let acme = TenantId::new("acme").unwrap();
     store.create_tenant(acme.clone(), "Acme".into()).await.unwrap();
-    store.create_agent(&acme, definition("assistant"), "ann").await.unwrap();
+    store.agents().create(&acme, definition("assistant"), "ann").await.unwrap();
     assert_eq!(changed().await, one("assistant", false));
     store.delete_tenant(acme).await.unwrap();
     assert_eq!(changed().await, Some(vec![]));

@@ -2,14 +2,13 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use haft_core::artifact::{ArtifactContent, ArtifactRuntime};
+use haft_core::artifact::{ArtifactContent, ArtifactDefinition, ArtifactRuntime};
 use haft_core::catalog::{FileForm, SourceText, StoreError};
 use haft_core::name::{ArtifactSlug, BundleSlug, PipelineSlug, TenantId};
-use haft_core::retrieval::{DocumentSource, PipelineDefinition, PipelineStatus};
+use haft_core::retrieval::{DocumentSource, PipelineDefinition};
 use haft_core::tool::Status;
 use haft_store::{
-    ApplyChanges, ApplyScope, ArtifactChange, BundleFields, NewArtifact, NewDocument, PipelineChange,
-    ToolStep,
+    ApplyChanges, ApplyScope, BundleFields, NewDocument, PipelineChange, ResourceChange, ToolStep,
 };
 use serde_json::json;
 
@@ -81,7 +80,7 @@ fn definition(slug: &str) -> PipelineDefinition {
     PipelineDefinition::new(PipelineSlug::new(slug).unwrap())
 }
 
-fn artifact(source: &str) -> NewArtifact {
+fn artifact(source: &str) -> ArtifactDefinition {
     let content = ArtifactContent {
         name: "Count".to_owned(),
         description: String::new(),
@@ -89,17 +88,19 @@ fn artifact(source: &str) -> NewArtifact {
         source: source.to_owned(),
         inputs: Vec::new(),
     };
-    NewArtifact { slug: ArtifactSlug::new("count").unwrap(), content }
+    let slug = ArtifactSlug::new("count").unwrap();
+    ArtifactDefinition { slug, content: content.into() }
 }
 
-fn pipeline(slug: &str, status: PipelineStatus) -> PipelineChange {
-    PipelineChange::Create { definition: Box::new(definition(slug)), status }
+fn pipeline(slug: &str, status: Status) -> PipelineChange {
+    let definition = Box::new(definition(slug));
+    PipelineChange::Definition(ResourceChange::Create { definition, enabled: true, status })
 }
 
 async fn apply_references(
     harness: &Harness,
     pipelines: Vec<PipelineChange>,
-    artifacts: Vec<ArtifactChange>,
+    artifacts: Vec<ResourceChange<ArtifactDefinition>>,
     tools: Vec<ToolStep>,
 ) -> Result<(), StoreError> {
     let tenant = TenantId::default_tenant();
@@ -111,36 +112,47 @@ async fn apply_references(
 
 async fn pipelines_and_artifacts_are_part_of_a_step(mut harness: Harness) {
     let tenant = TenantId::default_tenant();
-    let names = harness.store.pipeline_names(None).await.unwrap().unwrap().counter;
-    let pipelines =
-        vec![pipeline("handbook", PipelineStatus::Published), pipeline("a", PipelineStatus::Draft)];
-    let created = vec![ArtifactChange::Create(artifact("one"))];
+    let names = harness.store.pipelines().names(None).await.unwrap().unwrap().counter;
+    let pipelines = vec![pipeline("handbook", Status::Published), pipeline("a", Status::Draft)];
+    let created = vec![ResourceChange::Create {
+        definition: Box::new(artifact("one")),
+        enabled: true,
+        status: Status::Published,
+    }];
     // Nothing else changes: it is committed all the same.
     apply_references(&harness, pipelines, created, Vec::new()).await.unwrap();
-    assert!(harness.store.pipeline_names(Some(names)).await.unwrap().is_some(), "nodes notice it");
+    assert!(harness.store.pipelines().names(Some(names)).await.unwrap().is_some(), "nodes notice it");
     harness.restart().await;
     let state = harness.store.apply_state(tenant.clone(), references()).await.unwrap();
-    let shown: Vec<(&str, PipelineStatus)> =
+    let shown: Vec<(&str, Status)> =
         state.pipelines.iter().map(|pipeline| (pipeline.definition.slug.as_str(), pipeline.status)).collect();
-    assert_eq!(shown, [("a", PipelineStatus::Draft), ("handbook", PipelineStatus::Published)]);
+    assert_eq!(shown, [("a", Status::Draft), ("handbook", Status::Published)]);
     let (a, handbook, count) =
         (state.pipelines[0].id, state.pipelines[1].clone(), state.artifacts[0].clone());
-    assert_eq!((count.slug.as_str(), count.version), ("count", 1));
+    assert_eq!((count.slug.as_str(), count.revision, count.published_revision), ("count", 1, Some(1)));
 
     let mut changed = definition("handbook");
     changed.chunking.size = 500;
     let changed = Box::new(changed);
     let steps = || {
         vec![
-            PipelineChange::Update {
+            PipelineChange::Definition(ResourceChange::Update {
                 id: handbook.id,
                 definition: changed.clone(),
-                status: PipelineStatus::Draft,
-            },
+                enabled: true,
+                status: Status::Draft,
+            }),
             PipelineChange::Delete { id: a, documents: 0 },
         ]
     };
-    let update = || vec![ArtifactChange::Update { id: count.id, new: artifact("two") }];
+    let update = || {
+        vec![ResourceChange::Update {
+            id: count.id,
+            definition: Box::new(artifact("two")),
+            enabled: true,
+            status: Status::Published,
+        }]
+    };
     // A failure in the middle leaves nothing.
     let failed = apply_references(&harness, steps(), update(), vec![create("one"), create("one")]).await;
     assert!(failed.is_err());
@@ -151,21 +163,18 @@ async fn pipelines_and_artifacts_are_part_of_a_step(mut harness: Harness) {
     assert_eq!(after.pipelines.len(), 1);
     assert_eq!(
         (after.pipelines[0].definition.chunking.size, after.pipelines[0].status),
-        (500, PipelineStatus::Draft)
+        (500, Status::Draft)
     );
-    assert!(after.pipelines[0].revision > handbook.revision, "documents are read again");
-    assert_eq!(after.artifacts[0].version, 2);
-    let newest = harness.store.artifact(&tenant, "count").await.unwrap().unwrap();
-    assert_eq!(
-        (&newest.newest.hash, newest.newest.content.source.as_str()),
-        (&after.artifacts[0].hash, "two")
-    );
-    let taken = vec![pipeline("handbook", PipelineStatus::Draft)];
+    assert!(after.pipelines[0].ingest_revision > handbook.ingest_revision, "documents are read again");
+    assert_eq!(after.artifacts[0].revision, 2);
+    let newest = harness.store.artifacts().find(&tenant, "count").await.unwrap().unwrap();
+    assert_eq!((&newest.hash, newest.definition.content.source.as_str()), (&after.artifacts[0].hash, "two"));
+    let taken = vec![pipeline("handbook", Status::Draft)];
     let taken = apply_references(&harness, taken, Vec::new(), Vec::new()).await;
     assert!(matches!(taken, Err(StoreError::Conflict(_))), "{taken:?}");
-    let deleted = vec![ArtifactChange::Delete { id: count.id }];
+    let deleted = vec![ResourceChange::Delete { id: count.id }];
     apply_references(&harness, Vec::new(), deleted, Vec::new()).await.unwrap();
-    assert_eq!(harness.store.artifact(&tenant, "count").await.unwrap(), None);
+    assert_eq!(harness.store.artifacts().find(&tenant, "count").await.unwrap(), None);
     // Only what belongs to the scope is read.
     let state = harness.store.apply_state(tenant, scope()).await.unwrap();
     assert!(state.pipelines.is_empty() && state.artifacts.is_empty());
@@ -173,7 +182,7 @@ async fn pipelines_and_artifacts_are_part_of_a_step(mut harness: Harness) {
 
 async fn documents_that_nobody_planned_to_delete_stay(harness: Harness) {
     let tenant = TenantId::default_tenant();
-    let stored = harness.store.create_pipeline(&tenant, definition("handbook")).await.unwrap();
+    let stored = crate::pipelines::create(&harness.store, &tenant, "handbook").await.unwrap();
     let digest = harness.store.apply_state(tenant.clone(), references()).await.unwrap().digest;
     let document = NewDocument {
         name: "guide.md".to_owned(),

@@ -17,15 +17,15 @@ use haft_core::secret::Secret;
 use haft_core::webhook::{DeliveryStatus, WebhookEvent, WebhookScope};
 use haft_core::workspace::{ManifestSource, WorkspaceName};
 use haft_store::{
-    AgentUpdate, ApprovalDecision, DeliveryLimits, DeliveryResult, DocumentChunks, NewChat, NewManifest,
-    NewMessage, Retention, Store, StoreSettings, StoredChunks,
+    ApprovalDecision, DeliveryLimits, DeliveryResult, DocumentChunks, NewChat, NewManifest, NewMessage,
+    ResourceUpdate, Retention, Store, StoreSettings, StoredChunks,
 };
 use serde_json::json;
 use sqlx::{AnyConnection, AssertSqlSafe, Connection as _, Row as _};
 
 use crate::agents::{definition, with_instructions};
 use crate::approvals::{claimed, decide, waiting};
-use crate::artifacts::artifact;
+use crate::artifacts::{self, artifact};
 use crate::audit::record;
 use crate::harness::{Harness, Recorder, on_both};
 use crate::ledger::{call_with, principal};
@@ -59,6 +59,7 @@ fn short_retention() -> Retention {
         workspace_days: 1,
         workspace_states: 5,
         agent_revisions: 5,
+        pipeline_revisions: 5,
         artifact_versions: 5,
         audit_days: 1,
         ..Retention::default()
@@ -82,9 +83,10 @@ impl Used {
         let sink = Arc::new(Recorder::default());
         harness.store = Store::open(settings, harness.clock.clone(), sink).await.unwrap();
         let store = &harness.store;
-        let pipeline = store.create_pipeline(&tenant(), pipelines::definition("handbook")).await.unwrap();
-        let artifact = store.create_artifact(&tenant(), artifact("count", "zero")).await.unwrap().id;
-        let agent = store.create_agent(&tenant(), definition("assistant"), "ann").await.unwrap().id;
+        let pipeline = pipelines::create(store, &tenant(), "handbook").await.unwrap();
+        let artifact =
+            store.artifacts().create(&tenant(), artifact("count", "zero"), "ann").await.unwrap().id;
+        let agent = store.agents().create(&tenant(), definition("assistant"), "ann").await.unwrap().id;
         webhook(&harness, WebhookScope::Tenant, WebhookEvent::RunFinished).await;
         Self { harness, pipeline, artifact, agent, chat: None }
     }
@@ -196,10 +198,10 @@ impl Used {
 
     async fn definitions(&self, number: u32) {
         let (store, text) = (&self.harness.store, number.to_string());
-        store.update_artifact(&tenant(), self.artifact, artifact("count", &text)).await.unwrap().unwrap();
+        artifacts::update(store, &tenant(), self.artifact, artifact("count", &text)).await.unwrap();
         let definition = with_instructions("assistant", &text);
-        let update = AgentUpdate { definition, expected_revision: None, author: "ann".to_owned() };
-        store.update_agent(&tenant(), self.agent, update).await.unwrap();
+        let update = ResourceUpdate { definition, expected_revision: None, author: "ann".to_owned() };
+        store.agents().update(&tenant(), self.agent, update).await.unwrap();
         let put =
             store.put_credential(tenant(), "KEY".into(), Secret::new(format!("hunter2-hunter2-{text}")));
         Store::recorded(store.new_record(record("local", "credential.put", "")), put).await.unwrap();

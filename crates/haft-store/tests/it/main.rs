@@ -36,6 +36,7 @@ mod processes;
 mod property;
 mod queue;
 mod reload;
+mod resource_files;
 mod runs;
 mod skipped_files;
 mod tenants;

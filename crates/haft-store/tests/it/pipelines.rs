@@ -3,12 +3,17 @@
 use std::collections::BTreeMap;
 
 use haft_core::catalog::StoreError;
+use haft_core::id::PipelineId;
 use haft_core::name::{PipelineSlug, TenantId};
 use haft_core::retrieval::{
     ChunkPosition, ChunkRecord, DocumentInfo, DocumentSource, DocumentState, EmbeddingModel, IngestStatus,
-    Pipeline, PipelineDefinition, PipelineStatus,
+    Pipeline, PipelineDefinition,
 };
-use haft_store::{ClaimedDocument, DocumentChunks, KeptChunk, ListPage, NewDocument, StoredChunks};
+use haft_core::tool::Status;
+use haft_store::{
+    ClaimedDocument, DocumentChunks, KeptChunk, NewDocument, ResourceQuery, ResourceUpdate, Store,
+    StoredChunks,
+};
 use serde_json::json;
 
 use crate::harness::{Harness, on_both};
@@ -19,6 +24,7 @@ on_both![
     chunks_are_stored_at_the_cost_of_what_changed,
     a_claim_is_fenced,
     a_change_of_the_definition_queues_documents,
+    documents_follow_the_published_definition,
     a_dead_node_leaves_its_documents_to_others,
     the_number_of_chunks_is_limited,
 ];
@@ -32,7 +38,23 @@ fn own() -> TenantId {
 }
 
 pub(crate) async fn pipeline(harness: &Harness) -> Pipeline {
-    harness.store.create_pipeline(&own(), definition("handbook")).await.unwrap()
+    create(&harness.store, &own(), "handbook").await.unwrap()
+}
+
+pub(crate) async fn create(store: &Store, tenant: &TenantId, slug: &str) -> Result<Pipeline, StoreError> {
+    let created = store.pipelines().create(tenant, definition(slug), "ann").await?;
+    store.pipeline_of(created).await
+}
+
+/// Changes the definition of a pipeline.
+async fn change(
+    store: &Store,
+    id: PipelineId,
+    definition: PipelineDefinition,
+) -> Result<Pipeline, StoreError> {
+    let update = ResourceUpdate { definition, expected_revision: None, author: "bob".to_owned() };
+    let changed = store.pipelines().update(&own(), id, update).await?;
+    store.pipeline_of(changed).await
 }
 
 pub(crate) fn upload(name: &str, content: &[u8]) -> NewDocument {
@@ -76,7 +98,7 @@ pub(crate) fn chunks(pipeline: &Pipeline, add: Vec<ChunkRecord>) -> DocumentChun
     DocumentChunks {
         format: "text".to_owned(),
         content: ("hash".to_owned(), 4),
-        revision: pipeline.revision,
+        revision: pipeline.ingest_revision,
         total: add.len() as u64,
         add,
         max_chunks: 100,
@@ -87,26 +109,31 @@ pub(crate) fn chunks(pipeline: &Pipeline, add: Vec<ChunkRecord>) -> DocumentChun
 async fn pipelines_belong_to_a_tenant(mut harness: Harness) {
     let created = pipeline(&harness).await;
     let stranger = TenantId::new("acme").unwrap();
-    let again = harness.store.create_pipeline(&own(), definition("handbook")).await;
+    let again = create(&harness.store, &own(), "handbook").await;
     assert!(matches!(again, Err(StoreError::Conflict(_))), "{again:?}");
-    harness.store.create_pipeline(&stranger, definition("handbook")).await.unwrap();
+    create(&harness.store, &stranger, "handbook").await.unwrap();
     harness.restart().await;
     let store = &harness.store;
-    let names = store.pipeline_names(None).await.unwrap().unwrap();
+    let names = store.pipelines().names(None).await.unwrap().unwrap();
     assert_eq!(names.names.len(), 2);
-    assert_eq!(store.pipeline_names(Some(names.counter)).await.unwrap(), None);
+    assert_eq!(store.pipelines().names(Some(names.counter)).await.unwrap(), None);
     for reference in ["handbook", &created.id.to_string()] {
         assert_eq!(store.pipeline(&own(), reference).await.unwrap().as_ref(), Some(&created));
         assert_eq!(store.queried_pipeline(&own(), reference).await.unwrap().as_ref(), Some(&created));
     }
     assert_eq!(store.pipeline(&stranger, &created.id.to_string()).await.unwrap(), None);
-    assert_eq!(store.pipelines(&own(), &ListPage::ALL).await.unwrap(), std::slice::from_ref(&created));
-    let published = store.set_pipeline_status(&own(), created.id, PipelineStatus::Published).await.unwrap();
-    assert_eq!(published.unwrap().status, PipelineStatus::Published);
-    assert!(!store.delete_pipeline(&stranger, created.id).await.unwrap());
-    assert!(store.delete_pipeline(&own(), created.id).await.unwrap());
-    assert_eq!(store.pipelines(&own(), &ListPage::ALL).await.unwrap(), []);
-    assert_eq!(store.pipeline_names(Some(names.counter)).await.unwrap().unwrap().names.len(), 1);
+    assert_eq!(
+        store.list_pipelines(&own(), &ResourceQuery::default()).await.unwrap(),
+        (vec![created.clone()], 1)
+    );
+    let published = store.pipelines().publish(&own(), created.id, None).await.unwrap();
+    assert_eq!(published.status, Status::Published);
+    let foreign = store.pipelines().delete(&stranger, created.id).await;
+    assert!(matches!(foreign, Err(StoreError::NotFound { .. })), "{foreign:?}");
+    store.pipelines().delete(&own(), created.id).await.unwrap();
+    let listed = store.list_pipelines(&own(), &ResourceQuery::default()).await.unwrap();
+    assert_eq!(listed, (Vec::new(), 0));
+    assert_eq!(store.pipelines().names(Some(names.counter)).await.unwrap().unwrap().names.len(), 1);
 }
 
 async fn documents_keep_their_content(mut harness: Harness) {
@@ -228,8 +255,11 @@ async fn a_change_of_the_definition_queues_documents(harness: Harness) {
     store.store_chunks(&claimed, chunks(&first, vec![chunk(&document, "a", "a", vector)])).await.unwrap();
     let state = async || store.document(&first, document.id).await.unwrap().unwrap().state;
     let renamed = PipelineDefinition { description: "other".to_owned(), ..definition("manual") };
-    let changed = store.change_pipeline(&own(), first.id, renamed).await.unwrap().unwrap();
-    assert_eq!((changed.revision, changed.definition.slug.as_str()), (first.revision, "manual"));
+    let changed = change(store, first.id, renamed).await.unwrap();
+    assert_eq!(
+        (changed.ingest_revision, changed.definition.slug.as_str()),
+        (first.ingest_revision, "manual")
+    );
     assert_eq!(state().await, DocumentState::Done);
     let embedding = EmbeddingModel {
         model: "m".to_owned(),
@@ -238,16 +268,16 @@ async fn a_change_of_the_definition_queues_documents(harness: Harness) {
         dimensions: None,
     };
     let embedded = PipelineDefinition { embedding: Some(embedding), ..definition("manual") };
-    let changed = store.change_pipeline(&own(), first.id, embedded).await.unwrap().unwrap();
-    assert_eq!((changed.revision, state().await), (first.revision + 1, DocumentState::Queued));
+    let changed = change(store, first.id, embedded).await.unwrap();
+    assert_eq!((changed.ingest_revision, state().await), (first.ingest_revision + 1, DocumentState::Queued));
     assert!(!store.stored_chunks(document.id).await.unwrap()[0].is_embedded);
     // What was made with the earlier definition is not stored.
     let claimed = claim(&harness).await;
     let late = chunks(&first, vec![]);
     assert_eq!(store.store_chunks(&claimed, late).await.unwrap(), StoredChunks::Superseded);
     assert_eq!(state().await, DocumentState::Queued);
-    store.create_pipeline(&own(), definition("taken")).await.unwrap();
-    let taken = store.change_pipeline(&own(), first.id, definition("taken")).await;
+    create(store, &own(), "taken").await.unwrap();
+    let taken = change(store, first.id, definition("taken")).await;
     assert!(matches!(taken, Err(StoreError::Conflict(_))), "{taken:?}");
 }
 
@@ -274,4 +304,39 @@ async fn the_number_of_chunks_is_limited(harness: Harness) {
         let new = DocumentChunks { max_chunks: 3, ..chunks(&pipeline, add) };
         assert_eq!(store.store_chunks(&claimed, new).await.unwrap(), expected);
     }
+}
+
+async fn documents_follow_the_published_definition(harness: Harness) {
+    let (store, first) = (&harness.store, pipeline(&harness).await);
+    store.pipelines().publish(&own(), first.id, None).await.unwrap();
+    let document = store.add_document(&first, upload("a.txt", b"text")).await.unwrap();
+    let claimed = claim(&harness).await;
+    store.store_chunks(&claimed, chunks(&first, vec![chunk(&document, "a", "a", None)])).await.unwrap();
+    let state = async || store.document(&first, document.id).await.unwrap().unwrap().state;
+    let mut other = definition("handbook");
+    other.chunking.size = 500;
+    // A draft changes nothing.
+    let draft = change(store, first.id, other).await.unwrap();
+    assert_eq!((draft.revision, draft.published_revision()), (2, Some(1)));
+    assert_eq!((draft.serving().chunking.size, draft.definition.chunking.size), (300, 500));
+    assert_eq!((draft.ingest_revision, state().await), (first.ingest_revision, DocumentState::Done));
+    let published = store.pipelines().publish(&own(), first.id, Some(2)).await.unwrap();
+    assert_eq!(published.serving().chunking.size, 500);
+    let published = store.pipeline_of(published).await.unwrap();
+    assert_eq!(
+        (published.ingest_revision, state().await),
+        (first.ingest_revision + 1, DocumentState::Queued)
+    );
+    // Neither does a restored revision, until it is published.
+    let revisions = store.pipelines().revisions(&own(), first.id).await.unwrap();
+    let restored = change(store, first.id, (*revisions[1].definition).clone()).await.unwrap();
+    assert_eq!((restored.revision, restored.ingest_revision), (3, published.ingest_revision));
+    assert_eq!(revisions[1].hash, restored.hash);
+    // A pipeline without a published revision is read by its newest one.
+    store.pipelines().set_status(&own(), first.id, Status::Draft).await.unwrap();
+    let withdrawn = store.pipeline(&own(), "handbook").await.unwrap().unwrap();
+    assert_eq!(
+        (withdrawn.serving().chunking.size, withdrawn.ingest_revision),
+        (300, published.ingest_revision + 1)
+    );
 }

@@ -62,6 +62,7 @@ function EditCode({ artifact }: { artifact: CodeArtifact }) {
     invalidates: [artifactKeys.all, keys.tools], failed: setFailure,
     done: (next) => { draft.clear(); setFailure(undefined); notify(t('artifacts.saved', { n: next.version })); },
   });
+  const publish = useAction(() => artifacts.publish(artifact.id), { invalidates: [artifactKeys.all, keys.tools], done: (next) => notify(t('tools.publishedOne', { name: next.name || next.slug })) });
   const isWrong = wrongInput(fields.inputs) !== undefined;
   const discard = () => { draft.clear(); setFailure(undefined); };
   return (
@@ -69,6 +70,7 @@ function EditCode({ artifact }: { artifact: CodeArtifact }) {
       <RestoredNote at={changed ? draft.restoredAt : undefined} onDiscard={discard} />
       <Group justify="flex-end" gap="sm">
         {changed && <Button variant="subtle" color="gray" onClick={discard}>{t('common.discard')}</Button>}
+        {!changed && artifact.published_revision !== artifact.version && <Button variant="default" loading={publish.isPending} onClick={() => publish.mutate(undefined)}>{t('tools.publishMenu')}</Button>}
         <Button disabled={!changed || isWrong} loading={save.isPending} onClick={() => save.mutate(undefined)}>{t('artifacts.save')}</Button>
       </Group>
       {Boolean(failure) && <ErrorPanel error={failure} />}

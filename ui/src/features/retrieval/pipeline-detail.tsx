@@ -52,7 +52,7 @@ function Actions({ pipeline, onDeleted }: { pipeline: Pipeline; onDeleted: () =>
   const askRemove = async () => { if (await ask({ title: t('tools.deleteTitle', { name }), body: t('retrieval.deleteBody', { n: pipeline.documents }), confirm: t('common.delete'), danger: true, ...(pipeline.documents > 0 ? { typed: slug } : {}) })) remove.mutate(undefined); };
   return (
     <>
-      {pipeline.status === 'draft' && <Button leftSection={<IconRocket size={14} />} loading={publish.isPending} onClick={() => void askPublish()}>{t('tools.publishMenu')}</Button>}
+      {(pipeline.status === 'draft' || pipeline.published_revision !== pipeline.revision) && <Button leftSection={<IconRocket size={14} />} loading={publish.isPending} onClick={() => void askPublish()}>{t('tools.publishMenu')}</Button>}
       <Menu position="bottom-end" width={220}>
         <Menu.Target><ActionIcon aria-label={t('common.more')}><IconDots size={16} /></ActionIcon></Menu.Target>
         <Menu.Dropdown>

@@ -1,13 +1,12 @@
 //! The commands below `haft agent`.
 
 use clap::Subcommand;
-use serde_json::json;
 
+use super::super::life_cycle::{self, AGENTS};
 use super::{ask, list, show, write};
-use crate::client::{Request, segment};
+use crate::client::segment;
 use crate::context::Context;
 use crate::error::CliError;
-use crate::view;
 
 /// Manage and run agents
 #[derive(Debug, Subcommand)]
@@ -24,12 +23,8 @@ pub(crate) enum Command {
     /// Replace the definition of an agent: a new revision
     #[command(after_help = examples!("haft agent update assistant.yaml", "haft agent update new.yaml --agent assistant"))]
     Update(write::Update),
-    /// Publish the newest revision: it answers in production mode
-    #[command(after_help = examples!("haft agent publish assistant"))]
-    Publish {
-        /// Agent: slug or id
-        agent: String,
-    },
+    #[command(flatten)]
+    LifeCycle(life_cycle::Command),
     /// Delete an agent with its revisions; its chats and runs stay
     #[command(visible_alias = "rm", after_help = examples!("haft agent delete assistant", "haft agent delete assistant --yes"))]
     Delete(write::Delete),
@@ -53,7 +48,7 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<(), CliEr
         Command::Show(arguments) => show::run(arguments, context).await,
         Command::Create(arguments) => write::create(arguments, context).await,
         Command::Update(arguments) => write::update(arguments, context).await,
-        Command::Publish { agent } => publish(&agent, context).await,
+        Command::LifeCycle(command) => life_cycle::run(command, AGENTS, context).await,
         Command::Delete(arguments) => write::delete(arguments, context).await,
         Command::Run(arguments) => ask::run(arguments, context).await,
     }
@@ -62,16 +57,4 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<(), CliEr
 /// Returns the path of an agent.
 pub(super) fn path(agent: &str) -> String {
     format!("/api/agents/{}", segment(agent))
-}
-
-async fn publish(agent: &str, context: &Context) -> Result<(), CliError> {
-    let data = context.request(Request::post(format!("{}/publish", path(agent)), json!({}))).await?;
-    for warning in view::list(&data, "warnings") {
-        context.output.warn(&view::problem(warning));
-    }
-    context.output.data(&data, |output| {
-        let number = view::text(&data, "published_revision");
-        output.note(&format!("published revision {number} of `{}`", view::text(&data, "slug")));
-        Ok(())
-    })
 }

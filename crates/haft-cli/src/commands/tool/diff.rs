@@ -1,13 +1,11 @@
 //! `haft tool diff`: compares two revisions.
 
 use clap::Args;
-use serde_json::Value;
 
+use super::super::life_cycle::show_diff;
 use crate::client::{Request, segment};
 use crate::context::Context;
 use crate::error::CliError;
-use crate::output::Output;
-use crate::view;
 
 /// Compare two revisions
 #[derive(Debug, Args)]
@@ -29,31 +27,5 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), C
         .query_some("from", number(arguments.from).as_deref())
         .query_some("to", number(arguments.to).as_deref());
     let data = context.tool_request(&arguments.tool, request).await?;
-    context.output.data(&data, |output| show(output, &data))
-}
-
-fn show(output: &Output, data: &Value) -> Result<(), CliError> {
-    let (from, to) = (view::text(data, "from"), view::text(data, "to"));
-    let changes = view::list(data, "changes");
-    if changes.is_empty() {
-        output.note(&if from == to {
-            format!("nothing to compare: both sides are revision {from}")
-        } else {
-            format!("revisions {from} and {to} are identical")
-        });
-        return Ok(());
-    }
-    output.line(&format!("revision {from} to {to}"))?;
-    for change in changes {
-        output.line(&format!("\n{}", view::text(change, "field")))?;
-        side(output, '-', change.get("before"))?;
-        side(output, '+', change.get("after"))?;
-    }
-    Ok(())
-}
-
-/// Prints one side of a change, each line with its sign; nothing for a missing value.
-fn side(output: &Output, sign: char, value: Option<&Value>) -> Result<(), CliError> {
-    let text = value.filter(|value| !value.is_null()).map(view::readable).unwrap_or_default();
-    text.lines().try_for_each(|line| output.line(&format!("  {sign} {line}")))
+    context.output.data(&data, |output| show_diff(output, &data))
 }

@@ -1,4 +1,4 @@
-//! Detects changes of files that define agents.
+//! Detects changes of files that define resources.
 
 use std::sync::Arc;
 
@@ -7,16 +7,16 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::definitions::interval;
-use crate::agents::files::AgentFileScope;
-use crate::files::layout::AGENTS;
+use crate::resources::{FileScope, StoredKind};
 use crate::store::Inner;
 
-/// Watches the folder of agents until it is stopped. While there is no such folder, it looks for one.
-pub(super) async fn watch(inner: Arc<Inner>, stop: CancellationToken) {
+/// Watches the folder of a kind until it is stopped. While there is no such folder, it looks for one.
+pub(super) async fn watch<S: StoredKind>(inner: Arc<Inner>, stop: CancellationToken) {
     let Some(files) = inner.files.clone() else { return };
+    let kinds = S::KIND.plural();
     let changed = Arc::new(Notify::new());
     let signal = Arc::clone(&changed);
-    let mut watcher = FolderWatcher::open(files.at(AGENTS), move || signal.notify_one());
+    let mut watcher = FolderWatcher::open(files.at(kinds), move || signal.notify_one());
     let mut poll = interval(watcher.poll_interval());
     loop {
         tokio::select! {
@@ -24,17 +24,18 @@ pub(super) async fn watch(inner: Arc<Inner>, stop: CancellationToken) {
             () = changed.notified() => tokio::time::sleep(SETTLE_DELAY).await,
             _ = poll.tick() => {}
         }
-        match inner.sync_agents(AgentFileScope::Changed).await {
+        match inner.sync_files_of::<S>(FileScope::Changed).await {
             Ok(result) => {
                 if result.changed > 0 {
-                    tracing::info!(changes = result.changed, "loaded changed files of agents");
+                    tracing::info!(changes = result.changed, "loaded changed files of {kinds}");
                 }
                 if result.repeat {
                     changed.notify_one();
                 }
             }
             Err(error) => {
-                tracing::error!(error = &error as &dyn std::error::Error, "cannot sync the files of agents");
+                let error = &error as &dyn std::error::Error;
+                tracing::error!(error, "cannot sync the files of {kinds}");
             }
         }
         if watcher.is_stale() {
