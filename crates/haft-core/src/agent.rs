@@ -10,6 +10,7 @@ use crate::Timestamp;
 use crate::id::AgentId;
 use crate::name::{AgentSlug, TenantId};
 use crate::principal::{AllowList, AllowListError};
+use crate::resource::{Resource, ResourceKind};
 use crate::run::RunUsage;
 use crate::tool::Status;
 
@@ -332,6 +333,12 @@ pub struct Agent {
 }
 
 impl Agent {
+    /// Returns one of its revisions as what is called when a run starts.
+    pub fn resource(&self, revision: u32) -> Resource {
+        let slug = self.definition.slug.as_str().into();
+        Resource { kind: ResourceKind::Agent, id: self.id.0, slug, revision }
+    }
+
     /// Returns the revision that runs in a mode, with its number: in production the published one, in debug the newest.
     pub fn runnable(&self, mode: crate::runnable::Mode) -> Option<(u32, &Arc<AgentDefinition>)> {
         match mode {

@@ -42,6 +42,7 @@ pub mod redact;
 pub mod reference;
 pub mod render;
 pub mod requirement;
+pub mod resource;
 pub mod retrieval;
 pub mod run;
 pub mod runnable;

@@ -8,10 +8,12 @@ use serde_json::{Value, json};
 
 use crate::BoxFuture;
 use crate::Timestamp;
+use crate::executor::CallContext;
 use crate::id::{DocumentId, PipelineId};
 use crate::name::{PipelineSlug, TenantId};
 use crate::outcome::CallError;
 use crate::problem::Problem;
+use crate::resource::{Resource, ResourceKind};
 
 /// The longest display name of a pipeline, in characters.
 pub const MAX_NAME: usize = 200;
@@ -241,6 +243,15 @@ pub struct Pipeline {
     /// When its definition last changed.
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub modified_at: Timestamp,
+}
+
+impl Pipeline {
+    /// Returns the pipeline as what is called when it is queried.
+    pub fn resource(&self) -> Resource {
+        let slug = self.definition.slug.as_str().into();
+        let revision = u32::try_from(self.revision).unwrap_or(u32::MAX);
+        Resource { kind: ResourceKind::Pipeline, id: self.id.0, slug, revision }
+    }
 }
 
 /// Where a document comes from.
@@ -508,10 +519,10 @@ pub struct Retrieved {
 
 /// The pipelines of tenants, for executors.
 pub trait Retrieval: Send + Sync {
-    /// Queries a tenant's pipeline, by id or slug. A pipeline of another tenant is not found.
+    /// Queries a pipeline of the caller's tenant for a call, by id or slug. A pipeline of another tenant is not found.
     fn query<'a>(
         &'a self,
-        tenant: &'a TenantId,
+        call: &'a CallContext,
         pipeline: &'a str,
         query: RetrievalQuery,
     ) -> BoxFuture<'a, Result<Retrieved, CallError>>;

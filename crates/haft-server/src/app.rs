@@ -200,6 +200,7 @@ impl App {
             workspaces: Some(workspaces.for_calls()),
             results: Some(Arc::clone(&results) as _),
         }));
+        retrieval.connect(&pipeline);
         let mcp = Mcp::new(&settings, &registry, &pipeline, McpParts::new(&handle, extension));
         let app = Arc::new(Self {
             settings,
