@@ -17,8 +17,8 @@ use haft_core::secret::Secret;
 use haft_core::webhook::{DeliveryStatus, WebhookEvent, WebhookScope};
 use haft_core::workspace::{ManifestSource, WorkspaceName};
 use haft_store::{
-    AgentUpdate, ApprovalDecision, DeliveryLimits, DeliveryResult, NewChat, NewManifest, NewMessage,
-    Retention, Store, StoreSettings,
+    AgentUpdate, ApprovalDecision, DeliveryLimits, DeliveryResult, DocumentChunks, NewChat, NewManifest,
+    NewMessage, Retention, Store, StoreSettings, StoredChunks,
 };
 use serde_json::json;
 use sqlx::{AnyConnection, AssertSqlSafe, Connection as _, Row as _};
@@ -187,7 +187,10 @@ impl Used {
         store.add_document(&self.pipeline, upload("a.txt", text.as_bytes())).await.unwrap();
         for claim in store.claim_documents(5).await.unwrap() {
             let new = chunk(&claim.info, &text, &text, None);
-            store.store_chunks(&claim, chunks(&self.pipeline, vec![new])).await.unwrap();
+            let earlier = store.stored_chunks(claim.info.id).await.unwrap();
+            let remove = earlier.into_iter().map(|chunk| chunk.id).collect();
+            let new = DocumentChunks { remove, ..chunks(&self.pipeline, vec![new]) };
+            assert_eq!(store.store_chunks(&claim, new).await.unwrap(), StoredChunks::Stored);
         }
     }
 

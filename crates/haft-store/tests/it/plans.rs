@@ -44,15 +44,17 @@ const GROWING: [&str; 18] = [
 ];
 
 /// Indexes that have few rows however large their table is, so that all of them may be read.
-const SMALL_INDEXES: [&str; 9] = [
+const SMALL_INDEXES: [&str; 11] = [
     "approvals_waiting",
     "approvals_waiting_of_tenant",
     "calls_pending",
     "calls_running",
     "calls_to_cancel",
     "calls_unfinished",
+    "pipeline_documents_claimed",
     "runs_open",
     "runs_open_in_chat",
+    "webhook_deliveries_claimed",
     "webhook_deliveries_due",
 ];
 
