@@ -200,7 +200,6 @@ impl App {
             workspaces: Some(workspaces.for_calls()),
             results: Some(Arc::clone(&results) as _),
         }));
-        retrieval.connect(&pipeline);
         let mcp = Mcp::new(&settings, &registry, &pipeline, McpParts::new(&handle, extension));
         let app = Arc::new(Self {
             settings,
@@ -236,6 +235,7 @@ impl App {
 
     /// Loads and stores what needs the whole installation.
     async fn prepare(self: &Arc<Self>) -> Result<(), StoreError> {
+        self.retrieval.connect(&self.pipeline);
         self.reload_access().await?;
         mcp_connections::declare_servers(self).await?;
         toolsets::start(self).await;

@@ -69,12 +69,11 @@ pub(crate) async fn explain(
 ) -> Result<CallExplanation, ApiError> {
     let principal = principal(app, identity, caller.as_ref()).await?;
     let snapshot = app.registry().snapshot();
-    let callee = match resource(app, &principal.tenant, tool).await? {
-        Some(resource) => ExplainedCallee::Resource(resource),
-        None => {
-            let reference: ToolRef = tool.parse()?;
-            ExplainedCallee::Tool(Arc::clone(snapshot.resolve(&principal.tenant, &reference)?))
-        }
+    let callee = if let Some(resource) = resource(app, &principal.tenant, tool).await? {
+        ExplainedCallee::Resource(resource)
+    } else {
+        let reference: ToolRef = tool.parse()?;
+        ExplainedCallee::Tool(Arc::clone(snapshot.resolve(&principal.tenant, &reference)?))
     };
     let args = Value::Object(args);
     let caller = caller.unwrap_or_default();

@@ -83,7 +83,7 @@ impl RunEngine {
             let value = json!({"run_id": stored.run.id});
             Ok((stored, value))
         };
-        let stored = app.pipeline().call_resource(&agent, request, run, work).await?;
+        let stored = Box::pin(app.pipeline().call_resource(&agent, request, run, work)).await?;
         Ok(stored.run.clone())
     }
 
