@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::callable::{CallableKind, CallableResource};
 use crate::id::AgentId;
 use crate::live::{AgentEvent, ObjectEvent, ResourceAction};
 use crate::name::AgentSlug;
@@ -330,6 +331,14 @@ impl ResourceSpec for AgentDefinition {
 
 /// A stored agent.
 pub type Agent = Resource<AgentDefinition>;
+
+impl Agent {
+    /// Returns one of its revisions as what is called when a run starts.
+    pub fn callable(&self, revision: u32) -> CallableResource {
+        let slug = self.definition.slug.as_str().into();
+        CallableResource { kind: CallableKind::Agent, id: self.id.0, slug, revision }
+    }
+}
 
 /// One revision of an agent.
 pub type AgentRevision = ResourceRevision<AgentDefinition>;

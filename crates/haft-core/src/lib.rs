@@ -11,6 +11,7 @@ pub mod audit;
 pub mod backoff;
 pub mod bundle;
 pub mod call;
+pub mod callable;
 pub mod catalog;
 pub mod chat;
 pub mod coerce;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::callable::CallableKind;
 use crate::id::{RunId, TokenId};
 use crate::limit::CallRate;
 use crate::name::{AgentSlug, PipelineSlug, TenantId};
@@ -87,12 +88,17 @@ impl Principal {
 
     /// Returns whether it may run an agent: its allow-list has `agents:SLUG`, or there is none.
     pub fn allows_agent(&self, slug: &AgentSlug) -> bool {
-        self.tools.allows_resource("agents", slug.as_str())
+        self.allows_resource(CallableKind::Agent, slug.as_str())
     }
 
     /// Returns whether it may query a retrieval pipeline: its allow-list has `pipelines:SLUG`, or there is none.
     pub fn allows_pipeline(&self, slug: &PipelineSlug) -> bool {
-        self.tools.allows_resource("pipelines", slug.as_str())
+        self.allows_resource(CallableKind::Pipeline, slug.as_str())
+    }
+
+    /// Returns whether it may call an agent or a retrieval pipeline.
+    pub fn allows_resource(&self, kind: CallableKind, slug: &str) -> bool {
+        self.tools.allows_resource(kind.bundle(), slug)
     }
 
     /// Returns the principal of the calls that an agent makes on its behalf: never more than it may do itself, and never
@@ -138,11 +144,17 @@ pub struct ActingAgent {
     /// The agents above it, outermost first, so that a circle of agents is found.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ancestors: Vec<AgentSlug>,
+    /// The agent whose call started the run: the run has no tool that this agent does not have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<Arc<ActingAgent>>,
 }
 
 impl ActingAgent {
     fn allows(&self, tool: &Tool) -> bool {
-        self.tools.allows(tool) && !self.excluded.as_ref().is_some_and(|excluded| excluded.allows(tool))
+        let lists = |agent: &Self| {
+            agent.tools.allows(tool) && !agent.excluded.as_ref().is_some_and(|list| list.allows(tool))
+        };
+        std::iter::successors(Some(self), |agent| agent.parent.as_deref()).all(lists)
     }
 }
 
@@ -313,6 +325,33 @@ mod tests {
             ("web", "search_tools", "x", false, false),
         ] {
             assert_eq!(principal.allows(&tool(bundle, name, tag, built_in)), expected, "{bundle}:{name}");
+        }
+    }
+
+    #[test]
+    fn an_agent_has_no_more_tools_than_the_agents_above_it() {
+        let agent = |tools: &[&str], excluded: &[&str], parent: Option<ActingAgent>| ActingAgent {
+            slug: AgentSlug::new("a").unwrap(),
+            run: RunId(uuid::Uuid::nil()),
+            tools: AllowList::new(tools).unwrap(),
+            excluded: (!excluded.is_empty()).then(|| AllowList::new(excluded).unwrap()),
+            ancestors: Vec::new(),
+            parent: parent.map(Arc::new),
+        };
+        let root = agent(&["web:*", "mail:send"], &["delete"], None);
+        let child = agent(&["*"], &["upload"], Some(root));
+        let grandchild = agent(&["web:*", "exec"], &[], Some(child));
+        let principal = Principal::anonymous(TenantId::default_tenant()).acting(grandchild);
+        let stored = serde_json::to_value(&principal).unwrap();
+        let principal: Principal = serde_json::from_value(stored).unwrap();
+        for (bundle, name, expected) in [
+            ("web", "fetch", true),
+            ("web", "upload", false),
+            ("web", "delete", false),
+            ("builtin", "exec", false),
+            ("mail", "send", false),
+        ] {
+            assert_eq!(principal.allows(&tool(bundle, name, "x", false)), expected, "{bundle}:{name}");
         }
     }
 

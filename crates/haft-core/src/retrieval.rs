@@ -7,6 +7,8 @@ use serde_json::{Value, json};
 
 use crate::BoxFuture;
 use crate::Timestamp;
+use crate::callable::{CallableKind, CallableResource};
+use crate::executor::CallContext;
 use crate::id::{DocumentId, PipelineId};
 use crate::live::{ObjectEvent, PipelineEvent, ResourceAction};
 use crate::name::{PipelineSlug, TenantId};
@@ -234,6 +236,14 @@ impl std::ops::Deref for Pipeline {
 
     fn deref(&self) -> &Self::Target {
         &self.resource
+    }
+}
+
+impl Pipeline {
+    /// Returns the pipeline as what is called when it is queried.
+    pub fn callable(&self) -> CallableResource {
+        let slug = self.definition.slug.as_str().into();
+        CallableResource { kind: CallableKind::Pipeline, id: self.id.0, slug, revision: self.revision }
     }
 }
 
@@ -502,10 +512,10 @@ pub struct Retrieved {
 
 /// The pipelines of tenants, for executors.
 pub trait Retrieval: Send + Sync {
-    /// Queries a tenant's pipeline, by id or slug. A pipeline of another tenant is not found.
+    /// Queries a pipeline of the caller's tenant for a call, by id or slug. A pipeline of another tenant is not found.
     fn query<'a>(
         &'a self,
-        tenant: &'a TenantId,
+        call: &'a CallContext,
         pipeline: &'a str,
         query: RetrievalQuery,
     ) -> BoxFuture<'a, Result<Retrieved, CallError>>;

@@ -121,7 +121,7 @@ impl Prepared for RetrievalTool {
         Box::pin(async move {
             let query = self.query(call, args)?;
             let text = query.query.clone();
-            let found = self.retrieval.query(call.tenant(), &self.pipeline, query).await?;
+            let found = self.retrieval.query(call, &self.pipeline, query).await?;
             Ok(json!({"query": text, "pipeline": found.pipeline, "hits": found.hits}))
         })
     }

@@ -16,7 +16,7 @@ struct Known(Mutex<Vec<RetrievalQuery>>);
 impl Retrieval for Known {
     fn query<'a>(
         &'a self,
-        _tenant: &'a TenantId,
+        _call: &'a CallContext,
         _pipeline: &'a str,
         query: RetrievalQuery,
     ) -> BoxFuture<'a, Result<Retrieved, CallError>> {

@@ -26,6 +26,7 @@ fn evaluate(source: &str, args: &Value) -> Result<bool, String> {
         agents_above: &[],
         bundle: "bank",
         tool: "pay",
+        resource: None,
         tags: &tags,
         surface: "mcp",
         args: Some(args),

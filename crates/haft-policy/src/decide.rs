@@ -8,20 +8,20 @@ use haft_core::name::{AgentSlug, TenantId};
 use haft_core::policy::{Approvers, Decision, Effect, PLATFORM_RULE, PolicyRules};
 use haft_core::principal::Principal;
 use haft_core::problem::{Problem, join};
-use haft_core::tool::Tool;
 use serde_json::Value;
 
-use super::evaluator::{Evaluator, Patterns};
-use super::facts::Facts;
+use super::evaluator::Patterns;
+use super::facts::{Facts, Subject};
 use super::rules::{CompiledRule, RuleSet};
+use super::views::Views;
 
 /// A call about which the rules are asked.
 #[derive(Debug, Clone, Copy)]
 pub struct Question<'a> {
     /// Who calls.
     pub principal: &'a Principal,
-    /// The tool.
-    pub tool: &'a Tool,
+    /// What is called.
+    pub subject: Subject<'a>,
     /// The surface: `rest`, `mcp`, `library`, …
     pub surface: &'a str,
     /// The agent that makes the call.
@@ -47,7 +47,7 @@ impl<'a> Question<'a> {
             agent: self.agent,
             agents_above: self.above.agents,
             args: Some(self.args),
-            ..Facts::new(self.principal, self.tool, self.surface)
+            ..Facts::new(self.principal, self.subject, self.surface)
         }
     }
 }
@@ -129,12 +129,12 @@ impl Policy {
     /// is allowed without a rule.
     pub fn decide(&self, question: &Question<'_>) -> Decision {
         let Some(sets) = self.sets(&question.principal.tenant) else { return Decision::no_match() };
-        let views = self.views(question.facts(), question.above.surfaces);
+        let views = Views::new(question.facts(), question.above.surfaces, &self.patterns);
         let mut strongest: Option<&CompiledRule> = None;
-        for rule in sets.iter().flat_map(|set| set.candidates(views.direct.facts.tool)) {
+        for rule in sets.iter().flat_map(|set| set.candidates(views.facts().tool)) {
             // Among equals, the first one decides.
             let is_stronger = strongest.is_none_or(|found| rule.effect > found.effect);
-            if is_stronger && views.of(rule).any(|view| rule.applies(&view.facts, &view.evaluator)) {
+            if is_stronger && rule.applies(&views) {
                 strongest = Some(rule);
                 if rule.effect == Effect::Deny {
                     break;
@@ -144,47 +144,36 @@ impl Policy {
         strongest.map_or_else(Decision::no_match, decision)
     }
 
-    /// Returns the denial of a tool that a principal may not call whatever the arguments are. For lists, and for callers
+    /// Returns the denial of what a principal may not call whatever the arguments are. For lists, and for callers
     /// who must not learn what the arguments are.
-    pub fn certain_denial(
+    pub fn certain_denial<'a>(
         &self,
         principal: &Principal,
-        tool: &Tool,
+        subject: impl Into<Subject<'a>>,
         surface: &str,
         surfaces_above: &[Cow<'static, str>],
     ) -> Option<Decision> {
         let sets = self.sets(&principal.tenant)?;
-        let views = self.views(Facts::new(principal, tool, surface), surfaces_above);
-        let mut rules = sets.iter().flat_map(|set| set.candidates(views.direct.facts.tool));
-        let denies = |rule: &&CompiledRule| {
-            rule.effect == Effect::Deny
-                && views.of(rule).any(|view| rule.applies_always(&view.facts, &view.evaluator))
-        };
-        rules.find(denies).map(decision)
+        let facts = Facts::new(principal, subject.into(), surface);
+        let views = Views::new(facts, surfaces_above, &self.patterns);
+        let mut rules = sets.iter().flat_map(|set| set.candidates(views.facts().tool));
+        rules.find(|rule| rule.effect == Effect::Deny && rule.applies_always(&views)).map(decision)
     }
 
     /// Returns what happens to a call and why each rule applies or not.
     pub fn explain(&self, question: &Question<'_>) -> Explanation {
-        let views = self.views(question.facts(), question.above.surfaces);
+        let views = Views::new(question.facts(), question.above.surfaces, &self.patterns);
         let sets = self.sets(&question.principal.tenant);
         let mut strongest: Option<&CompiledRule> = None;
         let mut considered = Vec::new();
         for rule in sets.iter().flatten().flat_map(|set| set.rules()) {
-            let (matched, why) = views.explain(rule);
+            let (matched, why) = rule.explain(&views);
             if matched && strongest.is_none_or(|found| rule.effect > found.effect) {
                 strongest = Some(rule);
             }
             considered.push(Considered { rule: Arc::clone(&rule.label), effect: rule.effect, matched, why });
         }
         Explanation { decision: strongest.map_or_else(Decision::no_match, decision), considered }
-    }
-
-    /// Returns a call as it is seen on its own surface and on those above it.
-    fn views<'a>(&'a self, facts: Facts<'a>, surfaces_above: &'a [Cow<'static, str>]) -> Views<'a> {
-        let view = |facts: Facts<'a>| View { evaluator: Evaluator::new(&facts, &self.patterns), facts };
-        let above = surfaces_above.iter().filter(|surface| **surface != *facts.surface);
-        let above = above.map(|surface| view(Facts { surface, ..facts })).collect();
-        Views { direct: view(facts), above }
     }
 
     /// Returns who may approve the calls that a rule of a decision holds back; `None` if the rule does not say.
@@ -205,40 +194,6 @@ impl Policy {
             return None;
         }
         Some([&self.platform, own.unwrap_or(&EMPTY)])
-    }
-}
-
-/// A call as it is seen on one surface.
-struct View<'a> {
-    facts: Facts<'a>,
-    evaluator: Evaluator<'a>,
-}
-
-/// A call as it is seen on its own surface and on those above it.
-struct Views<'a> {
-    direct: View<'a>,
-    above: Vec<View<'a>>,
-}
-
-impl<'a> Views<'a> {
-    /// Returns how a rule sees the call. One that allows sees the direct caller only, or a nested call could do what
-    /// its own surface may not.
-    fn of(&self, rule: &CompiledRule) -> impl Iterator<Item = &View<'a>> {
-        let above = if rule.effect == Effect::Allow { &[] } else { self.above.as_slice() };
-        std::iter::once(&self.direct).chain(above)
-    }
-
-    /// Returns whether a rule applies, and why in words.
-    fn explain(&self, rule: &CompiledRule) -> (bool, String) {
-        let direct = rule.explain(&rule.verdict(&self.direct.facts, &self.direct.evaluator));
-        if direct.0 {
-            return direct;
-        }
-        let mut above = self.of(rule).skip(1).map(|view| {
-            let (matched, why) = rule.explain(&rule.verdict(&view.facts, &view.evaluator));
-            (matched, format!("{why}, for the surface `{}` above the call", view.facts.surface))
-        });
-        above.find(|(matched, _)| *matched).unwrap_or(direct)
     }
 }
 

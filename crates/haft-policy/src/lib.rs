@@ -2,8 +2,8 @@
 //!
 //! Of the rules that match a call, the strongest effect wins: deny, then approve, then allow. A condition that fails, or
 //! whose arguments are too large, counts as a match for deny and approve, and not for allow. A rule that denies or asks for
-//! approval also holds for what is done on behalf of the surface or agent that it names; a rule that allows does not. The `cel` crate is used in
-//! `condition`, `bounds` and `evaluator` only.
+//! approval also holds for what is done on behalf of the surface or agent that it names; a rule that allows does not. The
+//! `cel` crate is used in `condition`, `bounds` and `evaluator` only.
 
 mod bounds;
 mod condition;
@@ -13,9 +13,10 @@ mod facts;
 mod handle;
 mod matcher;
 mod rules;
+mod views;
 
 pub use decide::{Above, Considered, Explanation, Policy, PolicyError, Question};
-pub use facts::{acting_agent, agents_above};
+pub use facts::{Subject, acting_agent, agents_above};
 pub use handle::PolicyHandle;
 
 #[cfg(test)]

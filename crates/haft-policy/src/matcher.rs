@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use haft_core::callable::CallableKind;
 use haft_core::name::AgentSlug;
 use haft_core::policy::{Effect, RuleMatch};
 use haft_core::principal::matches_pattern;
@@ -18,9 +19,7 @@ pub(super) struct Matcher {
     tools: Option<Vec<ToolPattern>>,
     tags: Option<Vec<String>>,
     surfaces: Option<Vec<String>>,
-    /// Whether it also matches what is done on behalf of an agent: an agent must not get around a rule by calling
-    /// another one, and must not lend what only it is allowed.
-    holds_below: bool,
+    effect: Effect,
 }
 
 /// The field of `match` that a call does not match.
@@ -51,7 +50,7 @@ impl Matcher {
                 .map(|tools| tools.iter().map(|text| ToolPattern::from(text.as_str())).collect()),
             tags: matching.tags.clone(),
             surfaces: matching.surfaces.clone(),
-            holds_below: effect != Effect::Allow,
+            effect,
         }
     }
 
@@ -60,18 +59,12 @@ impl Matcher {
         self.tools.as_ref()?.iter().map(ToolPattern::exact_name).collect()
     }
 
-    /// The command line is a client of the REST API, which cannot tell it from others: rules about `rest` hold for both.
-    fn matches_surface(&self, facts: &Facts<'_>) -> bool {
-        let surfaces = self.surfaces.as_ref();
-        any(surfaces, facts.surface) || (facts.surface == "cli" && any(surfaces, "rest"))
-    }
-
     /// Returns whether it matches. Tools come first: most rules are about other tools.
     pub(super) fn matches(&self, facts: &Facts<'_>) -> bool {
         self.matches_tool(facts)
             && self.matches_tags(facts)
             && any(self.roles.as_ref(), facts.role)
-            && self.matches_surface(facts)
+            && any(self.surfaces.as_ref(), facts.surface)
             && any(self.tenants.as_ref(), facts.tenant)
             && self.matches_agent(facts)
             && self.matches_token(facts)
@@ -85,20 +78,25 @@ impl Matcher {
             }),
             ("roles", any(self.roles.as_ref(), facts.role), &|| format!("the role `{}`", facts.role)),
             ("tokens", self.matches_token(facts), &|| format!("the token `{}`", facts.token)),
-            ("agents", self.matches_agent(facts), &|| match facts.agent {
-                Some(_) if self.holds_below && !facts.agents_above.is_empty() => {
-                    let path: Vec<&str> = self.agents_of(facts).collect();
-                    format!("the agents `{}`", path.join("` → `"))
+            ("agents", self.matches_agent(facts), &|| {
+                let path: Vec<&str> = self.agents_of(facts).collect();
+                match &*path {
+                    [] => "a call outside of an agent".to_owned(),
+                    [agent] => format!("the agent `{agent}`"),
+                    path => format!("the agents `{}`", path.join("` → `")),
                 }
-                Some(agent) => format!("the agent `{agent}`"),
-                None => "a call outside of an agent".to_owned(),
             }),
-            ("tools", self.matches_tool(facts), &|| format!("the tool `{}:{}`", facts.bundle, facts.tool)),
+            ("tools", self.matches_tool(facts), &|| {
+                let kind = facts.resource.map_or("tool", CallableKind::as_str);
+                format!("the {kind} `{}:{}`", facts.bundle, facts.tool)
+            }),
             ("tags", self.matches_tags(facts), &|| match facts.tags {
                 [] => "a tool without tags".to_owned(),
                 tags => format!("the tags `{}`", tags.join("`, `")),
             }),
-            ("surfaces", self.matches_surface(facts), &|| format!("the surface `{}`", facts.surface)),
+            ("surfaces", any(self.surfaces.as_ref(), facts.surface), &|| {
+                format!("the surface `{}`", facts.surface)
+            }),
         ];
         let (field, _, value) = checks.into_iter().find(|(_, matches, _)| !matches)?;
         Some(Mismatch { field, value: value() })
@@ -106,7 +104,10 @@ impl Matcher {
 
     fn matches_tool(&self, facts: &Facts<'_>) -> bool {
         self.tools.as_ref().is_none_or(|tools| {
-            tools.iter().any(|pattern| pattern.matches_parts(facts.bundle, facts.tool, facts.tags))
+            tools.iter().any(|pattern| match facts.resource {
+                Some(_) => pattern.matches_resource(facts.bundle, facts.tool),
+                None => pattern.matches_parts(facts.bundle, facts.tool, facts.tags),
+            })
         })
     }
 
@@ -119,9 +120,15 @@ impl Matcher {
     }
 
     /// Returns the agents of a call that the rule is about, outermost first.
+    ///
+    /// A rule that allows is about the agent that makes the call, which must not lend what only it is allowed. Others are
+    /// also about the agents above, which must not get around a rule by calling another agent. An agent that may do
+    /// nothing is not started either; one whose calls need approval is.
     fn agents_of<'a>(&self, facts: &Facts<'a>) -> impl Iterator<Item = &'a str> + use<'a> {
-        let above = if self.holds_below { facts.agents_above } else { &[] };
-        above.iter().map(AgentSlug::as_str).chain(facts.agent)
+        let above = if self.effect == Effect::Allow { &[] } else { facts.agents_above };
+        let is_started = facts.resource == Some(CallableKind::Agent) && self.effect == Effect::Deny;
+        let started = is_started.then_some(facts.tool);
+        above.iter().map(AgentSlug::as_str).chain(facts.agent).chain(started)
     }
 
     fn matches_token(&self, facts: &Facts<'_>) -> bool {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use haft_core::Timestamp;
+use haft_core::callable::{CallableKind, CallableResource};
 use haft_core::id::{BundleId, TokenId, ToolId};
 use haft_core::name::{AgentSlug, BundleSlug, TenantId};
 use haft_core::policy::{Decision, Effect, PolicyRules};
@@ -67,8 +68,14 @@ fn caller() -> Principal {
 
 fn decide(policy: &Policy, tool: &Tool, args: &Value) -> (Effect, Option<String>) {
     let principal = caller();
-    let question =
-        Question { principal: &principal, tool, surface: "rest", agent: None, args, above: Above::default() };
+    let question = Question {
+        principal: &principal,
+        subject: tool.into(),
+        surface: "rest",
+        agent: None,
+        args,
+        above: Above::default(),
+    };
     let decision = policy.decide(&question);
     assert_eq!(policy.explain(&question).decision, decision, "an explanation says what happens");
     (decision.effect, decision.rule.map(|rule| rule.to_string()))
@@ -110,7 +117,7 @@ fn every_field_of_match_must_match() {
         let policy = policy(json!([{"name": "r", "match": matching, "effect": "deny"}]), json!([]));
         let question = Question {
             principal: &principal,
-            tool: &tool,
+            subject: (&tool).into(),
             surface: "mcp",
             agent,
             args: &Value::Null,
@@ -181,7 +188,7 @@ fn an_explanation_says_why_each_rule_matches_or_not() {
     let (principal, tool, args) = (caller(), tool("bank", "pay", &["money"]), json!({"amount": 500}));
     let question = Question {
         principal: &principal,
-        tool: &tool,
+        subject: (&tool).into(),
         surface: "rest",
         agent: None,
         args: &args,
@@ -302,7 +309,7 @@ fn many_rules_about_other_tools_cost_little() {
     let (principal, tool, args) = (caller(), tool("bank", "pay", &[]), json!({}));
     let question = Question {
         principal: &principal,
-        tool: &tool,
+        subject: (&tool).into(),
         surface: "rest",
         agent: None,
         args: &args,
@@ -341,6 +348,11 @@ fn rules_that_restrict_hold_for_what_is_done_on_behalf_of_others() {
         (json!({"surfaces": ["mcp"]}), "mcp", &[], &[], true, true),
         // The command line is a client of the REST API.
         (json!({"surfaces": ["rest"]}), "steps", &["cli"], &[], true, false),
+        (json!({"surfaces": ["rest"]}), "cli", &[], &[], true, true),
+        // What a client says about itself restricts and never allows.
+        (json!({"surfaces": ["cli"]}), "cli", &[], &[], true, false),
+        (json!({"surfaces": ["cli"]}), "steps", &["cli"], &[], true, false),
+        (json!({"surfaces": ["cli"]}), "rest", &[], &[], false, false),
         // Any agent of the chain; the last one is the one that calls.
         (json!({"agents": ["a"]}), "agent", &["rest"], &["a", "b"], true, false),
         (json!({"agents": ["b"]}), "agent", &["rest"], &["a", "b"], true, true),
@@ -355,7 +367,7 @@ fn rules_that_restrict_hold_for_what_is_done_on_behalf_of_others() {
             agents.split_last().map_or((None, &[][..]), |(last, above)| (Some(last), above));
         let question = Question {
             principal: &principal,
-            tool: &pay,
+            subject: (&pay).into(),
             surface,
             agent: agent.map(AgentSlug::as_str),
             args: &Value::Null,
@@ -382,8 +394,14 @@ fn a_condition_about_the_surface_sees_every_surface_above() {
     ] {
         let policy = policy(json!([]), json!([{"name": "r", "when": when, "effect": effect}]));
         let above = Above { surfaces: &above, agents: &[] };
-        let question =
-            Question { principal: &principal, tool: &pay, surface: "steps", agent: None, args: &args, above };
+        let question = Question {
+            principal: &principal,
+            subject: (&pay).into(),
+            surface: "steps",
+            agent: None,
+            args: &args,
+            above,
+        };
         assert_eq!(policy.decide(&question).effect, expected, "{when}");
         let explained = policy.explain(&question);
         assert_eq!(explained.decision.effect, expected);
@@ -392,6 +410,84 @@ fn a_condition_about_the_surface_sees_every_surface_above() {
             assert_eq!(explained.considered.first().unwrap().why, why);
         }
     }
+}
+
+#[test]
+fn a_condition_sees_the_command_line_as_a_client_of_the_rest_api() {
+    let (principal, pay, args) = (caller(), tool("bank", "pay", &[]), json!({}));
+    for (when, effect, surface, expected) in [
+        ("surface == 'rest'", "deny", "cli", true),
+        ("surface != 'cli'", "deny", "cli", true),
+        ("surface == 'cli'", "deny", "cli", true),
+        ("surface == 'rest'", "approve", "cli", true),
+        ("surface == 'cli'", "allow", "cli", false),
+        ("surface == 'rest'", "allow", "cli", true),
+        ("surface == 'cli'", "deny", "rest", false),
+    ] {
+        let example =
+            json!({"tool": "pay", "surface": surface, "expect": if expected { "match" } else { "no_match" }});
+        let rule = json!({"name": "r", "when": when, "effect": effect, "examples": [example]});
+        let policy = policy(json!([]), json!([rule]));
+        let question = Question {
+            principal: &principal,
+            subject: (&pay).into(),
+            surface,
+            agent: None,
+            args: &args,
+            above: Above::default(),
+        };
+        assert_eq!(policy.decide(&question).rule.is_some(), expected, "{effect} {when} {surface}");
+        assert_eq!(policy.explain(&question).decision, policy.decide(&question));
+    }
+}
+
+#[test]
+fn rules_match_agents_and_pipelines_by_their_qualified_names() {
+    let resource =
+        |kind, slug: &str| CallableResource { kind, id: Uuid::nil(), slug: slug.into(), revision: 1 };
+    let planner = resource(CallableKind::Agent, "planner");
+    let handbook = resource(CallableKind::Pipeline, "handbook");
+    let (principal, args) = (caller(), json!({}));
+    // Whether a rule with this effect matches the start of `planner` by an agent `boss`, and a query of `handbook`.
+    for (matching, effect, agent, pipeline) in [
+        (json!({"tools": ["agents:planner"]}), "deny", true, false),
+        (json!({"tools": ["agents:*"]}), "approve", true, false),
+        (json!({"tools": ["pipelines:hand*"]}), "deny", false, true),
+        // The name of a tool is not that of an agent or a pipeline.
+        (json!({"tools": ["planner", "handbook", "tag:*"]}), "deny", false, false),
+        (json!({"tools": ["*"]}), "deny", true, true),
+        (json!({"tags": ["*"]}), "deny", false, false),
+        (json!({"surfaces": ["rest"]}), "deny", true, true),
+        // Who calls.
+        (json!({"agents": ["boss"]}), "deny", true, true),
+        (json!({"agents": ["boss"]}), "approve", true, true),
+        // An agent that may do nothing is not started; one whose calls need approval is.
+        (json!({"agents": ["planner"]}), "deny", true, false),
+        (json!({"agents": ["planner"]}), "approve", false, false),
+        (json!({"agents": ["planner"], "tools": ["pay"]}), "deny", false, false),
+        (json!({"agents": ["handbook"]}), "deny", false, false),
+    ] {
+        let policy = policy(json!([]), json!([{"name": "r", "match": matching, "effect": effect}]));
+        for (resource, expected) in [(&planner, agent), (&handbook, pipeline)] {
+            let question = Question {
+                principal: &principal,
+                subject: resource.into(),
+                surface: "rest",
+                agent: Some("boss"),
+                args: &args,
+                above: Above::default(),
+            };
+            let decision = policy.decide(&question);
+            assert_eq!(decision.rule.is_some(), expected, "{effect} {matching} {}", resource.qualified());
+            assert_eq!(policy.explain(&question).decision, decision);
+        }
+    }
+    let by_name = |expect: &str| {
+        let example = json!({"tool": "agents:planner", "expect": expect});
+        json!([{"name": "r", "match": {"tools": ["planner"]}, "effect": "deny", "examples": [example]}])
+    };
+    policy(json!([]), by_name("no_match"));
+    assert!(problems(by_name("match")).contains("does not match the agent `agents:planner`"));
 }
 
 #[test]

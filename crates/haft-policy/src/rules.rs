@@ -10,9 +10,10 @@ use haft_core::problem::Problem;
 use serde_json::Value;
 
 use super::condition::{self, Condition};
-use super::evaluator::{Evaluator, Failure, Patterns};
+use super::evaluator::Patterns;
 use super::facts::Facts;
-use super::matcher::{Matcher, Mismatch};
+use super::matcher::Matcher;
+use super::views::{View, Views};
 
 /// How long the examples of a rule set may run.
 const MAX_EXAMPLE_TIME: Duration = Duration::from_secs(5);
@@ -28,50 +29,50 @@ pub(super) struct CompiledRule {
     condition: Option<Condition>,
 }
 
-/// What a rule says about a call.
-pub(super) enum Verdict {
-    Matched,
-    Mismatch(Mismatch),
-    ConditionFalse,
-    Failed(Failure),
-}
-
 impl CompiledRule {
     /// Returns whether the rule applies to a call. A condition that fails applies, except that of an allow rule.
-    pub(super) fn applies(&self, facts: &Facts<'_>, evaluator: &Evaluator<'_>) -> bool {
-        if !self.matcher.matches(facts) {
-            return false;
-        }
-        let Some(condition) = &self.condition else { return true };
-        evaluator.evaluate(condition).unwrap_or_else(|_| self.applies_on_failure())
+    pub(super) fn applies(&self, views: &Views<'_>) -> bool {
+        views.of(self.effect).any(|view| self.applies_to(view))
     }
 
     /// Returns whether the rule applies whatever the arguments are.
-    pub(super) fn applies_always(&self, facts: &Facts<'_>, evaluator: &Evaluator<'_>) -> bool {
-        self.condition.as_ref().is_none_or(|condition| !condition.uses_args) && self.applies(facts, evaluator)
+    pub(super) fn applies_always(&self, views: &Views<'_>) -> bool {
+        self.condition.as_ref().is_none_or(|condition| !condition.uses_args) && self.applies(views)
     }
 
-    /// Returns what the rule says about a call, for explanations.
-    pub(super) fn verdict(&self, facts: &Facts<'_>, evaluator: &Evaluator<'_>) -> Verdict {
-        if let Some(mismatch) = self.matcher.mismatch(facts) {
-            return Verdict::Mismatch(mismatch);
+    fn applies_to(&self, view: &View<'_>) -> bool {
+        if !self.matcher.matches(&view.facts) {
+            return false;
         }
-        match self.condition.as_ref().map(|condition| evaluator.evaluate(condition)) {
-            None | Some(Ok(true)) => Verdict::Matched,
-            Some(Ok(false)) => Verdict::ConditionFalse,
-            Some(Err(failure)) => Verdict::Failed(failure),
-        }
+        let Some(condition) = &self.condition else { return true };
+        view.evaluator.evaluate(condition).unwrap_or_else(|_| self.applies_on_failure())
     }
 
-    /// Returns whether a verdict of this rule means that it applies, and why in words.
-    pub(super) fn explain(&self, verdict: &Verdict) -> (bool, String) {
-        let conditional = self.condition.is_some();
-        match verdict {
-            Verdict::Matched if conditional => (true, "`match` matches and `when` is true".to_owned()),
-            Verdict::Matched => (true, "`match` matches".to_owned()),
-            Verdict::Mismatch(mismatch) => (false, mismatch.to_string()),
-            Verdict::ConditionFalse => (false, "`when` is false".to_owned()),
-            Verdict::Failed(failure) => {
+    /// Returns whether the rule applies to a call, and why in words.
+    pub(super) fn explain(&self, views: &Views<'_>) -> (bool, String) {
+        let mut views = views.of(self.effect);
+        let Some(direct) = views.next().map(|view| self.explain_view(view)) else {
+            return (false, String::new());
+        };
+        if direct.0 {
+            return direct;
+        }
+        let mut above = views.map(|view| {
+            let (matched, why) = self.explain_view(view);
+            (matched, format!("{why}, for the surface `{}` above the call", view.facts.surface))
+        });
+        above.find(|(matched, _)| *matched).unwrap_or(direct)
+    }
+
+    fn explain_view(&self, view: &View<'_>) -> (bool, String) {
+        if let Some(mismatch) = self.matcher.mismatch(&view.facts) {
+            return (false, mismatch.to_string());
+        }
+        match self.condition.as_ref().map(|condition| view.evaluator.evaluate(condition)) {
+            None => (true, "`match` matches".to_owned()),
+            Some(Ok(true)) => (true, "`match` matches and `when` is true".to_owned()),
+            Some(Ok(false)) => (false, "`when` is false".to_owned()),
+            Some(Err(failure)) => {
                 let applies = self.applies_on_failure();
                 let counts = if applies { "a match" } else { "no match" };
                 let effect = self.effect.as_str();
@@ -162,8 +163,7 @@ impl RuleSet {
                 }
                 let args = Value::Object(example.args.clone());
                 let facts = Facts::of_example(example, tenant, &args);
-                let verdict = compiled.verdict(&facts, &Evaluator::new(&facts, patterns));
-                let (applies, why) = compiled.explain(&verdict);
+                let (applies, why) = compiled.explain(&Views::new(facts, &[], patterns));
                 let found = if applies { Expectation::Match } else { Expectation::NoMatch };
                 if found != example.expect {
                     let message = format!(

@@ -22,7 +22,7 @@ use self::lease::LeasedRates;
 use self::slots::TenantSlots;
 use crate::rate::RateWindows;
 
-pub(crate) use self::rates::{AppliedRate, LimitedCall, limits_unavailable};
+pub(crate) use self::rates::{AppliedRate, LimitedCall, LimitedSubject, limits_unavailable};
 pub(crate) use self::slots::Slot;
 
 /// The limits that hold for all tenants, and what nodes share.

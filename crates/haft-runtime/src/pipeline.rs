@@ -15,6 +15,7 @@ mod in_flight;
 mod queued;
 mod record_guard;
 mod request;
+mod resources;
 mod results;
 mod stops;
 mod waiting;
@@ -29,7 +30,7 @@ use haft_core::approval::{ApprovalCause, Approvals};
 use haft_core::call::{CallRecord, StepTimes};
 use haft_core::catalog::StoreError;
 use haft_core::executor::CallContext;
-use haft_core::id::CallId;
+use haft_core::id::{CallId, ToolId};
 use haft_core::invocation::{Invocation, Invoker, Lineage, NestedCall};
 use haft_core::large_result::Results;
 use haft_core::ledger::{CallQueue, Ledger};
@@ -51,7 +52,7 @@ pub use self::checks::check_args;
 pub(crate) use self::queued::ClaimedCall;
 pub use self::request::{CallTarget, Labels, Principal, Request};
 
-use self::admission::admit;
+use self::admission::{Admission, admit};
 use self::call::CallDraft;
 use self::checks::{
     approval_impossible, check_allow_list, check_role, compiled, ledger_unavailable, not_recorded, own_cause,
@@ -66,8 +67,8 @@ use self::waiting::Reserved;
 use crate::concurrency::ConcurrencyLimit;
 use crate::events::BackgroundCalls;
 use crate::function::catch_panic;
-use crate::limits::{AppliedRate, LimitSettings, LimitUsage, LimitedCall, Limits};
-use crate::policy::{Above, PolicyHandle, Question, acting_agent, agents_above};
+use crate::limits::{AppliedRate, LimitSettings, LimitUsage, LimitedCall, LimitedSubject, Limits};
+use crate::policy::{Above, PolicyHandle, Question, Subject, acting_agent, agents_above};
 use crate::registry::{CompiledTool, Entry, Registry, ResolvedTool};
 use crate::stages::{Next, Stage};
 use crate::{clock, depth};
@@ -173,11 +174,26 @@ pub struct WaitingCalls {
 
 /// A call that passed the checks that need no waiting.
 struct CheckedCall {
+    entry: Arc<Entry>,
     plan: Arc<CompiledTool>,
     draft: CallDraft,
     needs_approval: Option<ApprovalCause>,
     /// Lets others wait for the call, if its key is reserved.
     listed: Option<InFlightGuard>,
+}
+
+/// What a call names in its record: a tool, an agent, a retrieval pipeline.
+struct Callee {
+    id: ToolId,
+    name: Arc<str>,
+    revision: u32,
+}
+
+impl Callee {
+    fn of(entry: &Entry, mode: Mode) -> Self {
+        let revision = entry.definition(mode.into()).map_or(entry.tool.revision, |(number, _)| number);
+        Self { id: entry.tool.id, name: Arc::clone(&entry.qualified), revision }
+    }
 }
 
 /// A call that failed a check.
@@ -357,13 +373,17 @@ impl Pipeline {
                 snapshot.resolved(snapshot.resolve_in(&request.principal.tenant, &name, request.mode)?)
             }
         };
-        if let Some(ledger) = &self.ledger
-            && ledger.is_failing()
-        {
-            ledger.probe().await.map_err(ledger_unavailable)?;
-        }
+        self.check_ledger().await?;
         self.compile(&tool, request.mode).await;
         Ok(tool)
+    }
+
+    /// Checks that calls can be recorded.
+    async fn check_ledger(&self) -> Result<(), CallError> {
+        match &self.ledger {
+            Some(ledger) if ledger.is_failing() => ledger.probe().await.map_err(ledger_unavailable),
+            _ => Ok(()),
+        }
     }
 
     /// Compiles a tool before its first call, off the async workers.
@@ -383,15 +403,16 @@ impl Pipeline {
         request: Request,
         loaded: Result<Option<LoadedResults>, CallError>,
     ) -> Result<CheckedCall, Box<RejectedCall>> {
-        let ResolvedTool { entry, bundle_enabled } = tool;
-        let is_trial = request.is_trial;
-        let mut draft = self.draft(request, entry);
+        let (is_trial, callee) = (request.is_trial, Callee::of(&tool.entry, request.mode));
+        let mut draft = self.draft(request, callee);
         let checked = loaded.and_then(|loaded| {
             draft.loaded = loaded;
-            self.check_draft(&mut draft, bundle_enabled, is_trial)
+            self.check_draft(&tool, &mut draft, is_trial)
         });
         match checked {
-            Ok((plan, needs_approval)) => Ok(CheckedCall { plan, draft, needs_approval, listed: None }),
+            Ok((plan, needs_approval)) => {
+                Ok(CheckedCall { entry: tool.entry, plan, draft, needs_approval, listed: None })
+            }
             Err(error) => Err(Box::new(RejectedCall { error, draft })),
         }
     }
@@ -399,17 +420,23 @@ impl Pipeline {
     /// Gate, validate arguments, authorise.
     fn check_draft(
         &self,
+        tool: &ResolvedTool,
         draft: &mut CallDraft,
-        bundle_enabled: bool,
         is_trial: bool,
     ) -> Result<(Arc<CompiledTool>, Option<ApprovalCause>), CallError> {
-        let CallDraft { entry, context, .. } = &mut *draft;
-        entry.runnable(bundle_enabled, context.mode).map_err(|reason| entry.not_runnable(reason))?;
-        check_allow_list(entry, context.principal())?;
+        let entry = &tool.entry;
+        let runnable = entry.runnable(tool.bundle_enabled, draft.context.mode);
+        runnable.map_err(|reason| entry.not_runnable(reason))?;
+        check_allow_list(entry, draft.context.principal())?;
+        let subject = Subject::from(&entry.tool);
         // Asked only if there is an error that would tell a denied caller about the tool: every other call is authorised
         // below by the same rules.
-        let plan = self.validate(draft).map_err(|error| self.certain_denial(draft).unwrap_or(error))?;
-        let needs_approval = self.authorise(draft, &plan, is_trial)?;
+        let plan = self
+            .validate(entry, draft)
+            .map_err(|error| self.certain_denial(draft, subject).unwrap_or(error))?;
+        // A person who tries the tool overrides its own flag.
+        let decision = self.authorise(draft, subject);
+        let needs_approval = cause_of(&decision, &plan.spec, is_trial || draft.context.principal().elevated)?;
         let CallDraft { context, invocation, .. } = &mut *draft;
         invocation.is_pure = plan.spec.execution.is_pure;
         let timeout = invocation.timeout_ms.map_or(plan.deadline, Duration::from_millis);
@@ -419,8 +446,8 @@ impl Pipeline {
     }
 
     /// Checks the request against the definition: workspace, depth, arguments.
-    fn validate(&self, draft: &mut CallDraft) -> Result<Arc<CompiledTool>, CallError> {
-        let CallDraft { entry, context, invocation, loaded, full_args, .. } = draft;
+    fn validate(&self, entry: &Entry, draft: &mut CallDraft) -> Result<Arc<CompiledTool>, CallError> {
+        let CallDraft { context, invocation, loaded, full_args, .. } = draft;
         let plan = compiled(entry, context.mode, &self.registry)?;
         self.check_workspace(invocation)?;
         depth::check(plan.spec.name.as_str(), context.lineage.depth.max(depth::current()))?;
@@ -436,27 +463,21 @@ impl Pipeline {
     }
 
     /// Returns the error of a call that the rules deny whatever its arguments are.
-    fn certain_denial(&self, draft: &mut CallDraft) -> Option<CallError> {
-        let (invocation, tool) = (&draft.invocation, &draft.entry.tool);
+    fn certain_denial(&self, draft: &mut CallDraft, subject: Subject<'_>) -> Option<CallError> {
+        let invocation = &draft.invocation;
         let above = &invocation.lineage.surfaces;
-        let denial =
-            self.policy.load().certain_denial(draft.context.principal(), tool, &invocation.surface, above)?;
+        let policy = self.policy.load();
+        let denial = policy.certain_denial(draft.context.principal(), subject, &invocation.surface, above)?;
         let rule = denial.rule.as_deref();
         draft.decision.get_or_insert_default().rule = rule.map(str::to_owned);
         Some(policy_denied(rule, denial.reason.as_deref()))
     }
 
-    /// Asks the policy rules, then the tool's own flag, which a person who tries the tool overrides. Returns why the call
-    /// needs approval.
-    fn authorise(
-        &self,
-        draft: &mut CallDraft,
-        plan: &CompiledTool,
-        is_trial: bool,
-    ) -> Result<Option<ApprovalCause>, CallError> {
+    /// Asks the policy rules, and notes the rule that decides.
+    fn authorise(&self, draft: &mut CallDraft, subject: Subject<'_>) -> Decision {
         let decision = self.decide(&Question {
             principal: draft.context.principal(),
-            tool: &draft.entry.tool,
+            subject,
             surface: &draft.invocation.surface,
             agent: acting_agent(draft.context.principal()),
             args: draft.args(),
@@ -465,7 +486,7 @@ impl Pipeline {
         if let Some(rule) = &decision.rule {
             draft.decision.get_or_insert_default().rule = Some(rule.to_string());
         }
-        cause_of(&decision, &plan.spec, is_trial || draft.context.principal().elevated)
+        decision
     }
 
     fn decide(&self, question: &Question<'_>) -> Decision {
@@ -486,11 +507,12 @@ impl Pipeline {
         let surface = &call.invocation.surface;
         let agent = acting_agent(principal);
         let above = above(&call.invocation);
-        let decision = self.decide(&Question { principal, tool, surface, agent, args, above });
+        let decision =
+            self.decide(&Question { principal, subject: tool.into(), surface, agent, args, above });
         cause_of(&decision, &plan.spec, principal.elevated)
     }
 
-    fn draft(self: &Arc<Self>, request: Request, entry: Arc<Entry>) -> CallDraft {
+    fn draft(self: &Arc<Self>, request: Request, callee: Callee) -> CallDraft {
         let Request {
             principal,
             args,
@@ -512,9 +534,9 @@ impl Pipeline {
             lineage,
             principal,
             surface: surface.into(),
-            tool_id: entry.tool.id,
-            tool: Arc::clone(&entry.qualified),
-            revision: entry.definition(mode.into()).map_or(entry.tool.revision, |(number, _)| number),
+            tool_id: callee.id,
+            tool: callee.name,
+            revision: callee.revision,
             definition_hash: None,
             mode,
             args_digest: None,
@@ -530,7 +552,7 @@ impl Pipeline {
             is_pure: false,
             fence: 0,
         };
-        let mut draft = self.draft_of(invocation, entry);
+        let mut draft = self.draft_of(invocation);
         draft.context.events = events;
         draft.stop = cancel;
         if workspace.is_some() {
@@ -540,7 +562,7 @@ impl Pipeline {
     }
 
     /// Prepares an invocation to run from now on.
-    fn draft_of(self: &Arc<Self>, invocation: Invocation, entry: Arc<Entry>) -> CallDraft {
+    fn draft_of(self: &Arc<Self>, invocation: Invocation) -> CallDraft {
         let started = clock::now();
         let mut context = CallContext::for_principal(
             invocation.id,
@@ -557,7 +579,6 @@ impl Pipeline {
         context.session.clone_from(&invocation.session);
         context.invoker = Some(Arc::clone(self) as _);
         CallDraft {
-            entry,
             invocation,
             context,
             loaded: None,
@@ -583,51 +604,53 @@ impl Pipeline {
         if !self.limits.is_shared() {
             return self.admit_now(checked);
         }
-        let (mut call, rates) = self.admit_uncounted(checked)?;
-        if !rates.is_empty() {
-            match Box::pin(self.limits.take_shared(&rates, call.entry())).await {
-                Ok(rate) => call.admission.rate = rate,
-                Err(error) => return Err(call.reject(error)),
-            }
+        let CheckedCall { entry, plan, draft, .. } = checked;
+        let admitted = match self.admit_uncounted(LimitedSubject::Tool(&entry, &plan), &draft) {
+            Ok((admission, rates)) if rates.is_empty() => Ok(admission),
+            Ok((admission, rates)) => Box::pin(self.count_shared(admission, &rates)).await,
+            Err(error) => Err(error),
+        };
+        match admitted {
+            Ok(admission) => Ok(Call::new(entry, plan, draft, admission)),
+            Err(error) => Err(Box::new(RejectedCall { error, draft })),
         }
-        Ok(call)
     }
 
     /// Admits a call by the limits of this node.
     fn admit_now(&self, checked: CheckedCall) -> Result<Call, Box<RejectedCall>> {
-        let (mut call, rates) = self.admit_uncounted(checked)?;
-        match self.limits.take(&rates, call.entry()) {
-            Ok(rate) => call.admission.rate = rate,
-            Err(error) => return Err(call.reject(error)),
+        let CheckedCall { entry, plan, draft, .. } = checked;
+        let admitted = self.admit_uncounted(LimitedSubject::Tool(&entry, &plan), &draft);
+        match admitted.and_then(|(admission, rates)| self.count(admission, &rates)) {
+            Ok(admission) => Ok(Call::new(entry, plan, draft, admission)),
+            Err(error) => Err(Box::new(RejectedCall { error, draft })),
         }
-        Ok(call)
     }
 
     /// Admits a call; returns the rates that have to count it.
-    fn admit_uncounted(&self, checked: CheckedCall) -> Result<(Call, Vec<AppliedRate>), Box<RejectedCall>> {
-        let CheckedCall { plan, draft, .. } = checked;
-        let limited = LimitedCall {
-            entry: &draft.entry,
-            plan: &plan,
-            invocation: &draft.invocation,
-            tenant_limits: self.limits_of(draft.invocation.tenant()),
-        };
-        match admit(&self.limit, &self.limits, &limited) {
-            Ok((admission, rates)) => {
-                let call = Call {
-                    plan,
-                    draft,
-                    cancel: None,
-                    attempt: 0,
-                    admission,
-                    artifacts: None,
-                    workspace_use: None,
-                    stored_bytes: None,
-                };
-                Ok((call, rates))
-            }
-            Err(error) => Err(Box::new(RejectedCall { error, draft })),
-        }
+    fn admit_uncounted(
+        &self,
+        subject: LimitedSubject<'_>,
+        draft: &CallDraft,
+    ) -> Result<(Admission, Vec<AppliedRate>), CallError> {
+        let invocation = &draft.invocation;
+        let tenant_limits = self.limits_of(invocation.tenant());
+        admit(&self.limit, &self.limits, &LimitedCall { subject, invocation, tenant_limits })
+    }
+
+    /// Counts a call by the rates of this node.
+    fn count(&self, mut admission: Admission, rates: &[AppliedRate]) -> Result<Admission, CallError> {
+        admission.rate = self.limits.take(rates)?;
+        Ok(admission)
+    }
+
+    /// Counts a call by the rates of all nodes.
+    async fn count_shared(
+        &self,
+        mut admission: Admission,
+        rates: &[AppliedRate],
+    ) -> Result<Admission, CallError> {
+        admission.rate = self.limits.take_shared(rates).await?;
+        Ok(admission)
     }
 
     /// Returns the limits of a tenant.

@@ -235,6 +235,7 @@ impl App {
 
     /// Loads and stores what needs the whole installation.
     async fn prepare(self: &Arc<Self>) -> Result<(), StoreError> {
+        self.retrieval.connect(&self.pipeline);
         self.reload_access().await?;
         mcp_connections::declare_servers(self).await?;
         toolsets::start(self).await;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use haft_core::callable::{CallableKind, CallableResource};
 use haft_core::duration;
 use haft_core::hash;
 use haft_core::id::{TokenId, ToolId};
@@ -24,10 +25,34 @@ const MAX_SESSIONS: usize = 65_536;
 
 /// A call that is about to be admitted.
 pub(crate) struct LimitedCall<'a> {
-    pub(crate) entry: &'a Entry,
-    pub(crate) plan: &'a CompiledTool,
+    pub(crate) subject: LimitedSubject<'a>,
     pub(crate) invocation: &'a Invocation,
     pub(crate) tenant_limits: TenantLimits,
+}
+
+/// What a call that is about to be admitted calls.
+#[derive(Clone, Copy)]
+pub(crate) enum LimitedSubject<'a> {
+    /// A tool, which may have limits of its own.
+    Tool(&'a Arc<Entry>, &'a CompiledTool),
+    /// An agent or a retrieval pipeline.
+    Resource(&'a CallableResource),
+}
+
+impl LimitedSubject<'_> {
+    /// Creates an error that names what is called.
+    fn named_error(&self, build: impl Fn(&str) -> CallError) -> CallError {
+        match self {
+            Self::Tool(entry, _) => entry.named_error(build),
+            Self::Resource(resource) => build(&resource.qualified()),
+        }
+    }
+
+    /// Returns whether its calls count among those of its tenant that run at the same time. A call that starts a run ends
+    /// at once; how many runs there may be has its own limit.
+    fn takes_time(&self) -> bool {
+        !matches!(self, Self::Resource(resource) if resource.kind == CallableKind::Agent)
+    }
 }
 
 /// A rate that applies to a call.
@@ -41,7 +66,7 @@ pub(crate) struct AppliedRate {
 enum RateKey {
     Session(String),
     Token(TokenId),
-    Tool(Arc<RateWindows<TenantId>>, ToolId, TenantId),
+    Tool { entry: Arc<Entry>, windows: Arc<RateWindows<TenantId>>, tenant: TenantId },
     Tenant(TenantId),
 }
 
@@ -51,7 +76,7 @@ impl RateKey {
         match self {
             RateKey::Session(session) => format!("session:{session}"),
             RateKey::Token(id) => token_key(*id),
-            RateKey::Tool(_, id, tenant) => tool_key(*id, tenant),
+            RateKey::Tool { entry, tenant, .. } => tool_key(entry.tool.id, tenant),
             RateKey::Tenant(tenant) => tenant_key(tenant),
         }
     }
@@ -95,7 +120,7 @@ impl Limits {
         counted.map_err(|wait| {
             let seconds = Duration::from_secs(wait.as_millis().div_ceil(1000).try_into().unwrap_or(u64::MAX));
             let wait_text = duration::format(seconds);
-            call.entry.named_error(|tool| {
+            call.subject.named_error(|tool| {
                 let message = format!(
                     "`{tool}` was called {max} times in a row with the same arguments (`limits.identical_calls`); \
                      use the earlier result, change the arguments, or retry in {wait_text}"
@@ -109,10 +134,12 @@ impl Limits {
     /// for the tool take no place of the tenant. A nested call runs in the tenant's place of its parent.
     pub(crate) fn enqueue(&self, call: &LimitedCall<'_>) -> Result<Vec<Slot>, CallError> {
         let mut slots = Vec::new();
-        if let Some(limit) = &call.entry.concurrency {
+        if let LimitedSubject::Tool(entry, _) = call.subject
+            && let Some(limit) = &entry.concurrency
+        {
             let max = u64::try_from(limit.max()).unwrap_or(u64::MAX);
             let ticket = limit.enqueue().ok_or_else(|| {
-                call.entry.named_error(|tool| {
+                entry.named_error(|tool| {
                     let message = format!(
                         "too many calls are waiting for `{tool}`, which runs at most {max} at the same time \
                          (`limits.max_parallel`); retry later"
@@ -123,7 +150,8 @@ impl Limits {
             let key = || tool_slots(call.invocation.tool_id);
             slots.push(Slot::new(ticket, self.store().map(|store| (Arc::clone(store), key(), max))));
         }
-        if let Some(max) = call.tenant_limits.max_parallel.filter(|_| call.invocation.lineage.is_root()) {
+        let counts = call.invocation.lineage.is_root() && call.subject.takes_time();
+        if let Some(max) = call.tenant_limits.max_parallel.filter(|_| counts) {
             let tenant = call.invocation.tenant();
             let ticket = self.tenant_slots.enqueue(tenant, max).ok_or_else(|| {
                 let message = format!(
@@ -154,8 +182,11 @@ impl Limits {
             let counter = RateKey::Token(token);
             rates.push(AppliedRate { limit: LimitName::TokenRate, rate: rate.into(), counter });
         }
-        if let (Some(rate), Some(windows)) = (call.plan.rate, &call.entry.rate_windows) {
-            let counter = RateKey::Tool(Arc::clone(windows), invocation.tool_id, tenant.clone());
+        if let LimitedSubject::Tool(entry, plan) = call.subject
+            && let (Some(rate), Some(windows)) = (plan.rate, &entry.rate_windows)
+        {
+            let (entry, windows, tenant) = (Arc::clone(entry), Arc::clone(windows), tenant.clone());
+            let counter = RateKey::Tool { entry, windows, tenant };
             rates.push(AppliedRate { limit: LimitName::ToolRate, rate, counter });
         }
         if let Some(calls) = call.tenant_limits.calls_per_minute {
@@ -177,7 +208,7 @@ impl Limits {
     }
 
     /// Counts a call on this node; returns the rate that is closest to its limit.
-    pub(crate) fn take(&self, rates: &[AppliedRate], entry: &Entry) -> Result<Option<RateStatus>, CallError> {
+    pub(crate) fn take(&self, rates: &[AppliedRate]) -> Result<Option<RateStatus>, CallError> {
         let now = clock::now();
         let mut counted: Vec<Arc<RateWindow>> = Vec::new();
         let mut tightest = None;
@@ -190,7 +221,7 @@ impl Limits {
                     for window in &counted {
                         window.refund();
                     }
-                    return Err(rate.exceeded(entry, wait));
+                    return Err(rate.exceeded(wait));
                 }
             }
             counted.push(window);
@@ -202,18 +233,14 @@ impl Limits {
         match key {
             RateKey::Session(session) => self.sessions.window(session, now),
             RateKey::Token(id) => self.tokens.window(id, now),
-            RateKey::Tool(windows, _, tenant) => windows.window(tenant, now),
+            RateKey::Tool { windows, tenant, .. } => windows.window(tenant, now),
             RateKey::Tenant(tenant) => self.tenants.window(tenant, now),
         }
     }
 
     /// Counts a call for all nodes; returns the rate that is closest to its limit.
-    pub(crate) async fn take_shared(
-        &self,
-        rates: &[AppliedRate],
-        entry: &Entry,
-    ) -> Result<Option<RateStatus>, CallError> {
-        let Some(leases) = &self.shared else { return self.take(rates, entry) };
+    pub(crate) async fn take_shared(&self, rates: &[AppliedRate]) -> Result<Option<RateStatus>, CallError> {
+        let Some(leases) = &self.shared else { return self.take(rates) };
         let mut counted: Vec<String> = Vec::new();
         let mut tightest = None;
         for rate in rates {
@@ -223,7 +250,7 @@ impl Limits {
                 Err(not_taken) => {
                     refund(leases, &counted).await;
                     return Err(match not_taken {
-                        NotTaken::Exceeded(wait) => rate.exceeded(entry, wait),
+                        NotTaken::Exceeded(wait) => rate.exceeded(wait),
                         NotTaken::Store(error) => limits_unavailable(&error),
                     });
                 }
@@ -252,12 +279,12 @@ fn tighter(known: Option<RateStatus>, new: RateStatus) -> RateStatus {
 }
 
 impl AppliedRate {
-    fn exceeded(&self, entry: &Entry, wait: Duration) -> CallError {
+    fn exceeded(&self, wait: Duration) -> CallError {
         let error = |subject: &str| self.rate.exceeded(self.limit, subject, wait);
         match &self.counter {
             RateKey::Session(_) => error("this session (`limits.session_calls_per_minute`)"),
             RateKey::Token(_) => error("this token (`rate_limit`)"),
-            RateKey::Tool(..) => entry.named_error(|tool| error(&format!("`{tool}`"))),
+            RateKey::Tool { entry, .. } => entry.named_error(|tool| error(&format!("`{tool}`"))),
             RateKey::Tenant(tenant) => {
                 error(&format!("all tools of the tenant `{tenant}` (`limits.calls_per_minute`)"))
             }

@@ -9,15 +9,15 @@ use haft_core::executor::{CallArtifacts, CallContext};
 use haft_core::id::CallId;
 use haft_core::invocation::Invocation;
 use haft_core::name::TenantId;
-use haft_core::outcome::{CallError, Outcome};
+use haft_core::outcome::Outcome;
 use haft_core::render;
 use haft_core::workspace::WorkspaceUse;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::RejectedCall;
 use super::admission::Admission;
 use super::checks::milliseconds;
+use super::record_guard::Running;
 use super::results::LoadedResults;
 use crate::clock;
 use crate::registry::{CompiledTool, Entry};
@@ -26,6 +26,7 @@ use crate::registry::{CompiledTool, Entry};
 pub struct Call {
     /// The compiled tool.
     pub plan: Arc<CompiledTool>,
+    pub(super) entry: Arc<Entry>,
     pub(super) draft: CallDraft,
     /// Cancels this call alone, if it comes from the queue.
     pub(super) cancel: Option<CancellationToken>,
@@ -40,9 +41,8 @@ pub struct Call {
     pub(super) stored_bytes: Option<u64>,
 }
 
-/// A request together with the tool it resolved to.
+/// A request together with what it calls.
 pub(super) struct CallDraft {
-    pub(super) entry: Arc<Entry>,
     pub(super) invocation: Invocation,
     /// The results that the arguments refer to, until they are checked.
     pub(super) loaded: Option<LoadedResults>,
@@ -59,6 +59,26 @@ pub(super) struct CallDraft {
 }
 
 impl Call {
+    /// Creates an admitted call.
+    pub(super) fn new(
+        entry: Arc<Entry>,
+        plan: Arc<CompiledTool>,
+        draft: CallDraft,
+        admission: Admission,
+    ) -> Self {
+        Self {
+            plan,
+            entry,
+            draft,
+            cancel: None,
+            attempt: 0,
+            admission,
+            artifacts: None,
+            workspace_use: None,
+            stored_bytes: None,
+        }
+    }
+
     /// Returns the id of the call.
     pub fn id(&self) -> CallId {
         self.draft.invocation.id
@@ -66,12 +86,12 @@ impl Call {
 
     /// Returns the tool.
     pub fn entry(&self) -> &Arc<Entry> {
-        &self.draft.entry
+        &self.entry
     }
 
     /// Returns the name of the tool, without its bundle.
     pub fn tool(&self) -> &str {
-        self.draft.entry.tool.spec.name.as_str()
+        self.entry.tool.spec.name.as_str()
     }
 
     /// Returns the revision of the tool that runs.
@@ -135,14 +155,10 @@ impl Call {
         let CallDraft { context, invocation, full_args, .. } = &mut self.draft;
         (&self.plan, context, &mut self.attempt, full_args.as_deref().unwrap_or(&invocation.args))
     }
+}
 
-    /// Returns the call as one that a limit refused.
-    pub(super) fn reject(self, error: CallError) -> Box<RejectedCall> {
-        Box::new(RejectedCall { error, draft: self.draft })
-    }
-
-    /// Ends the call; returns its final record.
-    pub(super) fn finish(self, outcome: Outcome) -> (CallRecord, Admission) {
+impl Running for Call {
+    fn finish(self, outcome: Outcome) -> (CallRecord, Admission) {
         let Call { mut draft, artifacts, admission, workspace_use, stored_bytes, plan, .. } = self;
         // A call in a workspace has executed before the snapshot.
         if workspace_use.is_none() {

@@ -124,14 +124,14 @@ impl Pipeline {
         let requested_at = record.started_at;
         let mut invocation = record.invocation;
         invocation.principal = principal;
-        let mut draft = self.draft_of(invocation, Arc::clone(&tool.entry));
+        let mut draft = self.draft_of(invocation);
         let approved_rule = record.decision.as_ref().and_then(|decision| decision.rule.clone());
         draft.decision = record.decision;
         draft.steps.wait_ms = wait_ms(requested_at, draft.started_at);
         let result = loaded
             .and_then(|loaded| {
                 draft.loaded = loaded;
-                self.check_draft(&mut draft, tool.bundle_enabled, was_approved)
+                self.check_draft(tool, &mut draft, was_approved)
             })
             .and_then(|(plan, cause)| {
                 let hash = hash::of_value(&*plan.spec).ok();
@@ -155,11 +155,14 @@ impl Pipeline {
                     Some(cause) => Ok((plan, Some(cause))),
                 }
             });
-        if let Some((number, _)) = draft.entry.definition(draft.invocation.mode.into()) {
+        if let Some((number, _)) = tool.entry.definition(draft.invocation.mode.into()) {
             draft.invocation.revision = number;
         }
         match result {
-            Ok((plan, needs_approval)) => Ok(CheckedCall { plan, draft, needs_approval, listed: None }),
+            Ok((plan, needs_approval)) => {
+                let entry = Arc::clone(&tool.entry);
+                Ok(CheckedCall { entry, plan, draft, needs_approval, listed: None })
+            }
             Err(error) => Err(Box::new(RejectedCall { error, draft })),
         }
     }

@@ -8,25 +8,30 @@ use haft_core::outcome::{CallError, ErrorCode, Outcome};
 
 use super::CallObserver;
 use super::admission::Admission;
-use super::call::Call;
+
+/// A call that runs: of a tool, or of an agent or a retrieval pipeline.
+pub(super) trait Running {
+    /// Ends the call; returns its final record.
+    fn finish(self, outcome: Outcome) -> (CallRecord, Admission);
+}
 
 /// A running call. It is observed and recorded exactly once: by the pipeline, or on drop as cancelled.
-pub(super) struct RecordGuard<'a> {
-    state: State,
+pub(super) struct RecordGuard<'a, C: Running> {
+    state: State<C>,
     ledger: Option<&'a Arc<dyn Ledger>>,
     observer: Option<&'a CallObserver>,
 }
 
-enum State {
-    Running(Box<Call>),
+enum State<C> {
+    Running(Box<C>),
     /// The permits are held until the record is written: until then the call counts as running.
     Finished(Arc<CallRecord>, Admission),
     Recorded,
 }
 
-impl<'a> RecordGuard<'a> {
+impl<'a, C: Running> RecordGuard<'a, C> {
     pub(super) fn new(
-        call: Call,
+        call: C,
         ledger: Option<&'a Arc<dyn Ledger>>,
         observer: Option<&'a CallObserver>,
     ) -> Self {
@@ -34,7 +39,7 @@ impl<'a> RecordGuard<'a> {
     }
 
     /// Returns the call while it runs.
-    pub(super) fn call(&mut self) -> Option<&mut Call> {
+    pub(super) fn call(&mut self) -> Option<&mut C> {
         match &mut self.state {
             State::Running(call) => Some(&mut **call),
             State::Finished(..) | State::Recorded => None,
@@ -61,7 +66,7 @@ impl<'a> RecordGuard<'a> {
     }
 }
 
-impl Drop for RecordGuard<'_> {
+impl<C: Running> Drop for RecordGuard<'_, C> {
     fn drop(&mut self) {
         if let State::Running(_) = &self.state {
             let error = CallError::new(ErrorCode::Cancelled, "the client disconnected before the call ended");

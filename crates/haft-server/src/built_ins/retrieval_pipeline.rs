@@ -66,7 +66,8 @@ impl BuiltIn for RetrievalPipeline {
             published_only: call.mode == Mode::Production,
             ..RetrievalQuery::new(args.query.clone())
         };
-        let found = app.retrieval().query(call.tenant(), &args.pipeline, query).await?;
+        let host = app.retrieval();
+        let found = host.query_within(call, "retrieval_pipeline", &args.pipeline, query).await?;
         Ok(json!({"query": args.query, "pipeline": found.pipeline, "hits": found.hits}))
     }
 }

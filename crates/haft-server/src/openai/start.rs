@@ -13,7 +13,6 @@ use haft_core::id::RunId;
 use haft_core::name::TenantId;
 use haft_core::outcome::ErrorCode;
 use haft_core::run::{Run, RunStatus, StepBody};
-use haft_core::token::Role;
 use tokio::time::Instant;
 
 use super::answer::{AnswerReader, Piece, TextMode};
@@ -41,7 +40,6 @@ pub(super) async fn start(
     identity: &Identity,
     request: AnswerRequest,
 ) -> Result<Run, OpenAiError> {
-    identity.require(Role::Caller)?;
     let AnswerRequest { model, mut messages, instructions, overrides } = request;
     let mode = app.settings().mode;
     let agent = visible_agent(app, identity, &model).await.map_err(|error| match error.code {

@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use haft_core::name::{AgentSlug, TenantId};
+use haft_core::callable::{CallableKind, CallableResource};
+use haft_core::name::TenantId;
 use haft_core::outcome::ErrorCode;
 use haft_core::policy::{Decision, Effect};
 use haft_core::principal::Principal;
@@ -11,8 +12,7 @@ use haft_core::reference::ToolRef;
 use haft_core::runnable::Mode;
 use haft_core::spec::ToolSpec;
 use haft_core::token::{Role, TokenRecord};
-use haft_core::tool::Tool;
-use haft_runtime::policy::{Above, Explanation, Question};
+use haft_runtime::policy::{Above, Explanation, Question, Subject};
 use haft_runtime::registry::{Entry, Snapshot};
 use serde_json::{Map, Value};
 
@@ -67,10 +67,14 @@ pub(crate) async fn explain(
     args: Map<String, Value>,
     caller: Option<ExplainedCaller>,
 ) -> Result<CallExplanation, ApiError> {
-    let reference: ToolRef = tool.parse()?;
     let principal = principal(app, identity, caller.as_ref()).await?;
     let snapshot = app.registry().snapshot();
-    let entry = Arc::clone(snapshot.resolve(&principal.tenant, &reference)?);
+    let callee = if let Some(resource) = resource(app, &principal.tenant, tool).await? {
+        ExplainedCallee::Resource(resource)
+    } else {
+        let reference: ToolRef = tool.parse()?;
+        ExplainedCallee::Tool(Arc::clone(snapshot.resolve(&principal.tenant, &reference)?))
+    };
     let args = Value::Object(args);
     let caller = caller.unwrap_or_default();
     let agents =
@@ -79,21 +83,51 @@ pub(crate) async fn explain(
     let policy = app.policy().handle().load();
     let explanation = policy.explain(&Question {
         principal: &principal,
-        tool: &entry.tool,
+        subject: callee.subject(),
         surface: caller.surface.as_deref().unwrap_or(DEFAULT_SURFACE),
         agent: caller.agent.as_deref(),
         args: &args,
         above: Above { surfaces: &surfaces, agents: &agents },
     });
-    let mode = app.settings().mode;
-    let before = vec![
-        role_check(&principal),
-        allow_list_check(&principal, &entry.tool),
-        state_check(&snapshot, &entry, mode),
-    ];
-    let spec = entry.definition(mode.into()).map_or(&entry.tool.spec, |(_, spec)| spec);
-    let own = own_check(spec, &principal, &explanation.decision);
+    let mut before = vec![role_check(&principal), allow_list_check(&principal, &callee)];
+    let own = match &callee {
+        ExplainedCallee::Tool(entry) => {
+            let mode = app.settings().mode;
+            before.push(state_check(&snapshot, entry, mode));
+            let spec = entry.definition(mode.into()).map_or(&entry.tool.spec, |(_, spec)| spec);
+            own_check(spec, &principal, &explanation.decision)
+        }
+        ExplainedCallee::Resource(resource) => waiting_check(resource, &explanation.decision),
+    };
     Ok(combine(before, explanation, own))
+}
+
+/// What is called: a tool, or an agent or a retrieval pipeline.
+enum ExplainedCallee {
+    Tool(Arc<Entry>),
+    Resource(CallableResource),
+}
+
+impl ExplainedCallee {
+    fn subject(&self) -> Subject<'_> {
+        match self {
+            Self::Tool(entry) => (&entry.tool).into(),
+            Self::Resource(resource) => resource.into(),
+        }
+    }
+}
+
+/// Returns the agent or the pipeline that `agents:SLUG` or `pipelines:SLUG` names, if there is one.
+async fn resource(app: &App, tenant: &TenantId, name: &str) -> Result<Option<CallableResource>, ApiError> {
+    let Some((bundle, slug)) = name.split_once(':') else { return Ok(None) };
+    if bundle == CallableKind::Agent.bundle() {
+        let agent = app.store().agents().find(tenant, slug).await?;
+        return Ok(agent.map(|agent| agent.callable(agent.revision)));
+    }
+    if bundle == CallableKind::Pipeline.bundle() {
+        return Ok(app.store().queried_pipeline(tenant, slug).await?.map(|pipeline| pipeline.callable()));
+    }
+    Ok(None)
 }
 
 /// The surface of a call that names none.
@@ -169,15 +203,32 @@ fn role_check(principal: &Principal) -> Considered {
     check("role", Effect::Deny, denied, why)
 }
 
-fn allow_list_check(principal: &Principal, tool: &Tool) -> Considered {
-    let (denied, why) = if principal.tools.is_unlimited() {
-        (false, "the token has no allow-list")
-    } else if principal.tools.allows(tool) {
-        (false, "the allow-list of the token contains the tool")
-    } else {
-        (true, "the allow-list of the token does not contain the tool")
+fn allow_list_check(principal: &Principal, callee: &ExplainedCallee) -> Considered {
+    let (kind, allowed) = match callee {
+        ExplainedCallee::Tool(entry) => ("tool", principal.tools.allows(&entry.tool)),
+        ExplainedCallee::Resource(resource) => {
+            (resource.kind.as_str(), principal.allows_resource(resource.kind, &resource.slug))
+        }
     };
-    check("allow-list", Effect::Deny, denied, why.to_owned())
+    let (denied, why) = if principal.tools.is_unlimited() {
+        (false, "the token has no allow-list".to_owned())
+    } else if allowed {
+        (false, format!("the allow-list of the token contains the {kind}"))
+    } else {
+        (true, format!("the allow-list of the token does not contain the {kind}"))
+    };
+    check("allow-list", Effect::Deny, denied, why)
+}
+
+/// A call of an agent or a pipeline cannot wait: a rule that asks for approval denies it.
+fn waiting_check(resource: &CallableResource, decision: &Decision) -> Considered {
+    let (kind, held) = (resource.kind.as_str(), decision.effect == Effect::Approve);
+    let why = if held {
+        format!("a call of the {kind} cannot wait for the approval that a rule requires")
+    } else {
+        format!("no rule requires approval for the {kind}")
+    };
+    check("approval", Effect::Deny, held, why)
 }
 
 fn check(name: &str, effect: Effect, matched: bool, why: String) -> Considered {

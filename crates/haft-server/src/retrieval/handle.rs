@@ -3,6 +3,8 @@
 use std::sync::{Arc, OnceLock, Weak};
 
 use haft_core::BoxFuture;
+use haft_core::executor::CallContext;
+use haft_core::implementation::Kind;
 use haft_core::name::TenantId;
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::retrieval::{Retrieval, RetrievalQuery, Retrieved};
@@ -28,7 +30,7 @@ impl RetrievalHandle {
 impl Retrieval for RetrievalHandle {
     fn query<'a>(
         &'a self,
-        tenant: &'a TenantId,
+        call: &'a CallContext,
         pipeline: &'a str,
         query: RetrievalQuery,
     ) -> BoxFuture<'a, Result<Retrieved, CallError>> {
@@ -36,7 +38,7 @@ impl Retrieval for RetrievalHandle {
             let host = self.host();
             let host = host
                 .ok_or_else(|| CallError::new(ErrorCode::Cancelled, "the server is starting or stopping"))?;
-            host.query(tenant, pipeline, query).await
+            host.query_within(call, Kind::RagRetrieval.as_str(), pipeline, query).await
         })
     }
 

@@ -1,6 +1,6 @@
 //! What a node does with pipelines.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use haft_agent::model::ModelEgress;
@@ -42,6 +42,8 @@ pub(crate) struct HostParts {
 pub(crate) struct RetrievalHost {
     pub(super) parts: HostParts,
     pub(super) indexes: Indexes,
+    /// The pipeline of calls, once the installation is open. Weak, because it owns the tools that query.
+    pub(super) calls: OnceLock<Weak<haft_runtime::pipeline::Pipeline>>,
     names: KnownNames,
     ingesting: Arc<Semaphore>,
     tasks: TaskTracker,
@@ -54,6 +56,7 @@ impl RetrievalHost {
         let host = Arc::new(Self {
             indexes: Indexes::new(parts.settings.max_index_bytes),
             parts,
+            calls: OnceLock::new(),
             names: KnownNames::default(),
             ingesting: Arc::new(Semaphore::new(MAX_INGESTING)),
             tasks: TaskTracker::new(),
@@ -61,6 +64,11 @@ impl RetrievalHost {
         });
         host.refresh_names().await?;
         Ok(host)
+    }
+
+    /// Sets the pipeline of calls that queries pass, once.
+    pub(crate) fn connect(&self, calls: &Arc<haft_runtime::pipeline::Pipeline>) {
+        let _ = self.calls.set(Arc::downgrade(calls));
     }
 
     /// Returns whether a tenant has a pipeline, as far as this node knows.

@@ -1,10 +1,12 @@
 //! Creating, changing and querying retrieval pipelines.
 
 use haft_core::live::ResourceAction;
-use haft_core::outcome::ErrorCode;
 use haft_core::resource::Resource;
 use haft_core::retrieval::{ChunkHit, Pipeline, PipelineDefinition, RetrievalQuery};
+use haft_core::runnable::Mode;
 use haft_core::token::Role;
+use haft_runtime::pipeline::{Labels, Request};
+use serde_json::Map;
 
 use crate::app::App;
 use crate::audit;
@@ -82,27 +84,21 @@ pub(crate) async fn reingest(app: &App, identity: &Identity, reference: &str) ->
     Ok(queued)
 }
 
-/// Queries a pipeline.
+/// Queries a pipeline. In production mode only editors query a draft.
 pub(crate) async fn query(
     app: &App,
     identity: &Identity,
     reference: &str,
+    surface: &'static str,
     query: RetrievalQuery,
 ) -> Result<Vec<ChunkHit>, ApiError> {
-    if !identity.tools.is_unlimited() {
-        let pipeline = find(app, identity, reference).await?;
-        let slug = &pipeline.definition.slug;
-        if !identity.allows_pipeline(slug) {
-            let message = format!(
-                "the allow-list of the token does not contain pipeline `{slug}`; add `pipelines:{slug}`"
-            );
-            return Err(ApiError::new(ErrorCode::Forbidden, message));
-        }
-    }
-    let found = app.retrieval().query(&identity.tenant, reference, query).await;
-    let found = found.map_err(|error| match error.code {
-        ErrorCode::NotFound => ApiError::not_found("pipeline", reference),
-        code => ApiError::new(code, error.message),
-    })?;
-    Ok(found.hits)
+    // A pipeline that the caller may not see does not exist for it.
+    find(app, identity, reference).await?;
+    let mode = app.settings().mode;
+    let published_only = mode == Mode::Production && identity.role < Role::Editor;
+    let query = RetrievalQuery { published_only, ..query };
+    let labels = Labels::of_request(crate::request_id::current());
+    let request = Request { mode, labels, ..Request::new(identity.principal(), surface, Map::new()) };
+    let found = app.retrieval().query(request, reference, query).await;
+    found.map(|found| found.hits).map_err(|error| ApiError { of_call: false, ..error.into() })
 }

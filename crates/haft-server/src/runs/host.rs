@@ -61,6 +61,8 @@ impl Host {
             tools,
             excluded,
             ancestors: run.ancestors.clone(),
+            // Who the run acts for is the agent above, if there is one.
+            parent: run.principal.agent.clone(),
         };
         Ok(Self {
             app: Arc::clone(app),

@@ -1,25 +1,27 @@
 //! A request to run an agent.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use haft_agent::model::ModelMessage;
 use haft_core::agent::{Agent, AgentBudget, AgentDefinition};
-use haft_core::id::{CallId, ChatId, MessageId, RunId, WebhookId};
+use haft_core::callable::CallableResource;
+use haft_core::id::{ChatId, MessageId, RunId, WebhookId};
+use haft_core::invocation::Lineage;
 use haft_core::name::AgentSlug;
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::principal::Principal;
 use haft_core::run::{MAX_RUN_DEPTH, Run, RunStatus, RunUsage};
 use haft_core::runnable::Mode;
-use serde_json::Value;
+use haft_runtime::pipeline::{Labels, Request};
+use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use crate::agents::require_runnable;
 use crate::app::App;
 
-/// The largest conversation that a run starts with, in bytes of JSON.
-const MAX_INPUT: usize = 32 * 1024 * 1024;
+/// The largest conversation that a run starts with, in bytes of JSON: about a million tokens.
+const MAX_INPUT: usize = 4 * 1024 * 1024;
 
 /// A request to run an agent.
 pub(crate) struct StartRun {
@@ -50,14 +52,14 @@ pub(crate) struct StartRun {
 /// The call that starts a run, and what is above it.
 #[derive(Debug, Clone)]
 pub(crate) struct ParentRun {
-    /// The call.
-    pub(crate) call: CallId,
+    /// What is above the run: the call, and the surfaces that it came through.
+    pub(crate) lineage: Lineage,
+    /// The session of the call.
+    pub(crate) session: Option<Arc<str>>,
     /// The run that made the call, if an agent did.
     pub(crate) run: Option<RunId>,
     /// The agents above, outermost first.
     pub(crate) ancestors: Vec<AgentSlug>,
-    /// The surfaces above, that of the root first.
-    pub(crate) surfaces: Vec<Cow<'static, str>>,
     /// What the run above may still use.
     pub(crate) budget: AgentBudget,
 }
@@ -73,6 +75,15 @@ pub(crate) struct RunOverrides {
     pub(crate) output_schema: Option<Value>,
     /// More instructions, after those of the agent.
     pub(crate) instructions: Option<String>,
+}
+
+/// A run that is ready to be stored.
+pub(super) struct PreparedRun {
+    pub(super) run: Run,
+    /// The number of messages in its input.
+    messages: usize,
+    /// The size of its input as JSON.
+    input_bytes: usize,
 }
 
 impl StartRun {
@@ -93,40 +104,59 @@ impl StartRun {
         }
     }
 
-    /// Checks that the run may start, and returns it as it is stored.
-    pub(super) fn into_run(self, app: &App) -> Result<Run, CallError> {
+    /// Returns the start as a call of the agent: the arguments are known when the run is.
+    pub(super) fn as_call(&self) -> (CallableResource, Request) {
+        let revision = self.agent.runnable(self.mode).map_or(0, |(revision, _)| revision);
+        let parent = self.parent.as_ref();
+        let labels = Labels {
+            request_id: crate::request_id::current(),
+            chat_id: self.chat.map(|(chat, _)| chat.to_string()),
+            message_id: self.chat.map(|(_, message)| message.to_string()),
+            session: parent.and_then(|parent| parent.session.clone()),
+            ..Labels::default()
+        };
+        let request = Request {
+            mode: self.mode,
+            lineage: parent.map(|parent| parent.lineage.clone()).unwrap_or_default(),
+            labels: Some(Box::new(labels)),
+            ..Request::new(Arc::clone(&self.principal), self.surface, Map::new())
+        };
+        (self.agent.callable(revision), request)
+    }
+
+    /// Checks that the run can start, and returns it as it is stored.
+    pub(super) fn into_run(self, app: &App) -> Result<PreparedRun, CallError> {
         require_runnable(&self.agent, self.mode)?;
         let Some((revision, definition)) = self.agent.runnable(self.mode) else {
             return Err(CallError::internal("a runnable agent has no revision"));
         };
         let (parent_call, parent_run, ancestors, surfaces_above, above) = if let Some(parent) = self.parent {
-            let ParentRun { call, run, ancestors, surfaces, budget } = parent;
+            let ParentRun { lineage, run, ancestors, budget, session: _ } = parent;
             check_ancestors(&definition.slug, &ancestors)?;
-            (Some(call), run, ancestors, surfaces, Some(budget))
+            (lineage.parent, run, ancestors, lineage.surfaces, Some(budget))
         } else {
-            check_allow_list(&self.principal, &definition.slug)?;
             (None, None, Vec::new(), Vec::new(), None)
         };
         let input = serde_json::to_value(&self.input).map_err(|e| CallError::internal(e.to_string()))?;
         if self.input.is_empty() {
             return Err(CallError::new(ErrorCode::InvalidRequest, "`input` is empty"));
         }
-        if input.to_string().len() > MAX_INPUT {
-            return Err(CallError::new(ErrorCode::TooLarge, "`input` exceeds the limit of 32 MiB"));
+        let input_bytes = input.to_string().len();
+        if input_bytes > MAX_INPUT {
+            let message = format!(
+                "`input` has {input_bytes} bytes, more than the limit of {MAX_INPUT} bytes (4 MiB); \
+                 send fewer or shorter messages"
+            );
+            return Err(CallError::new(ErrorCode::TooLarge, message));
         }
-        // The agent of the call above is not that of this run.
-        let principal = match self.principal.agent {
-            Some(_) => Arc::new(Principal { agent: None, ..Principal::clone(&self.principal) }),
-            None => self.principal,
-        };
         let definition = self.overrides.applied(definition);
-        Ok(Run {
+        let run = Run {
             id: self.id.unwrap_or_else(|| RunId(Uuid::now_v7())),
             agent_id: self.agent.id,
             agent_revision: revision,
             budget: above.map_or(definition.budget, |above| definition.budget.smaller(above)),
             definition,
-            principal,
+            principal: self.principal,
             surface: self.surface.to_owned(),
             mode: self.mode,
             input,
@@ -146,7 +176,22 @@ impl StartRun {
             created_at: app.now(),
             started_at: None,
             finished_at: None,
-        })
+        };
+        Ok(PreparedRun { run, messages: self.input.len(), input_bytes })
+    }
+}
+
+impl PreparedRun {
+    /// Returns the arguments in the record of its start. The conversation is stored with the run.
+    pub(super) fn args(&self) -> Map<String, Value> {
+        let Value::Object(args) = json!({
+            "messages": self.messages,
+            "input_bytes": self.input_bytes,
+            "input_digest": haft_core::hash::of_args(&self.run.input),
+        }) else {
+            return Map::new();
+        };
+        args
     }
 }
 
@@ -176,18 +221,6 @@ impl RunOverrides {
 /// Returns a text that a template leaves as it is.
 fn literal(text: &str) -> String {
     text.replace("{{", "{ {").replace("{%", "{ %").replace("{#", "{ #")
-}
-
-/// Rejects a run of an agent that the allow-list of the token does not contain. A tool that runs an agent is on the list
-/// itself.
-fn check_allow_list(principal: &Principal, slug: &AgentSlug) -> Result<(), CallError> {
-    if principal.allows_agent(slug) {
-        return Ok(());
-    }
-    let message = format!(
-        "the allow-list of the token does not contain agent `{slug}`; add `agents:{slug}`, and the tools that it needs"
-    );
-    Err(CallError::new(ErrorCode::Forbidden, message))
 }
 
 /// Rejects a run inside of another run of the same agent, and one that is too deep.

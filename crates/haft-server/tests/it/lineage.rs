@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use crate::agents::{create, scripted, with_helper};
 use crate::harness::{Server, code, function_tool, poll, send};
 use crate::mcp::client;
+use crate::mcp_servers::{PROGRAM, connected};
 
 /// Adds `book`, the `steps` tool `plan` that calls it, the agent `b` that calls it, and the tool `ask_b`.
 async fn travel() -> Server {
@@ -73,6 +74,29 @@ async fn a_rule_on_a_surface_holds_for_steps_and_agents_below_it() {
         let (_, answer) = server.invoke("ask_b", json!({"input": "go"})).await;
         assert_eq!(answer["value"]["output"], "done", "{answer}");
         assert_eq!(calls(&server, "book", "success").await, before + 2);
+    }
+}
+
+#[tokio::test]
+async fn a_rule_on_a_surface_holds_for_what_tools_call_by_name() {
+    let server = Server::start_whole(|_| {}).await;
+    server.create(function_tool("book", "double")).await;
+    let body = json!({"id": "test", "command": "python3", "args": [PROGRAM]});
+    server.post("/api/mcp-servers", body).await;
+    connected(&server, "test").await;
+    for (caller, args, tool) in [
+        ("function_call", json!({"function_name": "double", "args": {"n": 1}}), "book"),
+        ("mcp_call", json!({"server": "test", "tool": "echo", "arguments": {"text": "x"}}), "test:echo"),
+    ] {
+        let matching = json!({"tools": [tool], "surfaces": ["mcp"]});
+        rule(&server, json!({"match": matching, "effect": "deny"})).await;
+        let denied = over_mcp(&server, caller, args.clone()).await;
+        assert_eq!(denied["isError"], true, "{denied}");
+        assert!(denied["content"][0]["text"].as_str().unwrap().contains("not allowed"), "{denied}");
+        assert_eq!(calls(&server, tool, "success").await, 0, "{tool}");
+        let (_, answer) = server.invoke(caller, args).await;
+        assert_eq!(answer["ok"], true, "{caller}: {answer}");
+        assert_eq!(calls(&server, tool, "success").await, 1, "{tool}");
     }
 }
 
@@ -159,7 +183,7 @@ async fn runs_side_by_side_share_the_budget_of_the_run_above() {
     let script = format!(
         "turns: [{{when: {{tool: ask_worker}}, text: done}}, {{calls: [{call}, {call}, {call}, {call}]}}]"
     );
-    let mut boss = scripted("boss", &["ask_worker"], &script);
+    let mut boss = scripted("boss", &["ask_worker", "double"], &script);
     boss["budget"] = json!({"calls": 12});
     boss["tool_execution"] = json!("parallel_safe");
     create(&server, boss).await;

@@ -9,9 +9,9 @@ use crate::harness::{Server, code, function_tool};
 use crate::mcp::client::{Session, names};
 
 /// The program that the tests of haft-mcp use, too.
-const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../haft-mcp/tests/it/server.py");
+pub(crate) const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../haft-mcp/tests/it/server.py");
 
-async fn connected(server: &Server, id: &str) -> Value {
+pub(crate) async fn connected(server: &Server, id: &str) -> Value {
     loop {
         let (_, answer) = server.get(&format!("/api/mcp-servers/{id}")).await;
         if answer["data"]["state"]["phase"] == "connected" {

@@ -15,7 +15,7 @@ use crate::harness::{Server, function_tool, poll};
 use crate::tenants::tenant;
 
 /// An open socket.
-struct Socket(WebSocketStream<TcpStream>);
+pub(crate) struct Socket(WebSocketStream<TcpStream>);
 
 fn request(server: &Server, query: &str, headers: &[(&'static str, &str)]) -> Request<()> {
     let mut request = format!("ws://{}/ws{query}", server.addr).into_client_request().unwrap();
@@ -26,7 +26,7 @@ fn request(server: &Server, query: &str, headers: &[(&'static str, &str)]) -> Re
 }
 
 impl Socket {
-    async fn open(server: &Server, token: &str) -> Self {
+    pub(crate) async fn open(server: &Server, token: &str) -> Self {
         Self::try_open(server, &format!("?token={token}"), &[]).await.unwrap()
     }
 
@@ -40,12 +40,12 @@ impl Socket {
         }
     }
 
-    async fn send(&mut self, frame: Value) {
+    pub(crate) async fn send(&mut self, frame: Value) {
         self.0.send(Message::text(frame.to_string())).await.unwrap();
     }
 
     /// Returns the next frame; `None` after the close.
-    async fn next(&mut self) -> Option<Value> {
+    pub(crate) async fn next(&mut self) -> Option<Value> {
         loop {
             let waiting = tokio::time::timeout(Duration::from_secs(30), self.0.next());
             match waiting.await.unwrap()?.ok()? {
@@ -69,7 +69,7 @@ impl Socket {
     }
 
     /// Returns the frames up to one of a type.
-    async fn until(&mut self, kind: &str) -> Vec<Value> {
+    pub(crate) async fn until(&mut self, kind: &str) -> Vec<Value> {
         let mut frames = Vec::new();
         loop {
             let frame = self.next().await.unwrap_or_else(|| panic!("closed before `{kind}`: {frames:?}"));

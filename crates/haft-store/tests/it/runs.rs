@@ -316,6 +316,7 @@ async fn a_run_that_waits_for_a_queued_call_continues_after_it(harness: Harness)
         tools: AllowList::default(),
         excluded: None,
         ancestors: Vec::new(),
+        parent: None,
     };
     call.invocation.principal = Arc::new(call.invocation.principal.acting(agent));
     call.finish(Ok(json!(1)), call.started_at, 1.0);

@@ -11,6 +11,7 @@ mod order;
 mod rate_limit;
 mod registry;
 mod reporting;
+mod resources;
 mod rig;
 mod steps;
 mod time;
