@@ -7,10 +7,10 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, header};
 use haft_core::outcome::ErrorCode;
 
-use crate::app::App;
 use crate::browser;
 use crate::error::ApiError;
-use crate::identity::Identity;
+use haft_platform::App;
+use haft_platform::identity::Identity;
 
 /// Authenticates a request by its token or its session.
 pub(crate) async fn authenticate(
@@ -63,11 +63,13 @@ fn unauthorized(message: &str) -> ApiError {
     ApiError::new(ErrorCode::Unauthorized, message)
 }
 
-/// A handler that takes an [`Identity`] requires a token or a session; a test requests every route without one.
-impl FromRequestParts<Arc<App>> for Identity {
+/// Who makes a request. A handler that takes it requires a token or a session; a test requests every route without one.
+pub(crate) struct Caller(pub(crate) Identity);
+
+impl FromRequestParts<Arc<App>> for Caller {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, ApiError> {
-        authenticate(app, &parts.method, &parts.headers).await
+        authenticate(app, &parts.method, &parts.headers).await.map(Self)
     }
 }

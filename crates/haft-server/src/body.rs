@@ -15,8 +15,8 @@ use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeOwned, Deserializer, MapAccess, Visitor};
 
-use crate::app::App;
 use crate::error::ApiError;
+use haft_platform::App;
 
 /// The deepest nesting that the JSON parser accepts.
 const MAX_DEPTH: usize = 127;

@@ -6,8 +6,8 @@ use haft_core::secret::Secret;
 use http::uri::Authority;
 use http::{HeaderMap, HeaderValue, Method, header};
 
-use crate::app::App;
 use crate::error::ApiError;
+use haft_platform::App;
 
 const COOKIE: &str = "haft_session";
 /// Scripts of a page send it if the browser sends neither `Sec-Fetch-Site` nor `Origin`. A page of another site cannot

@@ -18,8 +18,8 @@ use serde_json::{Value, json};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
-use crate::app::App;
 use crate::view::CallErrorView;
+use haft_platform::App;
 
 /// How often a call that does not run on this node is looked at.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);

@@ -21,11 +21,12 @@ use tower_http::compression::Compression;
 use tower_http::compression::predicate::{NotForContentType, Predicate as _, SizeAbove};
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
-use crate::app::App;
 use crate::error::ApiError;
 use crate::mcp;
 use crate::query::QueryParameters;
-use crate::{authentication, body, request_id};
+use crate::{authentication, body};
+use haft_platform::App;
+use haft_platform::request_id;
 
 /// Smaller responses are sent uncompressed: compressing them costs more than it saves.
 const MIN_COMPRESSED_BYTES: u64 = 1024;

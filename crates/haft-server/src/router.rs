@@ -13,10 +13,11 @@ use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::app::App;
 use crate::edge::Edge;
 use crate::error::ApiError;
+use crate::mcp::Mcp;
 use crate::query::QueryParameters;
+use crate::routes::mcp::McpState;
 use crate::routes::{
     agent_revisions, agents, apply, approval_grants, approvals, audit_log, bundle_publish, bundle_tools,
     bundles, call_histogram, calls, chat_answers, chat_workspace, chats, code_artifacts, credentials,
@@ -26,6 +27,7 @@ use crate::routes::{
     token_rates, tokens, tool, tools, toolsets, usage, validate, webhooks, workspaces,
 };
 use crate::{audit_layer, docs, document, openai, socket, ui};
+use haft_platform::App;
 
 /// The OpenAPI document that the routes are added to.
 #[derive(OpenApi)]
@@ -37,7 +39,7 @@ use crate::{audit_layer, docs, document, openai, socket, ui};
 struct Document;
 
 /// Builds the whole HTTP surface.
-pub(crate) fn edge(app: &Arc<App>) -> Edge {
+pub(crate) fn edge(app: &Arc<App>, mcp: &Arc<Mcp>) -> Edge {
     let (api, document) = api(app);
     let mut document = document::complete(&document);
     let query_parameters = QueryParameters::new(&mut document);
@@ -54,7 +56,7 @@ pub(crate) fn edge(app: &Arc<App>) -> Edge {
         .route("/openapi.json", serve_document)
         .merge(tools)
         .merge(operation)
-        .merge(mcp_routes().with_state(Arc::clone(app)))
+        .merge(mcp_routes().with_state(McpState { app: Arc::clone(app), mcp: Arc::clone(mcp) }))
         .merge(openai::router().with_state(Arc::clone(app)))
         .merge(socket::router().with_state(Arc::clone(app)))
         .merge(render_routes().with_state(Arc::clone(app)))
@@ -71,8 +73,8 @@ pub(crate) fn edge(app: &Arc<App>) -> Edge {
 }
 
 /// Builds the whole HTTP surface as a router, to be mounted in another program.
-pub(crate) fn embeddable(app: &Arc<App>) -> Router {
-    let edge = Arc::new(edge(app));
+pub(crate) fn embeddable(app: &Arc<App>, mcp: &Arc<Mcp>) -> Router {
+    let edge = Arc::new(edge(app, mcp));
     Router::new().fallback(move |request: Request| async move { edge.handle(request).await })
 }
 
@@ -295,7 +297,7 @@ fn workspace_routes() -> OpenApiRouter<Arc<App>> {
 }
 
 /// MCP, for requests of every method; the handler authenticates them. Not in the OpenAPI document.
-fn mcp_routes() -> Router<Arc<App>> {
+fn mcp_routes() -> Router<McpState> {
     Router::new()
         .route("/mcp", any(mcp::handle))
         .route("/mcp/{*path}", any(mcp::handle))

@@ -12,7 +12,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rust_embed::{EmbeddedFile, RustEmbed};
 
-use crate::app::App;
+use haft_platform::App;
 
 /// What `npm run build` wrote; nothing in a build without it.
 #[derive(RustEmbed)]

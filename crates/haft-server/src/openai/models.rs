@@ -6,9 +6,9 @@ use haft_store::AgentQuery;
 use serde_json::{Value, json};
 
 use super::error::OpenAiError;
-use crate::agents::{require_runnable, visible_agent};
-use crate::app::App;
-use crate::identity::Identity;
+use haft_platform::App;
+use haft_platform::agents::{require_runnable, visible_agent};
+use haft_platform::identity::Identity;
 
 /// The most agents that are listed.
 const MAX_LISTED: u32 = 1000;

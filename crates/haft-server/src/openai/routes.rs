@@ -27,12 +27,13 @@ use super::responses_response::ResponseHead;
 use super::responses_stream::EventWriter;
 use super::start::{AnswerRequest, finish_reason, pieces, start, text_mode};
 use super::{chat_stream, models, responses_stream};
-use crate::app::App;
 use crate::authentication;
+use crate::authentication::Caller;
 use crate::body::Body;
-use crate::identity::Identity;
 use crate::request_headers::preferred_wait;
-use crate::runs;
+use haft_platform::App;
+use haft_platform::identity::Identity;
+use haft_platform::runs;
 
 /// How many steps are read at once.
 const PAGE: u32 = 500;

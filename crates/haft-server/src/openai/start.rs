@@ -19,10 +19,10 @@ use tokio::time::Instant;
 use super::answer::{AnswerReader, Piece, TextMode};
 use super::error::OpenAiError;
 use super::overrides::Overrides;
-use crate::agents::visible_agent;
-use crate::app::App;
-use crate::identity::Identity;
-use crate::runs::{self, RunOverrides, StartRun};
+use haft_platform::App;
+use haft_platform::agents::visible_agent;
+use haft_platform::identity::Identity;
+use haft_platform::runs::{self, RunOverrides, StartRun};
 
 /// What is requested of an agent.
 pub(super) struct AnswerRequest {

@@ -9,13 +9,14 @@ use haft_core::token::Role;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::agents::{AgentRevisionView, AgentView, manage, visible_agent};
-use crate::app::App;
-use crate::audit;
+use crate::agent_view::{AgentRevisionView, AgentView};
+use crate::authentication::Caller;
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
+use crate::error::ErrorBody;
 use crate::reply::{Success, success};
+use haft_platform::App;
+use haft_platform::agents::{manage, visible_agent};
+use haft_platform::audit;
 
 /// The revisions of an agent.
 #[derive(Debug, Serialize, ToSchema)]
@@ -35,7 +36,7 @@ pub(crate) struct AgentRevisionList {
 )]
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
     let agent = visible_agent(&app, &identity, &reference).await?;
@@ -58,7 +59,7 @@ pub(crate) async fn list(
 )]
 pub(crate) async fn get(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path((reference, number)): Path<(String, String)>,
 ) -> Result<Response, ApiError> {
     let agent = visible_agent(&app, &identity, &reference).await?;
@@ -78,7 +79,7 @@ pub(crate) async fn get(
 )]
 pub(crate) async fn restore(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path((reference, number)): Path<(String, String)>,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;

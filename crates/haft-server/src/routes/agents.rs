@@ -17,15 +17,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::agents::{AgentToolView, AgentView, RunsFor, Strictness, bind, check, manage, visible_agent};
-use crate::app::App;
-use crate::audit;
+use crate::agent_view::{AgentToolView, AgentView};
+use crate::authentication::Caller;
 use crate::body::Body;
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
+use crate::error::ErrorBody;
 use crate::params::{PageParams, Params};
 use crate::reply::{self, Message, Success, created, success};
+use haft_platform::App;
+use haft_platform::agents::{RunsFor, Strictness, bind, check, manage, visible_agent};
+use haft_platform::audit;
+use haft_platform::identity::Identity;
 
 /// How many broken files are listed.
 const MAX_FILES: usize = 50;
@@ -120,7 +122,7 @@ pub(crate) struct AgentTools {
 )]
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     params: Params,
 ) -> Result<Response, ApiError> {
     let page = params.page("agents")?;
@@ -156,7 +158,7 @@ async fn broken_files(app: &App, identity: &Identity) -> Result<Vec<BrokenAgentF
 )]
 pub(crate) async fn create(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     body: Body,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
@@ -173,7 +175,7 @@ pub(crate) async fn create(
 )]
 pub(crate) async fn check_definition(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     params: Params,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -221,7 +223,7 @@ fn tools_of(app: &App, identity: &Identity, definition: &AgentDefinition) -> (Ve
 )]
 pub(crate) async fn get(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
     let agent = visible_agent(&app, &identity, &reference).await?;
@@ -253,7 +255,7 @@ fn expected_revision(headers: &HeaderMap) -> Result<Option<u32>, ApiError> {
 )]
 pub(crate) async fn put(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
     headers: HeaderMap,
     body: Body,
@@ -276,7 +278,7 @@ pub(crate) async fn put(
 )]
 pub(crate) async fn patch(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -295,7 +297,7 @@ pub(crate) async fn patch(
 )]
 pub(crate) async fn delete(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
     manage::delete(&app, &identity, &reference).await?;
@@ -310,7 +312,7 @@ pub(crate) async fn delete(
 )]
 pub(crate) async fn tools(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
     let agent = visible_agent(&app, &identity, &reference).await?;
@@ -332,7 +334,7 @@ pub(crate) async fn tools(
 )]
 pub(crate) async fn publish(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
     let (agent, warnings) = manage::publish(&app, &identity, &reference).await?;
@@ -347,7 +349,7 @@ pub(crate) async fn publish(
 )]
 pub(crate) async fn deprecate(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
     let agent = manage::deprecate(&app, &identity, &reference).await?;

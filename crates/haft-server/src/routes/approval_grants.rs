@@ -10,13 +10,14 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::app::App;
-use crate::approvals;
+use crate::authentication::Caller;
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
+use crate::error::ErrorBody;
 use crate::params::{PageParams, Params};
 use crate::reply::{self, Message, Success, success};
+use haft_platform::App;
+use haft_platform::approvals;
+use haft_platform::identity::Identity;
 
 /// An approval that is remembered for later calls of the same definition of a tool.
 #[derive(Debug, Serialize, ToSchema)]
@@ -68,7 +69,7 @@ fn view(app: &App, identity: &Identity, grant: ApprovalGrant) -> GrantView {
 )]
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     params: Params,
 ) -> Result<Response, ApiError> {
     let page = params.page("approval-grants")?;
@@ -87,7 +88,7 @@ pub(crate) async fn list(
 )]
 pub(crate) async fn delete(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     approvals::forget_grant(&app, &identity, &id).await?;

@@ -13,15 +13,15 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::app::App;
-use crate::approvals::{self, approvable, find, may_decide, preview, seen_requester};
+use crate::authentication::Caller;
 use crate::body::{self, Body};
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
+use crate::error::ErrorBody;
 use crate::params::{PageParams, Params};
 use crate::reply::{Success, success};
 use crate::routes::calls::MAX_LISTED_BYTES;
+use haft_platform::App;
+use haft_platform::approvals::{self, approvable, find, may_decide, preview, seen_requester};
 
 /// A call that needs approval.
 #[derive(Debug, Serialize, ToSchema)]
@@ -146,7 +146,7 @@ pub(crate) struct ApprovalList {
 )]
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     params: Params,
 ) -> Result<Response, ApiError> {
     let page = params.page("approvals")?;
@@ -179,7 +179,7 @@ pub(crate) async fn list(
 )]
 pub(crate) async fn get(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     let approval = find(&app, &identity, &id).await?;
@@ -207,7 +207,7 @@ pub(crate) struct ApproveBody {
 )]
 pub(crate) async fn approve(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(id): Path<String>,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -235,7 +235,7 @@ pub(crate) struct DenyBody {
 )]
 pub(crate) async fn deny(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(id): Path<String>,
     body: Body,
 ) -> Result<Response, ApiError> {

@@ -18,11 +18,12 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::app::App;
+use crate::authentication::Caller;
 use crate::error::ApiError;
-use crate::identity::Identity;
 use crate::params::{Page, PageParams, Params};
 use crate::reply::{Success, success};
+use haft_platform::App;
+use haft_platform::identity::Identity;
 
 /// The number of records that an export reads at a time.
 const EXPORT_PAGE: u32 = 500;
@@ -77,11 +78,11 @@ pub(crate) struct AuditList {
         ("until" = Option<String>, Query, description = "Records before this time, in the same forms"),
         ("format" = Option<String>, Query, description = "`json` (a page) or `jsonl` (all records from `page_token` on, one per line)"),
         PageParams),
-    responses((status = 200, body = Success<AuditList>), (status = 404, body = crate::error_response::ErrorBody))
+    responses((status = 200, body = Success<AuditList>), (status = 404, body = crate::error::ErrorBody))
 )]
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     headers: HeaderMap,
     params: Params,
 ) -> Result<Response, ApiError> {
@@ -252,7 +253,7 @@ fn calls_query(
         // A deleted tool is known by its id.
         Some(text) => Some(match text.parse() {
             Ok(id) => id,
-            Err(_) => crate::tools::find(app, identity, text)?.tool.id,
+            Err(_) => haft_platform::tools::find(app, identity, text)?.tool.id,
         }),
     };
     let statuses = "the states of calls, for example `success`";

@@ -13,14 +13,14 @@ use serde_json::json;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::app::App;
+use crate::authentication::Caller;
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
+use crate::error::ErrorBody;
 use crate::params::Params;
 use crate::reply::{Success, success};
-use crate::tools::unpublishable;
-use crate::{audit, bundles};
+use haft_platform::App;
+use haft_platform::tools::unpublishable;
+use haft_platform::{audit, bundles};
 
 /// What publishing a bundle did, or would do.
 #[derive(Debug, Serialize, ToSchema)]
@@ -79,7 +79,7 @@ pub(crate) enum PublicationAction {
 )]
 pub(crate) async fn publish(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(key): Path<String>,
     params: Params,
 ) -> Result<Response, ApiError> {

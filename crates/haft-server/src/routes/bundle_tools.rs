@@ -12,18 +12,19 @@ use haft_core::token::Role;
 use haft_definition::dialect::Defaults;
 use haft_runtime::registry::Entry;
 
-use crate::app::App;
+use crate::authentication::Caller;
 use crate::body::Body;
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
+use crate::error::ErrorBody;
 use crate::params::Params;
 use crate::reply::{Success, created, success};
 use crate::routes::definition_body::{DefinitionBody, author_text, parse};
 use crate::routes::invoke::{self, AcceptedCall, InvokeRequest, RejectedCall};
 use crate::routes::tool::{self, DeletedTool, EnabledBody};
 use crate::view::{OutcomeView, ToolView};
-use crate::{audit, bundles, tools};
+use haft_platform::App;
+use haft_platform::identity::Identity;
+use haft_platform::{audit, bundles, tools};
 
 /// Bundle, name and version.
 type ToolPath = (String, String, String);
@@ -40,7 +41,7 @@ fn reference(app: &App, identity: &Identity, path: &ToolPath) -> Result<ToolRef,
 }
 
 fn find(app: &App, identity: &Identity, path: &ToolPath) -> Result<Arc<Entry>, ApiError> {
-    tools::resolve(app, identity, &reference(app, identity, path)?)
+    Ok(tools::resolve(app, identity, &reference(app, identity, path)?)?)
 }
 
 /// Return a tool.
@@ -53,7 +54,7 @@ fn find(app: &App, identity: &Identity, path: &ToolPath) -> Result<Arc<Entry>, A
 )]
 pub(crate) async fn get(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(path): Path<ToolPath>,
 ) -> Result<Response, ApiError> {
     let entry = find(&app, &identity, &path)?;
@@ -73,7 +74,7 @@ pub(crate) async fn get(
 )]
 pub(crate) async fn put(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(path): Path<ToolPath>,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -111,7 +112,7 @@ pub(crate) async fn put(
 )]
 pub(crate) async fn patch(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(path): Path<ToolPath>,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -130,7 +131,7 @@ pub(crate) async fn patch(
 )]
 pub(crate) async fn delete(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(path): Path<ToolPath>,
     params: Params,
 ) -> Result<Response, ApiError> {
@@ -159,7 +160,7 @@ pub(crate) async fn delete(
 )]
 pub(crate) async fn call(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(path): Path<ToolPath>,
     request: InvokeRequest,
 ) -> Result<Response, ApiError> {

@@ -12,16 +12,17 @@ use haft_core::token::Role;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::app::App;
+use crate::authentication::Caller;
 use crate::body::Body;
-use crate::bundles::{self, BundleFields};
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
+use crate::error::ErrorBody;
 use crate::params::{PageParams, Params};
 use crate::reply::{self, Message, Success, created, success};
 use crate::routes::tool::EnabledBody;
 use crate::view::BundleView;
+use haft_platform::App;
+use haft_platform::bundles::{self, BundleFields};
+use haft_platform::identity::Identity;
 
 /// A page of bundles.
 #[derive(Debug, Serialize, ToSchema)]
@@ -47,7 +48,7 @@ fn view(app: &App, identity: &Identity, bundle: &Bundle) -> BundleView {
 )]
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     params: Params,
 ) -> Result<Response, ApiError> {
     let ids = params.list("bundle_ids");
@@ -83,7 +84,7 @@ pub(crate) async fn list(
 )]
 pub(crate) async fn get(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     let bundle = bundles::find(&app, &identity, &id)?;
@@ -120,7 +121,7 @@ fn enabled_by_default() -> bool {
 )]
 pub(crate) async fn put(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(key): Path<String>,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -142,7 +143,7 @@ pub(crate) async fn put(
 )]
 pub(crate) async fn patch(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(key): Path<String>,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -159,7 +160,7 @@ pub(crate) async fn patch(
 )]
 pub(crate) async fn delete(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(key): Path<String>,
 ) -> Result<Response, ApiError> {
     let bundle = bundles::delete(&app, &identity, &key).await?;

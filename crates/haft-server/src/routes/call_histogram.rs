@@ -10,13 +10,13 @@ use haft_store::CallCounts;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::app::App;
+use crate::authentication::Caller;
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
+use crate::error::ErrorBody;
 use crate::params::Params;
 use crate::reply::{Success, success};
 use crate::routes::calls::{self, CallFilterParams};
+use haft_platform::App;
 
 const DEFAULT_BUCKETS: i64 = 60;
 const MAX_BUCKETS: i64 = 500;
@@ -61,7 +61,7 @@ pub(crate) struct CallBucket {
 )]
 pub(crate) async fn get(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     params: Params,
 ) -> Result<Response, ApiError> {
     let expected = format!("an integer from 1 to {MAX_BUCKETS}");

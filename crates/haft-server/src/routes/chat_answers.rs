@@ -19,15 +19,20 @@ use uuid::Uuid;
 
 use super::invoke::mode;
 use super::runs::{RunRequest, of_run, view, wants_events};
-use crate::app::App;
-use crate::audit;
-use crate::chats::{self, Asked, Place, Question, all_messages, markdown, readable, shown_branch, writable};
+use crate::authentication::Caller;
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
+use crate::error::ErrorBody;
 use crate::params::Params;
 use crate::reply::{Success, success};
-use crate::runs::{self, RunView, run_events};
+use crate::run_stream::run_events;
+use crate::run_view::RunView;
+use haft_platform::App;
+use haft_platform::audit;
+use haft_platform::chats::{
+    self, Asked, Place, Question, all_messages, markdown, readable, shown_branch, writable,
+};
+use haft_platform::identity::Identity;
+use haft_platform::runs::{self};
 
 /// A message to write.
 #[expect(clippy::option_option, reason = "missing, null, or an id")]
@@ -140,7 +145,7 @@ impl Delivery {
 )]
 pub(crate) async fn add_message(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(id): Path<String>,
     RunRequest { headers, params, body }: RunRequest,
 ) -> Result<Response, ApiError> {
@@ -183,7 +188,7 @@ pub(crate) async fn add_message(
 )]
 pub(crate) async fn answer(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(id): Path<String>,
     RunRequest { headers, params, body }: RunRequest,
 ) -> Result<Response, ApiError> {
@@ -240,7 +245,7 @@ async fn deliver(
 )]
 pub(crate) async fn stop(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Caller)?;
@@ -264,7 +269,7 @@ pub(crate) async fn stop(
 )]
 pub(crate) async fn export(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(id): Path<String>,
     params: Params,
 ) -> Result<Response, ApiError> {

@@ -13,15 +13,16 @@ use super::workspaces::{
     self, ChangeList, ManifestList, RestoreBody, archive_of, changes_of, diff_of, expected, files_of,
     manifests_of, read_of, restore_of,
 };
-use crate::app::App;
+use crate::authentication::Caller;
 use crate::body::Body;
-use crate::chats::{readable, writable};
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
+use crate::error::ErrorBody;
 use crate::params::{PageParams, Params};
 use crate::reply::Success;
-use crate::workspaces::{FileEdit, FileListing};
+use haft_platform::App;
+use haft_platform::chats::{readable, writable};
+use haft_platform::identity::Identity;
+use haft_platform::workspaces::{FileEdit, FileListing};
 
 /// Returns the workspace of a chat that the caller may change.
 async fn of_chat(app: &App, identity: &Identity, id: &str) -> Result<(Chat, WorkspaceName), ApiError> {
@@ -54,7 +55,7 @@ async fn opened(app: &App, identity: &Identity, chat: Chat) -> Result<(Chat, Wor
 )]
 pub(crate) async fn files(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(id): Path<String>,
     params: Params,
 ) -> Result<Response, ApiError> {
@@ -84,7 +85,7 @@ pub(crate) async fn files(
 )]
 pub(crate) async fn read(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path((id, path)): Path<(String, String)>,
     params: Params,
     headers: HeaderMap,
@@ -109,7 +110,7 @@ pub(crate) async fn read(
 )]
 pub(crate) async fn write(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path((id, path)): Path<(String, String)>,
     headers: HeaderMap,
     body: Body,
@@ -135,7 +136,7 @@ pub(crate) async fn write(
 )]
 pub(crate) async fn remove(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path((id, path)): Path<(String, String)>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
@@ -160,7 +161,7 @@ pub(crate) async fn remove(
 )]
 pub(crate) async fn archive(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(id): Path<String>,
     params: Params,
 ) -> Result<Response, ApiError> {
@@ -175,7 +176,7 @@ pub(crate) async fn archive(
 )]
 pub(crate) async fn manifests(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(id): Path<String>,
     params: Params,
 ) -> Result<Response, ApiError> {
@@ -195,7 +196,7 @@ pub(crate) async fn manifests(
 )]
 pub(crate) async fn diff(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(id): Path<String>,
     params: Params,
 ) -> Result<Response, ApiError> {
@@ -210,7 +211,7 @@ pub(crate) async fn diff(
 )]
 pub(crate) async fn changes(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     let (_, name) = of_readable(&app, &identity, &id).await?;
@@ -225,7 +226,7 @@ pub(crate) async fn changes(
 )]
 pub(crate) async fn restore(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(id): Path<String>,
     body: Body,
 ) -> Result<Response, ApiError> {

@@ -14,14 +14,14 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::app::App;
+use crate::authentication::Caller;
 use crate::body::Body;
-use crate::chats::{self, ChatFields, listed_scope, manifest_at, readable, repair_answers, writable};
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
+use crate::error::ErrorBody;
 use crate::params::{PageParams, Params};
 use crate::reply::{self, Message, Success, created, success};
+use haft_platform::App;
+use haft_platform::chats::{self, ChatFields, listed_scope, manifest_at, readable, repair_answers, writable};
 
 /// The longest text to search for, in characters.
 const MAX_SEARCH: usize = 200;
@@ -90,7 +90,7 @@ pub(crate) struct MessageManifest {
 )]
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     params: Params,
 ) -> Result<Response, ApiError> {
     let page = params.page("chats")?;
@@ -109,7 +109,7 @@ pub(crate) async fn list(
 )]
 pub(crate) async fn create(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     body: Body,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Caller)?;
@@ -125,7 +125,7 @@ pub(crate) async fn create(
 )]
 pub(crate) async fn get(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     Ok(success(readable(&app, &identity, &id).await?).into_response())
@@ -138,7 +138,7 @@ pub(crate) async fn get(
 )]
 pub(crate) async fn patch(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(id): Path<String>,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -156,7 +156,7 @@ pub(crate) async fn patch(
 )]
 pub(crate) async fn delete(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Caller)?;
@@ -172,7 +172,7 @@ pub(crate) async fn delete(
 )]
 pub(crate) async fn messages(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(id): Path<String>,
     params: Params,
 ) -> Result<Response, ApiError> {
@@ -192,7 +192,7 @@ pub(crate) async fn messages(
 )]
 pub(crate) async fn message_manifest(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path((id, message)): Path<(String, String)>,
 ) -> Result<Response, ApiError> {
     let chat = readable(&app, &identity, &id).await?;

@@ -11,15 +11,15 @@ use haft_core::token::Role;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::app::App;
-use crate::artifacts::{self, ArtifactFields};
-use crate::audit;
+use crate::authentication::Caller;
 use crate::body::Body;
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
+use crate::error::ErrorBody;
 use crate::params::{PageParams, Params};
 use crate::reply::{self, Message, Success, created, success};
+use haft_platform::App;
+use haft_platform::artifacts::{self, ArtifactFields};
+use haft_platform::audit;
 
 /// An artifact to create, or its next version. In an update, missing fields stay as they are.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -112,7 +112,7 @@ pub(crate) struct ArtifactVersionList {
 )]
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     params: Params,
 ) -> Result<Response, ApiError> {
     let page = params.page("artifacts")?;
@@ -133,7 +133,7 @@ pub(crate) async fn list(
 )]
 pub(crate) async fn create(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     body: Body,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
@@ -149,7 +149,7 @@ pub(crate) async fn create(
 )]
 pub(crate) async fn get(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
     Ok(success(ArtifactView::from(artifacts::find(&app, &identity, &reference).await?)).into_response())
@@ -166,7 +166,7 @@ pub(crate) async fn get(
 )]
 pub(crate) async fn put(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -191,7 +191,7 @@ pub(crate) async fn put(
 )]
 pub(crate) async fn delete(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
     params: Params,
 ) -> Result<Response, ApiError> {
@@ -210,7 +210,7 @@ pub(crate) async fn delete(
 )]
 pub(crate) async fn versions(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
     params: Params,
 ) -> Result<Response, ApiError> {
@@ -232,7 +232,7 @@ pub(crate) async fn versions(
 )]
 pub(crate) async fn version(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path((reference, number)): Path<(String, String)>,
 ) -> Result<Response, ApiError> {
     let artifact = artifacts::find(&app, &identity, &reference).await?;

@@ -12,15 +12,16 @@ use haft_store::{CredentialInfo, CredentialPurpose};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::app::App;
+use crate::authentication::Caller;
 use crate::body::Body;
-use crate::credential_references::CredentialReferences;
-use crate::credentials::{self, CredentialFields, UsedCredential};
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
+use crate::error::ErrorBody;
 use crate::params::{PageParams, Params};
 use crate::reply::{self, Message, Success, success};
+use haft_platform::App;
+use haft_platform::credential_references::CredentialReferences;
+use haft_platform::credentials::{self, CredentialFields, UsedCredential};
+use haft_platform::identity::Identity;
 
 /// A stored credential, without its value.
 #[derive(Debug, Serialize, ToSchema)]
@@ -90,7 +91,7 @@ pub(crate) struct CredentialList {
 )]
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     params: Params,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
@@ -121,7 +122,7 @@ pub(crate) async fn list(
 )]
 pub(crate) async fn get(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(name): Path<String>,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
@@ -163,7 +164,7 @@ pub(crate) struct CredentialBody {
 )]
 pub(crate) async fn put(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(name): Path<String>,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -191,7 +192,7 @@ pub(crate) async fn put(
 )]
 pub(crate) async fn delete(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(name): Path<String>,
     params: Params,
 ) -> Result<Response, ApiError> {

@@ -15,13 +15,15 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::app::App;
-use crate::audit;
+use crate::authentication::Caller;
 use crate::body::Body;
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
+use haft_platform::error::ServiceError;
+use crate::error::ErrorBody;
 use crate::reply::{self, Message, Success, success};
+use haft_platform::App;
+use haft_platform::audit;
+use haft_platform::identity::Identity;
 
 /// Larger values are left out of the results of a run.
 const MAX_VALUE_BYTES: usize = MAX_EXAMPLE_BYTES;
@@ -137,10 +139,10 @@ pub(crate) struct ExampleRun {
 )]
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
-    let tool = crate::tools::find(&app, &identity, &reference)?.tool.id;
+    let tool = haft_platform::tools::find(&app, &identity, &reference)?.tool.id;
     let examples = app.store().examples(&identity.tenant, tool).await?;
     let examples = examples.into_iter().map(ToolExampleView::from).collect();
     Ok(success(ToolExampleList { examples }).into_response())
@@ -156,12 +158,12 @@ pub(crate) async fn list(
 )]
 pub(crate) async fn put(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path((reference, name)): Path<(String, String)>,
     body: Body,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
-    let entry = crate::tools::find(&app, &identity, &reference)?;
+    let entry = haft_platform::tools::find(&app, &identity, &reference)?;
     let ExampleBody { args, description, expect } = body.json()?;
     let example = ToolExample { name, description: description.unwrap_or_default(), args, expect };
     example.check().map_err(|error| {
@@ -185,11 +187,11 @@ pub(crate) async fn put(
 )]
 pub(crate) async fn delete(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path((reference, name)): Path<(String, String)>,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
-    let entry = crate::tools::find(&app, &identity, &reference)?;
+    let entry = haft_platform::tools::find(&app, &identity, &reference)?;
     if name.contains('\0') {
         return Err(ApiError::not_found("example", &name));
     }
@@ -206,12 +208,12 @@ pub(crate) async fn delete(
 )]
 pub(crate) async fn run(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
     // Editors can change the tool, so a test needs no approval.
     identity.require(Role::Editor)?;
-    let tool = crate::tools::find(&app, &identity, &reference)?.tool.id;
+    let tool = haft_platform::tools::find(&app, &identity, &reference)?.tool.id;
     let mut results = Vec::new();
     for example in app.store().examples(&identity.tenant, tool).await? {
         results.push(run_example(&app, &identity, ToolRef::Id(tool), example).await);
@@ -223,13 +225,13 @@ async fn run_example(app: &App, identity: &Identity, tool: ToolRef, example: Too
     let request = Request {
         mode: Mode::Debug,
         is_trial: true,
-        labels: Labels::of_request(crate::request_id::current()),
+        labels: Labels::of_request(haft_platform::request_id::current()),
         ..Request::new(identity.principal(), "test", example.args.clone())
     };
     let record = match app.pipeline().call(tool.into(), request).await {
         Ok(completed) => completed.record,
         Err(error) => {
-            let ApiError { code, message, .. } = error.into();
+            let ServiceError { code, message, .. } = error.into();
             let (status, error_code) = (ExampleStatus::Error, Some(code));
             return ExampleResult {
                 name: example.name,

@@ -13,18 +13,19 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::app::App;
-use crate::audit;
+use crate::authentication::Caller;
 use crate::body::Body;
-use crate::definition;
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
-use crate::importing::{ImportItem, ItemAction, ItemImport, ItemImportReport};
-use crate::mcp_definition::NewServer;
-use crate::mcp_servers;
+use crate::error::ErrorBody;
 use crate::params::Params;
 use crate::reply::{Success, success};
+use haft_platform::App;
+use haft_platform::audit;
+use haft_platform::definition;
+use haft_platform::identity::Identity;
+use haft_platform::importing::{ImportItem, ItemAction, ItemImport, ItemImportReport};
+use haft_platform::mcp_definition::NewServer;
+use haft_platform::mcp_servers;
 
 const SETTING: &str = "import.max_document_bytes";
 /// The largest number of names to select.
@@ -102,7 +103,7 @@ pub(crate) enum ClientConfig {
 )]
 pub(crate) async fn import_curl(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     body: Body,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
@@ -131,7 +132,7 @@ pub(crate) async fn import_curl(
 )]
 pub(crate) async fn import_tools(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     params: Params,
     request: Request,
 ) -> Result<Response, ApiError> {
@@ -175,7 +176,7 @@ fn tools_body(body: &Body, params: &Params) -> Result<ToolsImportBody, ApiError>
 )]
 pub(crate) async fn import_mcp(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     body: Body,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;

@@ -28,15 +28,16 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::workspaces;
-use crate::app::App;
+use crate::authentication::Caller;
 use crate::body::{self, Body};
-use crate::error::ApiError;
-use crate::error_response::{self, ErrorBody};
-use crate::identity::Identity;
+use crate::error::{self, ApiError, ErrorBody};
+use haft_platform::error::ServiceError;
 use crate::params::Params;
 use crate::request_headers::{idempotency_key, preferred_wait, surface};
 use crate::view::{AcceptedWebhook, OutcomeView};
-use crate::{approvals, chats, webhooks};
+use haft_platform::App;
+use haft_platform::identity::Identity;
+use haft_platform::{approvals, chats, webhooks};
 
 /// The body of a call. Without `Debug`: it may have a secret.
 #[derive(Default, Deserialize, ToSchema)]
@@ -136,7 +137,7 @@ pub(crate) enum RejectedCall {
 )]
 pub(crate) async fn invoke(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
     request: InvokeRequest,
 ) -> Result<Response, ApiError> {
@@ -186,10 +187,10 @@ pub(crate) async fn run(
     InvokeRequest { params, surface, idempotency_key, wait, body }: InvokeRequest,
 ) -> Result<Response, ApiError> {
     // The pipeline decides; here so that a webhook or a workspace is not created for a call that cannot run.
-    identity.require(Role::Caller).map_err(ApiError::of_call)?;
-    let call: InvokeBody = body.json_or_default().map_err(|error| ApiError {
-        message: format!("{}; expected `{{\"args\": {{…}}}}`", error.message),
-        ..error.of_call()
+    identity.require(Role::Caller).map_err(ServiceError::of_call)?;
+    let call: InvokeBody = body.json_or_default().map_err(|error| {
+        let message = format!("{}; expected `{{\"args\": {{…}}}}`", error.0.message);
+        ServiceError { message, ..error.0.of_call() }
     })?;
     if let Some(number) = exact_json::rounded_integer(&body.bytes) {
         let error = InexactJson::RoundedInteger(number.to_owned());
@@ -224,7 +225,7 @@ pub(crate) async fn run(
         timeout: call.timeout_ms.map(Duration::from_millis),
         labels: Some(Box::new(Labels {
             idempotency_key,
-            request_id: crate::request_id::current(),
+            request_id: haft_platform::request_id::current(),
             chat_id: call.chat_id,
             message_id: call.message_id,
             workspace,
@@ -268,7 +269,7 @@ async fn workspace(
     match chats::writable(app, identity, id).await {
         Ok(chat) => Ok(Some(WorkspaceName::Chat(chat.id))),
         Err(error) if error.code == ErrorCode::NotFound => Ok(None),
-        Err(error) => Err(error),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -335,7 +336,7 @@ pub(super) fn mode(app: &App, identity: &Identity, params: &Params) -> Result<Mo
     let default = app.settings().mode;
     match requested {
         Some(Mode::Debug) if default == Mode::Production => {
-            identity.require(Role::Editor).map_err(ApiError::of_call)?;
+            identity.require(Role::Editor).map_err(ServiceError::of_call)?;
             Ok(Mode::Debug)
         }
         Some(mode) => Ok(mode),
@@ -351,16 +352,16 @@ fn outcome(app: &App, completed: &CompletedCall, inline: Option<&Value>) -> Resp
     let notice = tool.and_then(|tool| tool.deprecation_notice(None));
     let rejected = record.error.as_ref();
     let rejected = rejected.filter(|e| [ErrorCode::Overloaded, ErrorCode::RateLimited].contains(&e.code));
-    let status = rejected.map_or(StatusCode::OK, |error| error_response::status(error.code));
+    let status = rejected.map_or(StatusCode::OK, |error| error::status(error.code));
     let warnings = notice.into_iter().collect();
     let mut view = OutcomeView::new(record, completed.whole.as_deref(), warnings);
     view.replace_value(inline);
     let mut response = (status, Json(view)).into_response();
-    let limit = rejected.and_then(|error| error_response::rate_limit(error.code, error.details.as_deref()));
+    let limit = rejected.and_then(|error| error::rate_limit(error.code, error.details.as_deref()));
     if let Some(rate) = completed.rate {
-        error_response::set_rate_limit(&mut response, rate);
+        error::set_rate_limit(&mut response, rate);
     }
-    error_response::set_retry_after(&mut response, rejected.and_then(|error| error.retry_after), limit);
+    error::set_retry_after(&mut response, rejected.and_then(|error| error.retry_after), limit);
     if let Some(tool) = tool.filter(|tool| tool.status == Status::Deprecated) {
         set_deprecation(response.headers_mut(), tool);
     }

@@ -10,15 +10,16 @@ use haft_core::tool::Tool;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use crate::app::App;
+use crate::authentication::Caller;
 use crate::body::Body;
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
+use crate::error::ErrorBody;
 use crate::params::Params;
 use crate::reply::{Success, success};
-use crate::tools::{self, NewDeprecation};
 use crate::view::ToolView;
+use haft_platform::App;
+use haft_platform::identity::Identity;
+use haft_platform::tools::{self, NewDeprecation};
 
 async fn shown(app: &App, identity: &Identity, tool: &Tool) -> Result<Response, ApiError> {
     Ok(success(super::tool::view(app, identity, tool.id).await?).into_response())
@@ -31,7 +32,7 @@ async fn shown(app: &App, identity: &Identity, tool: &Tool) -> Result<Response, 
 )]
 pub(crate) async fn publish(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
@@ -63,7 +64,7 @@ pub(crate) struct DeprecateBody {
 )]
 pub(crate) async fn deprecate(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -83,7 +84,7 @@ pub(crate) async fn deprecate(
 )]
 pub(crate) async fn version(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
     params: Params,
 ) -> Result<Response, ApiError> {

@@ -14,10 +14,11 @@ use haft_runtime::registry::Entry;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::app::App;
+use crate::authentication::Caller;
 use crate::error::ApiError;
-use crate::identity::Identity;
 use crate::reply::{Success, success};
+use haft_platform::App;
+use haft_platform::identity::Identity;
 
 /// How many tools and tokens with limits are listed: each may need a query.
 const MAX_LISTED: usize = 100;
@@ -92,7 +93,10 @@ impl LimitView {
 /// List the limits of the tenant with their current use: those of the server that hold for it, its own, and those of its
 /// tools. Admins see the limits of all tokens, others that of their own.
 #[utoipa::path(get, path = "/limits", tag = "limits", responses((status = 200, body = Success<LimitList>)))]
-pub(crate) async fn list(State(app): State<Arc<App>>, identity: Identity) -> Result<Response, ApiError> {
+pub(crate) async fn list(
+    State(app): State<Arc<App>>,
+    Caller(identity): Caller,
+) -> Result<Response, ApiError> {
     identity.require(Role::Viewer)?;
     let mut limits = server_limits(&app);
     limits.extend(tenant_limits(&app, &identity).await?);

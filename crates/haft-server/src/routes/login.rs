@@ -9,15 +9,14 @@ use serde::Deserialize;
 use url::Url;
 use utoipa::{IntoParams, ToSchema};
 
-use crate::access::Token;
-use crate::app::App;
-use crate::audit;
 use crate::authentication;
 use crate::body::Body;
 use crate::browser;
-use crate::error::ApiError;
-use crate::error_response::status;
-use crate::identity::Identity;
+use crate::error::{ApiError, status};
+use haft_platform::App;
+use haft_platform::access::Token;
+use haft_platform::audit;
+use haft_platform::identity::Identity;
 
 const PAGE: &str = include_str!("login.html");
 const STYLE: &str = include_str!("login.css");
@@ -212,7 +211,7 @@ async fn log_in(app: &Arc<App>, headers: &HeaderMap, token: Arc<Token>, next: &N
     };
     let target = identity.name.to_string();
     match audit::run_change(app, &identity, ("session.open", &target), opening).await {
-        Err(error) => failed(&error),
+        Err(error) => failed(&error.into()),
         Ok((value, session)) => {
             let seconds = session.expires_at.as_second() - session.created_at.as_second();
             let cookie = browser::set_cookie(app, headers, &value, seconds);
@@ -231,7 +230,7 @@ async fn end_session(app: &Arc<App>, identity: &Identity) -> Result<(), ApiError
             Ok(app.reload_access().await?)
         }
     };
-    audit::run_change(app, identity, ("session.end", &target), ending).await
+    Ok(audit::run_change(app, identity, ("session.end", &target), ending).await?)
 }
 
 /// Returns whether a text can be the code of a link.
@@ -250,7 +249,7 @@ fn redirect(to: &str, cookie: impl IntoIterator<Item = (HeaderName, axum::http::
 }
 
 fn failed(error: &ApiError) -> Response {
-    form(status(error.code), &error.message, None, &NextPage::default())
+    form(status(error.0.code), &error.0.message, None, &NextPage::default())
 }
 
 /// Renders the page; with the code of a link it has a button instead of the field for a token.

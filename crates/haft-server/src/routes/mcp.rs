@@ -15,30 +15,37 @@ use haft_core::principal::Principal;
 use haft_mcp::server::{ClientContext, View};
 use serde_json::json;
 
-use crate::app::App;
 use crate::authentication;
 use crate::error::ApiError;
-use crate::identity::Identity;
-use crate::mcp::{LINE_PROTOCOL, connection_session, has_bundle};
-use crate::request_id;
+use crate::mcp::{LINE_PROTOCOL, Mcp, connection_session, has_bundle};
+use haft_platform::App;
+use haft_platform::identity::Identity;
+use haft_platform::request_id;
 
 const ROOT: &str = "/mcp";
 const BUNDLES: &str = "/mcp/bundles/";
 /// The path of the metadata (RFC 9728); the path of the resource follows.
 pub(crate) const METADATA: &str = "/.well-known/oauth-protected-resource";
 
+/// The state of these routes.
+#[derive(Clone)]
+pub(crate) struct McpState {
+    pub(crate) app: Arc<App>,
+    pub(crate) mcp: Arc<Mcp>,
+}
+
 /// Handles an MCP request.
-pub(crate) async fn handle(State(app): State<Arc<App>>, request: Request) -> Response {
+pub(crate) async fn handle(State(McpState { app, mcp }): State<McpState>, request: Request) -> Response {
     match admit(&app, &request) {
-        Ok((client, identity)) if requests_pipe(&request) => app.mcp().pipe(&app, client, identity, request),
-        Ok((client, _)) => app.mcp().handle(client, request).await,
+        Ok((client, identity)) if requests_pipe(&request) => mcp.pipe(&app, client, identity, request),
+        Ok((client, _)) => mcp.handle(client, request).await,
         Err(error) => reject(&app, &request, error),
     }
 }
 
 /// Returns the metadata of the protected resource (RFC 9728). It names no authorization server: administrators create
 /// the tokens.
-pub(crate) async fn metadata(State(app): State<Arc<App>>, request: Request) -> Response {
+pub(crate) async fn metadata(State(McpState { app, .. }): State<McpState>, request: Request) -> Response {
     if let Err(error) = check_host(&app, &request) {
         return error.into_response();
     }

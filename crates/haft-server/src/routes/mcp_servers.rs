@@ -14,15 +14,15 @@ use haft_definition::mcp_import::READ_ONLY;
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 
-use crate::app::App;
+use crate::authentication::Caller;
 use crate::body::Body;
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
-use crate::mcp_definition::NewServer;
-use crate::mcp_servers::{self, ServerChange, find, plain_credentials};
+use crate::error::ErrorBody;
 use crate::params::{PageParams, Params};
 use crate::reply::{self, Message, Success, created, success};
+use haft_platform::App;
+use haft_platform::mcp_definition::NewServer;
+use haft_platform::mcp_servers::{self, ServerChange, find, plain_credentials};
 
 /// Changes to a server.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -163,7 +163,7 @@ pub(crate) struct AcceptedTools {
 #[utoipa::path(get, path = "/mcp-servers", tag = "mcp servers", params(PageParams), responses((status = 200, body = Success<McpServerList>)))]
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     params: Params,
 ) -> Result<Response, ApiError> {
     let page = params.page("mcp_servers")?;
@@ -181,7 +181,7 @@ pub(crate) async fn list(
 )]
 pub(crate) async fn create(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     body: Body,
 ) -> Result<Response, ApiError> {
     // Admins only: the server may be any program.
@@ -199,7 +199,7 @@ pub(crate) async fn create(
 )]
 pub(crate) async fn get(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     let server = find(&app, &identity, &id).await?;
@@ -214,7 +214,7 @@ pub(crate) async fn get(
 )]
 pub(crate) async fn patch(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(id): Path<String>,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -233,7 +233,7 @@ pub(crate) async fn patch(
 )]
 pub(crate) async fn delete(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     mcp_servers::delete(&app, &identity, &id).await?;
@@ -247,7 +247,7 @@ pub(crate) async fn delete(
 )]
 pub(crate) async fn refresh(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     let server = mcp_servers::refresh(&app, &identity, &id).await?;
@@ -261,7 +261,7 @@ pub(crate) async fn refresh(
 )]
 pub(crate) async fn changes(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     let server = find(&app, &identity, &id).await?;
@@ -286,7 +286,7 @@ pub(crate) async fn changes(
 )]
 pub(crate) async fn accept(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(id): Path<String>,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -305,7 +305,7 @@ pub(crate) async fn accept(
 )]
 pub(crate) async fn reject(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(id): Path<String>,
     body: Body,
 ) -> Result<Response, ApiError> {

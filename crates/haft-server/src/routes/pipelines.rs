@@ -14,14 +14,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::app::App;
+use crate::authentication::Caller;
 use crate::body::Body;
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
+use crate::error::ErrorBody;
 use crate::params::{PageParams, Params};
 use crate::reply::{self, Message, Success, created, success};
-use crate::retrieval::pipelines;
+use haft_platform::App;
+use haft_platform::retrieval::pipelines;
 
 /// A pipeline to create, or its new definition.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -150,7 +150,7 @@ pub(crate) enum IngestState {
 )]
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     params: Params,
 ) -> Result<Response, ApiError> {
     let page = params.page("pipelines")?;
@@ -169,7 +169,7 @@ pub(crate) async fn list(
 )]
 pub(crate) async fn create(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     body: Body,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
@@ -185,7 +185,7 @@ pub(crate) async fn create(
 )]
 pub(crate) async fn get(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
     Ok(success(pipelines::find(&app, &identity, &reference).await?).into_response())
@@ -203,7 +203,7 @@ pub(crate) async fn get(
 )]
 pub(crate) async fn put(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -220,7 +220,7 @@ pub(crate) async fn put(
 )]
 pub(crate) async fn delete(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
     let pipeline = pipelines::delete(&app, &identity, &reference).await?;
@@ -234,7 +234,7 @@ pub(crate) async fn delete(
 )]
 pub(crate) async fn publish(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
     Ok(success(pipelines::publish(&app, &identity, &reference).await?).into_response())
@@ -247,7 +247,7 @@ pub(crate) async fn publish(
 )]
 pub(crate) async fn reingest(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
     let queued = pipelines::reingest(&app, &identity, &reference).await?;
@@ -262,7 +262,7 @@ pub(crate) async fn reingest(
 )]
 pub(crate) async fn ingests(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
     params: Params,
 ) -> Result<Response, ApiError> {
@@ -291,7 +291,7 @@ pub(crate) async fn ingests(
 )]
 pub(crate) async fn query(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
     body: Body,
 ) -> Result<Response, ApiError> {

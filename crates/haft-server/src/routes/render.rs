@@ -13,13 +13,13 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::calls;
-use crate::app::App;
+use crate::authentication::Caller;
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
-use crate::rendering::{self, with_data};
+use crate::error::ErrorBody;
 use crate::reply::{Success, success};
-use crate::toolsets::read_file;
+use haft_platform::App;
+use haft_platform::rendering::{self, with_data};
+use haft_platform::toolsets::read_file;
 
 /// Where the result of a call is shown.
 #[derive(Debug, Serialize, ToSchema)]
@@ -38,7 +38,7 @@ pub(crate) struct RenderedResult {
 )]
 pub(crate) async fn address(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     let record = calls::find(&app, &identity, &id).await?;

@@ -8,14 +8,15 @@ use haft_core::token::Role;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::app::App;
+use crate::authentication::Caller;
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
+use crate::error::ErrorBody;
 use crate::params::Params;
 use crate::reply::{Success, success};
-use crate::tools::{self, default_base, differences, find_revision};
-use crate::view::{FieldChange, RevisionView, ToolView};
+use crate::view::{RevisionView, ToolView};
+use haft_platform::App;
+use haft_platform::tools::FieldChange;
+use haft_platform::tools::{self, default_base, differences, find_revision};
 
 /// The revisions of a definition.
 #[derive(Debug, Serialize, ToSchema)]
@@ -44,7 +45,7 @@ pub(crate) struct RevisionDiff {
 )]
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
     let entry = tools::find(&app, &identity, &reference)?;
@@ -63,7 +64,7 @@ pub(crate) async fn list(
 )]
 pub(crate) async fn restore(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path((reference, number)): Path<(String, String)>,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
@@ -84,7 +85,7 @@ pub(crate) async fn restore(
 )]
 pub(crate) async fn diff(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
     params: Params,
 ) -> Result<Response, ApiError> {

@@ -22,17 +22,21 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::invoke::{CallWebhook, create_webhook, discard_webhook, mode};
-use crate::agents::visible_agent;
-use crate::app::App;
-use crate::audit;
+use crate::authentication::Caller;
 use crate::body::{self, Body};
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
+use haft_platform::error::ServiceError;
+use crate::error::ErrorBody;
 use crate::params::{PageParams, Params};
 use crate::reply::{Success, success};
-use crate::runs::{self, RunView, StartRun, messages_of, run_events};
+use crate::run_stream::run_events;
+use crate::run_view::RunView;
 use crate::view::AcceptedWebhook;
+use haft_platform::App;
+use haft_platform::agents::visible_agent;
+use haft_platform::audit;
+use haft_platform::identity::Identity;
+use haft_platform::runs::{self, StartRun, messages_of};
 
 /// The most steps of one page.
 const MAX_STEPS: u32 = 500;
@@ -124,7 +128,7 @@ impl FromRequest<Arc<App>> for RunRequest {
 )]
 pub(crate) async fn start(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
     RunRequest { headers, params, body }: RunRequest,
 ) -> Result<Response, ApiError> {
@@ -187,7 +191,7 @@ pub(super) fn of_run(error: haft_core::outcome::CallError) -> ApiError {
         ErrorCode::InvalidArguments => ErrorCode::InvalidRequest,
         code => code,
     };
-    ApiError { of_call: false, code, ..error.into() }
+    ServiceError { of_call: false, code, ..error.into() }.into()
 }
 
 /// Answers that a run was stored.
@@ -233,7 +237,7 @@ async fn find(app: &App, identity: &Identity, id: &str) -> Result<Run, ApiError>
 )]
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     params: Params,
 ) -> Result<Response, ApiError> {
     let page = params.page_up_to("runs", 100)?;
@@ -265,7 +269,7 @@ pub(crate) async fn list(
 )]
 pub(crate) async fn get(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     let run = find(&app, &identity, &id).await?;
@@ -284,7 +288,7 @@ pub(crate) async fn get(
 )]
 pub(crate) async fn steps(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(id): Path<String>,
     params: Params,
 ) -> Result<Response, ApiError> {
@@ -313,7 +317,7 @@ pub(crate) async fn steps(
 )]
 pub(crate) async fn events(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
@@ -330,7 +334,7 @@ pub(crate) async fn events(
 )]
 pub(crate) async fn cancel(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Caller)?;

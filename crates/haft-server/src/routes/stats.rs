@@ -13,14 +13,15 @@ use haft_store::{ApprovalQuery, ListPage};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::app::App;
+use crate::authentication::Caller;
 use crate::error::ApiError;
-use crate::events::sees_approvals_of_others;
-use crate::identity::Identity;
 use crate::reply::{Success, success};
 use crate::routes::calls::visible_calls;
-use crate::viewer::Viewer;
-use crate::warnings::Warnings;
+use haft_platform::App;
+use haft_platform::events::sees_approvals_of_others;
+use haft_platform::identity::Identity;
+use haft_platform::viewer::Viewer;
+use haft_platform::warnings::Warnings;
 
 const DAY: Duration = Duration::from_hours(24);
 const MINUTE: Duration = Duration::from_mins(1);
@@ -78,7 +79,7 @@ pub(crate) struct ServerStats {
 
 /// Return the numbers of the home page: calls, failures, approvals, tools, MCP servers.
 #[utoipa::path(get, path = "/stats", tag = "operation", responses((status = 200, body = Success<Stats>)))]
-pub(crate) async fn get(State(app): State<Arc<App>>, identity: Identity) -> Result<Response, ApiError> {
+pub(crate) async fn get(State(app): State<Arc<App>>, Caller(identity): Caller) -> Result<Response, ApiError> {
     let now = app.now();
     let ago = |time| now.checked_sub(time).unwrap_or(Timestamp::UNIX_EPOCH);
     // Calls may have started within this millisecond.

@@ -10,14 +10,14 @@ use haft_store::TenantChange;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::app::App;
+use crate::authentication::Caller;
 use crate::body::{self, Body};
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
+use crate::error::ErrorBody;
 use crate::params::{PageParams, Params};
 use crate::reply::{self, Message, Success, created, success};
-use crate::tenants;
+use haft_platform::App;
+use haft_platform::tenants;
 
 /// A tenant.
 #[derive(Debug, Serialize, ToSchema)]
@@ -83,7 +83,7 @@ pub(crate) struct TenantPatch {
 #[utoipa::path(get, path = "/tenants", tag = "tenants", params(PageParams), responses((status = 200, body = Success<TenantList>)))]
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     params: Params,
 ) -> Result<Response, ApiError> {
     identity.require_platform()?;
@@ -102,7 +102,7 @@ pub(crate) async fn list(
 )]
 pub(crate) async fn create(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     body: Body,
 ) -> Result<Response, ApiError> {
     identity.require_platform()?;
@@ -118,7 +118,7 @@ pub(crate) async fn create(
 )]
 pub(crate) async fn get(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     identity.require_platform()?;
@@ -134,7 +134,7 @@ pub(crate) async fn get(
 )]
 pub(crate) async fn patch(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(id): Path<String>,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -162,7 +162,7 @@ pub(crate) async fn patch(
 )]
 pub(crate) async fn delete(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(id): Path<String>,
     params: Params,
 ) -> Result<Response, ApiError> {

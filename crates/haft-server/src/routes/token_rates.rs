@@ -11,13 +11,13 @@ use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 
 use super::tokens::{TokenView, view};
-use crate::app::App;
+use crate::authentication::Caller;
 use crate::body::{self, Body};
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
+use crate::error::ErrorBody;
 use crate::reply::{Success, success};
-use crate::tokens::{self, RateText};
+use haft_platform::App;
+use haft_platform::tokens::{self, RateText};
 
 /// A number of calls per period.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
@@ -67,7 +67,7 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<R
 )]
 pub(crate) async fn patch(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(id): Path<String>,
     body: Body,
 ) -> Result<Response, ApiError> {

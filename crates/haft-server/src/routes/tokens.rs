@@ -11,14 +11,14 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::token_rates::RateBody;
-use crate::app::App;
+use crate::authentication::Caller;
 use crate::body::{self, Body};
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
+use crate::error::ErrorBody;
 use crate::params::{PageParams, Params};
 use crate::reply::{self, Message, Success, created, success};
-use crate::tokens::{self, IssuedToken, TokenFields};
+use haft_platform::App;
+use haft_platform::tokens::{self, IssuedToken, TokenFields};
 
 /// A token, without its value.
 #[derive(Debug, Serialize, ToSchema)]
@@ -86,7 +86,7 @@ pub(crate) struct TokenList {
 )]
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     params: Params,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Admin)?;
@@ -105,7 +105,7 @@ pub(crate) async fn list(
 )]
 pub(crate) async fn get(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Admin)?;
@@ -171,7 +171,7 @@ fn default_role() -> String {
 )]
 pub(crate) async fn create(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     body: Body,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Admin)?;
@@ -203,7 +203,7 @@ pub(crate) struct RotateToken {
 )]
 pub(crate) async fn rotate(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(id): Path<String>,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -220,7 +220,7 @@ pub(crate) async fn rotate(
 )]
 pub(crate) async fn delete(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     tokens::delete(&app, &identity, &id).await?;

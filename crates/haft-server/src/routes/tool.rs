@@ -14,20 +14,21 @@ use haft_runtime::registry::Entry;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::app::App;
+use crate::authentication::Caller;
 use crate::body::Body;
-use crate::definition;
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
+use crate::error::ErrorBody;
 use crate::params::Params;
 use crate::reply::{Success, success};
 use crate::routes::definition_body::{DefinitionBody, author_text, parse};
 use crate::routes::usage::{self, ToolUsage};
-use crate::tools::{self, ToolSource, broken_file, file_warnings, find};
 use crate::view::ToolView;
-use crate::viewer::Viewer;
-use crate::warnings::Warnings;
+use haft_platform::App;
+use haft_platform::definition;
+use haft_platform::identity::Identity;
+use haft_platform::tools::{self, ToolSource, broken_file, file_warnings, find};
+use haft_platform::viewer::Viewer;
+use haft_platform::warnings::Warnings;
 
 /// Returns the current view of a tool, after it is known whether the tool can run.
 pub(crate) async fn view(app: &App, identity: &Identity, id: ToolId) -> Result<ToolView, ApiError> {
@@ -70,7 +71,7 @@ pub(crate) async fn view_with_warnings(
 )]
 pub(crate) async fn get(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
     let entry = find(&app, &identity, &reference)?;
@@ -89,7 +90,7 @@ pub(crate) async fn get(
 )]
 pub(crate) async fn put(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -124,7 +125,7 @@ pub(crate) struct EnabledBody {
 )]
 pub(crate) async fn patch(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -165,7 +166,7 @@ pub(crate) struct DeletedTool {
 )]
 pub(crate) async fn delete(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
     params: Params,
 ) -> Result<Response, ApiError> {
@@ -220,7 +221,7 @@ pub(crate) enum SourceForm {
 )]
 pub(crate) async fn source(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
     params: Params,
 ) -> Result<Response, ApiError> {

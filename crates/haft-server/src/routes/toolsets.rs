@@ -14,16 +14,17 @@ use haft_package::package::Package;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::app::App;
-use crate::audit;
+use crate::authentication::Caller;
 use crate::body::Body;
-use crate::bundles;
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
+use crate::error::ErrorBody;
 use crate::params::{PageParams, Params};
 use crate::reply::{self, Message, Success, created, success};
-use crate::toolsets::{
+use haft_platform::App;
+use haft_platform::audit;
+use haft_platform::bundles;
+use haft_platform::identity::Identity;
+use haft_platform::toolsets::{
     InstallOptions, InstalledReport, MAX_PACKAGE_BYTES, Origin, export_bundle, export_toolset, fetch_package,
     install, open_folder, open_zip, package_of, read_file, rollback, uninstall,
 };
@@ -124,7 +125,7 @@ async fn find(app: &App, identity: &Identity, id: &str) -> Result<InstalledTools
 )]
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     params: Params,
 ) -> Result<Response, ApiError> {
     let page = params.page("toolsets")?;
@@ -154,7 +155,7 @@ pub(crate) async fn list(
 )]
 pub(crate) async fn import(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     params: Params,
     request: Request,
 ) -> Result<Response, ApiError> {
@@ -207,7 +208,7 @@ async fn open(app: &App, identity: &Identity, body: Body) -> Result<(Package, Or
 )]
 pub(crate) async fn get(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     let toolset = find(&app, &identity, &id).await?;
@@ -223,7 +224,7 @@ pub(crate) async fn get(
 )]
 pub(crate) async fn delete(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     let toolset = find(&app, &identity, &id).await?;
@@ -241,7 +242,7 @@ pub(crate) async fn delete(
 )]
 pub(crate) async fn enable(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(id): Path<String>,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -268,7 +269,7 @@ pub(crate) async fn enable(
 )]
 pub(crate) async fn roll_back(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
@@ -287,7 +288,7 @@ pub(crate) async fn roll_back(
 )]
 pub(crate) async fn update(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
@@ -325,7 +326,7 @@ pub(crate) async fn update(
 )]
 pub(crate) async fn export(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     let toolset = find(&app, &identity, &id).await?;
@@ -343,7 +344,7 @@ pub(crate) async fn export(
 )]
 pub(crate) async fn export_any(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     let bundle = bundles::find(&app, &identity, &id)?;
@@ -369,7 +370,7 @@ pub(crate) async fn export_any(
 )]
 pub(crate) async fn file(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path((id, path)): Path<(String, String)>,
 ) -> Result<Response, ApiError> {
     let toolset = find(&app, &identity, &id).await?;

@@ -18,11 +18,12 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::app::App;
+use crate::authentication::Caller;
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
+use crate::error::ErrorBody;
 use crate::reply::{Success, success};
+use haft_platform::App;
+use haft_platform::identity::Identity;
 
 /// The largest number of tools, tokens or callers in one list of the response.
 const MAX_ITEMS: usize = 100;
@@ -105,11 +106,11 @@ pub(crate) struct RecentCaller {
 )]
 pub(crate) async fn get(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
-    let entry = crate::tools::find(&app, &identity, &reference)?;
+    let entry = haft_platform::tools::find(&app, &identity, &reference)?;
     Ok(success(of(&app, &identity, &entry).await?).into_response())
 }
 

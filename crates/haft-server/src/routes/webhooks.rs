@@ -11,14 +11,14 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::app::App;
+use crate::authentication::Caller;
 use crate::body::Body;
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
+use crate::error::ErrorBody;
 use crate::params::{PageParams, Params};
 use crate::reply::{self, Message, Success, created, success};
-use crate::webhooks::{self, WebhookFields, WebhookUpdate};
+use haft_platform::App;
+use haft_platform::webhooks::{self, WebhookFields, WebhookUpdate};
 
 /// A webhook, without its secret.
 #[derive(Debug, Serialize, ToSchema)]
@@ -75,7 +75,7 @@ pub(crate) struct WebhookList {
 #[utoipa::path(get, path = "/webhooks", tag = "webhooks", params(PageParams), responses((status = 200, body = Success<WebhookList>)))]
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     params: Params,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Admin)?;
@@ -117,7 +117,7 @@ fn enabled() -> bool {
 )]
 pub(crate) async fn create(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     body: Body,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Admin)?;
@@ -135,7 +135,7 @@ pub(crate) async fn create(
 )]
 pub(crate) async fn get(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     let webhook = webhooks::find(&app, &identity, &id).await?;
@@ -169,7 +169,7 @@ pub(crate) struct WebhookPatch {
 )]
 pub(crate) async fn patch(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(id): Path<String>,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -188,7 +188,7 @@ pub(crate) async fn patch(
 )]
 pub(crate) async fn delete(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     webhooks::delete(&app, &identity, &id).await?;

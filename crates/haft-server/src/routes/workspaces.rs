@@ -15,15 +15,16 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::app::App;
-use crate::audit;
+use crate::authentication::Caller;
 use crate::body::Body;
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
+use crate::error::ErrorBody;
 use crate::params::{PageParams, Params};
 use crate::reply::{self, Message, Success, success};
-use crate::workspaces::{Expected, FileEdit, FileListing, FileRange, StateChange};
+use haft_platform::App;
+use haft_platform::audit;
+use haft_platform::identity::Identity;
+use haft_platform::workspaces::{Expected, FileEdit, FileListing, FileRange, StateChange};
 
 /// A workspace.
 #[derive(Debug, Serialize, ToSchema)]
@@ -101,7 +102,7 @@ pub(crate) fn parse_name(name: &str) -> Result<WorkspaceName, ApiError> {
 )]
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     params: Params,
 ) -> Result<Response, ApiError> {
     let page = params.page("workspaces")?;
@@ -119,7 +120,7 @@ pub(crate) async fn list(
 )]
 pub(crate) async fn delete(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(name): Path<String>,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
@@ -144,7 +145,7 @@ pub(crate) async fn delete(
 )]
 pub(crate) async fn files(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(name): Path<String>,
     params: Params,
 ) -> Result<Response, ApiError> {
@@ -173,7 +174,7 @@ pub(crate) async fn files(
 )]
 pub(crate) async fn read(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path((name, path)): Path<(String, String)>,
     params: Params,
     headers: HeaderMap,
@@ -197,7 +198,7 @@ pub(crate) async fn read(
 )]
 pub(crate) async fn write(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path((name, path)): Path<(String, String)>,
     headers: HeaderMap,
     body: Body,
@@ -221,7 +222,7 @@ pub(crate) async fn write(
 )]
 pub(crate) async fn remove(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path((name, path)): Path<(String, String)>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
@@ -245,7 +246,7 @@ pub(crate) async fn remove(
 )]
 pub(crate) async fn archive(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(name): Path<String>,
     params: Params,
 ) -> Result<Response, ApiError> {
@@ -260,7 +261,7 @@ pub(crate) async fn archive(
 )]
 pub(crate) async fn manifests(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(name): Path<String>,
     params: Params,
 ) -> Result<Response, ApiError> {
@@ -279,7 +280,7 @@ pub(crate) async fn manifests(
 )]
 pub(crate) async fn diff(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(name): Path<String>,
     params: Params,
 ) -> Result<Response, ApiError> {
@@ -293,7 +294,7 @@ pub(crate) async fn diff(
 )]
 pub(crate) async fn changes(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(name): Path<String>,
 ) -> Result<Response, ApiError> {
     changes_of(&app, &identity, &parse_name(&name)?).await
@@ -307,7 +308,7 @@ pub(crate) async fn changes(
 )]
 pub(crate) async fn restore(
     State(app): State<Arc<App>>,
-    identity: Identity,
+    Caller(identity): Caller,
     Path(name): Path<String>,
     body: Body,
 ) -> Result<Response, ApiError> {

@@ -15,11 +15,12 @@ use haft_core::token::Role;
 use tokio::sync::Semaphore;
 
 use super::connection;
-use crate::app::App;
 use crate::authentication;
+use crate::browser;
 use crate::error::ApiError;
-use crate::identity::Identity;
-use crate::{browser, request_id};
+use haft_platform::App;
+use haft_platform::identity::Identity;
+use haft_platform::request_id;
 
 /// The largest message of a client, in bytes.
 const MAX_MESSAGE: usize = 1 << 20;

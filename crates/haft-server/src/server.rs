@@ -1,0 +1,84 @@
+//! The HTTP server of an installation.
+
+use std::sync::Arc;
+
+use axum::Router;
+use haft_core::spec::ToolSpec;
+use haft_mcp::server::ProtocolExtension;
+use haft_platform::settings::Settings;
+use haft_platform::{App, StartError};
+use haft_runtime::function::Functions;
+use haft_runtime::stages::Stage;
+use tokio::net::TcpListener;
+
+use crate::mcp::{Mcp, StdioClient, UnknownBundle};
+use crate::{router, serve};
+
+/// What an embedding program adds: functions, built-in tools that use them, stages, and MCP methods.
+#[derive(Default)]
+pub struct Extensions {
+    /// Functions that definitions can refer to.
+    pub functions: Functions,
+    /// Tools that are compiled in.
+    pub built_ins: Vec<ToolSpec>,
+    /// Stages around every call, outermost first; they run inside the stages of the server.
+    pub stages: Vec<Arc<dyn Stage>>,
+    /// Handles MCP requests that haft does not: prompts, resources, requests to the client.
+    pub mcp: Option<Arc<dyn ProtocolExtension>>,
+}
+
+/// An open installation with its HTTP surface.
+pub struct Server {
+    app: Arc<App>,
+    mcp: Arc<Mcp>,
+}
+
+impl Server {
+    /// Opens an installation.
+    pub async fn open(settings: Settings) -> Result<Self, StartError> {
+        Self::open_with(settings, Extensions::default()).await
+    }
+
+    /// Opens an installation with a program's own functions and tools.
+    pub async fn open_with(settings: Settings, extensions: Extensions) -> Result<Self, StartError> {
+        let Extensions { functions, built_ins, stages, mcp } = extensions;
+        let app =
+            App::open_with(settings, haft_platform::Extensions { functions, built_ins, stages }).await?;
+        let mcp = Arc::new(Mcp::new(&app, mcp));
+        Ok(Self { app, mcp })
+    }
+
+    /// Returns the installation.
+    pub fn app(&self) -> &Arc<App> {
+        &self.app
+    }
+
+    /// Builds the whole HTTP surface as a router, to be mounted in another program.
+    pub fn router(&self) -> Router {
+        router::embeddable(&self.app, &self.mcp)
+    }
+
+    /// Returns the OpenAPI document of the API.
+    pub fn openapi(&self) -> serde_json::Value {
+        router::document(&self.app)
+    }
+
+    /// Serves HTTP until `stop` completes; then lets running calls finish within the grace period.
+    pub async fn serve(
+        self,
+        listener: TcpListener,
+        stop: impl Future<Output = ()> + Send,
+    ) -> std::io::Result<()> {
+        serve::http(&self.app, &self.mcp, listener, stop).await;
+        Ok(())
+    }
+
+    /// Serves one MCP client over standard input and output until it disconnects or `stop` completes.
+    pub async fn serve_stdio(
+        self,
+        client: StdioClient,
+        stop: impl Future<Output = ()> + Send,
+    ) -> Result<(), UnknownBundle> {
+        serve::stdio(&self.app, &self.mcp, client, stop).await
+    }
+}
