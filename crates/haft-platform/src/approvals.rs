@@ -17,11 +17,11 @@ use haft_runtime::registry::{CompiledTool, Entry};
 use haft_store::ApprovalDecision;
 use serde_json::{Map, Value};
 
-use crate::app::App;
 use crate::audit;
 use crate::error::ServiceError;
 use crate::events::sees_approvals_of_others;
 use crate::identity::Identity;
+use crate::installation::Installation;
 
 /// The longest reason of a denial, in characters.
 const MAX_REASON: usize = 1000;
@@ -30,7 +30,7 @@ const MAX_REASON: usize = 1000;
 const MAX_PREVIEW_BYTES: usize = 8 * 1024;
 
 /// Returns what will run if a call is approved, with secrets masked, if its tool is still the one that was requested.
-pub async fn preview(app: &App, approval: &Approval) -> Option<String> {
+pub async fn preview(app: &Installation, approval: &Approval) -> Option<String> {
     if approval.status != ApprovalStatus::Waiting {
         return None;
     }
@@ -45,12 +45,16 @@ pub async fn preview(app: &App, approval: &Approval) -> Option<String> {
 }
 
 /// Returns whether somebody may decide about a call that still waits.
-pub fn may_decide(app: &App, approval: &Approval, viewer: &Principal) -> bool {
+pub fn may_decide(app: &Installation, approval: &Approval, viewer: &Principal) -> bool {
     approval.status == ApprovalStatus::Waiting && check_approver(app, approval, viewer).is_ok()
 }
 
 /// Checks whether a principal may decide: the rule that asks for the approval may name its approvers.
-pub fn check_approver(app: &App, approval: &Approval, approver: &Principal) -> Result<(), CannotDecide> {
+pub fn check_approver(
+    app: &Installation,
+    approval: &Approval,
+    approver: &Principal,
+) -> Result<(), CannotDecide> {
     let policy = app.policy().handle().load();
     let approvers = approvers(&policy, approval);
     approval.check_approver(approver, approvers, app.settings().approvals.four_eyes)
@@ -70,7 +74,7 @@ fn approvers<'p>(policy: &'p Policy, approval: &Approval) -> Option<&'p Approver
 }
 
 /// Finds an approval that the caller sees.
-pub async fn find(app: &App, identity: &Identity, id: &str) -> Result<Approval, ServiceError> {
+pub async fn find(app: &Installation, identity: &Identity, id: &str) -> Result<Approval, ServiceError> {
     let missing = || ServiceError::not_found("approval", id);
     let parsed: ApprovalId = id.parse().map_err(|_| missing())?;
     let approval = app.store().approval(&identity.tenant, parsed).await?.ok_or_else(missing)?;
@@ -82,7 +86,7 @@ pub async fn find(app: &App, identity: &Identity, id: &str) -> Result<Approval, 
 
 /// Approves a call, on whatever surface.
 pub async fn approve(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     approval: &Approval,
     args: Option<Map<String, Value>>,
@@ -115,7 +119,7 @@ pub enum PersonDecision {
 
 /// Decides about a call for another surface; returns the call.
 pub async fn decide_call(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     id: &str,
     decision: PersonDecision,
@@ -135,7 +139,7 @@ pub async fn decide_call(
 /// Returns why the call needs approval as it would run now, and checks that the approver may decide that, too: the rules
 /// may have changed since the call was requested, and the approver may have changed its arguments.
 async fn covered_cause(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     approval: &Approval,
     args: Option<&Value>,
@@ -159,7 +163,7 @@ async fn covered_cause(
 
 /// Denies a call, on whatever surface.
 pub async fn deny(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     approval: &Approval,
     reason: Option<String>,
@@ -174,7 +178,7 @@ pub async fn deny(
 }
 
 /// Finds an approval that the caller may decide.
-pub async fn approvable(app: &App, identity: &Identity, id: &str) -> Result<Approval, ServiceError> {
+pub async fn approvable(app: &Installation, identity: &Identity, id: &str) -> Result<Approval, ServiceError> {
     identity.require(Role::Caller)?;
     let approval = find(app, identity, id).await?;
     check_approver(app, &approval, identity)
@@ -183,7 +187,7 @@ pub async fn approvable(app: &App, identity: &Identity, id: &str) -> Result<Appr
 }
 
 /// Forgets a remembered approval: later calls ask again.
-pub async fn forget_grant(app: &App, identity: &Identity, id: &str) -> Result<(), ServiceError> {
+pub async fn forget_grant(app: &Installation, identity: &Identity, id: &str) -> Result<(), ServiceError> {
     identity.require(Role::Caller)?;
     let missing = || ServiceError::not_found("remembered approval", id);
     let parsed: ApprovalId = id.parse().map_err(|_| missing())?;
@@ -196,7 +200,7 @@ pub async fn forget_grant(app: &App, identity: &Identity, id: &str) -> Result<()
 }
 
 async fn decide(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     approval: &Approval,
     decision: ApprovalDecision,
@@ -208,7 +212,7 @@ async fn decide(
 
 /// Approves a call with its own arguments, if its tool is still the one that was shown.
 pub async fn approve_as(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     approval: &Approval,
     remember: Option<Remember>,
@@ -220,7 +224,7 @@ pub async fn approve_as(
 }
 
 /// Notes that the requester has the outcome of a call that was decided: the same call later is a new one.
-pub async fn collect(app: &App, record: &CallRecord) {
+pub async fn collect(app: &Installation, record: &CallRecord) {
     let approval = record.decision.as_ref().and_then(|decision| decision.approval_id);
     let Some(approval) = approval else { return };
     if let Err(error) = app.store().collect_approval(ApprovalId(approval)).await {
@@ -236,7 +240,7 @@ struct CurrentCall {
 }
 
 /// Returns the call and the definition that would run, if it is still the one that was shown.
-async fn current_call(app: &App, approval: &Approval) -> Option<CurrentCall> {
+async fn current_call(app: &Installation, approval: &Approval) -> Option<CurrentCall> {
     let record = app.ledger().call(&approval.requested_by.tenant, approval.call_id).await.ok().flatten()?;
     let snapshot = app.registry().snapshot();
     let entry = snapshot.tool(&approval.requested_by.tenant, approval.tool_id)?;
@@ -249,7 +253,7 @@ async fn current_call(app: &App, approval: &Approval) -> Option<CurrentCall> {
 }
 
 /// Ends an approval whose tool has changed, and returns the error.
-async fn outdated(app: &App, identity: &Identity, approval: &Approval) -> ServiceError {
+async fn outdated(app: &Installation, identity: &Identity, approval: &Approval) -> ServiceError {
     audit::note(identity, "approval.approve", &approval.id.to_string());
     match app.store().decide(approval.id, identity, ApprovalDecision::Outdate).await {
         Ok(_) => ServiceError::new(

@@ -17,9 +17,9 @@ use haft_mcp::client::LoginResult;
 use haft_store::Store;
 use uuid::Uuid;
 
-use crate::app::App;
 use crate::error::ServiceError;
 use crate::identity::Identity;
+use crate::installation::Installation;
 use crate::request_id;
 
 /// The longest recorded target, in characters.
@@ -48,14 +48,14 @@ pub fn note(identity: &Identity, action: &str, target: &str) {
 }
 
 /// Returns the record of one of several changes of a request, to be stored with them.
-pub fn change_record(app: &App, identity: &Identity, action: &str, target: &str) -> AuditRecord {
+pub fn change_record(app: &Installation, identity: &Identity, action: &str, target: &str) -> AuditRecord {
     new_record(app, identity, AuditNote { action: action.to_owned(), target: target.to_owned() })
 }
 
 /// Runs a change requested by a tool call instead of a route: recorded in the same way, and to its end even if the
 /// caller stops waiting.
 pub async fn run_change<T: Send + 'static>(
-    app: &Arc<App>,
+    app: &Arc<Installation>,
     identity: &Identity,
     change: (&str, &str),
     work: impl Future<Output = Result<T, ServiceError>> + Send + 'static,
@@ -69,7 +69,7 @@ pub async fn run_change<T: Send + 'static>(
 /// Runs what may change something to its end, even if the caller stops waiting, and records the outcome. The action and
 /// the target are those that the work notes, otherwise the given ones.
 pub async fn run_recorded<T: Send + 'static>(
-    app: &Arc<App>,
+    app: &Arc<Installation>,
     identity: &Identity,
     (action, target): (&str, &str),
     work: impl Future<Output = T> + Send + 'static,
@@ -86,7 +86,7 @@ pub async fn run_recorded<T: Send + 'static>(
 }
 
 /// Records the end of a login to an MCP server, in the name of the principal that started it.
-pub async fn record_login(app: &App, login: &LoginResult) {
+pub async fn record_login(app: &Installation, login: &LoginResult) {
     let record = app.store().new_record(AuditRecord {
         // The store sets both.
         id: Uuid::nil(),
@@ -115,7 +115,7 @@ async fn run_detached<T: Send + 'static>(
 }
 
 /// Returns the preliminary record of a request; it is stored together with the change.
-fn new_record(app: &App, identity: &Identity, note: AuditNote) -> AuditRecord {
+fn new_record(app: &Installation, identity: &Identity, note: AuditNote) -> AuditRecord {
     app.store().new_record(AuditRecord {
         // The store sets both.
         id: Uuid::nil(),
@@ -130,7 +130,7 @@ fn new_record(app: &App, identity: &Identity, note: AuditNote) -> AuditRecord {
     })
 }
 
-async fn write(app: &App, mut record: AuditRecord, note: Option<AuditNote>, outcome: &str) {
+async fn write(app: &Installation, mut record: AuditRecord, note: Option<AuditNote>, outcome: &str) {
     if let Some(note) = note {
         (record.action, record.target) = (note.action, excerpt(&note.target, MAX_TARGET_LENGTH));
     }

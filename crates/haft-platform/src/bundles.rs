@@ -10,13 +10,13 @@ use haft_core::outcome::ErrorCode;
 use haft_core::token::Role;
 use haft_runtime::registry::Entry;
 
-use crate::app::App;
 use crate::audit;
 use crate::error::ServiceError;
 use crate::identity::Identity;
+use crate::installation::Installation;
 
 /// Finds a bundle that the caller's tenant sees by id or slug.
-pub fn find(app: &App, identity: &Identity, key: &str) -> Result<Arc<Bundle>, ServiceError> {
+pub fn find(app: &Installation, identity: &Identity, key: &str) -> Result<Arc<Bundle>, ServiceError> {
     let snapshot = app.registry().snapshot();
     let bundle = match key.parse::<BundleId>() {
         Ok(id) => snapshot.bundle(id).filter(|bundle| identity.tenant.sees(&bundle.tenant)).cloned(),
@@ -26,7 +26,11 @@ pub fn find(app: &App, identity: &Identity, key: &str) -> Result<Arc<Bundle>, Se
 }
 
 /// Rejects changes to a tool whose bundle is disabled. The store itself rejects changes to built-in tools.
-pub fn require_enabled_bundle(app: &App, identity: &Identity, entry: &Entry) -> Result<(), ServiceError> {
+pub fn require_enabled_bundle(
+    app: &Installation,
+    identity: &Identity,
+    entry: &Entry,
+) -> Result<(), ServiceError> {
     if entry.tool.built_in {
         return Ok(());
     }
@@ -53,7 +57,7 @@ pub struct BundleFields {
 
 /// Creates or replaces a bundle, or restores a deleted one. The key is its id or its slug.
 pub async fn put(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     key: String,
     fields: BundleFields,
@@ -89,7 +93,7 @@ pub async fn put(
 
 /// Enables or disables a bundle with all its tools.
 pub async fn set_enabled(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     key: &str,
     enabled: bool,
@@ -102,7 +106,7 @@ pub async fn set_enabled(
 }
 
 /// Deletes an empty bundle; it can be restored for some time.
-pub async fn delete(app: &App, identity: &Identity, key: &str) -> Result<Arc<Bundle>, ServiceError> {
+pub async fn delete(app: &Installation, identity: &Identity, key: &str) -> Result<Arc<Bundle>, ServiceError> {
     identity.require(Role::Editor)?;
     let bundle = find(app, identity, key)?;
     app.store().delete_bundle(bundle.id).await?;

@@ -10,14 +10,14 @@ use haft_runtime::registry::Entry;
 use haft_store::ListPage;
 use serde_json::Value;
 
-use crate::app::App;
+use crate::installation::Installation;
 
 /// The names of the credentials that are referred to, and by what.
 pub struct CredentialReferences(BTreeMap<String, BTreeSet<String>>);
 
 impl CredentialReferences {
     /// Collects the references of all tools, MCP servers and pipelines of a tenant, in one pass.
-    pub async fn collect(app: &App, tenant: &TenantId) -> Result<Self, StoreError> {
+    pub async fn collect(app: &Installation, tenant: &TenantId) -> Result<Self, StoreError> {
         let mut references = Self(BTreeMap::new());
         let snapshot = app.registry().snapshot();
         for entry in snapshot.tools(tenant).filter(|entry| entry.tool.tenant == *tenant) {

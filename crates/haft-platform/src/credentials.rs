@@ -8,20 +8,24 @@ use haft_core::secret::{CredentialSelector, MASK, Secret, SecretSource as _};
 use haft_store::{Credential, CredentialInfo, CredentialPurpose, CredentialValue};
 use serde_json::json;
 
-use crate::app::App;
 use crate::audit;
 use crate::credential_references::CredentialReferences;
 use crate::error::ServiceError;
 use crate::identity::Identity;
+use crate::installation::Installation;
 
-async fn find(app: &App, identity: &Identity, name: &str) -> Result<Option<CredentialInfo>, ServiceError> {
+async fn find(
+    app: &Installation,
+    identity: &Identity,
+    name: &str,
+) -> Result<Option<CredentialInfo>, ServiceError> {
     let all = app.store().credentials(&identity.tenant).await?;
     Ok(all.into_iter().find(|info| info.name == name))
 }
 
 /// Returns the secret to store: the new one, with masked fields as they are stored, or the stored one.
 async fn value(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     name: &str,
     new: (Option<String>, Option<BTreeMap<String, String>>),
@@ -62,7 +66,7 @@ async fn value(
     }
 }
 
-async fn stored_text(app: &App, identity: &Identity, name: &str) -> Result<Secret, ServiceError> {
+async fn stored_text(app: &Installation, identity: &Identity, name: &str) -> Result<Secret, ServiceError> {
     let found = app.store().credential(&identity.tenant, CredentialSelector::Name(name)).await;
     let found = found.map_err(|error| {
         ServiceError::new(ErrorCode::Internal, format!("{error}: {}; enter the value again", error.source))
@@ -71,7 +75,7 @@ async fn stored_text(app: &App, identity: &Identity, name: &str) -> Result<Secre
 }
 
 async fn stored_fields(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     name: &str,
 ) -> Result<Option<BTreeMap<String, Secret>>, ServiceError> {
@@ -105,7 +109,11 @@ pub struct UsedCredential {
 }
 
 /// Returns a credential with those who refer to it.
-pub async fn used(app: &App, identity: &Identity, name: &str) -> Result<UsedCredential, ServiceError> {
+pub async fn used(
+    app: &Installation,
+    identity: &Identity,
+    name: &str,
+) -> Result<UsedCredential, ServiceError> {
     let info = find(app, identity, name).await?.ok_or_else(|| ServiceError::not_found("credential", name))?;
     let references = CredentialReferences::collect(app, &identity.tenant).await?;
     Ok(UsedCredential { used_by: references.of(&info.name), info })
@@ -113,7 +121,7 @@ pub async fn used(app: &App, identity: &Identity, name: &str) -> Result<UsedCred
 
 /// Stores or replaces a credential.
 pub async fn put(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     name: &str,
     fields: CredentialFields,
@@ -135,7 +143,12 @@ pub async fn put(
 }
 
 /// Deletes a credential. One that somebody refers to is deleted only by force.
-pub async fn delete(app: &App, identity: &Identity, name: &str, force: bool) -> Result<(), ServiceError> {
+pub async fn delete(
+    app: &Installation,
+    identity: &Identity,
+    name: &str,
+    force: bool,
+) -> Result<(), ServiceError> {
     let used_by = used(app, identity, name).await?.used_by;
     if !used_by.is_empty() && !force {
         let message = format!(

@@ -14,8 +14,8 @@ use haft_definition::check;
 use haft_definition::dialect::{self, Defaults, ParsedDefinition};
 use haft_runtime::registry::CompiledTool;
 
-use crate::app::App;
 use crate::error::ServiceError;
+use crate::installation::Installation;
 use crate::planned_references::{PlannedReferences, PlannedTarget};
 
 /// Returns name and version of the stored definition that a new one replaces.
@@ -57,7 +57,7 @@ pub struct CheckedDefinition {
 
 /// What a definition is checked against.
 pub struct CheckContext<'a> {
-    pub app: &'a App,
+    pub app: &'a Installation,
     pub tenant: &'a TenantId,
     /// The folder of its bundle, relative to the home folder.
     pub folder: Option<String>,
@@ -67,7 +67,7 @@ pub struct CheckContext<'a> {
 
 /// Restores masked values and checks the definition. Problems carry line numbers if there is a text.
 pub async fn check(
-    app: &App,
+    app: &Installation,
     tenant: &TenantId,
     parsed: (ParsedDefinition, Option<&SourceText>),
     earlier: Option<&ToolSpec>,
@@ -106,7 +106,7 @@ pub async fn check_in(
 /// Reports all errors and warnings about a definition, including those of its executor. `folder` is the folder of its
 /// bundle, relative to the home folder.
 pub async fn validate(
-    app: &App,
+    app: &Installation,
     tenant: &TenantId,
     spec: &ToolSpec,
     folder: Option<String>,
@@ -139,7 +139,7 @@ async fn validate_in(context: &CheckContext<'_>, spec: &ToolSpec) -> check::Chec
 
 /// Like [`validate`], without the checks that start a process, such as the syntax check of a script.
 pub async fn validate_without_process(
-    app: &App,
+    app: &Installation,
     tenant: &TenantId,
     spec: &ToolSpec,
     folder: Option<String>,
@@ -190,7 +190,7 @@ async fn missing_reference(context: &CheckContext<'_>, spec: &ToolSpec) -> Optio
 }
 
 /// Reads the names again that a definition may refer to, if they have changed; returns whether they are known.
-pub async fn refresh_references(app: &App, spec: &ToolSpec) -> bool {
+pub async fn refresh_references(app: &Installation, spec: &ToolSpec) -> bool {
     let refreshed = match spec.implementation {
         Implementation::RagRetrieval(_) => app.retrieval().refresh_names().await,
         Implementation::Artifact(_) => app.artifacts().refresh_names().await,
@@ -208,7 +208,7 @@ pub async fn refresh_references(app: &App, spec: &ToolSpec) -> bool {
 }
 
 /// Warns if a built-in tool has the same name: the bare name resolves to the built-in tool.
-fn shadowed_by_built_in(app: &App, spec: &ToolSpec) -> Option<Problem> {
+fn shadowed_by_built_in(app: &Installation, spec: &ToolSpec) -> Option<Problem> {
     let snapshot = app.registry().snapshot();
     let (bundle, version) = (Some(BundleSlug::built_in()), None);
     let reference = ToolRef::Name { bundle, name: spec.name.clone(), version };
@@ -226,7 +226,7 @@ fn shadowed_by_built_in(app: &App, spec: &ToolSpec) -> Option<Problem> {
 pub const UNKNOWN_NAME: &str = "unknown_name";
 
 /// Warns of template names that are unknown: a misspelled argument, or a secret that is not stored yet.
-async fn unknown_names(app: &App, tenant: &TenantId, compiled: &CompiledTool) -> Vec<Problem> {
+async fn unknown_names(app: &Installation, tenant: &TenantId, compiled: &CompiledTool) -> Vec<Problem> {
     let mut warnings = Vec::new();
     for name in compiled.secret_names() {
         // If the store is unavailable, do not warn.
@@ -251,7 +251,7 @@ pub fn unknown_name(spec: &ToolSpec, name: &str) -> Problem {
 
 /// Compiles a definition on the blocking pool: a wasm module takes a while.
 async fn compile(
-    app: &App,
+    app: &Installation,
     spec: &Arc<ToolSpec>,
     folder: Option<String>,
 ) -> Result<CompiledTool, Vec<Problem>> {

@@ -8,8 +8,8 @@ use haft_definition::folder::TOOLSET_FILE;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::app::App;
 use crate::identity::Identity;
+use crate::installation::Installation;
 use crate::tools::file_warnings;
 use crate::viewer::Viewer;
 use crate::warnings::Warnings;
@@ -168,7 +168,7 @@ fn check_toolsets(home: &Path) -> Vec<Check> {
 }
 
 /// Runs all checks of an installation, for an admin of a tenant. Only platform admins learn about the machine.
-pub async fn check_all(app: &App, identity: &Identity) -> Vec<Check> {
+pub async fn check_all(app: &Installation, identity: &Identity) -> Vec<Check> {
     let mut checks = Vec::new();
     if identity.is_platform_admin() {
         let warnings = app.settings().config.warnings.iter();
@@ -185,11 +185,11 @@ pub async fn check_all(app: &App, identity: &Identity) -> Vec<Check> {
 }
 
 /// Returns the name of the database engine.
-pub fn store_name(app: &App) -> &'static str {
+pub fn store_name(app: &Installation) -> &'static str {
     if app.settings().database_url.is_some() { "PostgreSQL" } else { "SQLite" }
 }
 
-async fn check_store(app: &App) -> Check {
+async fn check_store(app: &Installation) -> Check {
     let name = format!("database ({})", store_name(app));
     match app.store().ping().await {
         Ok(()) => Check::ok(name, "available"),
@@ -197,14 +197,14 @@ async fn check_store(app: &App) -> Check {
     }
 }
 
-async fn check_ledger(app: &App) -> Option<Check> {
+async fn check_ledger(app: &Installation) -> Option<Check> {
     let error = app.ledger().probe().await.err()?;
     let check = Check::error("ledger", error.with_cause());
     Some(check.with_fix("calls are rejected until they can be recorded"))
 }
 
 /// Reports the sandbox engine and the results of its probes.
-async fn check_sandbox(app: &App) -> Vec<Check> {
+async fn check_sandbox(app: &Installation) -> Vec<Check> {
     let engine = app.sandbox().settings().engine;
     let name = format!("sandbox ({})", engine.as_str());
     let verdict = app.sandbox().probe_report(engine).await;
@@ -226,7 +226,7 @@ async fn check_sandbox(app: &App) -> Vec<Check> {
 }
 
 /// Checks that the key decrypts the stored secrets.
-async fn check_secrets(app: &App, identity: &Identity) -> Option<Check> {
+async fn check_secrets(app: &Installation, identity: &Identity) -> Option<Check> {
     let name = "secrets";
     let stored = match app.store().credentials(&identity.tenant).await {
         Ok(stored) => stored,
@@ -249,7 +249,7 @@ async fn check_secrets(app: &App, identity: &Identity) -> Option<Check> {
     Some(Check::error(name, message).with_fix(fix))
 }
 
-async fn check_definitions(app: &App, identity: &Identity) -> Vec<Check> {
+async fn check_definitions(app: &Installation, identity: &Identity) -> Vec<Check> {
     let name = "definitions";
     let snapshot = app.registry().snapshot();
     let viewer = Viewer::new(app, identity);

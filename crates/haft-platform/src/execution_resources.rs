@@ -25,8 +25,8 @@ use haft_sandbox::{Sandbox, SandboxError};
 use haft_store::Store;
 use haft_wasm::{CacheSettings, TenantFolders, WasmExecutor, WasmFolder, WasmNetwork, WasmSettings};
 
-use crate::app::StartError;
 use crate::artifacts::{ArtifactHandle, ArtifactHost};
+use crate::installation::StartError;
 use crate::mcp_connections;
 use crate::retrieval::{HostParts, RetrievalHandle, RetrievalHost};
 use crate::settings::Settings;

@@ -11,8 +11,8 @@ use haft_core::principal::Principal;
 use haft_core::token::Role;
 
 use crate::access::Token;
-use crate::app::App;
 use crate::error::ServiceError;
+use crate::installation::Installation;
 
 /// The authenticated principal of a request.
 #[derive(Debug, Clone)]
@@ -61,7 +61,7 @@ impl Identity {
     }
 
     /// Completes when an open stream has to end: the token or the session no longer gives access, or the server stops.
-    pub fn stream_end(&self, app: &Arc<App>) -> impl Future<Output = ()> + Send + 'static {
+    pub fn stream_end(&self, app: &Arc<Installation>) -> impl Future<Output = ()> + Send + 'static {
         let (app, token, session) = (Arc::clone(app), self.token.clone(), self.session.clone());
         async move {
             let stopping = app.events().stopping().clone();
@@ -128,7 +128,7 @@ impl Deref for Identity {
 }
 
 /// Completes when a session has expired or its browser has logged out, on whatever node.
-async fn session_ends(app: &App, session: &SessionRecord) {
+async fn session_ends(app: &Installation, session: &SessionRecord) {
     loop {
         // One that another node has just opened is not in memory yet.
         let is_open = app.now() < session.expires_at

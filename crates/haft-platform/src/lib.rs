@@ -1,12 +1,16 @@
 //! An installation of haft without HTTP: one module per capability, over the pipeline and the store.
 //!
-//! [`App`] is an open installation. Every surface (REST, MCP, WebSocket, the endpoint for OpenAI clients, built-in tools)
+//! [`Installation`] is an open installation. Every surface (REST, MCP, WebSocket, the endpoint for OpenAI clients, built-in tools)
 //! calls the same functions: they check roles and rules, change the store, and note the change for the audit log.
 //! Nothing here knows a web framework, and handlers of haft-server know nothing of the store's transactions.
 
+#![expect(
+    missing_docs,
+    reason = "for crates of this workspace only: fields whose names say it all have no comment"
+)]
+
 pub mod access;
 pub mod agents;
-mod app;
 pub mod applying;
 pub mod approvals;
 pub mod artifacts;
@@ -23,6 +27,7 @@ pub mod events;
 pub mod execution_resources;
 pub mod identity;
 pub mod importing;
+mod installation;
 pub mod local_token;
 pub mod login;
 pub mod maintenance;
@@ -55,4 +60,4 @@ pub mod warnings;
 pub mod webhooks;
 pub mod workspaces;
 
-pub use app::{App, Extensions, StartError};
+pub use installation::{Extensions, Installation, StartError};

@@ -12,8 +12,8 @@ use haft_core::login::{LoginLinkRecord, SessionRecord};
 use haft_core::secret::Secret;
 
 use crate::access::Token;
-use crate::app::App;
 use crate::error::ServiceError;
+use crate::installation::Installation;
 
 /// How long a login link works.
 const LINK_LIFETIME: Duration = Duration::from_mins(10);
@@ -25,7 +25,7 @@ pub struct LoginLink {
     pub record: LoginLinkRecord,
 }
 
-impl App {
+impl Installation {
     /// Returns a URL that logs a browser in with the local token, once, within ten minutes.
     pub async fn login_link(&self, addr: SocketAddr) -> Result<Secret, StoreError> {
         let token_hash = hash::of_bytes(self.local_token().expose().as_bytes());

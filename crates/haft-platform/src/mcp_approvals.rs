@@ -12,11 +12,11 @@ use haft_store::ApprovalDecision;
 
 use crate::approvals::{approve_as, check_approver};
 use crate::audit;
-use crate::built_ins::{AppHandle, call_error};
+use crate::built_ins::{InstallationHandle, call_error};
 use crate::identity::Identity;
 
 /// The approvals of an installation.
-pub struct McpApprovals(pub AppHandle);
+pub struct McpApprovals(pub InstallationHandle);
 
 impl ApprovalDesk for McpApprovals {
     fn decidable<'a>(&'a self, principal: &'a Principal, id: ApprovalId) -> BoxFuture<'a, Option<Approval>> {

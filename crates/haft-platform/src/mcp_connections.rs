@@ -13,7 +13,7 @@ use haft_mcp::client::{ClientParts, McpClients, McpServerStore};
 use haft_sandbox::Sandbox;
 use haft_store::Store;
 
-use crate::app::App;
+use crate::installation::Installation;
 
 /// How often the configured servers are reloaded: another process may have changed them.
 const RELOAD_INTERVAL: Duration = Duration::from_secs(5);
@@ -59,7 +59,7 @@ impl McpServerStore for StoredServers {
 }
 
 /// Stores the servers that the configuration declares, and deletes those that it no longer declares.
-pub async fn declare_servers(app: &App) -> Result<(), StoreError> {
+pub async fn declare_servers(app: &Installation) -> Result<(), StoreError> {
     let settings = &app.settings().mcp;
     let Some(declared) = settings.servers.as_ref() else { return Ok(()) };
     let file = declared.file.display().to_string();
@@ -90,7 +90,7 @@ pub async fn declare_servers(app: &App) -> Result<(), StoreError> {
 }
 
 /// Keeps the configured servers connected, until dropped.
-pub async fn keep_connected(app: &App) {
+pub async fn keep_connected(app: &Installation) {
     app.mcp_clients().connect_all();
     loop {
         if let Err(error) = app.mcp_clients().reload().await {

@@ -11,7 +11,7 @@ use haft_mcp::server::{PackageSource, Skill, SkillFile};
 use haft_package::files::{MANIFEST, PackageFiles, SIGNATURE, SKILL};
 use haft_package::skill_folder::{self, RUNNER};
 
-use crate::built_ins::AppHandle;
+use crate::built_ins::InstallationHandle;
 use crate::toolsets::{read_file, read_package};
 
 /// How many skills are kept in memory.
@@ -45,12 +45,12 @@ impl SkillCache {
 
 /// The packages of an installation.
 pub struct McpPackages {
-    handle: AppHandle,
+    handle: InstallationHandle,
     cache: SkillCache,
 }
 
 impl McpPackages {
-    pub fn new(handle: AppHandle) -> Self {
+    pub fn new(handle: InstallationHandle) -> Self {
         Self { handle, cache: SkillCache::default() }
     }
 }

@@ -6,10 +6,10 @@ use haft_core::redact;
 use haft_core::token::Role;
 use haft_store::PendingToolChange;
 
-use crate::app::App;
 use crate::audit;
 use crate::error::ServiceError;
 use crate::identity::Identity;
+use crate::installation::Installation;
 use crate::mcp_definition::{check_response_limit, check_timeout, parse_policy};
 
 /// Warns of values that look like credentials in clear, which other users of the machine may see.
@@ -24,7 +24,7 @@ pub fn plain_credentials(server: &McpServer) -> Vec<String> {
 
 /// Returns the changed tools with these names, or all of them.
 async fn selected_changes(
-    app: &App,
+    app: &Installation,
     server: &McpServer,
     names: Option<&[String]>,
 ) -> Result<Vec<PendingToolChange>, ServiceError> {
@@ -47,7 +47,7 @@ fn require_undeclared(server: &McpServer) -> Result<(), ServiceError> {
 }
 
 /// Finds a server of the tenant.
-pub async fn find(app: &App, identity: &Identity, id: &str) -> Result<McpServer, ServiceError> {
+pub async fn find(app: &Installation, identity: &Identity, id: &str) -> Result<McpServer, ServiceError> {
     let all = app.store().mcp_servers().await?;
     let server = all.into_iter().find(|server| server.tenant == identity.tenant && server.id.as_str() == id);
     server.ok_or_else(|| ServiceError::not_found("MCP server", id))
@@ -64,7 +64,11 @@ pub struct ServerChange {
 }
 
 /// Adds a server.
-pub async fn create(app: &App, identity: &Identity, server: McpServer) -> Result<McpServer, ServiceError> {
+pub async fn create(
+    app: &Installation,
+    identity: &Identity,
+    server: McpServer,
+) -> Result<McpServer, ServiceError> {
     if let Ok(known) = find(app, identity, server.id.as_str()).await {
         require_undeclared(&known)?;
         let message = format!("MCP server `{}` already exists; delete it first", server.id);
@@ -77,7 +81,11 @@ pub async fn create(app: &App, identity: &Identity, server: McpServer) -> Result
 }
 
 /// Finds a server that may be changed here.
-pub async fn changeable(app: &App, identity: &Identity, id: &str) -> Result<McpServer, ServiceError> {
+pub async fn changeable(
+    app: &Installation,
+    identity: &Identity,
+    id: &str,
+) -> Result<McpServer, ServiceError> {
     let server = find(app, identity, id).await?;
     require_undeclared(&server)?;
     Ok(server)
@@ -85,7 +93,7 @@ pub async fn changeable(app: &App, identity: &Identity, id: &str) -> Result<McpS
 
 /// Changes a server.
 pub async fn update(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     mut server: McpServer,
     change: &ServerChange,
@@ -110,7 +118,7 @@ pub async fn update(
 }
 
 /// Deletes a server and its tools.
-pub async fn delete(app: &App, identity: &Identity, id: &str) -> Result<(), ServiceError> {
+pub async fn delete(app: &Installation, identity: &Identity, id: &str) -> Result<(), ServiceError> {
     identity.require(Role::Admin)?;
     let server = changeable(app, identity, id).await?;
     app.store().delete_mcp_server(identity.tenant.clone(), server.id).await?;
@@ -120,7 +128,7 @@ pub async fn delete(app: &App, identity: &Identity, id: &str) -> Result<(), Serv
 }
 
 /// Loads the tools of a server again, connecting to it if needed.
-pub async fn refresh(app: &App, identity: &Identity, id: &str) -> Result<McpServer, ServiceError> {
+pub async fn refresh(app: &Installation, identity: &Identity, id: &str) -> Result<McpServer, ServiceError> {
     identity.require(Role::Editor)?;
     let server = find(app, identity, id).await?;
     let refreshed = app.mcp_clients().refresh(&server.tenant, &server.id).await;
@@ -130,7 +138,7 @@ pub async fn refresh(app: &App, identity: &Identity, id: &str) -> Result<McpServ
 
 /// Accepts changed tools of a server: those with these names, or all. Returns their names.
 pub async fn accept(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     server: &McpServer,
     names: Option<&[String]>,
@@ -146,7 +154,7 @@ pub async fn accept(
 
 /// Rejects changed tools of a server: those with these names, or all. Returns their names.
 pub async fn reject(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     server: &McpServer,
     names: Option<&[String]>,

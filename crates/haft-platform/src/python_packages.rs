@@ -2,20 +2,20 @@
 
 use std::time::Duration;
 
-use crate::app::App;
+use crate::installation::Installation;
 
 /// How often unused packages are looked for.
 const INTERVAL: Duration = Duration::from_hours(6);
 
 /// Removes unused packages until it is dropped.
-pub async fn collect_periodically(app: &App) {
+pub async fn collect_periodically(app: &Installation) {
     loop {
         tokio::time::sleep(INTERVAL).await;
         collect(app).await;
     }
 }
 
-async fn collect(app: &App) {
+async fn collect(app: &Installation) {
     let (environments, settings) = (app.python_environments(), app.settings());
     let home = settings.database_url.is_none().then_some(settings.home.as_path());
     // Nothing is removed as long as it is unknown what is needed.

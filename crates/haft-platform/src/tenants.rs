@@ -6,17 +6,17 @@ use haft_core::name::TenantId;
 use haft_core::tenant::{self, FileRoot, Tenant};
 use haft_store::TenantChange;
 
-use crate::app::App;
 use crate::audit;
 use crate::error::ServiceError;
 use crate::identity::Identity;
+use crate::installation::Installation;
 
 fn parse_id(id: &str) -> Result<TenantId, ServiceError> {
     id.parse().map_err(|_| ServiceError::not_found("tenant", id))
 }
 
 /// Rejects roots that overlap the home folder, which holds keys, tokens and the files of other tenants.
-fn check_outside_home(app: &App, roots: &[FileRoot]) -> Result<(), ServiceError> {
+fn check_outside_home(app: &Installation, roots: &[FileRoot]) -> Result<(), ServiceError> {
     let home = &app.settings().home;
     // A link could hide the home folder.
     let real_home = std::fs::canonicalize(home).unwrap_or_else(|_| home.clone());
@@ -35,7 +35,7 @@ fn check_outside_home(app: &App, roots: &[FileRoot]) -> Result<(), ServiceError>
 
 /// Creates a tenant; its name is the id unless another one is given.
 pub async fn create(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     id: &str,
     name: Option<String>,
@@ -49,14 +49,14 @@ pub async fn create(
 }
 
 /// Finds a tenant.
-pub async fn find(app: &App, id: &str) -> Result<Tenant, ServiceError> {
+pub async fn find(app: &Installation, id: &str) -> Result<Tenant, ServiceError> {
     let found = app.store().tenants().await?.into_iter().find(|tenant| tenant.id.as_str() == id);
     found.ok_or_else(|| ServiceError::not_found("tenant", id))
 }
 
 /// Changes a tenant; what is missing stays.
 pub async fn update(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     id: &str,
     change: TenantChange,
@@ -72,7 +72,7 @@ pub async fn update(
 
 /// Deletes a tenant with everything but its audit records, if its id is confirmed.
 pub async fn delete(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     id: &str,
     confirmed: Option<&str>,

@@ -9,23 +9,23 @@ use haft_core::tool::Source;
 use haft_definition::folder::TOOLSET_FILE;
 use haft_runtime::registry::Entry;
 
-use crate::app::App;
 use crate::definition;
 use crate::identity::Identity;
+use crate::installation::Installation;
 
 /// The maximum number of secrets that are looked up for one response.
 const MAX_LOOKUPS: usize = 200;
 
 /// Collects the warnings of the tools of one response. What tools share is looked up once.
 pub struct Warnings<'a> {
-    app: &'a App,
+    app: &'a Installation,
     identity: &'a Identity,
     stored: HashMap<String, bool>,
     toolsets: HashMap<String, bool>,
 }
 
 impl<'a> Warnings<'a> {
-    pub fn new(app: &'a App, identity: &'a Identity) -> Self {
+    pub fn new(app: &'a Installation, identity: &'a Identity) -> Self {
         Self { app, identity, stored: HashMap::new(), toolsets: HashMap::new() }
     }
 

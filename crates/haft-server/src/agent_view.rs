@@ -9,7 +9,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use haft_platform::App;
+use haft_platform::Installation;
 use haft_platform::agents::{self, Binding};
 
 /// An agent.
@@ -50,12 +50,12 @@ pub(crate) struct AgentView {
 
 impl AgentView {
     /// Shows an agent.
-    pub(crate) fn new(app: &App, agent: &Agent) -> Self {
+    pub(crate) fn new(app: &Installation, agent: &Agent) -> Self {
         Self::in_snapshot(app, &app.registry().current(), agent)
     }
 
     /// Shows an agent with the tools of one moment, for lists.
-    pub(crate) fn in_snapshot(app: &App, snapshot: &Snapshot, agent: &Agent) -> Self {
+    pub(crate) fn in_snapshot(app: &Installation, snapshot: &Snapshot, agent: &Agent) -> Self {
         let error = agents::fault(app, snapshot, agent);
         Self {
             id: agent.id.0,

@@ -11,11 +11,11 @@ use haft_core::problem::excerpt;
 
 use crate::authentication::authenticate;
 use crate::error::ApiError;
-use haft_platform::App;
+use haft_platform::Installation;
 use haft_platform::audit::{self, SUCCESS};
 
 /// Middleware: handles a request to its end, even if the client disconnects, and records it.
-pub(crate) async fn record(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+pub(crate) async fn record(State(app): State<Arc<Installation>>, request: Request, next: Next) -> Response {
     if matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS) {
         return next.run(request).await;
     }

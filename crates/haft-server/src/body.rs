@@ -16,7 +16,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeOwned, Deserializer, MapAccess, Visitor};
 
 use crate::error::ApiError;
-use haft_platform::App;
+use haft_platform::Installation;
 
 /// The deepest nesting that the JSON parser accepts.
 const MAX_DEPTH: usize = 127;
@@ -36,10 +36,10 @@ pub(crate) struct Body {
     pub(crate) media_type: String,
 }
 
-impl FromRequest<Arc<App>> for Body {
+impl FromRequest<Arc<Installation>> for Body {
     type Rejection = ApiError;
 
-    async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, ApiError> {
+    async fn from_request(request: Request, app: &Arc<Installation>) -> Result<Self, ApiError> {
         Self::read(request, app.settings().server.max_body_bytes, "server.max_body_bytes").await
     }
 }

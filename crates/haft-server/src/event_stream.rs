@@ -6,7 +6,7 @@ use axum::response::sse::Event;
 use futures_util::{Stream, stream};
 use haft_core::principal::Principal;
 
-use haft_platform::App;
+use haft_platform::Installation;
 use haft_platform::events::{LiveEvent, Subscription, Topic};
 
 /// The surface that lists of tools are filtered for.
@@ -20,7 +20,7 @@ pub(crate) struct EventFilter {
 }
 
 impl EventFilter {
-    fn accepts(&self, app: &App, event: &LiveEvent) -> bool {
+    fn accepts(&self, app: &Installation, event: &LiveEvent) -> bool {
         let may_call = |tool: &_| app.policy().handle().may_call(&self.principal, tool, SURFACE);
         self.topics.contains(&event.topic) && event.is_visible_to(&self.principal, may_call)
     }
@@ -28,7 +28,7 @@ impl EventFilter {
 
 /// Streams events. The first one, `ready`, says that nothing is missed from then on.
 pub(crate) fn stream(
-    app: Arc<App>,
+    app: Arc<Installation>,
     subscription: Subscription,
     filter: EventFilter,
 ) -> impl Stream<Item = Event> + Send {

@@ -1,11 +1,11 @@
 //! The HTTP API of haft, on top of the pipeline and the store.
 //!
-//! The only crate that uses axum. [`Server`] is an open installation; [`Server::router`] is its whole HTTP
-//! surface, and [`Server::serve`] serves it. A program serves its own functions like this:
+//! The only crate that uses axum. [`App`] is an open installation; [`App::router`] is its whole HTTP
+//! surface, and [`App::serve`] serves it. A program serves its own functions like this:
 //!
 //! ```no_run
 //! use haft_server::settings::Settings;
-//! use haft_server::{Extensions, Functions, Server};
+//! use haft_server::{App, Extensions, Functions};
 //! use serde_json::{Value, json};
 //!
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
@@ -15,13 +15,14 @@
 //! });
 //! let settings = Settings::for_home("haft-home".into());
 //! let listener = tokio::net::TcpListener::bind(settings.addr).await?;
-//! let server = Server::open_with(settings, Extensions { functions, ..Extensions::default() }).await?;
-//! server.serve(listener, async { drop(tokio::signal::ctrl_c().await) }).await?;
+//! let app = App::open_with(settings, Extensions { functions, ..Extensions::default() }).await?;
+//! app.serve(listener, async { drop(tokio::signal::ctrl_c().await) }).await?;
 //! # Ok(())
 //! # }
 //! ```
 
 mod agent_view;
+mod app;
 mod audit_layer;
 mod authentication;
 mod body;
@@ -44,16 +45,15 @@ mod routes;
 mod run_stream;
 mod run_view;
 mod serve;
-mod server;
 mod socket;
 mod ui;
 mod view;
 
+pub use app::{App, Extensions};
 pub use haft_mcp::server::{
     ExtensionClient, ExtensionError, ExtensionRequest, ExtensionResult, ProtocolExtension,
 };
 pub use haft_platform::local_token::LocalTokenError;
-pub use haft_platform::{App, StartError, doctor, settings};
+pub use haft_platform::{StartError, doctor, settings};
 pub use haft_runtime::function::Functions;
 pub use mcp::{StdioClient, UnknownBundle};
-pub use server::{Extensions, Server};

@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use crate::body;
 use crate::error::ApiError;
-use haft_platform::App;
+use haft_platform::Installation;
 use haft_platform::identity::Identity;
 
 /// The upgrade protocol with one message per line, in both directions.
@@ -44,7 +44,7 @@ pub(crate) struct Mcp {
 
 impl Mcp {
     /// Creates the server.
-    pub(crate) fn new(app: &App, extension: Option<Arc<dyn ProtocolExtension>>) -> Self {
+    pub(crate) fn new(app: &Installation, extension: Option<Arc<dyn ProtocolExtension>>) -> Self {
         let stopping = CancellationToken::new();
         let settings = app.settings();
         let own = haft_mcp::server::Settings {
@@ -89,7 +89,7 @@ impl Mcp {
     /// Upgrades the connection of a request to one that carries a message per line. It ends when the token is revoked.
     pub(crate) fn pipe(
         &self,
-        app: &Arc<App>,
+        app: &Arc<Installation>,
         client: ClientContext,
         identity: Identity,
         mut request: Request,
@@ -156,7 +156,7 @@ pub struct StdioClient {
 pub struct UnknownBundle(pub BundleSlug);
 
 impl StdioClient {
-    pub(crate) fn context(self, app: &App) -> Result<ClientContext, UnknownBundle> {
+    pub(crate) fn context(self, app: &Installation) -> Result<ClientContext, UnknownBundle> {
         let tenant = TenantId::default_tenant();
         let view = match self.bundle {
             None => View::All,
@@ -180,6 +180,6 @@ pub(crate) fn connection_session() -> Arc<str> {
 }
 
 /// Returns whether a bundle exists.
-pub(crate) fn has_bundle(app: &App, tenant: &TenantId, slug: &BundleSlug) -> bool {
+pub(crate) fn has_bundle(app: &Installation, tenant: &TenantId, slug: &BundleSlug) -> bool {
     app.registry().snapshot().bundles(tenant).any(|bundle| bundle.slug == *slug)
 }

@@ -22,7 +22,7 @@ use tokio_util::task::TaskTracker;
 use crate::edge::Edge;
 use crate::mcp::{Mcp, StdioClient, UnknownBundle};
 use crate::router;
-use haft_platform::App;
+use haft_platform::Installation;
 use haft_platform::maintenance::BackgroundTasks;
 use haft_platform::permissions;
 
@@ -55,7 +55,7 @@ impl Connections {
 
 /// Serves HTTP until `stop` completes, then shuts down.
 pub(crate) async fn http(
-    app: &Arc<App>,
+    app: &Arc<Installation>,
     mcp: &Arc<Mcp>,
     listener: TcpListener,
     stop: impl Future<Output = ()> + Send,
@@ -74,7 +74,7 @@ pub(crate) async fn http(
 
 /// Serves one MCP client over standard input and output until it disconnects or `stop` completes, then shuts down.
 pub(crate) async fn stdio(
-    app: &Arc<App>,
+    app: &Arc<Installation>,
     mcp: &Mcp,
     client: StdioClient,
     stop: impl Future<Output = ()> + Send,
@@ -89,7 +89,12 @@ pub(crate) async fn stdio(
     Ok(())
 }
 
-async fn shut_down(app: &App, mcp: &Mcp, background: BackgroundTasks, connections: impl Future<Output = ()>) {
+async fn shut_down(
+    app: &Installation,
+    mcp: &Mcp,
+    background: BackgroundTasks,
+    connections: impl Future<Output = ()>,
+) {
     mcp.stop();
     app.events().stop();
     app.stop_queue();
@@ -102,7 +107,7 @@ async fn shut_down(app: &App, mcp: &Mcp, background: BackgroundTasks, connection
 }
 
 /// Waits for connections and calls to finish; cancels what still runs after the grace period.
-async fn drain(app: &App, connections: impl Future<Output = ()>) {
+async fn drain(app: &Installation, connections: impl Future<Output = ()>) {
     let grace = app.settings().server.shutdown_grace;
     let finished = async {
         connections.await;
@@ -118,7 +123,7 @@ async fn drain(app: &App, connections: impl Future<Output = ()>) {
     }
 }
 
-async fn idle(app: &App) {
+async fn idle(app: &Installation) {
     while app.pipeline().running() > 0 {
         tokio::time::sleep(POLL_INTERVAL).await;
     }

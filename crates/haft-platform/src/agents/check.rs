@@ -13,8 +13,8 @@ use haft_runtime::registry::{Entry, Snapshot};
 use serde_json::json;
 
 use super::model::check_model;
-use crate::app::App;
 use crate::error::ServiceError;
+use crate::installation::Installation;
 
 /// How many variables without a value are named.
 const MAX_VARIABLES: usize = 20;
@@ -30,7 +30,7 @@ pub enum Strictness {
 
 impl Strictness {
     /// Returns what saving an agent requires.
-    pub fn of_saving(app: &App, definition: &AgentDefinition) -> Self {
+    pub fn of_saving(app: &Installation, definition: &AgentDefinition) -> Self {
         let must_be_published = definition.require_published || app.settings().mode == Mode::Production;
         if must_be_published { Self::Published } else { Self::Draft }
     }
@@ -49,7 +49,7 @@ pub struct AgentCheck {
 
 /// Checks an agent against the tools of a tenant.
 pub fn check(
-    app: &App,
+    app: &Installation,
     tenant: &TenantId,
     definition: &AgentDefinition,
     strictness: Strictness,

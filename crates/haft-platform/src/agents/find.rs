@@ -9,13 +9,13 @@ use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::runnable::Mode;
 use haft_core::tool::Status;
 
-use crate::app::App;
 use crate::error::ServiceError;
 use crate::identity::Identity;
+use crate::installation::Installation;
 
 /// Returns an agent of the caller's tenant, by slug or id.
 pub async fn visible_agent(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     reference: &str,
 ) -> Result<Arc<Agent>, ServiceError> {
@@ -26,7 +26,7 @@ pub async fn visible_agent(
 
 /// Returns an agent of a tenant, by slug or id.
 pub(super) async fn agent_of(
-    app: &App,
+    app: &Installation,
     tenant: &TenantId,
     reference: &str,
 ) -> Result<Option<Arc<Agent>>, ServiceError> {
@@ -41,7 +41,7 @@ pub(super) async fn agent_of(
 
 /// Returns an agent that a tool or another surface names, if it may run in this mode.
 pub async fn runnable_agent(
-    app: &App,
+    app: &Installation,
     tenant: &TenantId,
     reference: &str,
     mode: Mode,

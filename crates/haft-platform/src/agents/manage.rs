@@ -9,13 +9,17 @@ use haft_store::AgentUpdate;
 use serde_json::Value;
 
 use crate::agents::{Strictness, check, require_publishable, require_valid, visible_agent};
-use crate::app::App;
 use crate::audit;
 use crate::error::ServiceError;
 use crate::identity::Identity;
+use crate::installation::Installation;
 
 /// Checks a definition that is about to be saved; returns the warnings.
-pub fn check_saved(app: &App, identity: &Identity, read: &ReadAgent) -> Result<Vec<Problem>, ServiceError> {
+pub fn check_saved(
+    app: &Installation,
+    identity: &Identity,
+    read: &ReadAgent,
+) -> Result<Vec<Problem>, ServiceError> {
     let strictness = Strictness::of_saving(app, &read.definition);
     let mut warnings = read.warnings.clone();
     warnings.extend(require_valid(check(app, &identity.tenant, &read.definition, strictness))?);
@@ -23,7 +27,7 @@ pub fn check_saved(app: &App, identity: &Identity, read: &ReadAgent) -> Result<V
 }
 
 /// Shows others an agent that was just changed: whether tools that run it are ready is known at once.
-async fn announce(app: &App, agent: Agent) -> Result<Agent, ServiceError> {
+async fn announce(app: &Installation, agent: Agent) -> Result<Agent, ServiceError> {
     app.runs().agents().refresh_names().await?;
     Ok(agent)
 }
@@ -35,7 +39,7 @@ pub fn read_definition(value: Value) -> Result<ReadAgent, ServiceError> {
 
 /// Creates an agent; returns it with the warnings about its definition.
 pub async fn create(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     read: ReadAgent,
 ) -> Result<(Agent, Vec<Problem>), ServiceError> {
@@ -57,7 +61,7 @@ pub fn read_update(agent: &Agent, mut value: Value) -> Result<ReadAgent, Service
 
 /// Replaces the definition of an agent: a new revision.
 pub async fn update(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     agent: &Agent,
     definition: AgentDefinition,
@@ -70,7 +74,7 @@ pub async fn update(
 
 /// Restores an earlier revision as the newest one; returns the agent with the warnings about its definition.
 pub async fn restore(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     agent: &Agent,
     revision: &AgentRevision,
@@ -85,7 +89,11 @@ pub async fn restore(
 }
 
 /// Finds a revision of an agent by its number.
-pub async fn revision(app: &App, agent: &Agent, number: &str) -> Result<AgentRevision, ServiceError> {
+pub async fn revision(
+    app: &Installation,
+    agent: &Agent,
+    number: &str,
+) -> Result<AgentRevision, ServiceError> {
     let missing = || ServiceError::not_found("revision", number);
     let parsed = number.parse().map_err(|_| missing())?;
     app.store().agent_revision(&agent.tenant, agent.id, parsed).await?.ok_or_else(missing)
@@ -93,7 +101,7 @@ pub async fn revision(app: &App, agent: &Agent, number: &str) -> Result<AgentRev
 
 /// Enables or disables an agent.
 pub async fn set_enabled(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     agent: &Agent,
     enabled: bool,
@@ -105,7 +113,7 @@ pub async fn set_enabled(
 }
 
 /// Deletes an agent with its revisions.
-pub async fn delete(app: &App, identity: &Identity, reference: &str) -> Result<(), ServiceError> {
+pub async fn delete(app: &Installation, identity: &Identity, reference: &str) -> Result<(), ServiceError> {
     identity.require(Role::Editor)?;
     let agent = visible_agent(app, identity, reference).await?;
     audit::note(identity, "agent.delete", agent.definition.slug.as_str());
@@ -116,7 +124,7 @@ pub async fn delete(app: &App, identity: &Identity, reference: &str) -> Result<(
 
 /// Publishes the newest revision of an agent; returns it with the warnings about it.
 pub async fn publish(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     reference: &str,
 ) -> Result<(Agent, Vec<Problem>), ServiceError> {
@@ -132,7 +140,11 @@ pub async fn publish(
 }
 
 /// Deprecates an agent: it still runs.
-pub async fn deprecate(app: &App, identity: &Identity, reference: &str) -> Result<Agent, ServiceError> {
+pub async fn deprecate(
+    app: &Installation,
+    identity: &Identity,
+    reference: &str,
+) -> Result<Agent, ServiceError> {
     identity.require(Role::Editor)?;
     let agent = visible_agent(app, identity, reference).await?;
     audit::note(identity, "agent.deprecate", agent.definition.slug.as_str());

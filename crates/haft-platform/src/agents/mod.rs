@@ -16,5 +16,5 @@ pub use find::{require_runnable, runnable_agent, visible_agent};
 pub use model::{
     ConfiguredModel, ConfiguredProvider, ModelConnections, configured_models, key_in, providers,
 };
-pub use readiness::fault;
 pub use names::{KnownAgent, KnownAgents};
+pub use readiness::fault;

@@ -21,8 +21,8 @@ use url::Url;
 use utoipa::ToSchema;
 
 use super::check::AgentCheck;
-use crate::app::App;
 use crate::error::ServiceError;
+use crate::installation::Installation;
 use crate::settings::ModelSettings;
 
 /// How many connections are kept.
@@ -46,7 +46,7 @@ impl ModelConnections {
     /// Returns the model of an agent, with its fallback.
     pub async fn connect(
         &self,
-        app: &App,
+        app: &Installation,
         tenant: &TenantId,
         definition: &AgentDefinition,
     ) -> Result<Arc<dyn Model>, CallError> {
@@ -62,7 +62,7 @@ impl ModelConnections {
 
     async fn model(
         &self,
-        app: &App,
+        app: &Installation,
         tenant: &TenantId,
         model: &AgentModel,
     ) -> Result<Arc<dyn Model>, CallError> {
@@ -209,7 +209,7 @@ fn configured_by(platform: &ModelSettings, model: &AgentModel, name: &str) -> Co
 }
 
 /// Checks the settings of a model, as far as they do not depend on its key.
-pub(super) fn check_model(app: &App, field: &str, model: &AgentModel, found: &mut AgentCheck) {
+pub(super) fn check_model(app: &Installation, field: &str, model: &AgentModel, found: &mut AgentCheck) {
     let platform = &app.settings().models;
     let checked = name_of(platform, model).and_then(|name| {
         // A key that is missing now may be stored later.
@@ -279,7 +279,10 @@ pub struct ConfiguredProvider {
 }
 
 /// Lists the providers, with whether a key is stored for each.
-pub async fn providers(app: &App, tenant: &TenantId) -> Result<Vec<ConfiguredProvider>, ServiceError> {
+pub async fn providers(
+    app: &Installation,
+    tenant: &TenantId,
+) -> Result<Vec<ConfiguredProvider>, ServiceError> {
     let mut found = Vec::new();
     for provider in Provider::ALL {
         found.push(ConfiguredProvider {
@@ -295,7 +298,7 @@ pub async fn providers(app: &App, tenant: &TenantId) -> Result<Vec<ConfiguredPro
 
 /// Lists the models that the settings name, and those of the tenant's agents.
 pub async fn configured_models(
-    app: &App,
+    app: &Installation,
     tenant: &TenantId,
     of_agents: Vec<AgentModel>,
 ) -> Result<Vec<ConfiguredModel>, ServiceError> {
@@ -327,7 +330,7 @@ pub async fn configured_models(
     Ok(found)
 }
 
-async fn has_key(app: &App, tenant: &TenantId, provider: Provider) -> Result<bool, ServiceError> {
+async fn has_key(app: &Installation, tenant: &TenantId, provider: Provider) -> Result<bool, ServiceError> {
     if !provider.requires_key() {
         return Ok(true);
     }

@@ -7,13 +7,13 @@ use haft_core::principal::AllowList;
 use haft_runtime::registry::{Entry, Snapshot};
 
 use super::check::{Rules, Strictness, state};
-use crate::app::App;
+use crate::installation::Installation;
 
 /// How many reasons are shown.
 const MAX_REASONS: usize = 5;
 
 /// Returns why an agent is not ready: its file is invalid, or a rule of its tools selects no tool that can run.
-pub fn fault(app: &App, snapshot: &Snapshot, agent: &Agent) -> Option<String> {
+pub fn fault(app: &Installation, snapshot: &Snapshot, agent: &Agent) -> Option<String> {
     if let Some(error) = &agent.error {
         return Some(error.clone());
     }

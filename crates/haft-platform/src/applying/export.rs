@@ -16,9 +16,9 @@ use serde_json::{Map, Value, json};
 
 use super::export_agents::write_agents;
 use super::export_references::{refer_by_slug, write_artifacts, write_pipelines};
-use crate::app::App;
 use crate::error::ServiceError;
 use crate::identity::Identity;
+use crate::installation::Installation;
 use crate::toolsets::{package_of, packed_toolset};
 
 /// The fields of a server that a folder does not have.
@@ -26,7 +26,11 @@ const SERVER_STATE: [&str; 5] = ["id", "tenant", "declared_in", "created_at", "m
 
 /// Packs bundles as a folder; without any, everything of the tenant, with MCP servers, policy rules, agents,
 /// pipelines and code artifacts.
-pub async fn export(app: &App, identity: &Identity, bundles: &[String]) -> Result<Vec<u8>, ServiceError> {
+pub async fn export(
+    app: &Installation,
+    identity: &Identity,
+    bundles: &[String],
+) -> Result<Vec<u8>, ServiceError> {
     let mut files = PackageFiles::new();
     let scope = ApplyScope { agents: true, pipelines: true, artifacts: true, ..ApplyScope::default() };
     let state = app.store().apply_state(identity.tenant.clone(), scope).await?;
@@ -64,7 +68,7 @@ pub async fn export(app: &App, identity: &Identity, bundles: &[String]) -> Resul
 
 /// Returns the files of a toolset as they were installed, with their signature, if nobody has changed its tools since.
 async fn unchanged_package(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     installed: &InstalledToolset,
 ) -> Result<Option<PackageFiles>, ServiceError> {
@@ -93,7 +97,11 @@ fn path_in(bundle: &BundleSlug, path: &str) -> Result<PackagePath, ServiceError>
 }
 
 /// Returns the bundles to export, by slug.
-fn selected(app: &App, identity: &Identity, bundles: &[String]) -> Result<Vec<Bundle>, ServiceError> {
+fn selected(
+    app: &Installation,
+    identity: &Identity,
+    bundles: &[String],
+) -> Result<Vec<Bundle>, ServiceError> {
     let snapshot = app.registry().snapshot();
     let is_own = |bundle: &Bundle| {
         bundle.tenant == identity.tenant
@@ -117,7 +125,7 @@ fn selected(app: &App, identity: &Identity, bundles: &[String]) -> Result<Vec<Bu
 }
 
 fn write_bundle(
-    app: &App,
+    app: &Installation,
     state: &ApplyState,
     bundle: &Bundle,
     files: &mut PackageFiles,
@@ -169,7 +177,11 @@ fn definition_of(tool: &Tool, state: &ApplyState) -> String {
 }
 
 /// Writes the MCP servers that neither the configuration declares nor a toolset brings.
-async fn write_servers(app: &App, identity: &Identity, files: &mut PackageFiles) -> Result<(), ServiceError> {
+async fn write_servers(
+    app: &Installation,
+    identity: &Identity,
+    files: &mut PackageFiles,
+) -> Result<(), ServiceError> {
     let toolsets = app.store().toolsets(&identity.tenant).await?;
     let of_toolset =
         |id: &str| toolsets.iter().any(|toolset| toolset.mcp_servers.iter().any(|known| known == id));

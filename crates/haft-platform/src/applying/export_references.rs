@@ -9,9 +9,9 @@ use haft_package::path::PackagePath;
 use haft_store::{ApplyState, ArtifactHead};
 
 use super::export_agents::hide_in_url;
-use crate::app::App;
 use crate::error::ServiceError;
 use crate::identity::Identity;
+use crate::installation::Installation;
 
 /// How many names are tried for one file.
 const MAX_NAMES: u32 = 20;
@@ -32,7 +32,7 @@ pub(super) fn write_pipelines(pipelines: &[Pipeline], files: &mut PackageFiles) 
 
 /// Writes the newest versions of the code artifacts of a tenant to the folder `artifacts`.
 pub(super) async fn write_artifacts(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     artifacts: &[ArtifactHead],
     files: &mut PackageFiles,

@@ -15,10 +15,10 @@ use super::documents::WrittenBundle;
 use super::plan::{ChangeAction, ChangeKind, PlannedChange, field, fields};
 use super::plan_agents::tools_of;
 use super::run::ApplyOptions;
-use crate::app::App;
 use crate::definition::{self, CheckContext};
 use crate::error::ServiceError;
 use crate::identity::Identity;
+use crate::installation::Installation;
 use crate::planned_references::{PlannedReferences, PlannedTarget};
 
 /// The largest number of tools that a plan lists as not ready.
@@ -26,7 +26,7 @@ const MAX_LISTED: usize = 20;
 
 /// Compares what a folder says with what is stored.
 pub(super) struct Planner<'a> {
-    pub(super) app: &'a App,
+    pub(super) app: &'a Installation,
     pub(super) identity: &'a Identity,
     pub(super) state: &'a ApplyState,
     pub(super) options: ApplyOptions,

@@ -10,10 +10,10 @@ use serde_json::json;
 use super::desired::{self, BundleContent, Desired};
 use super::plan::{ApplyReport, ApplySummary, ChangeAction, ChangeKind, PlannedChange, id_of};
 use super::planner::Planner;
-use crate::app::App;
 use crate::audit;
 use crate::error::ServiceError;
 use crate::identity::Identity;
+use crate::installation::Installation;
 use crate::planned_references::PlannedReferences;
 use crate::toolsets::unpack;
 
@@ -38,7 +38,7 @@ pub struct PreparedApply {
 
 /// Compares a folder, packed as a ZIP file, with the installation. Everything is checked; nothing is changed.
 pub async fn prepare(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     archive: Vec<u8>,
     options: ApplyOptions,
@@ -82,7 +82,7 @@ pub async fn prepare(
 
 /// Applies a plan: all of it or nothing.
 pub async fn apply(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     prepared: PreparedApply,
 ) -> Result<ApplyReport, ServiceError> {

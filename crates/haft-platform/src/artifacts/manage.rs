@@ -13,19 +13,23 @@ use haft_store::NewArtifact;
 use serde_json::json;
 
 use super::usage::tools_using;
-use crate::app::App;
 use crate::audit;
 use crate::error::ServiceError;
 use crate::identity::Identity;
+use crate::installation::Installation;
 
 /// Finds an artifact by its id or slug.
-pub async fn find(app: &App, identity: &Identity, reference: &str) -> Result<CodeArtifact, ServiceError> {
+pub async fn find(
+    app: &Installation,
+    identity: &Identity,
+    reference: &str,
+) -> Result<CodeArtifact, ServiceError> {
     let found = app.store().artifact(&identity.tenant, reference).await?;
     found.ok_or_else(|| ServiceError::not_found("artifact", reference))
 }
 
 /// Checks that the source can run, as far as its executor can tell: bash and python syntax, WebAssembly modules.
-pub async fn check_source(app: &App, content: &ArtifactContent) -> Result<(), ServiceError> {
+pub async fn check_source(app: &Installation, content: &ArtifactContent) -> Result<(), ServiceError> {
     let name = ToolName::new("artifact").map_err(|error| ServiceError::bad_request(error.to_string()))?;
     let base = ToolSpec::new(name, Implementation::Artifact(haft_core::implementation::Artifact::default()));
     let spec = Arc::new(runtime_spec(&base, content.runtime, &content.source, &content.inputs));
@@ -89,7 +93,7 @@ impl ArtifactFields {
 
 /// Creates an artifact.
 pub async fn create(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     fields: ArtifactFields,
 ) -> Result<CodeArtifact, ServiceError> {
@@ -103,7 +107,7 @@ pub async fn create(
 
 /// Appends a version to an artifact.
 pub async fn update(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     earlier: &CodeArtifact,
     fields: ArtifactFields,
@@ -118,7 +122,7 @@ pub async fn update(
 
 /// Deletes an artifact with its versions. If tools use it, nothing is deleted unless by force.
 pub async fn delete(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     artifact: &CodeArtifact,
     force: bool,
@@ -145,7 +149,7 @@ pub async fn delete(
 
 /// Returns a version of an artifact by its number.
 pub async fn version(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     artifact: &CodeArtifact,
     number: &str,

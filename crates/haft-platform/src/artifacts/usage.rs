@@ -4,10 +4,10 @@ use haft_core::artifact::CodeArtifact;
 use haft_core::implementation::Implementation;
 use haft_core::spec::ToolSpec;
 
-use crate::app::App;
+use crate::installation::Installation;
 
 /// Returns the qualified names of the tools of its tenant that use an artifact, in their newest or published revision.
-pub fn tools_using(app: &App, artifact: &CodeArtifact) -> Vec<String> {
+pub(super) fn tools_using(app: &Installation, artifact: &CodeArtifact) -> Vec<String> {
     let id = artifact.id.to_string();
     let uses = |spec: &ToolSpec| match &spec.implementation {
         Implementation::Artifact(used) => {

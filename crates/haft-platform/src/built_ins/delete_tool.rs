@@ -13,11 +13,11 @@ use haft_core::tool::Source;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::app_handle::{AppHandle, call_error};
-use crate::app::App;
+use super::installation_handle::{InstallationHandle, call_error};
 use crate::audit;
 use crate::error::ServiceError;
 use crate::identity::Identity;
+use crate::installation::Installation;
 use crate::{bundles, tools};
 
 pub(super) fn spec() -> Result<ToolSpec, NameError> {
@@ -44,7 +44,7 @@ pub(super) fn spec() -> Result<ToolSpec, NameError> {
 }
 
 /// Deletes tools.
-pub(super) struct DeleteTool(pub(super) AppHandle);
+pub(super) struct DeleteTool(pub(super) InstallationHandle);
 
 #[derive(Deserialize)]
 pub(super) struct Args {
@@ -62,7 +62,7 @@ impl BuiltIn for DeleteTool {
     }
 }
 
-async fn delete(app: &App, identity: &Identity, reference: &str) -> Result<Value, ServiceError> {
+async fn delete(app: &Installation, identity: &Identity, reference: &str) -> Result<Value, ServiceError> {
     identity.require(Role::Editor)?;
     let entry = tools::find(app, identity, reference)?;
     let owner = match entry.tool.source {

@@ -14,7 +14,7 @@ use haft_runtime::registry::{Audience, Entry, Naming, Snapshot};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::app_handle::AppHandle;
+use super::installation_handle::InstallationHandle;
 
 pub(super) fn spec() -> Result<ToolSpec, NameError> {
     describe(Describe {
@@ -45,7 +45,7 @@ pub(super) fn spec() -> Result<ToolSpec, NameError> {
 }
 
 /// Describes tools.
-pub(super) struct DescribeTool(pub(super) AppHandle);
+pub(super) struct DescribeTool(pub(super) InstallationHandle);
 
 #[derive(Deserialize)]
 pub(super) struct Args {

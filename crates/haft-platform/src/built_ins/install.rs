@@ -8,11 +8,11 @@ use haft_core::spec::ToolSpec;
 use haft_core::toolset::READ_SKILL;
 use haft_runtime::function::Functions;
 
-use super::app_handle::AppHandle;
 use super::create_tool::{self, CreateTool};
 use super::delete_tool::{self, DeleteTool};
 use super::describe_tool::{self, DescribeTool};
 use super::function_call::{self, FunctionCall};
+use super::installation_handle::InstallationHandle;
 use super::mcp_call::{self, McpCall};
 use super::read_skill::ReadSkill;
 use super::retrieval_pipeline::{self, RetrievalPipeline};
@@ -23,7 +23,7 @@ pub struct Installed {
     /// All definitions.
     pub specs: Vec<ToolSpec>,
     /// The handle to set when the installation is open.
-    pub handle: AppHandle,
+    pub handle: InstallationHandle,
 }
 
 /// Adds the built-in tools to those of the embedding program, whose functions and tools take precedence; without `parts`
@@ -33,7 +33,7 @@ pub fn install(
     functions: &Functions,
     own: Vec<ToolSpec>,
 ) -> Result<Installed, NameError> {
-    let handle = AppHandle::default();
+    let handle = InstallationHandle::default();
     register_package_functions(functions, &handle);
     let Some(parts) = parts else { return Ok(Installed { specs: own, handle }) };
     let BuiltIns { mut specs, functions: standard } = built_ins(parts)?;
@@ -56,7 +56,7 @@ pub fn install(
 }
 
 /// Registers the functions that tools of packages need, whether or not there are built-in tools.
-fn register_package_functions(functions: &Functions, handle: &AppHandle) {
+fn register_package_functions(functions: &Functions, handle: &InstallationHandle) {
     let own = Functions::default();
     own.insert(READ_SKILL, function(ReadSkill::new(handle.clone())));
     functions.fill_from(&own);

@@ -2,17 +2,17 @@
 //!
 //! Tools that change the catalog run the same code as the routes, with the rights of their caller.
 
-mod app_handle;
 mod create_tool;
 mod delete_tool;
 mod describe_tool;
 mod function_call;
 mod install;
+mod installation_handle;
 mod mcp_call;
 mod nested_call;
 mod read_skill;
 mod retrieval_pipeline;
 mod search_tools;
 
-pub use app_handle::{AppHandle, call_error};
 pub use install::{Installed, install};
+pub use installation_handle::{InstallationHandle, call_error};

@@ -9,7 +9,7 @@ use haft_mcp::server::PackageSource as _;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::app_handle::AppHandle;
+use super::installation_handle::InstallationHandle;
 
 /// The largest file that is returned to a model, in bytes.
 const MAX_FILE: u64 = 256 << 10;
@@ -18,12 +18,12 @@ const MAX_NAMES: usize = 500;
 
 /// Reads the skill of one package.
 pub(super) struct ReadSkill {
-    handle: AppHandle,
+    handle: InstallationHandle,
     package: Option<String>,
 }
 
 impl ReadSkill {
-    pub(super) fn new(handle: AppHandle) -> Self {
+    pub(super) fn new(handle: InstallationHandle) -> Self {
         Self { handle, package: None }
     }
 }

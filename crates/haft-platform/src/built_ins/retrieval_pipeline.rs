@@ -10,7 +10,7 @@ use haft_core::spec::ToolSpec;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::app_handle::AppHandle;
+use super::installation_handle::InstallationHandle;
 
 pub(super) fn spec() -> Result<ToolSpec, NameError> {
     let mut spec = describe(Describe {
@@ -45,7 +45,7 @@ pub(super) fn spec() -> Result<ToolSpec, NameError> {
 }
 
 /// Queries pipelines.
-pub(super) struct RetrievalPipeline(pub(super) AppHandle);
+pub(super) struct RetrievalPipeline(pub(super) InstallationHandle);
 
 #[derive(Deserialize)]
 pub(super) struct Args {

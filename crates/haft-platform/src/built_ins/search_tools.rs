@@ -13,7 +13,7 @@ use haft_runtime::registry::{Entry, Snapshot};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::app_handle::{AppHandle, call_error};
+use super::installation_handle::{InstallationHandle, call_error};
 use crate::search::{Ranking, SearchQuery};
 use haft_search::MAX_QUERY;
 
@@ -59,7 +59,7 @@ pub(super) fn spec() -> Result<ToolSpec, NameError> {
 }
 
 /// Finds tools.
-pub(super) struct SearchTools(pub(super) AppHandle);
+pub(super) struct SearchTools(pub(super) InstallationHandle);
 
 #[derive(Deserialize)]
 pub(super) struct Args {

@@ -23,9 +23,9 @@ use super::content::content_text;
 use super::conversation::{all_steps, conversation_of};
 use super::manage::show_branch;
 use crate::agents::{require_runnable, visible_agent};
-use crate::app::App;
 use crate::error::ServiceError;
 use crate::identity::Identity;
+use crate::installation::Installation;
 use crate::runs::StartRun;
 
 /// The longest message, in bytes of JSON.
@@ -73,7 +73,7 @@ pub struct Asked {
 
 /// Stores a message, and starts the run that answers it if the chat has an agent.
 pub async fn ask(
-    app: &Arc<App>,
+    app: &Arc<Installation>,
     identity: &Identity,
     chat: &Chat,
     question: Question,
@@ -108,7 +108,7 @@ pub async fn ask(
 
 /// Answers a message of a person again: the answer is a branch beside the earlier ones.
 pub async fn answer_again(
-    app: &Arc<App>,
+    app: &Arc<Installation>,
     identity: &Identity,
     chat: &Chat,
     message: Option<MessageId>,
@@ -126,7 +126,7 @@ pub async fn answer_again(
 /// Returns the message of a person that is answered: the given one, or the last one of the branch that is shown. For an
 /// answer it is the message before it.
 async fn question_of(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     chat: &Chat,
     message: Option<MessageId>,
@@ -141,18 +141,26 @@ async fn question_of(
 }
 
 /// Cancels the running answer of a chat; returns its run.
-pub async fn stop(app: &Arc<App>, identity: &Identity, chat: &Chat) -> Result<Option<Run>, ServiceError> {
+pub async fn stop(
+    app: &Arc<Installation>,
+    identity: &Identity,
+    chat: &Chat,
+) -> Result<Option<Run>, ServiceError> {
     let Some(run) = running_answer(app, &identity.tenant, chat).await? else { return Ok(None) };
     app.runs().cancel(app, &identity.tenant, run.id).await?;
     Ok(Some(run))
 }
 
 /// Returns the run that answers in a chat now, or that waits for people there.
-async fn running_answer(app: &App, tenant: &TenantId, chat: &Chat) -> Result<Option<Run>, StoreError> {
+async fn running_answer(
+    app: &Installation,
+    tenant: &TenantId,
+    chat: &Chat,
+) -> Result<Option<Run>, StoreError> {
     app.store().open_run_of_chat(tenant, chat.id).await
 }
 
-async fn require_idle(app: &App, identity: &Identity, chat: &Chat) -> Result<(), ServiceError> {
+async fn require_idle(app: &Installation, identity: &Identity, chat: &Chat) -> Result<(), ServiceError> {
     match running_answer(app, &identity.tenant, chat).await? {
         Some(run) => Err(busy(&run)),
         None => Ok(()),
@@ -170,7 +178,7 @@ fn busy(run: &Run) -> ServiceError {
 }
 
 async fn answering_agent(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     slug: &str,
     mode: Mode,
@@ -189,7 +197,7 @@ struct Answering {
 }
 
 async fn answer_message(
-    app: &Arc<App>,
+    app: &Arc<Installation>,
     identity: &Identity,
     chat: &Chat,
     answering: Answering,
@@ -224,7 +232,12 @@ async fn answer_message(
     }
 }
 
-async fn add(app: &App, identity: &Identity, chat: &Chat, new: NewMessage) -> Result<Message, ServiceError> {
+async fn add(
+    app: &Installation,
+    identity: &Identity,
+    chat: &Chat,
+    new: NewMessage,
+) -> Result<Message, ServiceError> {
     let missing = match new.parent_id {
         Some(parent) => ServiceError::not_found("message", &parent.to_string()),
         None => ServiceError::not_found("chat", &chat.id.to_string()),
@@ -253,7 +266,7 @@ fn title_from(content: &Value) -> Option<String> {
 /// Writes the answer of a run into its chat: under the lease of the node that runs it, as it ends or waits; without one
 /// when it has ended.
 pub async fn write_answer(
-    app: &App,
+    app: &Installation,
     run: &Run,
     lease: Option<&RunLease>,
     (status, error): (RunStatus, Option<&CallError>),
@@ -270,7 +283,7 @@ pub async fn write_answer(
 }
 
 /// Writes the answer of a run that has ended without writing it.
-pub async fn complete_answer(app: &App, tenant: &TenantId, run: RunId) {
+pub async fn complete_answer(app: &Installation, tenant: &TenantId, run: RunId) {
     let completed = async {
         match app.store().run_by_id(tenant, run).await? {
             Some(run) if run.status.is_final() => {
@@ -286,7 +299,7 @@ pub async fn complete_answer(app: &App, tenant: &TenantId, run: RunId) {
 
 /// Writes answers that are empty although their runs have ended: the node was killed between the two.
 pub async fn repair_answers(
-    app: &App,
+    app: &Installation,
     tenant: &TenantId,
     chat: &Chat,
     messages: &mut [Message],

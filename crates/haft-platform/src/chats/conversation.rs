@@ -9,7 +9,7 @@ use haft_core::name::TenantId;
 use haft_core::run::RunStep;
 
 use super::content::content_parts;
-use crate::app::App;
+use crate::installation::Installation;
 
 /// How many steps are read at once.
 const PAGE: u32 = 500;
@@ -17,7 +17,7 @@ const PAGE: u32 = 500;
 /// Returns the conversation of a branch, root first. An answer of an agent is what its run added, tool results included,
 /// and shortened as the run shortened it.
 pub(super) async fn conversation_of(
-    app: &App,
+    app: &Installation,
     tenant: &TenantId,
     branch: &[Message],
 ) -> Result<Vec<ModelMessage>, StoreError> {
@@ -52,7 +52,11 @@ fn push(messages: &mut Vec<ModelMessage>, message: &Message) {
 }
 
 /// Returns all steps of a run.
-pub(super) async fn all_steps(app: &App, tenant: &TenantId, run: RunId) -> Result<Vec<RunStep>, StoreError> {
+pub(super) async fn all_steps(
+    app: &Installation,
+    tenant: &TenantId,
+    run: RunId,
+) -> Result<Vec<RunStep>, StoreError> {
     let mut steps: Vec<RunStep> = Vec::new();
     loop {
         let after = steps.last().map_or(0, |step| step.number);

@@ -9,14 +9,14 @@ use haft_store::{ChatChange, ChatScope, NewChat};
 
 use super::answer::repair_answers;
 use crate::agents::visible_agent;
-use crate::app::App;
 use crate::audit;
 use crate::error::ServiceError;
 use crate::identity::Identity;
+use crate::installation::Installation;
 use crate::workspaces::StateChange;
 
 /// Returns a chat that the caller may change: its own, and for admins those of the tenant.
-pub async fn writable(app: &App, identity: &Identity, id: &str) -> Result<Chat, ServiceError> {
+pub async fn writable(app: &Installation, identity: &Identity, id: &str) -> Result<Chat, ServiceError> {
     let chat = readable(app, identity, id).await?;
     if is_own(identity, &chat) {
         return Ok(chat);
@@ -30,7 +30,7 @@ fn is_own(identity: &Identity, chat: &Chat) -> bool {
 }
 
 /// Returns a chat that the caller may read: its own, shared ones, and for admins those of the tenant.
-pub async fn readable(app: &App, identity: &Identity, id: &str) -> Result<Chat, ServiceError> {
+pub async fn readable(app: &Installation, identity: &Identity, id: &str) -> Result<Chat, ServiceError> {
     let missing = || ServiceError::not_found("chat", id);
     let parsed: ChatId = id.parse().map_err(|_| missing())?;
     let chat = app.store().chat(&identity.tenant, parsed).await?.ok_or_else(missing)?;
@@ -38,7 +38,7 @@ pub async fn readable(app: &App, identity: &Identity, id: &str) -> Result<Chat, 
 }
 
 /// Returns the slug of an agent that a chat names.
-async fn slug_of(app: &App, identity: &Identity, reference: &str) -> Result<String, ServiceError> {
+async fn slug_of(app: &Installation, identity: &Identity, reference: &str) -> Result<String, ServiceError> {
     Ok(visible_agent(app, identity, reference).await?.definition.slug.to_string())
 }
 
@@ -52,8 +52,8 @@ fn check_title(title: Option<&str>) -> Result<(), ServiceError> {
 }
 
 /// Brings the workspace to its state at a message.
-pub async fn show_branch(
-    app: &App,
+pub(crate) async fn show_branch(
+    app: &Installation,
     identity: &Identity,
     chat: &Chat,
     leaf: MessageId,
@@ -84,7 +84,7 @@ const MAX_EXPORTED: usize = 50_000;
 
 /// Returns all messages of a chat, in the order in which they were written.
 pub async fn all_messages(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     chat: &Chat,
 ) -> Result<Vec<ChatMessage>, ServiceError> {
@@ -109,7 +109,11 @@ pub struct ChatFields {
 }
 
 /// Creates a chat.
-pub async fn create(app: &App, identity: &Identity, fields: ChatFields) -> Result<Chat, ServiceError> {
+pub async fn create(
+    app: &Installation,
+    identity: &Identity,
+    fields: ChatFields,
+) -> Result<Chat, ServiceError> {
     let ChatFields { title, agent } = fields;
     check_title(title.as_deref())?;
     let agent = match agent {
@@ -129,7 +133,7 @@ pub async fn create(app: &App, identity: &Identity, fields: ChatFields) -> Resul
 
 /// Changes a chat; if another branch is to be shown, the workspace is brought to its state there.
 pub async fn update(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     chat: &Chat,
     change: ChatChange,
@@ -150,7 +154,7 @@ pub async fn update(
 }
 
 /// Deletes a chat with its messages and its workspace.
-pub async fn delete(app: &App, identity: &Identity, chat: &Chat) -> Result<(), ServiceError> {
+pub async fn delete(app: &Installation, identity: &Identity, chat: &Chat) -> Result<(), ServiceError> {
     audit::note(identity, "chat.delete", &chat.id.to_string());
     app.store().delete_chat(&identity.tenant, chat.id).await?;
     app.workspaces().forget(&identity.tenant, &WorkspaceName::Chat(chat.id)).await;
@@ -168,7 +172,7 @@ pub fn listed_scope(identity: &Identity, shared: bool) -> ChatScope {
 
 /// Returns the state of the workspace at a message: its own, or that of the nearest message before it.
 pub async fn manifest_at(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     chat: &Chat,
     message: &str,
@@ -186,7 +190,7 @@ pub async fn manifest_at(
 
 /// Returns the messages of the branch that is shown.
 pub async fn shown_branch(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     chat: &Chat,
 ) -> Result<Vec<ChatMessage>, ServiceError> {

@@ -252,7 +252,7 @@ pub struct ToolEvent {
 /// What happened to a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum ToolChange {
+pub(crate) enum ToolChange {
     Created,
     Updated,
     Deleted,
@@ -298,7 +298,7 @@ pub struct BundleEvent {
 /// What happened to a bundle.
 #[derive(Debug, Clone, Copy, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum BundleChange {
+pub(crate) enum BundleChange {
     Created,
     Updated,
     Deleted,
@@ -351,7 +351,7 @@ pub struct ApprovalEvent {
 /// What happened to an approval.
 #[derive(Debug, Clone, Copy, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum ApprovalChange {
+pub(crate) enum ApprovalChange {
     Requested,
     Decided,
     Expired,

@@ -29,7 +29,7 @@ pub struct EventHub {
 }
 
 /// The latest events of one tenant.
-pub struct Feed {
+pub(crate) struct Feed {
     /// Tells the ids of this feed from those of an earlier one.
     epoch: String,
     ring: Mutex<Ring>,
@@ -49,7 +49,7 @@ struct Ring {
 }
 
 /// What a stream reads next.
-pub enum Next {
+pub(crate) enum Next {
     /// An event and its number.
     Event(u64, Arc<LiveEvent>),
     /// Events are missing; the stream continues after this number.

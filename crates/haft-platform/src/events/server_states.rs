@@ -7,13 +7,13 @@ use haft_core::mcp::ServerState;
 use haft_core::name::{BundleSlug, TenantId};
 
 use super::event::LiveEvent;
-use crate::app::App;
+use crate::installation::Installation;
 
 /// How often the states of MCP servers are compared.
 const SERVER_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Publishes changes of the states of MCP servers while anybody listens, until dropped.
-pub async fn server_states(app: &App) {
+pub async fn server_states(app: &Installation) {
     let hub = app.events();
     let mut known: HashMap<(TenantId, BundleSlug), ServerState> = HashMap::new();
     let mut was_active = false;

@@ -12,15 +12,15 @@ use haft_import::openapi::{ImportedOperation, MergePlan, MergeStep, OpenApiImpor
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::app::App;
 use crate::definition;
 use crate::error::ServiceError;
 use crate::identity::Identity;
+use crate::installation::Installation;
 
 /// What was done for an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum ImportAction {
+pub(crate) enum ImportAction {
     /// A tool was created.
     Created,
     /// A tool of an earlier import was updated.
@@ -37,7 +37,7 @@ pub enum ImportAction {
 
 /// One operation and its tool.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct ImportedTool {
+pub(crate) struct ImportedTool {
     /// The operation, such as `GET /pets`.
     #[schema(example = "GET /pets")]
     operation: String,
@@ -101,7 +101,7 @@ impl ImportReport {
 
 /// An import into a bundle.
 pub struct ImportRun<'a> {
-    pub app: &'a App,
+    pub app: &'a Installation,
     pub identity: &'a Identity,
     pub bundle: BundleSlug,
     pub dry_run: bool,

@@ -8,14 +8,14 @@ use haft_executors::egress::{OutgoingRequest, SendError};
 use http::{HeaderMap, HeaderValue, Method, header};
 use url::Url;
 
-use crate::app::App;
 use crate::error::ServiceError;
+use crate::installation::Installation;
 
 /// How long fetching a document may take.
 const FETCH_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Fetches a document; returns its text and its final URL, which relative server URLs are resolved against.
-pub async fn fetch_document(app: &App, url: &str) -> Result<(String, String), ServiceError> {
+pub async fn fetch_document(app: &Installation, url: &str) -> Result<(String, String), ServiceError> {
     let limit = app.settings().import.max_document_bytes;
     let exceeded = format!("the document exceeds the limit of {limit} bytes (`import.max_document_bytes`)");
     let (bytes, final_url) = fetch_bytes(app, url, limit, &exceeded).await?;
@@ -26,7 +26,7 @@ pub async fn fetch_document(app: &App, url: &str) -> Result<(String, String), Se
 
 /// Fetches a file of limited size; returns it and its final URL. `exceeded` is the message if it is larger.
 pub async fn fetch_bytes(
-    app: &App,
+    app: &Installation,
     url: &str,
     limit: usize,
     exceeded: &str,
@@ -43,7 +43,12 @@ pub async fn fetch_bytes(
         })
 }
 
-async fn fetch(app: &App, url: Url, limit: usize, exceeded: &str) -> Result<(Vec<u8>, String), ServiceError> {
+async fn fetch(
+    app: &Installation,
+    url: Url,
+    limit: usize,
+    exceeded: &str,
+) -> Result<(Vec<u8>, String), ServiceError> {
     let accept = HeaderValue::from_static("application/json, application/yaml;q=0.9, */*;q=0.5");
     let headers = HeaderMap::from_iter([(header::ACCEPT, accept)]);
     let request =

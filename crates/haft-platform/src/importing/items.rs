@@ -10,10 +10,10 @@ use haft_definition::dialect::ParsedDefinition;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::app::App;
 use crate::definition;
 use crate::error::ServiceError;
 use crate::identity::Identity;
+use crate::installation::Installation;
 use crate::{bundles, tools};
 
 /// What is done with an item.
@@ -107,7 +107,7 @@ impl ItemImportReport {
 
 /// An import of definitions into a bundle.
 pub struct ItemImport<'a> {
-    pub app: &'a App,
+    pub app: &'a Installation,
     pub identity: &'a Identity,
     /// The bundle; default: that of each definition.
     pub bundle: Option<&'a str>,

@@ -15,9 +15,9 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use crate::app::App;
 use crate::definition;
 use crate::identity::Identity;
+use crate::installation::Installation;
 
 /// The maximum number of rows.
 const MAX_ROWS: usize = 10_000;
@@ -79,7 +79,7 @@ pub struct RegistryPlan {
 
 /// Plans the import of rows into a bundle.
 pub struct RegistryImport<'a> {
-    pub app: &'a App,
+    pub app: &'a Installation,
     pub identity: &'a Identity,
     pub bundle: &'a BundleSlug,
     /// Only rows of this tenant, and global ones.

@@ -8,7 +8,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::supervisor::{Importance, LoopSpec, Supervisor};
-use crate::app::App;
+use crate::installation::Installation;
 use crate::{events, mcp_connections, python_packages, runs, toolsets, webhooks};
 
 /// How long cancelled calls, runs and deliveries may take to be recorded.
@@ -29,7 +29,7 @@ pub struct BackgroundTasks {
 
 impl BackgroundTasks {
     /// Starts all loops.
-    pub fn start(app: &Arc<App>) -> Self {
+    pub fn start(app: &Arc<Installation>) -> Self {
         let supervisor = Supervisor { states: app.maintenance(), metrics: app.metrics() };
         let (stop, stop_store) = (CancellationToken::new(), CancellationToken::new());
         let store = store_loops(app, &stop_store).into_iter().map(|spec| supervisor.start(spec)).collect();
@@ -74,9 +74,9 @@ impl BackgroundTasks {
     }
 }
 
-type Start = fn(Arc<App>) -> BoxFuture<'static, ()>;
+type Start = fn(Arc<Installation>) -> BoxFuture<'static, ()>;
 
-fn spec(name: &'static str, stop: &CancellationToken, app: &Arc<App>, start: Start) -> LoopSpec {
+fn spec(name: &'static str, stop: &CancellationToken, app: &Arc<Installation>, start: Start) -> LoopSpec {
     let app = Arc::clone(app);
     LoopSpec {
         name,
@@ -87,7 +87,7 @@ fn spec(name: &'static str, stop: &CancellationToken, app: &Arc<App>, start: Sta
 }
 
 /// Returns the loops of the store: change detection, removal of old data, recovery.
-fn store_loops(app: &App, stop: &CancellationToken) -> Vec<LoopSpec> {
+fn store_loops(app: &Installation, stop: &CancellationToken) -> Vec<LoopSpec> {
     let of_store = |found: haft_store::StoreLoop| LoopSpec {
         name: found.name,
         importance: if found.detects_changes { Importance::Security } else { Importance::Ordinary },
@@ -98,7 +98,7 @@ fn store_loops(app: &App, stop: &CancellationToken) -> Vec<LoopSpec> {
 }
 
 /// Returns the loops that are simply dropped at the end.
-fn maintenance_loops(app: &Arc<App>, stop: &CancellationToken) -> Vec<LoopSpec> {
+fn maintenance_loops(app: &Arc<Installation>, stop: &CancellationToken) -> Vec<LoopSpec> {
     let security: [(&'static str, Start); 2] = [
         ("access", |app| Box::pin(async move { app.follow_access().await })),
         ("policy", |app| Box::pin(async move { app.policy().follow(app.store()).await })),
@@ -133,7 +133,7 @@ fn maintenance_loops(app: &Arc<App>, stop: &CancellationToken) -> Vec<LoopSpec> 
 const COLLECT_INTERVAL: Duration = Duration::from_hours(6);
 
 /// Removes stored files that no workspace has any more, until dropped.
-async fn collect_files(app: &App) {
+async fn collect_files(app: &Installation) {
     loop {
         tokio::time::sleep(COLLECT_INTERVAL).await;
         if let Err(error) = app.workspaces().collect().await {
@@ -146,7 +146,7 @@ async fn collect_files(app: &App) {
 const COLLECT_RESULTS_INTERVAL: Duration = Duration::from_hours(1);
 
 /// Removes stored results of calls that are gone, until dropped.
-async fn collect_results(app: &App) {
+async fn collect_results(app: &Installation) {
     loop {
         tokio::time::sleep(COLLECT_RESULTS_INTERVAL).await;
         if let Err(error) = app.results().collect().await {

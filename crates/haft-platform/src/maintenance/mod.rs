@@ -4,7 +4,7 @@ mod loops;
 mod supervisor;
 
 pub use loops::BackgroundTasks;
-pub use supervisor::LoopStates;
+pub use supervisor::{Importance, LoopSpec, LoopStates, Supervisor};
 
 #[cfg(test)]
 mod tests;

@@ -16,9 +16,9 @@ use haft_runtime::policy::{Above, Explanation, Question};
 use haft_runtime::registry::{Entry, Snapshot};
 use serde_json::{Map, Value};
 
-use crate::app::App;
 use crate::error::ServiceError;
 use crate::identity::Identity;
+use crate::installation::Installation;
 
 /// The caller to explain; a missing field has its default.
 #[derive(Debug, Default)]
@@ -61,7 +61,7 @@ pub struct Considered {
 
 /// Explains what would happen to a call; nothing is called.
 pub async fn explain(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     tool: &str,
     args: Map<String, Value>,
@@ -101,7 +101,7 @@ const DEFAULT_SURFACE: &str = "rest";
 
 /// Returns the caller whose call is explained.
 async fn principal(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     caller: Option<&ExplainedCaller>,
 ) -> Result<Principal, ServiceError> {
@@ -132,7 +132,11 @@ async fn principal(
     Ok(principal)
 }
 
-async fn find_token(app: &App, tenant: &TenantId, token: &str) -> Result<Option<TokenRecord>, ServiceError> {
+async fn find_token(
+    app: &Installation,
+    tenant: &TenantId,
+    token: &str,
+) -> Result<Option<TokenRecord>, ServiceError> {
     let mut tokens = app.store().tokens().await?.into_iter().filter(|record| record.tenant == *tenant);
     Ok(tokens.find(|record| record.name == token || record.id.to_string() == token))
 }

@@ -13,10 +13,10 @@ use haft_store::NewDocument;
 use serde_json::Value;
 use url::Url;
 
-use crate::app::App;
 use crate::audit;
 use crate::error::ServiceError;
 use crate::identity::Identity;
+use crate::installation::Installation;
 use crate::retrieval::{FolderFile, multipart, read_folder};
 
 /// The most URLs of one request.
@@ -24,7 +24,7 @@ const MAX_URLS: usize = 1000;
 
 /// Adds documents, which are read in the background.
 pub async fn add_all(
-    app: &App,
+    app: &Installation,
     pipeline: &Pipeline,
     new: Vec<NewDocument>,
 ) -> Result<Vec<DocumentInfo>, ServiceError> {
@@ -146,7 +146,7 @@ fn urls_of(urls: Vec<String>, metadata: &BTreeMap<String, Value>) -> Result<Vec<
 
 /// Adds the files of a folder, one at a time. Files that are too large are listed with their error.
 async fn add_folder(
-    app: &App,
+    app: &Installation,
     pipeline: &Pipeline,
     path: String,
     metadata: BTreeMap<String, Value>,
@@ -185,7 +185,11 @@ async fn add_folder(
 }
 
 /// Finds a document of a pipeline.
-pub async fn document(app: &App, pipeline: &Pipeline, id: &str) -> Result<DocumentInfo, ServiceError> {
+pub async fn document(
+    app: &Installation,
+    pipeline: &Pipeline,
+    id: &str,
+) -> Result<DocumentInfo, ServiceError> {
     let missing = || ServiceError::not_found("document", id);
     let parsed: DocumentId = id.parse().map_err(|_| missing())?;
     app.store().document(pipeline, parsed).await?.ok_or_else(missing)
@@ -207,7 +211,7 @@ pub struct DocumentSources {
 
 /// Adds documents that are a text, addresses or a folder.
 pub async fn add_sources(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     pipeline: &Pipeline,
     sources: DocumentSources,
@@ -236,7 +240,7 @@ pub async fn add_sources(
 
 /// Deletes a document with its chunks; returns what it was.
 pub async fn delete(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     pipeline: &Pipeline,
     id: &str,

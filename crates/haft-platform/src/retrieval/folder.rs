@@ -16,7 +16,7 @@ const MAX_ENTRIES: usize = 100_000;
 const MAX_DEPTH: usize = 32;
 
 /// A file of a folder.
-pub struct FolderFile {
+pub(crate) struct FolderFile {
     /// Its path relative to the folder.
     pub name: String,
     /// Its content, or one byte more than the limit.
@@ -25,7 +25,7 @@ pub struct FolderFile {
 
 /// Passes every file of a folder to `take`, sorted by name. Hidden files, symbolic links and special files are left out.
 /// Of each file at most `max_bytes` and one more are read.
-pub fn read_folder(
+pub(crate) fn read_folder(
     folder: &Path,
     max_bytes: usize,
     take: &mut dyn FnMut(FolderFile) -> io::Result<()>,

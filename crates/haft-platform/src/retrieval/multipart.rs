@@ -10,7 +10,7 @@ const MAX_HEADERS: usize = 16 * 1024;
 
 /// A part of a form.
 #[derive(Debug, PartialEq)]
-pub struct Part {
+pub(crate) struct Part {
     /// The name of the field.
     pub field: String,
     /// The name of the file, if it is one.
@@ -22,7 +22,7 @@ pub struct Part {
 }
 
 /// Reads a form; the error says what is wrong with it.
-pub fn parse(content_type: &str, body: &Bytes) -> Result<Vec<Part>, String> {
+pub(crate) fn parse(content_type: &str, body: &Bytes) -> Result<Vec<Part>, String> {
     let boundary = boundary(content_type).ok_or("the `Content-Type` has no valid `boundary`")?;
     let delimiter = format!("\r\n--{boundary}").into_bytes();
     let first = format!("--{boundary}").into_bytes();

@@ -4,13 +4,17 @@ use haft_core::outcome::ErrorCode;
 use haft_core::retrieval::{ChunkHit, Pipeline, PipelineDefinition, PipelineStatus, RetrievalQuery};
 use haft_core::token::Role;
 
-use crate::app::App;
 use crate::audit;
 use crate::error::ServiceError;
 use crate::identity::Identity;
+use crate::installation::Installation;
 
 /// Returns a pipeline of the caller's tenant.
-pub async fn find(app: &App, identity: &Identity, reference: &str) -> Result<Pipeline, ServiceError> {
+pub async fn find(
+    app: &Installation,
+    identity: &Identity,
+    reference: &str,
+) -> Result<Pipeline, ServiceError> {
     let found = app.store().pipeline(&identity.tenant, reference).await?;
     // Whoever may not query it does not read its documents either; editors see what they may change.
     let is_visible = |pipeline: &Pipeline| {
@@ -21,7 +25,7 @@ pub async fn find(app: &App, identity: &Identity, reference: &str) -> Result<Pip
 
 /// Creates a pipeline.
 pub async fn create(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     definition: PipelineDefinition,
 ) -> Result<Pipeline, ServiceError> {
@@ -34,7 +38,7 @@ pub async fn create(
 
 /// Replaces the definition of a pipeline. Documents that are cut or embedded differently are ingested again.
 pub async fn update(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     earlier: &Pipeline,
     definition: PipelineDefinition,
@@ -59,7 +63,11 @@ fn missing(pipeline: &Pipeline) -> ServiceError {
 }
 
 /// Deletes a pipeline with its documents.
-pub async fn delete(app: &App, identity: &Identity, reference: &str) -> Result<Pipeline, ServiceError> {
+pub async fn delete(
+    app: &Installation,
+    identity: &Identity,
+    reference: &str,
+) -> Result<Pipeline, ServiceError> {
     identity.require(Role::Editor)?;
     let pipeline = find(app, identity, reference).await?;
     audit::note(identity, "pipeline.delete", pipeline.definition.slug.as_str());
@@ -69,7 +77,11 @@ pub async fn delete(app: &App, identity: &Identity, reference: &str) -> Result<P
 }
 
 /// Publishes a pipeline: tools query it in production mode, too.
-pub async fn publish(app: &App, identity: &Identity, reference: &str) -> Result<Pipeline, ServiceError> {
+pub async fn publish(
+    app: &Installation,
+    identity: &Identity,
+    reference: &str,
+) -> Result<Pipeline, ServiceError> {
     identity.require(Role::Editor)?;
     let pipeline = find(app, identity, reference).await?;
     audit::note(identity, "pipeline.publish", pipeline.definition.slug.as_str());
@@ -79,7 +91,7 @@ pub async fn publish(app: &App, identity: &Identity, reference: &str) -> Result<
 }
 
 /// Fetches and reads all documents of a pipeline again; returns how many.
-pub async fn reingest(app: &App, identity: &Identity, reference: &str) -> Result<u64, ServiceError> {
+pub async fn reingest(app: &Installation, identity: &Identity, reference: &str) -> Result<u64, ServiceError> {
     identity.require(Role::Editor)?;
     let pipeline = find(app, identity, reference).await?;
     audit::note(identity, "pipeline.reingest", pipeline.definition.slug.as_str());
@@ -90,7 +102,7 @@ pub async fn reingest(app: &App, identity: &Identity, reference: &str) -> Result
 
 /// Queries a pipeline.
 pub async fn query(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     reference: &str,
     query: RetrievalQuery,

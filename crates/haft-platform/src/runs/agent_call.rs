@@ -27,8 +27,8 @@ use super::engine::not_stored;
 use super::start::{ParentRun, StartRun};
 use super::waiting::waiting_calls;
 use crate::agents::runnable_agent;
-use crate::app::App;
-use crate::built_ins::AppHandle;
+use crate::built_ins::InstallationHandle;
+use crate::installation::Installation;
 
 /// How long after its deadline a call may take to stop its run and report it.
 const GRACE: Duration = Duration::from_secs(3);
@@ -38,11 +38,11 @@ const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
 const STEPS: u32 = 10_000;
 
 /// Runs agents as tools.
-pub struct AgentCallExecutor(AppHandle);
+pub struct AgentCallExecutor(InstallationHandle);
 
 impl AgentCallExecutor {
     /// Creates the executor of an installation that is not open yet.
-    pub fn new(handle: AppHandle) -> Self {
+    pub fn new(handle: InstallationHandle) -> Self {
         Self(handle)
     }
 }
@@ -75,7 +75,7 @@ impl Executor for AgentCallExecutor {
 }
 
 struct PreparedAgentCall {
-    handle: AppHandle,
+    handle: InstallationHandle,
     target: String,
 }
 
@@ -121,7 +121,7 @@ struct Above {
 }
 
 impl Above {
-    async fn of(app: &App, call: &CallContext) -> Result<Self, CallError> {
+    async fn of(app: &Installation, call: &CallContext) -> Result<Self, CallError> {
         let surfaces = call.surfaces_below();
         let Some(agent) = &call.principal().agent else {
             let budget = AgentBudget::default();
@@ -152,7 +152,7 @@ fn left(run: &Run) -> AgentBudget {
 
 /// A run that a call waits for. It is cancelled if the call is.
 struct ChildRun {
-    app: Arc<App>,
+    app: Arc<Installation>,
     tenant: TenantId,
     run: RunId,
     is_running: bool,

@@ -7,7 +7,7 @@ use haft_core::runnable::Mode;
 use haft_core::spec::ToolSpec;
 
 use crate::agents::KnownAgent;
-use crate::app::App;
+use crate::installation::Installation;
 
 /// Returns the field that names the agent, and its slug or id.
 pub(super) fn target_of(call: &AgentCall) -> Option<(&'static str, &str)> {
@@ -23,7 +23,7 @@ pub(super) fn target_of(call: &AgentCall) -> Option<(&'static str, &str)> {
 
 /// Returns the problem if a tool runs an agent that its tenant does not have or, in production mode, that is not
 /// published.
-pub fn target_problem(app: &App, tenant: &TenantId, spec: &ToolSpec, mode: Mode) -> Option<Problem> {
+pub fn target_problem(app: &Installation, tenant: &TenantId, spec: &ToolSpec, mode: Mode) -> Option<Problem> {
     let Implementation::AgentCall(call) = &spec.implementation else { return None };
     // A global tool runs the agent that each tenant has under this name.
     if tenant.is_global() {

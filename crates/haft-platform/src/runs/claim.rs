@@ -11,8 +11,8 @@ use super::engine::{ClaimedRun, RunningRun};
 use super::host::{Host, current_principal};
 use super::store::AnsweringStore;
 use super::watch::end_of;
-use crate::app::App;
 use crate::chats;
+use crate::installation::Installation;
 
 /// How often cancellations of other nodes are looked up.
 const TICK: Duration = Duration::from_millis(250);
@@ -20,7 +20,7 @@ const TICK: Duration = Duration::from_millis(250);
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// Claims runs until the node stops: those that wait for room, those whose node is gone, those whose calls are decided.
-pub async fn claim_runs(app: Arc<App>) {
+pub async fn claim_runs(app: Arc<Installation>) {
     tokio::select! {
         () = claim(&app) => {}
         () = watch_cancellations(&app) => {}
@@ -28,7 +28,7 @@ pub async fn claim_runs(app: Arc<App>) {
     app.runs().finish().await;
 }
 
-async fn claim(app: &Arc<App>) {
+async fn claim(app: &Arc<Installation>) {
     let engine = app.runs();
     // A claim is never abandoned: what it has taken belongs to this node.
     while !engine.stopping().is_cancelled() {
@@ -56,7 +56,7 @@ async fn claim(app: &Arc<App>) {
 }
 
 /// Cancels the runs of this node whose cancellation was requested on another one, until dropped.
-async fn watch_cancellations(app: &App) {
+async fn watch_cancellations(app: &Installation) {
     let engine = app.runs();
     loop {
         tokio::time::sleep(TICK).await;
@@ -73,7 +73,7 @@ async fn watch_cancellations(app: &App) {
 }
 
 /// Runs a claimed run until it has ended, waits, or is left to another node.
-pub(super) async fn run(app: &Arc<App>, claimed: ClaimedRun, running: &Arc<RunningRun>) {
+pub(super) async fn run(app: &Arc<Installation>, claimed: ClaimedRun, running: &Arc<RunningRun>) {
     let (id, tenant, lease) = (claimed.run.id, claimed.run.principal.tenant.clone(), claimed.lease.clone());
     match execute(app, claimed, running).await {
         Ok(RunEnd::Released) => tracing::debug!(run = %id, "run left to another node"),
@@ -101,7 +101,7 @@ pub(super) async fn run(app: &Arc<App>, claimed: ClaimedRun, running: &Arc<Runni
 }
 
 async fn execute(
-    app: &Arc<App>,
+    app: &Arc<Installation>,
     claimed: ClaimedRun,
     running: &Arc<RunningRun>,
 ) -> Result<RunEnd, RunStoreError> {
@@ -147,7 +147,7 @@ async fn end(
 }
 
 /// Rejects a run whose call has ended meanwhile: nobody waits for its answer.
-async fn check_parent(app: &App, run: &Run) -> Result<(), CallError> {
+async fn check_parent(app: &Installation, run: &Run) -> Result<(), CallError> {
     // A run that has not started belongs to a call that has not ended: its record may not be stored yet.
     let Some(call) = run.parent_call.filter(|_| run.started_at.is_some() && run.usage.answers > 0) else {
         return Ok(());

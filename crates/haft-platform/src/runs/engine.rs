@@ -19,9 +19,9 @@ use super::shared_budget::SharedBudget;
 use super::start::StartRun;
 use super::watch;
 use crate::agents::{KnownAgents, ModelConnections};
-use crate::app::App;
 use crate::chats;
 use crate::error::ServiceError;
+use crate::installation::Installation;
 
 /// The runs of this node.
 pub struct RunEngine {
@@ -70,7 +70,7 @@ impl RunEngine {
     }
 
     /// Stores a run and starts it on this node, or leaves it to the first node that has room.
-    pub async fn start(&self, app: &Arc<App>, start: StartRun) -> Result<Run, CallError> {
+    pub async fn start(&self, app: &Arc<Installation>, start: StartRun) -> Result<Run, CallError> {
         let run = start.into_run(app)?;
         let is_child = run.parent_call.is_some();
         if self.stopping.is_cancelled() || (!is_child && self.room(app) == 0) {
@@ -83,7 +83,12 @@ impl RunEngine {
     }
 
     /// Waits until a run has ended or waits for people.
-    pub async fn wait(&self, app: &Arc<App>, tenant: &TenantId, run: RunId) -> Result<Run, CallError> {
+    pub async fn wait(
+        &self,
+        app: &Arc<Installation>,
+        tenant: &TenantId,
+        run: RunId,
+    ) -> Result<Run, CallError> {
         loop {
             if let Some(feed) = self.feed(tenant, run) {
                 feed.closed().await;
@@ -100,7 +105,7 @@ impl RunEngine {
     /// Cancels a run, on whatever node it runs; returns its status, or `None` if there is no such run.
     pub async fn cancel(
         &self,
-        app: &Arc<App>,
+        app: &Arc<Installation>,
         tenant: &TenantId,
         run: RunId,
     ) -> Result<Option<RunStatus>, ServiceError> {
@@ -126,13 +131,13 @@ impl RunEngine {
     }
 
     /// Returns how many runs this node may start.
-    pub(super) fn room(&self, app: &App) -> usize {
+    pub(super) fn room(&self, app: &Installation) -> usize {
         let running = self.lock().values().filter(|run| !run.is_child).count();
         app.settings().runs.max_running.max(1).saturating_sub(running)
     }
 
     /// Runs what this node has claimed, in a task of its own.
-    pub(super) fn launch(&self, app: &Arc<App>, claimed: ClaimedRun) {
+    pub(super) fn launch(&self, app: &Arc<Installation>, claimed: ClaimedRun) {
         let ClaimedRun { run, steps, .. } = &claimed;
         let feed = Arc::new(Feed::default());
         feed.push(RunEvent::start(run.id, &run.definition));
@@ -252,7 +257,7 @@ impl RunningRun {
 
 /// Keeps a run listed while its task runs.
 struct Listed {
-    app: Arc<App>,
+    app: Arc<Installation>,
     id: RunId,
     running: Arc<RunningRun>,
 }

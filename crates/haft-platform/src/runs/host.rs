@@ -23,8 +23,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::engine::{RunningRun, not_stored};
 use crate::agents::{RunsFor, SURFACE, bind};
-use crate::app::App;
 use crate::approvals;
+use crate::installation::Installation;
 
 /// How many images of one result the model sees.
 const MAX_IMAGES: usize = 8;
@@ -33,7 +33,7 @@ const MAX_IMAGE: usize = 8 * 1024 * 1024;
 
 /// The surroundings of one run.
 pub(super) struct Host {
-    app: Arc<App>,
+    app: Arc<Installation>,
     run: Arc<Run>,
     running: Arc<RunningRun>,
     agent: ActingAgent,
@@ -50,7 +50,11 @@ struct BoundTools {
 
 impl Host {
     /// Creates the surroundings of a run.
-    pub(super) fn new(app: &Arc<App>, run: &Arc<Run>, running: &Arc<RunningRun>) -> Result<Self, CallError> {
+    pub(super) fn new(
+        app: &Arc<Installation>,
+        run: &Arc<Run>,
+        running: &Arc<RunningRun>,
+    ) -> Result<Self, CallError> {
         let invalid = |error: haft_core::principal::AllowListError| {
             CallError::new(ErrorCode::InvalidDefinition, format!("invalid tools of the agent: {error}"))
         };
@@ -219,7 +223,7 @@ impl RunHost for Host {
 }
 
 /// Returns the principal of a run as it is now; an error if it may not run agents any more.
-pub(super) fn current_principal(app: &App, run: &Run) -> Result<Arc<Principal>, CallError> {
+pub(super) fn current_principal(app: &Installation, run: &Run) -> Result<Arc<Principal>, CallError> {
     app.access().current(&run.principal, app.now()).ok_or_else(|| {
         let message =
             format!("the token `{}` that started the run was revoked or has expired", run.principal.name);

@@ -16,7 +16,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use crate::agents::require_runnable;
-use crate::app::App;
+use crate::installation::Installation;
 
 /// The largest conversation that a run starts with, in bytes of JSON.
 const MAX_INPUT: usize = 32 * 1024 * 1024;
@@ -94,7 +94,7 @@ impl StartRun {
     }
 
     /// Checks that the run may start, and returns it as it is stored.
-    pub(super) fn into_run(self, app: &App) -> Result<Run, CallError> {
+    pub(super) fn into_run(self, app: &Installation) -> Result<Run, CallError> {
         require_runnable(&self.agent, self.mode)?;
         let Some((revision, definition)) = self.agent.runnable(self.mode) else {
             return Err(CallError::internal("a runnable agent has no revision"));

@@ -8,12 +8,12 @@ use haft_core::catalog::StoreError;
 use haft_core::run::{Run, RunEnd, RunLease, RunStatus, RunStep, RunStore, RunStoreError, RunUsage};
 
 use super::engine::RunningRun;
-use crate::app::App;
 use crate::chats;
+use crate::installation::Installation;
 
 /// The store of one run.
 pub(super) struct AnsweringStore {
-    pub(super) app: Arc<App>,
+    pub(super) app: Arc<Installation>,
     pub(super) run: Arc<Run>,
     pub(super) running: Arc<RunningRun>,
 }

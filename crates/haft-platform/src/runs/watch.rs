@@ -15,7 +15,7 @@ use haft_core::run::{Run, RunStatus, StepError};
 use tokio::sync::watch::Receiver;
 
 use super::feed::{Feed, FeedEvent};
-use crate::app::App;
+use crate::installation::Installation;
 
 /// How often a run that does not run on this node is looked at.
 pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(200);
@@ -40,7 +40,7 @@ pub struct NumberedEvent {
 
 /// Streams the events of a run, from its first one on; ends after [`RunEvent::End`], also if the run waits for people.
 pub fn watch(
-    app: &Arc<App>,
+    app: &Arc<Installation>,
     tenant: &TenantId,
     run: RunId,
 ) -> impl Stream<Item = RunEvent> + Send + 'static + use<> {
@@ -49,7 +49,7 @@ pub fn watch(
 
 /// Streams the events of a run like [`watch()`], with the numbers of steps.
 pub fn watch_numbered(
-    app: &Arc<App>,
+    app: &Arc<Installation>,
     tenant: &TenantId,
     run: RunId,
 ) -> impl Stream<Item = NumberedEvent> + Send + 'static + use<> {
@@ -58,7 +58,7 @@ pub fn watch_numbered(
 
 /// Streams the events of a run like [`watch()`], also while it waits for people, until it has ended.
 pub fn follow(
-    app: &Arc<App>,
+    app: &Arc<Installation>,
     tenant: &TenantId,
     run: RunId,
 ) -> impl Stream<Item = RunEvent> + Send + 'static + use<> {
@@ -67,7 +67,7 @@ pub fn follow(
 
 /// Streams the events of a run like [`follow()`], with the numbers of steps, and only what follows a step.
 pub fn follow_after(
-    app: &Arc<App>,
+    app: &Arc<Installation>,
     tenant: &TenantId,
     run: RunId,
     step: u32,
@@ -102,7 +102,7 @@ pub(super) fn end_of(run: &Run) -> RunEvent {
 }
 
 struct Watcher {
-    app: Arc<App>,
+    app: Arc<Installation>,
     tenant: TenantId,
     run: RunId,
     until: Until,
@@ -123,7 +123,7 @@ struct Live {
 }
 
 impl Watcher {
-    fn new(app: &Arc<App>, tenant: &TenantId, run: RunId, until: Until) -> Self {
+    fn new(app: &Arc<Installation>, tenant: &TenantId, run: RunId, until: Until) -> Self {
         Self {
             app: Arc::clone(app),
             tenant: tenant.clone(),

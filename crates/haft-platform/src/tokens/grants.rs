@@ -6,12 +6,16 @@ use haft_core::name::TenantId;
 use haft_core::outcome::ErrorCode;
 use haft_core::token::{Role, TokenRecord};
 
-use crate::app::App;
 use crate::error::ServiceError;
 use crate::identity::Identity;
+use crate::installation::Installation;
 
 /// Returns the tenant that a request names: its own, or any for platform admins.
-pub(super) fn tenant(app: &App, identity: &Identity, named: Option<&str>) -> Result<TenantId, ServiceError> {
+pub(super) fn tenant(
+    app: &Installation,
+    identity: &Identity,
+    named: Option<&str>,
+) -> Result<TenantId, ServiceError> {
     let Some(named) = named.filter(|named| *named != identity.tenant.as_str()) else {
         return Ok(identity.tenant.clone());
     };
@@ -24,7 +28,7 @@ pub(super) fn tenant(app: &App, identity: &Identity, named: Option<&str>) -> Res
 }
 
 /// Finds a token of the own tenant, or of any for platform admins.
-pub async fn find(app: &App, identity: &Identity, id: &str) -> Result<TokenRecord, ServiceError> {
+pub async fn find(app: &Installation, identity: &Identity, id: &str) -> Result<TokenRecord, ServiceError> {
     let not_found = || ServiceError::not_found("token", id);
     let parsed: TokenId = id.parse().map_err(|_| not_found())?;
     let is_visible =
@@ -63,7 +67,7 @@ pub(super) fn check(identity: &Identity, token: &TokenRecord) -> Result<(), Serv
 
 /// Returns the expiry of a new or rotated token: not after that of the principal's own token.
 pub(super) async fn expiry(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     wanted: Option<Timestamp>,
 ) -> Result<Option<Timestamp>, ServiceError> {

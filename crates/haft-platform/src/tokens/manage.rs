@@ -13,10 +13,10 @@ use haft_store::TokenRotation;
 use uuid::Uuid;
 
 use super::grants;
-use crate::app::App;
 use crate::audit;
 use crate::error::ServiceError;
 use crate::identity::Identity;
+use crate::installation::Installation;
 
 /// The longest time that the old value of a rotated token works.
 const MAX_GRACE: Duration = Duration::from_hours(7 * 24);
@@ -30,7 +30,7 @@ fn generate() -> Result<(Secret, String), ServiceError> {
     Ok((token, hash))
 }
 
-fn expiry(app: &App, expires_in: Option<&str>) -> Result<Option<Timestamp>, ServiceError> {
+fn expiry(app: &Installation, expires_in: Option<&str>) -> Result<Option<Timestamp>, ServiceError> {
     let Some(text) = expires_in else { return Ok(None) };
     Ok(Some(app.now().checked_add(lifetime(text)?).map_err(|_| too_long())?))
 }
@@ -115,7 +115,7 @@ pub struct IssuedToken {
 
 /// Returns the tokens of a tenant by id: the own one, or any for platform admins.
 pub async fn list(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     tenant: Option<&str>,
 ) -> Result<Vec<TokenRecord>, ServiceError> {
@@ -127,7 +127,11 @@ pub async fn list(
 }
 
 /// Creates a token. No token can create a stronger one.
-pub async fn create(app: &App, identity: &Identity, new: TokenFields) -> Result<IssuedToken, ServiceError> {
+pub async fn create(
+    app: &Installation,
+    identity: &Identity,
+    new: TokenFields,
+) -> Result<IssuedToken, ServiceError> {
     let name = new.name.trim().to_owned();
     if name.is_empty() || name.chars().count() > 64 || name.chars().any(char::is_control) {
         return Err(ServiceError::bad_request(
@@ -164,7 +168,7 @@ pub async fn create(app: &App, identity: &Identity, new: TokenFields) -> Result<
 
 /// Replaces the value of a token. The old one works for a grace period, if there is one.
 pub async fn rotate(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     id: &str,
     grace: Option<&str>,
@@ -194,7 +198,7 @@ pub async fn rotate(
 
 /// Changes the rate limit of a token; `None` removes it.
 pub async fn set_rate(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     token: TokenRecord,
     rate: Option<&RateText>,
@@ -209,7 +213,7 @@ pub async fn set_rate(
 }
 
 /// Revokes a token; it stops working immediately, and its sessions end.
-pub async fn delete(app: &App, identity: &Identity, id: &str) -> Result<(), ServiceError> {
+pub async fn delete(app: &Installation, identity: &Identity, id: &str) -> Result<(), ServiceError> {
     identity.require(Role::Admin)?;
     let token = grants::find(app, identity, id).await?;
     grants::check_platform(identity, &token)?;

@@ -12,13 +12,13 @@ use haft_definition::dialect::{self, ParsedDefinition};
 use haft_runtime::registry::ResolveError;
 
 use super::find::ToolSource;
-use crate::app::App;
 use crate::error::ServiceError;
 use crate::identity::Identity;
+use crate::installation::Installation;
 use crate::{audit, bundles, definition};
 
 /// Finds the file that a reference names, if no tool has that name.
-pub fn find(app: &App, identity: &Identity, reference: &str) -> Option<Arc<UnreadableFile>> {
+pub fn find(app: &Installation, identity: &Identity, reference: &str) -> Option<Arc<UnreadableFile>> {
     let reference: ToolRef = reference.parse().ok()?;
     let snapshot = app.registry().snapshot();
     let resolved = snapshot.resolve(&identity.tenant, &reference);
@@ -28,7 +28,7 @@ pub fn find(app: &App, identity: &Identity, reference: &str) -> Option<Arc<Unrea
 
 /// Returns the text. Editors only: it may contain secrets.
 pub async fn source(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     file: &UnreadableFile,
 ) -> Result<ToolSource, ServiceError> {
@@ -42,14 +42,18 @@ pub async fn source(
 }
 
 /// Rejects whoever may not fix a file, and files of disabled bundles.
-pub fn check_mendable(app: &App, identity: &Identity, file: &UnreadableFile) -> Result<(), ServiceError> {
+pub fn check_mendable(
+    app: &Installation,
+    identity: &Identity,
+    file: &UnreadableFile,
+) -> Result<(), ServiceError> {
     identity.require(Role::Editor)?;
     bundles::require_enabled(&*bundles::find(app, identity, file.bundle.as_str())?)
 }
 
 /// Replaces the text, which creates the tool. Returns it with the warnings about its definition.
 pub async fn mend(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     file: &UnreadableFile,
     parsed: ParsedDefinition,

@@ -13,14 +13,14 @@ use haft_definition::dialect::ParsedDefinition;
 use haft_runtime::registry::Entry;
 
 use super::find::find;
-use crate::app::App;
 use crate::error::ServiceError;
 use crate::identity::Identity;
+use crate::installation::Installation;
 use crate::{audit, bundles, definition};
 
 /// Checks and stores a new tool, whoever asks for it.
 pub async fn store(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     bundle: Option<&str>,
     parsed: ParsedDefinition,
@@ -54,7 +54,11 @@ pub async fn store(
 }
 
 /// Returns the bundle that a definition names by slug or id; the default is the bundle of user-created tools.
-pub fn bundle_slug(app: &App, identity: &Identity, named: Option<&str>) -> Result<BundleSlug, ServiceError> {
+pub fn bundle_slug(
+    app: &Installation,
+    identity: &Identity,
+    named: Option<&str>,
+) -> Result<BundleSlug, ServiceError> {
     let Some(named) = named else { return Ok(BundleSlug::user_created()) };
     if let Ok(id) = named.parse() {
         let snapshot = app.registry().snapshot();
@@ -76,7 +80,11 @@ fn keep_package(spec: &mut ToolSpec, stored: &ToolSpec) {
 }
 
 /// Finds a tool whose definition may be replaced.
-pub fn changeable(app: &App, identity: &Identity, reference: &str) -> Result<Arc<Entry>, ServiceError> {
+pub fn changeable(
+    app: &Installation,
+    identity: &Identity,
+    reference: &str,
+) -> Result<Arc<Entry>, ServiceError> {
     let entry = find(app, identity, reference)?;
     bundles::require_enabled_bundle(app, identity, &entry)?;
     Ok(entry)
@@ -84,7 +92,7 @@ pub fn changeable(app: &App, identity: &Identity, reference: &str) -> Result<Arc
 
 /// Replaces the definition of a tool: a new revision. Returns the tool with the warnings about its definition.
 pub async fn update(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     entry: &Entry,
     mut parsed: ParsedDefinition,
@@ -108,14 +116,14 @@ pub async fn update(
 }
 
 /// Rejects whoever may not enable and disable a tool, and tools of disabled bundles.
-pub fn check_switchable(app: &App, identity: &Identity, entry: &Entry) -> Result<(), ServiceError> {
+pub fn check_switchable(app: &Installation, identity: &Identity, entry: &Entry) -> Result<(), ServiceError> {
     identity.require_editor_of(&entry.tool.tenant)?;
     bundles::require_enabled_bundle(app, identity, entry)
 }
 
 /// Enables or disables a tool.
 pub async fn set_enabled(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     entry: &Entry,
     enabled: bool,
@@ -128,7 +136,7 @@ pub async fn set_enabled(
 
 /// Deletes a tool; returns where the backup of its definition is, if one is kept.
 pub async fn delete(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     entry: &Entry,
     backup: Backup,
@@ -141,7 +149,7 @@ pub async fn delete(
 
 /// Restores an earlier revision as the newest one.
 pub async fn restore(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     entry: &Entry,
     revision: &Revision,

@@ -9,17 +9,21 @@ use haft_core::token::Role;
 use haft_definition::dialect::{self, Defaults};
 use haft_runtime::registry::Entry;
 
-use crate::app::App;
 use crate::error::ServiceError;
 use crate::identity::Identity;
+use crate::installation::Installation;
 
 /// Finds a tool by a reference in a path.
-pub fn find(app: &App, identity: &Identity, reference: &str) -> Result<Arc<Entry>, ServiceError> {
+pub fn find(app: &Installation, identity: &Identity, reference: &str) -> Result<Arc<Entry>, ServiceError> {
     resolve(app, identity, &reference.parse()?)
 }
 
 /// Finds a tool.
-pub fn resolve(app: &App, identity: &Identity, reference: &ToolRef) -> Result<Arc<Entry>, ServiceError> {
+pub fn resolve(
+    app: &Installation,
+    identity: &Identity,
+    reference: &ToolRef,
+) -> Result<Arc<Entry>, ServiceError> {
     let snapshot = app.registry().snapshot();
     Ok(Arc::clone(snapshot.resolve(&identity.tenant, reference)?))
 }
@@ -27,7 +31,7 @@ pub fn resolve(app: &App, identity: &Identity, reference: &ToolRef) -> Result<Ar
 /// Returns the author's text, including comments, if it contains no secret. A text that does not parse may contain
 /// secrets, so only editors get it.
 async fn original_text(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     entry: &Entry,
     form: FileForm,
@@ -51,7 +55,7 @@ pub struct ToolSource {
 
 /// Returns the source text of a definition, in its own form unless another one is requested.
 pub async fn source(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     entry: &Entry,
     requested: Option<FileForm>,

@@ -14,16 +14,16 @@ use haft_core::tool::{Status, Tool};
 use haft_runtime::registry::Entry;
 
 use super::find::resolve;
-use crate::app::App;
 use crate::error::ServiceError;
 use crate::identity::Identity;
+use crate::installation::Installation;
 use crate::{audit, bundles, definition, runs};
 
 /// The longest message of a deprecation, in characters.
 const MAX_MESSAGE: usize = 500;
 
 /// Returns why a tool cannot be published, after it is known whether it can run.
-pub async fn unpublishable(app: &App, entry: &Arc<Entry>) -> Option<String> {
+pub async fn unpublishable(app: &Installation, entry: &Arc<Entry>) -> Option<String> {
     let tool = &entry.tool;
     definition::refresh_references(app, &tool.spec).await;
     app.registry().verified(entry).await;
@@ -38,7 +38,12 @@ pub async fn unpublishable(app: &App, entry: &Arc<Entry>) -> Option<String> {
 }
 
 /// Resolves the replacement of a tool; returns the reference that names it.
-fn replacement(app: &App, identity: &Identity, entry: &Entry, text: &str) -> Result<String, ServiceError> {
+fn replacement(
+    app: &Installation,
+    identity: &Identity,
+    entry: &Entry,
+    text: &str,
+) -> Result<String, ServiceError> {
     let invalid = |why: &str| {
         ServiceError::bad_request(format!("invalid `replaced_by`: `{}` {why}", excerpt(text, 120)))
     };
@@ -104,7 +109,11 @@ pub struct NewDeprecation {
 }
 
 /// Publishes the newest revision of a tool.
-pub async fn publish(app: &App, identity: &Identity, entry: &Arc<Entry>) -> Result<Tool, ServiceError> {
+pub async fn publish(
+    app: &Installation,
+    identity: &Identity,
+    entry: &Arc<Entry>,
+) -> Result<Tool, ServiceError> {
     if let Some(reason) = unpublishable(app, entry).await {
         let message = format!("cannot publish `{}`: {reason}", entry.qualified);
         return Err(ServiceError::new(ErrorCode::NotReady, message));
@@ -114,7 +123,7 @@ pub async fn publish(app: &App, identity: &Identity, entry: &Arc<Entry>) -> Resu
 
 /// Deprecates a tool: it still runs, with a warning.
 pub async fn deprecate(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     entry: &Entry,
     new: NewDeprecation,
@@ -131,7 +140,7 @@ pub async fn deprecate(
 
 /// Sets the version label of a tool.
 pub async fn relabel(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     entry: &Entry,
     version: Version,
@@ -140,7 +149,7 @@ pub async fn relabel(
 }
 
 async fn change_status(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     entry: &Entry,
     transition: Transition,

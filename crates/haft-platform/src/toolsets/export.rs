@@ -15,13 +15,13 @@ use haft_package::{folder, placeholders, write, zip};
 use haft_store::ListPage;
 
 use super::install::package_of;
-use crate::app::App;
 use crate::error::ServiceError;
 use crate::identity::Identity;
+use crate::installation::Installation;
 
 /// Packs a toolset in its present state: the stored files, and a manifest of the tools as they are now.
 pub async fn export_toolset(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     installed: &InstalledToolset,
 ) -> Result<Vec<u8>, ServiceError> {
@@ -30,7 +30,7 @@ pub async fn export_toolset(
 
 /// Returns the files of a toolset in its present state.
 pub async fn packed_toolset(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     installed: &InstalledToolset,
 ) -> Result<PackageFiles, ServiceError> {
@@ -68,7 +68,11 @@ pub async fn packed_toolset(
 }
 
 /// Packs any bundle. The files beside its definitions go with it, where definitions are files.
-pub async fn export_bundle(app: &App, identity: &Identity, bundle: &Bundle) -> Result<Vec<u8>, ServiceError> {
+pub async fn export_bundle(
+    app: &Installation,
+    identity: &Identity,
+    bundle: &Bundle,
+) -> Result<Vec<u8>, ServiceError> {
     let mut toolset = Toolset::new(bundle.slug.clone());
     toolset.name.clone_from(&bundle.display_name);
     toolset.description.clone_from(&bundle.description);
@@ -79,7 +83,7 @@ pub async fn export_bundle(app: &App, identity: &Identity, bundle: &Bundle) -> R
 
 /// Returns the tools of a bundle by name, as they are now, with their examples.
 async fn entries(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     bundle: &BundleSlug,
 ) -> Result<Vec<ToolEntry>, ServiceError> {
@@ -91,7 +95,7 @@ async fn entries(
     Ok(entries)
 }
 
-fn definitions(app: &App, identity: &Identity, bundle: &BundleSlug) -> Vec<(ToolId, ToolEntry)> {
+fn definitions(app: &Installation, identity: &Identity, bundle: &BundleSlug) -> Vec<(ToolId, ToolEntry)> {
     let snapshot = app.registry().snapshot();
     let mut tools: Vec<&Tool> = snapshot
         .tools(&identity.tenant)
@@ -111,7 +115,7 @@ fn definitions(app: &App, identity: &Identity, bundle: &BundleSlug) -> Vec<(Tool
 
 /// Returns the files of a user's bundle that are not definitions.
 async fn files_beside(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     bundle: &BundleSlug,
 ) -> Result<PackageFiles, ServiceError> {

@@ -18,9 +18,9 @@ use utoipa::ToSchema;
 
 use super::source::{Origin, open_zip};
 use super::unpacked::unpack;
-use crate::app::App;
 use crate::error::ServiceError;
 use crate::identity::Identity;
+use crate::installation::Installation;
 
 /// What whoever installs a package grants.
 #[derive(Debug, Clone, Copy, Default)]
@@ -45,7 +45,7 @@ pub struct InstalledReport {
 
 /// Installs a package, or updates the toolset with its id. Nothing is left of one that fails.
 pub async fn install(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     package: Package,
     origin: Origin,
@@ -67,7 +67,7 @@ pub async fn install(
 
 /// Returns what the store installs of a package, and what to know about it. The package is not unpacked yet.
 pub fn prepare(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     package: &Package,
     origin: Origin,
@@ -107,7 +107,7 @@ pub fn prepare(
 }
 
 /// Returns the name of the trusted key that signed the package; rejects what may not be installed.
-fn check_signature(app: &App, package: &Package) -> Result<Option<String>, ServiceError> {
+fn check_signature(app: &Installation, package: &Package) -> Result<Option<String>, ServiceError> {
     let settings = &app.settings().toolsets;
     let state = signature::verify(&package.files, &settings.trusted_keys);
     match state {
@@ -154,7 +154,7 @@ fn adapted(
 
 /// Tools that the manifest disables are disabled when they are new.
 async fn disable_where_declared(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     package: &Package,
     report: &InstallReport,
@@ -171,7 +171,7 @@ async fn disable_where_declared(
 
 /// Stores the examples that come with the tools. Other examples of the tools stay.
 async fn add_examples(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     package: &Package,
     report: &InstallReport,
@@ -194,7 +194,7 @@ async fn add_examples(
 
 /// Returns the installed tool of an entry.
 fn installed_tool(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     report: &InstallReport,
     entry: &ToolEntry,
@@ -208,7 +208,7 @@ fn installed_tool(
 
 /// Adds the MCP servers of a package. Their tools need confirmation until an admin sets another policy.
 async fn add_servers(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     package: &Package,
     warnings: &mut Vec<String>,
@@ -239,7 +239,7 @@ async fn add_servers(
 }
 
 /// Returns a server that a package declares. Its tools need confirmation until an admin sets another policy.
-pub fn new_server(app: &App, identity: &Identity, declared: &DeclaredServer) -> McpServer {
+pub fn new_server(app: &Installation, identity: &Identity, declared: &DeclaredServer) -> McpServer {
     let (id, transport) = (declared.id.clone(), declared.transport.clone());
     let mut server = McpServer::new(id, identity.tenant.clone(), transport);
     (server.created_at, server.modified_at) = (app.now(), app.now());
@@ -250,7 +250,11 @@ pub fn new_server(app: &App, identity: &Identity, declared: &DeclaredServer) -> 
 }
 
 /// Returns the package that a toolset has, or the one before it.
-pub async fn package_of(app: &App, identity: &Identity, hash: &str) -> Result<Package, ServiceError> {
+pub async fn package_of(
+    app: &Installation,
+    identity: &Identity,
+    hash: &str,
+) -> Result<Package, ServiceError> {
     let archive = app.store().package(&identity.tenant, hash).await?;
     let archive = archive.ok_or_else(|| ServiceError::not_found("package", hash))?;
     open_zip(archive).await
@@ -258,7 +262,7 @@ pub async fn package_of(app: &App, identity: &Identity, hash: &str) -> Result<Pa
 
 /// Installs the package that a toolset had before.
 pub async fn rollback(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     toolset: InstalledToolset,
 ) -> Result<InstalledReport, ServiceError> {
@@ -272,7 +276,7 @@ pub async fn rollback(
 }
 
 /// Removes a toolset, and the MCP servers that came with it and that no other toolset has.
-pub async fn uninstall(app: &App, identity: &Identity, id: &BundleSlug) -> Result<(), ServiceError> {
+pub async fn uninstall(app: &Installation, identity: &Identity, id: &BundleSlug) -> Result<(), ServiceError> {
     let removed = app.store().uninstall_toolset(identity.tenant.clone(), id.clone()).await?;
     let others = app.store().toolsets(&identity.tenant).await?;
     let is_shared = |server: &String| others.iter().any(|other| other.mcp_servers.contains(server));

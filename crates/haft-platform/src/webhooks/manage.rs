@@ -9,14 +9,14 @@ use haft_core::webhook::{ToolPatterns, Webhook, WebhookEvent, WebhookScope, Webh
 use haft_store::{NewWebhook, WebhookChange};
 use uuid::Uuid;
 
-use crate::app::App;
 use crate::audit;
 use crate::error::ServiceError;
 use crate::identity::Identity;
+use crate::installation::Installation;
 use crate::webhooks::{SigningSecret, check_url};
 
 /// Returns a webhook that is not stored yet.
-fn new_webhook(app: &App, tenant: &TenantId, scope: WebhookScope, target: WebhookTarget) -> Webhook {
+fn new_webhook(app: &Installation, tenant: &TenantId, scope: WebhookScope, target: WebhookTarget) -> Webhook {
     let now = app.now();
     Webhook {
         id: WebhookId(Uuid::now_v7()),
@@ -30,7 +30,7 @@ fn new_webhook(app: &App, tenant: &TenantId, scope: WebhookScope, target: Webhoo
 }
 
 /// Stores a webhook.
-async fn store(app: &App, webhook: &Webhook, secret: &SigningSecret) -> Result<(), ServiceError> {
+async fn store(app: &Installation, webhook: &Webhook, secret: &SigningSecret) -> Result<(), ServiceError> {
     let new = NewWebhook { webhook: webhook.clone(), secret: secret.secret().clone() };
     app.store().insert_webhook(new).await?;
     Ok(())
@@ -67,7 +67,7 @@ fn parse_tools(patterns: &[String]) -> Result<ToolPatterns, ServiceError> {
 }
 
 /// Finds a webhook of the tenant.
-pub async fn find(app: &App, identity: &Identity, id: &str) -> Result<Webhook, ServiceError> {
+pub async fn find(app: &Installation, identity: &Identity, id: &str) -> Result<Webhook, ServiceError> {
     identity.require(Role::Admin)?;
     let missing = || ServiceError::not_found("webhook", id);
     let parsed: WebhookId = id.parse().map_err(|_| missing())?;
@@ -96,7 +96,7 @@ pub struct WebhookUpdate {
 
 /// Creates a webhook of the tenant; returns it with its signing secret.
 pub async fn create(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     new: WebhookFields,
 ) -> Result<(Webhook, SigningSecret), ServiceError> {
@@ -116,7 +116,7 @@ pub async fn create(
 
 /// Changes a webhook; returns it with its new signing secret, if there is one.
 pub async fn update(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     old: &Webhook,
     change: WebhookUpdate,
@@ -143,7 +143,7 @@ pub async fn update(
 }
 
 /// Deletes a webhook and its deliveries.
-pub async fn delete(app: &App, identity: &Identity, id: &str) -> Result<(), ServiceError> {
+pub async fn delete(app: &Installation, identity: &Identity, id: &str) -> Result<(), ServiceError> {
     let webhook = find(app, identity, id).await?;
     app.store().delete_webhook(&identity.tenant, webhook.id).await?;
     audit::note(identity, "webhook.delete", &webhook.target.url);
@@ -153,7 +153,7 @@ pub async fn delete(app: &App, identity: &Identity, id: &str) -> Result<(), Serv
 /// Stores the webhook of a call or a run before it starts: it must not end without it. Returns its id, and the signing
 /// secret if none was given.
 pub async fn create_for_one(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     (url, secret): (&str, Option<&str>),
     event: WebhookEvent,
@@ -174,7 +174,7 @@ pub async fn create_for_one(
 }
 
 /// Deletes the webhook of a call or a run that did not start.
-pub async fn discard(app: &App, identity: &Identity, id: WebhookId) {
+pub async fn discard(app: &Installation, identity: &Identity, id: WebhookId) {
     if let Err(error) = app.store().delete_webhook(&identity.tenant, id).await {
         tracing::warn!(
             error = &error as &dyn std::error::Error,

@@ -14,8 +14,8 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use url::Url;
 
 use super::signature::SigningSecret;
-use crate::app::App;
 use crate::error::ServiceError;
+use crate::installation::Installation;
 
 /// The longest URL, in bytes.
 const MAX_URL_BYTES: usize = 2048;
@@ -42,7 +42,7 @@ impl Attempt {
 }
 
 /// Checks the URL of a webhook.
-pub fn check_url(app: &App, field: &str, text: &str) -> Result<Url, ServiceError> {
+pub fn check_url(app: &Installation, field: &str, text: &str) -> Result<Url, ServiceError> {
     let invalid = |why: String| ServiceError::bad_request(format!("invalid `{field}`: {why}"));
     if text.len() > MAX_URL_BYTES {
         return Err(invalid(format!("the URL exceeds the limit of {MAX_URL_BYTES} bytes")));
@@ -60,7 +60,7 @@ pub fn check_url(app: &App, field: &str, text: &str) -> Result<Url, ServiceError
 }
 
 /// Sends a delivery and stores the result; a failed one is tried again later.
-pub(super) async fn send(app: &App, claimed: &ClaimedDelivery) {
+pub(super) async fn send(app: &Installation, claimed: &ClaimedDelivery) {
     let attempt = attempt(app, claimed).await;
     let delivery = &claimed.delivery;
     let result = result(app, claimed, &attempt);
@@ -84,7 +84,11 @@ pub(super) async fn send(app: &App, claimed: &ClaimedDelivery) {
 }
 
 /// Sends a test event now; returns the delivery with its result.
-pub async fn send_test(app: &App, tenant: &TenantId, id: WebhookId) -> Result<Delivery, ServiceError> {
+pub async fn send_test(
+    app: &Installation,
+    tenant: &TenantId,
+    id: WebhookId,
+) -> Result<Delivery, ServiceError> {
     let claimed = app.store().begin_test_delivery(tenant, id).await?;
     let attempt = attempt(app, &claimed).await;
     let status = if attempt.error.is_none() { DeliveryStatus::Delivered } else { DeliveryStatus::Failed };
@@ -103,7 +107,7 @@ pub async fn send_test(app: &App, tenant: &TenantId, id: WebhookId) -> Result<De
     Ok(delivery)
 }
 
-fn result(app: &App, claimed: &ClaimedDelivery, attempt: &Attempt) -> DeliveryResult {
+fn result(app: &Installation, claimed: &ClaimedDelivery, attempt: &Attempt) -> DeliveryResult {
     let delivery = &claimed.delivery;
     let (status, due_at) = match (&attempt.error, next_delay(app, delivery.attempts)) {
         (None, _) => (DeliveryStatus::Delivered, delivery.due_at),
@@ -120,7 +124,7 @@ fn result(app: &App, claimed: &ClaimedDelivery, attempt: &Attempt) -> DeliveryRe
 
 /// Returns how long to wait after a number of attempts, with up to 10% more, so that many deliveries do not arrive at
 /// once; `None` after the last one.
-fn next_delay(app: &App, attempts: u32) -> Option<Duration> {
+fn next_delay(app: &Installation, attempts: u32) -> Option<Duration> {
     let index = usize::try_from(attempts).ok()?.checked_sub(1)?;
     let delay = *app.settings().webhooks.retry_delays.get(index)?;
     let mut random = [0_u8; 1];
@@ -130,7 +134,7 @@ fn next_delay(app: &App, attempts: u32) -> Option<Duration> {
     Some(delay + delay.mul_f64(f64::from(random) / 2550.0))
 }
 
-async fn attempt(app: &App, claimed: &ClaimedDelivery) -> Attempt {
+async fn attempt(app: &Installation, claimed: &ClaimedDelivery) -> Attempt {
     let delivery = &claimed.delivery;
     let Ok(url) = Url::parse(&claimed.webhook.target.url) else {
         return Attempt::failed("the URL is invalid", false);
@@ -167,7 +171,7 @@ async fn attempt(app: &App, claimed: &ClaimedDelivery) -> Attempt {
     }
 }
 
-fn headers(app: &App, claimed: &ClaimedDelivery) -> Option<HeaderMap> {
+fn headers(app: &Installation, claimed: &ClaimedDelivery) -> Option<HeaderMap> {
     let id = claimed.delivery.id.to_string();
     let timestamp = app.now().as_second();
     let secret = SigningSecret::stored(claimed.secret.clone());

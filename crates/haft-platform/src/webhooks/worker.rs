@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::sender;
-use crate::app::App;
+use crate::installation::Installation;
 
 /// How many deliveries are sent at once.
 const MAX_SENDING: usize = 32;
@@ -55,7 +55,7 @@ impl Sending {
 }
 
 /// Delivers events until `stop` is cancelled, and then until those have ended that are being sent.
-pub async fn deliver(app: Arc<App>, stop: CancellationToken) {
+pub async fn deliver(app: Arc<Installation>, stop: CancellationToken) {
     let (sending, tasks) = (Arc::new(Sending::default()), TaskTracker::new());
     let mut trimmed = Instant::now();
     while !stop.is_cancelled() {

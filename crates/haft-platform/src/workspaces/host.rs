@@ -248,7 +248,7 @@ impl WorkspaceHost {
 }
 
 /// Gives out the workspaces; a type of its own, because calls need the shared host.
-pub struct SharedHost(pub Arc<WorkspaceHost>);
+pub(crate) struct SharedHost(pub Arc<WorkspaceHost>);
 
 impl Workspaces for SharedHost {
     fn enter(&self, entry: WorkspaceEntry) -> BoxFuture<'_, Result<Box<dyn EnteredWorkspace>, CallError>> {

@@ -6,7 +6,7 @@ use haft_store::AgentQuery;
 use serde_json::{Value, json};
 
 use super::error::OpenAiError;
-use haft_platform::App;
+use haft_platform::Installation;
 use haft_platform::agents::{require_runnable, visible_agent};
 use haft_platform::identity::Identity;
 
@@ -14,7 +14,7 @@ use haft_platform::identity::Identity;
 const MAX_LISTED: u32 = 1000;
 
 /// Lists the agents that can run.
-pub(super) async fn list(app: &App, identity: &Identity) -> Result<Value, OpenAiError> {
+pub(super) async fn list(app: &Installation, identity: &Identity) -> Result<Value, OpenAiError> {
     let query = AgentQuery { limit: MAX_LISTED, ..AgentQuery::default() };
     let (agents, _) = app.store().agents(&identity.tenant, &query).await?;
     let mode = app.settings().mode;
@@ -25,7 +25,7 @@ pub(super) async fn list(app: &App, identity: &Identity) -> Result<Value, OpenAi
 }
 
 /// Returns one agent that can run.
-pub(super) async fn get(app: &App, identity: &Identity, name: &str) -> Result<Value, OpenAiError> {
+pub(super) async fn get(app: &Installation, identity: &Identity, name: &str) -> Result<Value, OpenAiError> {
     let agent = visible_agent(app, identity, name).await.map_err(|error| match error.code {
         ErrorCode::NotFound => OpenAiError::no_model(name),
         _ => error.into(),

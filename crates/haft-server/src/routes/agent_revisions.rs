@@ -14,7 +14,7 @@ use crate::authentication::Caller;
 use crate::error::ApiError;
 use crate::error::ErrorBody;
 use crate::reply::{Success, success};
-use haft_platform::App;
+use haft_platform::Installation;
 use haft_platform::agents::{manage, visible_agent};
 use haft_platform::audit;
 
@@ -35,7 +35,7 @@ pub(crate) struct AgentRevisionList {
     responses((status = 200, body = Success<AgentRevisionList>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn list(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
@@ -58,7 +58,7 @@ pub(crate) async fn list(
     responses((status = 200, body = Success<AgentRevisionView>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn get(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path((reference, number)): Path<(String, String)>,
 ) -> Result<Response, ApiError> {
@@ -78,7 +78,7 @@ pub(crate) async fn get(
     responses((status = 200, body = Success<AgentView>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn restore(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path((reference, number)): Path<(String, String)>,
 ) -> Result<Response, ApiError> {

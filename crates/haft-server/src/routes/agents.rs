@@ -24,7 +24,7 @@ use crate::error::ApiError;
 use crate::error::ErrorBody;
 use crate::params::{PageParams, Params};
 use crate::reply::{self, Message, Success, created, success};
-use haft_platform::App;
+use haft_platform::Installation;
 use haft_platform::agents::{RunsFor, Strictness, bind, check, manage, visible_agent};
 use haft_platform::audit;
 use haft_platform::identity::Identity;
@@ -121,7 +121,7 @@ pub(crate) struct AgentTools {
     responses((status = 200, body = Success<AgentList>))
 )]
 pub(crate) async fn list(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     params: Params,
 ) -> Result<Response, ApiError> {
@@ -138,7 +138,7 @@ pub(crate) async fn list(
     Ok(success(AgentList { agents, total, broken_files, next_page_token }).into_response())
 }
 
-async fn broken_files(app: &App, identity: &Identity) -> Result<Vec<BrokenAgentFile>, ApiError> {
+async fn broken_files(app: &Installation, identity: &Identity) -> Result<Vec<BrokenAgentFile>, ApiError> {
     let found = app.store().agent_file_errors(&identity.tenant).await?.into_iter().take(MAX_FILES);
     let shown = found.map(|AgentFileError { path, error, modified_at }| BrokenAgentFile {
         path,
@@ -157,7 +157,7 @@ async fn broken_files(app: &App, identity: &Identity) -> Result<Vec<BrokenAgentF
     )
 )]
 pub(crate) async fn create(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -174,7 +174,7 @@ pub(crate) async fn create(
     responses((status = 200, body = Success<AgentCheckView>))
 )]
 pub(crate) async fn check_definition(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     params: Params,
     body: Body,
@@ -208,7 +208,11 @@ pub(crate) async fn check_definition(
 }
 
 /// Returns the tools that an agent could call for somebody, with the number of tokens of their definitions.
-fn tools_of(app: &App, identity: &Identity, definition: &AgentDefinition) -> (Vec<AgentToolView>, usize) {
+fn tools_of(
+    app: &Installation,
+    identity: &Identity,
+    definition: &AgentDefinition,
+) -> (Vec<AgentToolView>, usize) {
     let snapshot = app.registry().snapshot();
     let runs_for = RunsFor { principal: identity, mode: app.settings().mode, surfaces: &[] };
     let bound = bind(app, &snapshot, definition, runs_for).unwrap_or_default();
@@ -222,7 +226,7 @@ fn tools_of(app: &App, identity: &Identity, definition: &AgentDefinition) -> (Ve
     responses((status = 200, body = Success<AgentView>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn get(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
@@ -254,7 +258,7 @@ fn expected_revision(headers: &HeaderMap) -> Result<Option<u32>, ApiError> {
     )
 )]
 pub(crate) async fn put(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(reference): Path<String>,
     headers: HeaderMap,
@@ -277,7 +281,7 @@ pub(crate) async fn put(
     responses((status = 200, body = Success<AgentView>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn patch(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(reference): Path<String>,
     body: Body,
@@ -296,7 +300,7 @@ pub(crate) async fn patch(
     responses((status = 200, body = Success<Message>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn delete(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
@@ -311,7 +315,7 @@ pub(crate) async fn delete(
     responses((status = 200, body = Success<AgentTools>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn tools(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
@@ -333,7 +337,7 @@ pub(crate) async fn tools(
     )
 )]
 pub(crate) async fn publish(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
@@ -348,7 +352,7 @@ pub(crate) async fn publish(
     responses((status = 200, body = Success<AgentView>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn deprecate(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {

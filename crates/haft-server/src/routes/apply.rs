@@ -14,7 +14,7 @@ use crate::error::ApiError;
 use crate::error::ErrorBody;
 use crate::params::Params;
 use crate::reply::{Success, success};
-use haft_platform::App;
+use haft_platform::Installation;
 use haft_platform::applying::{self, ApplyOptions, ApplyReport};
 use haft_platform::audit;
 use haft_platform::toolsets::MAX_PACKAGE_BYTES;
@@ -37,7 +37,7 @@ use haft_platform::toolsets::MAX_PACKAGE_BYTES;
     )
 )]
 pub(crate) async fn apply(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     params: Params,
     request: Request,
@@ -79,7 +79,7 @@ pub(crate) async fn apply(
     )
 )]
 pub(crate) async fn export(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     params: Params,
 ) -> Result<Response, ApiError> {

@@ -15,7 +15,7 @@ use crate::error::ApiError;
 use crate::error::ErrorBody;
 use crate::params::{PageParams, Params};
 use crate::reply::{self, Message, Success, success};
-use haft_platform::App;
+use haft_platform::Installation;
 use haft_platform::approvals;
 use haft_platform::identity::Identity;
 
@@ -48,7 +48,7 @@ pub(crate) struct GrantList {
     next_page_token: Option<String>,
 }
 
-fn view(app: &App, identity: &Identity, grant: ApprovalGrant) -> GrantView {
+fn view(app: &Installation, identity: &Identity, grant: ApprovalGrant) -> GrantView {
     let snapshot = app.registry().snapshot();
     let tool = snapshot.tool(&identity.tenant, grant.tool_id).map(|entry| entry.qualified.to_string());
     GrantView {
@@ -68,7 +68,7 @@ fn view(app: &App, identity: &Identity, grant: ApprovalGrant) -> GrantView {
     responses((status = 200, body = Success<GrantList>))
 )]
 pub(crate) async fn list(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     params: Params,
 ) -> Result<Response, ApiError> {
@@ -87,7 +87,7 @@ pub(crate) async fn list(
     responses((status = 200, body = Success<Message>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn delete(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {

@@ -22,7 +22,7 @@ use crate::authentication::Caller;
 use crate::error::ApiError;
 use crate::params::{Page, PageParams, Params};
 use crate::reply::{Success, success};
-use haft_platform::App;
+use haft_platform::Installation;
 use haft_platform::identity::Identity;
 
 /// The number of records that an export reads at a time.
@@ -81,7 +81,7 @@ pub(crate) struct AuditList {
     responses((status = 200, body = Success<AuditList>), (status = 404, body = crate::error::ErrorBody))
 )]
 pub(crate) async fn list(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     headers: HeaderMap,
     params: Params,
@@ -123,7 +123,12 @@ struct Sources {
 }
 
 impl Sources {
-    fn parse(app: &App, identity: &Identity, params: &Params, page: &Page) -> Result<Self, ApiError> {
+    fn parse(
+        app: &Installation,
+        identity: &Identity,
+        params: &Params,
+        page: &Page,
+    ) -> Result<Self, ApiError> {
         let parse_kind = |text: &str| match text {
             "changes" => Some(AuditKinds::Changes),
             "calls" => Some(AuditKinds::Calls),
@@ -193,7 +198,7 @@ impl Sources {
     }
 
     /// Reads a page, newest first: ids begin with the time.
-    async fn read(&self, app: &App) -> Result<Vec<AuditEntry>, StoreError> {
+    async fn read(&self, app: &Installation) -> Result<Vec<AuditEntry>, StoreError> {
         let mut entries = Vec::new();
         if let Some(query) = &self.changes {
             entries.extend(app.store().change_records(query).await?.into_iter().map(AuditEntry::of_change));
@@ -208,7 +213,7 @@ impl Sources {
         Ok(entries)
     }
 
-    async fn count(&self, app: &App) -> Result<u64, StoreError> {
+    async fn count(&self, app: &Installation) -> Result<u64, StoreError> {
         let mut total = 0;
         if let Some(query) = &self.changes {
             total += app.store().count_changes(query).await?;
@@ -221,7 +226,7 @@ impl Sources {
 }
 
 fn changes_query(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     params: &Params,
     page: &Page,
@@ -243,7 +248,7 @@ fn changes_query(
 
 /// Returns the query for calls; `None` if no call has the outcome.
 fn calls_query(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     params: &Params,
     page: &Page,
@@ -285,7 +290,7 @@ fn calls_query(
 
 /// Streams all records that match, a page at a time. The first page is read before the response starts, so that an
 /// error has its status; a later one cuts the response off.
-async fn export(app: Arc<App>, query: Sources) -> Result<Response, ApiError> {
+async fn export(app: Arc<Installation>, query: Sources) -> Result<Response, ApiError> {
     let first = query.read(&app).await?;
     let lines = stream::try_unfold(Some((query, first)), move |state| {
         let app = Arc::clone(&app);

@@ -18,7 +18,7 @@ use crate::error::ApiError;
 use crate::error::ErrorBody;
 use crate::params::Params;
 use crate::reply::{Success, success};
-use haft_platform::App;
+use haft_platform::Installation;
 use haft_platform::tools::unpublishable;
 use haft_platform::{audit, bundles};
 
@@ -78,7 +78,7 @@ pub(crate) enum PublicationAction {
         (status = 409, body = ErrorBody, description = "A tool cannot be published; `details.tools` has the report"))
 )]
 pub(crate) async fn publish(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(key): Path<String>,
     params: Params,
@@ -123,7 +123,7 @@ pub(crate) async fn publish(
     Ok(success(report).into_response())
 }
 
-async fn line(app: &App, entry: &Arc<Entry>) -> PublicationLine {
+async fn line(app: &Installation, entry: &Arc<Entry>) -> PublicationLine {
     let tool = &entry.tool;
     let published_revision = tool.published.as_ref().map(|(number, _)| *number);
     let (action, reason) = match tool.status {

@@ -22,7 +22,7 @@ use crate::routes::definition_body::{DefinitionBody, author_text, parse};
 use crate::routes::invoke::{self, AcceptedCall, InvokeRequest, RejectedCall};
 use crate::routes::tool::{self, DeletedTool, EnabledBody};
 use crate::view::{OutcomeView, ToolView};
-use haft_platform::App;
+use haft_platform::Installation;
 use haft_platform::identity::Identity;
 use haft_platform::{audit, bundles, tools};
 
@@ -30,7 +30,7 @@ use haft_platform::{audit, bundles, tools};
 type ToolPath = (String, String, String);
 
 /// Checks the segments of a path and returns the reference to the tool.
-fn reference(app: &App, identity: &Identity, path: &ToolPath) -> Result<ToolRef, ApiError> {
+fn reference(app: &Installation, identity: &Identity, path: &ToolPath) -> Result<ToolRef, ApiError> {
     let (bundle, name, version) = path;
     let bundle = bundles::find(app, identity, bundle)?;
     Ok(ToolRef::Name {
@@ -40,7 +40,7 @@ fn reference(app: &App, identity: &Identity, path: &ToolPath) -> Result<ToolRef,
     })
 }
 
-fn find(app: &App, identity: &Identity, path: &ToolPath) -> Result<Arc<Entry>, ApiError> {
+fn find(app: &Installation, identity: &Identity, path: &ToolPath) -> Result<Arc<Entry>, ApiError> {
     Ok(tools::resolve(app, identity, &reference(app, identity, path)?)?)
 }
 
@@ -53,7 +53,7 @@ fn find(app: &App, identity: &Identity, path: &ToolPath) -> Result<Arc<Entry>, A
     responses((status = 200, body = Success<ToolView>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn get(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(path): Path<ToolPath>,
 ) -> Result<Response, ApiError> {
@@ -73,7 +73,7 @@ pub(crate) async fn get(
         (status = 415, body = ErrorBody))
 )]
 pub(crate) async fn put(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(path): Path<ToolPath>,
     body: Body,
@@ -111,7 +111,7 @@ pub(crate) async fn put(
     responses((status = 200, body = Success<ToolView>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn patch(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(path): Path<ToolPath>,
     body: Body,
@@ -130,7 +130,7 @@ pub(crate) async fn patch(
     responses((status = 200, body = Success<DeletedTool>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn delete(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(path): Path<ToolPath>,
     params: Params,
@@ -159,7 +159,7 @@ pub(crate) async fn delete(
     )
 )]
 pub(crate) async fn call(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(path): Path<ToolPath>,
     request: InvokeRequest,

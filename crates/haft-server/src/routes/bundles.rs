@@ -20,7 +20,7 @@ use crate::params::{PageParams, Params};
 use crate::reply::{self, Message, Success, created, success};
 use crate::routes::tool::EnabledBody;
 use crate::view::BundleView;
-use haft_platform::App;
+use haft_platform::Installation;
 use haft_platform::bundles::{self, BundleFields};
 use haft_platform::identity::Identity;
 
@@ -33,7 +33,7 @@ pub(crate) struct BundleList {
     next_page_token: Option<String>,
 }
 
-fn view(app: &App, identity: &Identity, bundle: &Bundle) -> BundleView {
+fn view(app: &Installation, identity: &Identity, bundle: &Bundle) -> BundleView {
     let snapshot = app.registry().snapshot();
     let count = snapshot.tools(&identity.tenant).filter(|entry| entry.tool.bundle_id == bundle.id).count();
     BundleView::new(bundle, count)
@@ -47,7 +47,7 @@ fn view(app: &App, identity: &Identity, bundle: &Bundle) -> BundleView {
     responses((status = 200, body = Success<BundleList>))
 )]
 pub(crate) async fn list(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     params: Params,
 ) -> Result<Response, ApiError> {
@@ -83,7 +83,7 @@ pub(crate) async fn list(
     responses((status = 200, body = Success<BundleView>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn get(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
@@ -120,7 +120,7 @@ fn enabled_by_default() -> bool {
         (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn put(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(key): Path<String>,
     body: Body,
@@ -142,7 +142,7 @@ pub(crate) async fn put(
     responses((status = 200, body = Success<BundleView>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn patch(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(key): Path<String>,
     body: Body,
@@ -159,7 +159,7 @@ pub(crate) async fn patch(
     responses((status = 200, body = Success<Message>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn delete(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(key): Path<String>,
 ) -> Result<Response, ApiError> {

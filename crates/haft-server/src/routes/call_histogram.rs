@@ -16,7 +16,7 @@ use crate::error::ErrorBody;
 use crate::params::Params;
 use crate::reply::{Success, success};
 use crate::routes::calls::{self, CallFilterParams};
-use haft_platform::App;
+use haft_platform::Installation;
 
 const DEFAULT_BUCKETS: i64 = 60;
 const MAX_BUCKETS: i64 = 500;
@@ -60,7 +60,7 @@ pub(crate) struct CallBucket {
     responses((status = 200, body = Success<CallHistogram>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn get(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     params: Params,
 ) -> Result<Response, ApiError> {

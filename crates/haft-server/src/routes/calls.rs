@@ -27,7 +27,7 @@ use crate::error::ErrorBody;
 use crate::params::{PageParams, Params};
 use crate::reply::{Success, success};
 use crate::view::CallView;
-use haft_platform::App;
+use haft_platform::Installation;
 use haft_platform::approvals;
 use haft_platform::audit;
 use haft_platform::events::sees_calls_of_others;
@@ -101,7 +101,7 @@ pub(crate) struct CallFilterParams {
     responses((status = 200, body = Success<CallList<'static>>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn list(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     params: Params,
 ) -> Result<Response, ApiError> {
@@ -121,7 +121,7 @@ pub(crate) async fn list(
 }
 
 /// Parses the filter of calls. Callers see their own calls, editors and admins those of the tenant.
-pub(super) fn query(app: &App, identity: &Identity, params: &Params) -> Result<CallQuery, ApiError> {
+pub(super) fn query(app: &Installation, identity: &Identity, params: &Params) -> Result<CallQuery, ApiError> {
     let tool = params.get("tool").map(|tool| haft_platform::tools::find(app, identity, tool)).transpose()?;
     let statuses = "`pending`, `running`, `success`, `error`, `cancelled`, `awaiting_approval`, `denied`, `expired`, \
                     `interrupted`";
@@ -194,7 +194,7 @@ fn shorten(error: &mut CallError) -> bool {
     omitted
 }
 
-pub(super) async fn find(app: &App, identity: &Identity, id: &str) -> Result<CallRecord, ApiError> {
+pub(super) async fn find(app: &Installation, identity: &Identity, id: &str) -> Result<CallRecord, ApiError> {
     let missing = || ApiError::not_found("call", id);
     let parsed: CallId = id.parse().map_err(|_| missing())?;
     let record = app.ledger().call(&identity.tenant, parsed).await?.ok_or_else(missing)?;
@@ -211,7 +211,7 @@ pub(super) async fn find(app: &App, identity: &Identity, id: &str) -> Result<Cal
     responses((status = 200, body = Success<CallView<'static>>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn get(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
@@ -254,7 +254,7 @@ pub(crate) enum ResultValue {
     )
 )]
 pub(crate) async fn result(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(id): Path<String>,
     params: Params,
@@ -293,7 +293,7 @@ pub(crate) struct CancelledCall {
     responses((status = 200, body = Success<CancelledCall>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn cancel(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
@@ -341,7 +341,7 @@ pub(crate) struct StreamedEvent {
         (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn events(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(id): Path<String>,
     headers: HeaderMap,

@@ -26,7 +26,7 @@ use crate::params::Params;
 use crate::reply::{Success, success};
 use crate::run_stream::run_events;
 use crate::run_view::RunView;
-use haft_platform::App;
+use haft_platform::Installation;
 use haft_platform::audit;
 use haft_platform::chats::{
     self, Asked, Place, Question, all_messages, markdown, readable, shown_branch, writable,
@@ -144,7 +144,7 @@ impl Delivery {
     )
 )]
 pub(crate) async fn add_message(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(id): Path<String>,
     RunRequest { headers, params, body }: RunRequest,
@@ -187,7 +187,7 @@ pub(crate) async fn add_message(
     )
 )]
 pub(crate) async fn answer(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(id): Path<String>,
     RunRequest { headers, params, body }: RunRequest,
@@ -203,7 +203,7 @@ pub(crate) async fn answer(
 }
 
 async fn deliver(
-    app: &Arc<App>,
+    app: &Arc<Installation>,
     identity: &Identity,
     chat: &Chat,
     asked: Asked,
@@ -244,7 +244,7 @@ async fn deliver(
     responses((status = 200, body = Success<StoppedAnswer>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn stop(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
@@ -268,7 +268,7 @@ pub(crate) async fn stop(
     )
 )]
 pub(crate) async fn export(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(id): Path<String>,
     params: Params,

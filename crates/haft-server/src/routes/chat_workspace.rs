@@ -19,23 +19,35 @@ use crate::error::ApiError;
 use crate::error::ErrorBody;
 use crate::params::{PageParams, Params};
 use crate::reply::Success;
-use haft_platform::App;
+use haft_platform::Installation;
 use haft_platform::chats::{readable, writable};
 use haft_platform::identity::Identity;
 use haft_platform::workspaces::{FileEdit, FileListing};
 
 /// Returns the workspace of a chat that the caller may change.
-async fn of_chat(app: &App, identity: &Identity, id: &str) -> Result<(Chat, WorkspaceName), ApiError> {
+async fn of_chat(
+    app: &Installation,
+    identity: &Identity,
+    id: &str,
+) -> Result<(Chat, WorkspaceName), ApiError> {
     opened(app, identity, writable(app, identity, id).await?).await
 }
 
 /// Returns the workspace of a chat that the caller may read.
-async fn of_readable(app: &App, identity: &Identity, id: &str) -> Result<(Chat, WorkspaceName), ApiError> {
+async fn of_readable(
+    app: &Installation,
+    identity: &Identity,
+    id: &str,
+) -> Result<(Chat, WorkspaceName), ApiError> {
     opened(app, identity, readable(app, identity, id).await?).await
 }
 
 /// Returns the workspace of a chat, which exists from the first time that somebody looks at it.
-async fn opened(app: &App, identity: &Identity, chat: Chat) -> Result<(Chat, WorkspaceName), ApiError> {
+async fn opened(
+    app: &Installation,
+    identity: &Identity,
+    chat: Chat,
+) -> Result<(Chat, WorkspaceName), ApiError> {
     let name = WorkspaceName::Chat(chat.id);
     if app.store().active_manifest(&identity.tenant, &name).await?.is_none() {
         app.store().create_workspace(&identity.tenant, &name).await?;
@@ -54,7 +66,7 @@ async fn opened(app: &App, identity: &Identity, chat: Chat) -> Result<(Chat, Wor
     responses((status = 200, body = Success<FileListing>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn files(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(id): Path<String>,
     params: Params,
@@ -84,7 +96,7 @@ pub(crate) async fn files(
     )
 )]
 pub(crate) async fn read(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path((id, path)): Path<(String, String)>,
     params: Params,
@@ -109,7 +121,7 @@ pub(crate) async fn read(
     )
 )]
 pub(crate) async fn write(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path((id, path)): Path<(String, String)>,
     headers: HeaderMap,
@@ -135,7 +147,7 @@ pub(crate) async fn write(
     )
 )]
 pub(crate) async fn remove(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path((id, path)): Path<(String, String)>,
     headers: HeaderMap,
@@ -160,7 +172,7 @@ pub(crate) async fn remove(
     )
 )]
 pub(crate) async fn archive(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(id): Path<String>,
     params: Params,
@@ -175,7 +187,7 @@ pub(crate) async fn archive(
     responses((status = 200, body = Success<ManifestList>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn manifests(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(id): Path<String>,
     params: Params,
@@ -195,7 +207,7 @@ pub(crate) async fn manifests(
     responses((status = 200, body = Success<ChangeList>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn diff(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(id): Path<String>,
     params: Params,
@@ -210,7 +222,7 @@ pub(crate) async fn diff(
     responses((status = 200, body = Success<ChangeList>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn changes(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
@@ -225,7 +237,7 @@ pub(crate) async fn changes(
     responses((status = 200, body = Success<WorkspaceUse>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn restore(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(id): Path<String>,
     body: Body,

@@ -20,7 +20,7 @@ use crate::error::ApiError;
 use crate::error::ErrorBody;
 use crate::params::{PageParams, Params};
 use crate::reply::{self, Message, Success, created, success};
-use haft_platform::App;
+use haft_platform::Installation;
 use haft_platform::chats::{self, ChatFields, listed_scope, manifest_at, readable, repair_answers, writable};
 
 /// The longest text to search for, in characters.
@@ -89,7 +89,7 @@ pub(crate) struct MessageManifest {
     responses((status = 200, body = Success<ChatList>))
 )]
 pub(crate) async fn list(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     params: Params,
 ) -> Result<Response, ApiError> {
@@ -108,7 +108,7 @@ pub(crate) async fn list(
     responses((status = 201, body = Success<Chat>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn create(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -124,7 +124,7 @@ pub(crate) async fn create(
     responses((status = 200, body = Success<Chat>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn get(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
@@ -137,7 +137,7 @@ pub(crate) async fn get(
     responses((status = 200, body = Success<Chat>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn patch(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(id): Path<String>,
     body: Body,
@@ -155,7 +155,7 @@ pub(crate) async fn patch(
     responses((status = 200, body = Success<Message>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn delete(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
@@ -171,7 +171,7 @@ pub(crate) async fn delete(
     responses((status = 200, body = Success<MessageList>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn messages(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(id): Path<String>,
     params: Params,
@@ -191,7 +191,7 @@ pub(crate) async fn messages(
     responses((status = 200, body = Success<MessageManifest>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn message_manifest(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path((id, message)): Path<(String, String)>,
 ) -> Result<Response, ApiError> {

@@ -17,7 +17,7 @@ use crate::error::ApiError;
 use crate::error::ErrorBody;
 use crate::params::{PageParams, Params};
 use crate::reply::{self, Message, Success, created, success};
-use haft_platform::App;
+use haft_platform::Installation;
 use haft_platform::artifacts::{self, ArtifactFields};
 use haft_platform::audit;
 
@@ -111,7 +111,7 @@ pub(crate) struct ArtifactVersionList {
     responses((status = 200, body = Success<ArtifactList>))
 )]
 pub(crate) async fn list(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     params: Params,
 ) -> Result<Response, ApiError> {
@@ -132,7 +132,7 @@ pub(crate) async fn list(
     )
 )]
 pub(crate) async fn create(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -148,7 +148,7 @@ pub(crate) async fn create(
     responses((status = 200, body = Success<ArtifactView>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn get(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
@@ -165,7 +165,7 @@ pub(crate) async fn get(
     )
 )]
 pub(crate) async fn put(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(reference): Path<String>,
     body: Body,
@@ -190,7 +190,7 @@ pub(crate) async fn put(
     )
 )]
 pub(crate) async fn delete(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(reference): Path<String>,
     params: Params,
@@ -209,7 +209,7 @@ pub(crate) async fn delete(
     responses((status = 200, body = Success<ArtifactVersionList>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn versions(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(reference): Path<String>,
     params: Params,
@@ -231,7 +231,7 @@ pub(crate) async fn versions(
     responses((status = 200, body = Success<ArtifactVersion>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn version(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path((reference, number)): Path<(String, String)>,
 ) -> Result<Response, ApiError> {

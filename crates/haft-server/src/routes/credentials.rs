@@ -18,7 +18,7 @@ use crate::error::ApiError;
 use crate::error::ErrorBody;
 use crate::params::{PageParams, Params};
 use crate::reply::{self, Message, Success, success};
-use haft_platform::App;
+use haft_platform::Installation;
 use haft_platform::credential_references::CredentialReferences;
 use haft_platform::credentials::{self, CredentialFields, UsedCredential};
 use haft_platform::identity::Identity;
@@ -90,7 +90,7 @@ pub(crate) struct CredentialList {
     responses((status = 200, body = Success<CredentialList>))
 )]
 pub(crate) async fn list(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     params: Params,
 ) -> Result<Response, ApiError> {
@@ -121,7 +121,7 @@ pub(crate) async fn list(
     responses((status = 200, body = Success<CredentialView>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn get(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(name): Path<String>,
 ) -> Result<Response, ApiError> {
@@ -129,7 +129,7 @@ pub(crate) async fn get(
     Ok(success(view(&app, &identity, &name).await?).into_response())
 }
 
-async fn view(app: &App, identity: &Identity, name: &str) -> Result<CredentialView, ApiError> {
+async fn view(app: &Installation, identity: &Identity, name: &str) -> Result<CredentialView, ApiError> {
     let UsedCredential { info, used_by } = credentials::used(app, identity, name).await?;
     Ok(CredentialView::new(info, used_by))
 }
@@ -163,7 +163,7 @@ pub(crate) struct CredentialBody {
     responses((status = 200, body = Success<CredentialView>))
 )]
 pub(crate) async fn put(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(name): Path<String>,
     body: Body,
@@ -191,7 +191,7 @@ pub(crate) async fn put(
         (status = 409, body = ErrorBody, description = "Tools refer to it; `details.used_by` has their names"))
 )]
 pub(crate) async fn delete(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(name): Path<String>,
     params: Params,

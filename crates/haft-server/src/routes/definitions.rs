@@ -16,11 +16,11 @@ use utoipa::ToSchema;
 
 use crate::authentication::Caller;
 use crate::error::ApiError;
-use haft_platform::error::ServiceError;
 use crate::error::ErrorBody;
 use crate::params::Params;
 use crate::reply::SuccessStatus;
-use haft_platform::App;
+use haft_platform::Installation;
+use haft_platform::error::ServiceError;
 use haft_platform::identity::Identity;
 use haft_platform::viewer::Viewer;
 
@@ -86,7 +86,7 @@ impl Warning {
 }
 
 /// Returns for whom the tools are named: names that `invoke` accepts.
-fn audience<'a>(app: &App, identity: &'a Identity) -> Audience<'a> {
+fn audience<'a>(app: &Installation, identity: &'a Identity) -> Audience<'a> {
     Audience { tenant: &identity.tenant, mode: app.settings().mode, naming: Naming::ByKind }
 }
 
@@ -111,7 +111,7 @@ fn format(params: &Params) -> Result<Format, ApiError> {
     responses((status = 200, body = Definitions<ModelDefinition>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn one(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(reference): Path<String>,
     params: Params,
@@ -139,7 +139,7 @@ pub(crate) async fn one(
     responses((status = 200, body = Definitions<Vec<ModelDefinition>>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn all(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     params: Params,
 ) -> Result<Response, ApiError> {

@@ -18,7 +18,7 @@ use crate::error::ApiError;
 use crate::error::ErrorBody;
 use crate::params::{PageParams, Params};
 use crate::reply::{Success, success};
-use haft_platform::App;
+use haft_platform::Installation;
 use haft_platform::audit;
 use haft_platform::webhooks::{find, send_test};
 
@@ -86,7 +86,7 @@ pub(crate) struct DeliveryList {
     responses((status = 200, body = Success<DeliveryList>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn list(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(id): Path<String>,
     params: Params,
@@ -113,7 +113,7 @@ pub(crate) async fn list(
     responses((status = 200, body = Success<DeliveryView>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn redeliver(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path((id, delivery)): Path<(String, String)>,
 ) -> Result<Response, ApiError> {
@@ -131,7 +131,7 @@ pub(crate) async fn redeliver(
     responses((status = 200, body = Success<DeliveryView>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn test(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {

@@ -18,8 +18,8 @@ use crate::error::ApiError;
 use crate::error::ErrorBody;
 use crate::event_stream::{self, EventFilter};
 use crate::params::Params;
-use haft_platform::App;
-use haft_platform::events::{self, ApprovalEvent, BundleEvent, CallEvent, ServerEvent, ToolEvent, Topic};
+use haft_platform::Installation;
+use haft_platform::events::{ApprovalEvent, BundleEvent, CallEvent, ServerEvent, ToolEvent, Topic};
 
 /// One event of the stream.
 #[derive(ToSchema)]
@@ -106,7 +106,7 @@ pub(crate) enum LiveEventData {
     )
 )]
 pub(crate) async fn stream(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     params: Params,
     headers: HeaderMap,

@@ -18,11 +18,11 @@ use uuid::Uuid;
 use crate::authentication::Caller;
 use crate::body::Body;
 use crate::error::ApiError;
-use haft_platform::error::ServiceError;
 use crate::error::ErrorBody;
 use crate::reply::{self, Message, Success, success};
-use haft_platform::App;
+use haft_platform::Installation;
 use haft_platform::audit;
+use haft_platform::error::ServiceError;
 use haft_platform::identity::Identity;
 
 /// Larger values are left out of the results of a run.
@@ -138,7 +138,7 @@ pub(crate) struct ExampleRun {
     responses((status = 200, body = Success<ToolExampleList>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn list(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
@@ -157,7 +157,7 @@ pub(crate) async fn list(
     responses((status = 200, body = Success<ToolExampleView>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn put(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path((reference, name)): Path<(String, String)>,
     body: Body,
@@ -186,7 +186,7 @@ pub(crate) async fn put(
     responses((status = 200, body = Success<Message>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn delete(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path((reference, name)): Path<(String, String)>,
 ) -> Result<Response, ApiError> {
@@ -207,7 +207,7 @@ pub(crate) async fn delete(
     responses((status = 200, body = Success<ExampleRun>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn run(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
@@ -221,7 +221,12 @@ pub(crate) async fn run(
     Ok(success(ExampleRun { results }).into_response())
 }
 
-async fn run_example(app: &App, identity: &Identity, tool: ToolRef, example: ToolExample) -> ExampleResult {
+async fn run_example(
+    app: &Installation,
+    identity: &Identity,
+    tool: ToolRef,
+    example: ToolExample,
+) -> ExampleResult {
     let request = Request {
         mode: Mode::Debug,
         is_trial: true,

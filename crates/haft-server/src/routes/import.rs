@@ -12,13 +12,13 @@ use haft_import::openapi::{self, ImportOptions, Limits, OpenApiImport};
 use crate::authentication::Caller;
 use crate::body::Body;
 use crate::error::ApiError;
-use haft_platform::error::ServiceError;
 use crate::error::ErrorBody;
 use crate::import_request::{DocumentSource, ImportBody};
 use crate::params::Params;
 use crate::reply::{Success, success};
-use haft_platform::App;
+use haft_platform::Installation;
 use haft_platform::audit;
+use haft_platform::error::ServiceError;
 use haft_platform::identity::Identity;
 use haft_platform::importing::{self, ImportReport, ImportRun};
 
@@ -40,7 +40,7 @@ const SETTING: &str = "import.max_document_bytes";
         (status = 415, body = ErrorBody))
 )]
 pub(crate) async fn openapi(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     params: Params,
     request: Request,
@@ -99,7 +99,7 @@ async fn parse(text: String, options: ImportOptions) -> Result<OpenApiImport, Ap
 }
 
 /// Returns the tools of a bundle.
-fn tools(app: &App, identity: &Identity, bundle: &str) -> Vec<Tool> {
+fn tools(app: &Installation, identity: &Identity, bundle: &str) -> Vec<Tool> {
     let snapshot = app.registry().snapshot();
     let own = snapshot.tools(&identity.tenant).filter(|entry| entry.tool.bundle.as_str() == bundle);
     own.map(|entry| entry.tool.clone()).collect()

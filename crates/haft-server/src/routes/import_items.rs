@@ -19,7 +19,7 @@ use crate::error::ApiError;
 use crate::error::ErrorBody;
 use crate::params::Params;
 use crate::reply::{Success, success};
-use haft_platform::App;
+use haft_platform::Installation;
 use haft_platform::audit;
 use haft_platform::definition;
 use haft_platform::identity::Identity;
@@ -102,7 +102,7 @@ pub(crate) enum ClientConfig {
     responses((status = 200, body = Success<ItemImportReport>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn import_curl(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -131,7 +131,7 @@ pub(crate) async fn import_curl(
     responses((status = 200, body = Success<ItemImportReport>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn import_tools(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     params: Params,
     request: Request,
@@ -175,7 +175,7 @@ fn tools_body(body: &Body, params: &Params) -> Result<ToolsImportBody, ApiError>
     responses((status = 200, body = Success<ItemImportReport>), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn import_mcp(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     body: Body,
 ) -> Result<Response, ApiError> {

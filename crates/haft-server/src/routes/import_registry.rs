@@ -17,7 +17,7 @@ use crate::error::ApiError;
 use crate::error::ErrorBody;
 use crate::params::Params;
 use crate::reply::{Success, success};
-use haft_platform::App;
+use haft_platform::Installation;
 use haft_platform::audit;
 use haft_platform::importing::registry::{RegistryImport, RowAction, RowReport};
 
@@ -55,7 +55,7 @@ pub(crate) struct RegistryReport {
         (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn registry(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     params: Params,
     request: Request,

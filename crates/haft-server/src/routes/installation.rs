@@ -12,7 +12,7 @@ use crate::authentication::Caller;
 use crate::error::ApiError;
 use crate::error::ErrorBody;
 use crate::reply::{Success, success};
-use haft_platform::App;
+use haft_platform::Installation;
 use haft_platform::doctor::{self, Check};
 use haft_platform::settings::EffectiveSetting;
 
@@ -43,7 +43,7 @@ pub(crate) struct DoctorReport {
     responses((status = 200, body = Success<SettingList>), (status = 403, body = ErrorBody))
 )]
 pub(crate) async fn settings(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
 ) -> Result<Response, ApiError> {
     identity.require_platform()?;
@@ -56,7 +56,7 @@ pub(crate) async fn settings(
     responses((status = 200, body = Success<DoctorReport>), (status = 403, body = ErrorBody))
 )]
 pub(crate) async fn doctor(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Admin)?;

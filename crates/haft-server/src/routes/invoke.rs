@@ -31,11 +31,11 @@ use super::workspaces;
 use crate::authentication::Caller;
 use crate::body::{self, Body};
 use crate::error::{self, ApiError, ErrorBody};
-use haft_platform::error::ServiceError;
 use crate::params::Params;
 use crate::request_headers::{idempotency_key, preferred_wait, surface};
 use crate::view::{AcceptedWebhook, OutcomeView};
-use haft_platform::App;
+use haft_platform::Installation;
+use haft_platform::error::ServiceError;
 use haft_platform::identity::Identity;
 use haft_platform::{approvals, chats, webhooks};
 
@@ -136,7 +136,7 @@ pub(crate) enum RejectedCall {
     )
 )]
 pub(crate) async fn invoke(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(reference): Path<String>,
     request: InvokeRequest,
@@ -164,10 +164,10 @@ pub(crate) struct InvokeRequest {
     body: Body,
 }
 
-impl FromRequest<Arc<App>> for InvokeRequest {
+impl FromRequest<Arc<Installation>> for InvokeRequest {
     type Rejection = ApiError;
 
-    async fn from_request(request: extract::Request, state: &Arc<App>) -> Result<Self, ApiError> {
+    async fn from_request(request: extract::Request, state: &Arc<Installation>) -> Result<Self, ApiError> {
         let (mut parts, body) = request.into_parts();
         let params = Params::from_request_parts(&mut parts, state).await?;
         let surface = surface(&parts.headers);
@@ -181,7 +181,7 @@ impl FromRequest<Arc<App>> for InvokeRequest {
 
 /// Calls a tool; shared with the route below bundles.
 pub(crate) async fn run(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     tool: CallTarget,
     InvokeRequest { params, surface, idempotency_key, wait, body }: InvokeRequest,
@@ -252,7 +252,7 @@ pub(crate) async fn run(
 
 /// Returns the workspace of a call: the one that it names, or that of its chat.
 async fn workspace(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     call: &InvokeBody,
 ) -> Result<Option<WorkspaceName>, ApiError> {
@@ -275,7 +275,7 @@ async fn workspace(
 
 /// Stores the webhook of a call or a run before it starts: it must not end without it.
 pub(super) async fn create_webhook(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     webhook: CallWebhook,
     event: WebhookEvent,
@@ -288,7 +288,7 @@ pub(super) async fn create_webhook(
 
 /// Deletes the webhook of a call that was rejected, or that is an earlier one with the same key.
 async fn keep_webhook(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     webhook: Option<AcceptedWebhook>,
     started: &Result<CompletedCall, CallError>,
@@ -308,13 +308,13 @@ async fn keep_webhook(
 }
 
 /// Deletes the webhook of a call or a run that did not start.
-pub(super) async fn discard_webhook(app: &App, identity: &Identity, webhook: &AcceptedWebhook) {
+pub(super) async fn discard_webhook(app: &Installation, identity: &Identity, webhook: &AcceptedWebhook) {
     webhooks::discard(app, identity, WebhookId(webhook.id)).await;
 }
 
 /// Waits for the decision about a call and for its outcome.
 async fn decided(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     error: CallError,
     wait: Duration,
@@ -331,7 +331,7 @@ async fn decided(
 }
 
 /// Returns the mode of a call or a run: that of the query if the token permits it, otherwise the server's.
-pub(super) fn mode(app: &App, identity: &Identity, params: &Params) -> Result<Mode, ApiError> {
+pub(super) fn mode(app: &Installation, identity: &Identity, params: &Params) -> Result<Mode, ApiError> {
     let requested = params.choice("mode", Mode::parse, "`production`, `debug`").map_err(ApiError::of_call)?;
     let default = app.settings().mode;
     match requested {
@@ -345,7 +345,7 @@ pub(super) fn mode(app: &App, identity: &Identity, params: &Params) -> Result<Mo
 }
 
 /// Writes the outcome; `inline` is the whole value, if it is wanted although it is large.
-fn outcome(app: &App, completed: &CompletedCall, inline: Option<&Value>) -> Response {
+fn outcome(app: &Installation, completed: &CompletedCall, inline: Option<&Value>) -> Response {
     let record = &completed.record;
     let snapshot = app.registry().snapshot();
     let tool = snapshot.tool(record.tenant(), record.invocation.tool_id).map(|entry| &entry.tool);
@@ -389,7 +389,7 @@ fn http_date(at: Timestamp) -> String {
     at.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
 }
 
-fn accepted(app: &App, started: &CompletedCall, webhook: Option<AcceptedWebhook>) -> Response {
+fn accepted(app: &Installation, started: &CompletedCall, webhook: Option<AcceptedWebhook>) -> Response {
     let record = &started.record;
     if started.replayed {
         return outcome(app, started, None);

@@ -12,7 +12,7 @@ use crate::authentication::Caller;
 use crate::error::ApiError;
 use crate::error::ErrorBody;
 use crate::reply::{Success, success};
-use haft_platform::App;
+use haft_platform::Installation;
 use haft_platform::audit;
 
 /// A finished rotation of the key.
@@ -35,7 +35,7 @@ pub(crate) struct KeyRotationView {
     responses((status = 200, body = Success<KeyRotationView>), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn rotate(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
 ) -> Result<Response, ApiError> {
     identity.require_platform()?;

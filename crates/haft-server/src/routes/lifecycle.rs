@@ -17,11 +17,11 @@ use crate::error::ErrorBody;
 use crate::params::Params;
 use crate::reply::{Success, success};
 use crate::view::ToolView;
-use haft_platform::App;
+use haft_platform::Installation;
 use haft_platform::identity::Identity;
 use haft_platform::tools::{self, NewDeprecation};
 
-async fn shown(app: &App, identity: &Identity, tool: &Tool) -> Result<Response, ApiError> {
+async fn shown(app: &Installation, identity: &Identity, tool: &Tool) -> Result<Response, ApiError> {
     Ok(success(super::tool::view(app, identity, tool.id).await?).into_response())
 }
 
@@ -31,7 +31,7 @@ async fn shown(app: &App, identity: &Identity, tool: &Tool) -> Result<Response, 
     responses((status = 200, body = Success<ToolView>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn publish(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
@@ -63,7 +63,7 @@ pub(crate) struct DeprecateBody {
     responses((status = 200, body = Success<ToolView>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn deprecate(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(reference): Path<String>,
     body: Body,
@@ -83,7 +83,7 @@ pub(crate) async fn deprecate(
     responses((status = 200, body = Success<ToolView>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn version(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(reference): Path<String>,
     params: Params,

@@ -13,7 +13,7 @@ use crate::authentication;
 use crate::body::Body;
 use crate::browser;
 use crate::error::{ApiError, status};
-use haft_platform::App;
+use haft_platform::Installation;
 use haft_platform::access::Token;
 use haft_platform::audit;
 use haft_platform::identity::Identity;
@@ -92,7 +92,7 @@ impl NextPage {
         (status = 503, body = String, content_type = "text/html", description = "The store is unavailable"),
     )
 )]
-pub(crate) async fn page(State(app): State<Arc<App>>, request: Request) -> Response {
+pub(crate) async fn page(State(app): State<Arc<Installation>>, request: Request) -> Response {
     let Ok(Query(LoginQuery { code, next })) = Query::try_from_uri(request.uri()) else {
         return form(StatusCode::BAD_REQUEST, "The address is invalid.", None, &NextPage::default());
     };
@@ -126,7 +126,7 @@ pub(crate) async fn page(State(app): State<Arc<App>>, request: Request) -> Respo
         (status = 503, body = String, content_type = "text/html", description = "The store is unavailable"),
     )
 )]
-pub(crate) async fn submit(State(app): State<Arc<App>>, request: Request) -> Response {
+pub(crate) async fn submit(State(app): State<Arc<Installation>>, request: Request) -> Response {
     let headers = request.headers().clone();
     if let Err(error) = browser::check_page(&app, &headers) {
         crate::body::discard(request).await;
@@ -173,7 +173,7 @@ impl LoginForm {
         (status = 503, body = String, content_type = "text/html", description = "The store is unavailable"),
     )
 )]
-pub(crate) async fn logout(State(app): State<Arc<App>>, request: Request) -> Response {
+pub(crate) async fn logout(State(app): State<Arc<Installation>>, request: Request) -> Response {
     let headers = request.headers().clone();
     let method = request.method().clone();
     crate::body::discard(request).await;
@@ -195,7 +195,12 @@ pub(crate) async fn style() -> Response {
     ([(header::CONTENT_TYPE, "text/css")], STYLE).into_response()
 }
 
-async fn log_in_with_code(app: &Arc<App>, headers: &HeaderMap, code: &str, next: &NextPage) -> Response {
+async fn log_in_with_code(
+    app: &Arc<Installation>,
+    headers: &HeaderMap,
+    code: &str,
+    next: &NextPage,
+) -> Response {
     match app.use_login_link(code).await {
         Ok(Some(token)) => log_in(app, headers, token, next).await,
         Ok(None) => form(StatusCode::UNAUTHORIZED, INVALID_LINK, None, next),
@@ -203,7 +208,12 @@ async fn log_in_with_code(app: &Arc<App>, headers: &HeaderMap, code: &str, next:
     }
 }
 
-async fn log_in(app: &Arc<App>, headers: &HeaderMap, token: Arc<Token>, next: &NextPage) -> Response {
+async fn log_in(
+    app: &Arc<Installation>,
+    headers: &HeaderMap,
+    token: Arc<Token>,
+    next: &NextPage,
+) -> Response {
     let identity = Identity::from_token(Arc::clone(&token));
     let opening = {
         let app = Arc::clone(app);
@@ -220,7 +230,7 @@ async fn log_in(app: &Arc<App>, headers: &HeaderMap, token: Arc<Token>, next: &N
     }
 }
 
-async fn end_session(app: &Arc<App>, identity: &Identity) -> Result<(), ApiError> {
+async fn end_session(app: &Arc<Installation>, identity: &Identity) -> Result<(), ApiError> {
     let Some(session) = identity.session() else { return Ok(()) };
     let (hash, target) = (session.hash.clone(), identity.name.to_string());
     let ending = {

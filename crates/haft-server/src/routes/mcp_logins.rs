@@ -18,7 +18,7 @@ use crate::error::ErrorBody;
 use crate::params::Params;
 use crate::reply::{Success, success};
 use crate::routes::mcp::public_url;
-use haft_platform::App;
+use haft_platform::Installation;
 use haft_platform::audit;
 use haft_platform::mcp_servers::find;
 
@@ -47,7 +47,7 @@ pub(crate) struct LoggedOut {
     responses((status = 200, body = Success<StartedLogin>), (status = 404, body = ErrorBody), (status = 502, body = ErrorBody))
 )]
 pub(crate) async fn login(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(id): Path<String>,
     headers: HeaderMap,
@@ -69,7 +69,7 @@ pub(crate) async fn login(
     responses((status = 200, body = Success<LoggedOut>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn logout(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
@@ -92,7 +92,10 @@ pub(crate) async fn logout(
             example = "Login failed: the login is unknown or has expired.")),
     security(())
 )]
-pub(crate) async fn callback(State(app): State<Arc<App>>, params: Result<Params, ApiError>) -> Response {
+pub(crate) async fn callback(
+    State(app): State<Arc<Installation>>,
+    params: Result<Params, ApiError>,
+) -> Response {
     let params = match params {
         Ok(params) => params,
         Err(error) => return page(StatusCode::BAD_REQUEST, &format!("Login failed: {}.", error.0.message)),

@@ -20,7 +20,7 @@ use crate::error::ApiError;
 use crate::error::ErrorBody;
 use crate::params::{PageParams, Params};
 use crate::reply::{self, Message, Success, created, success};
-use haft_platform::App;
+use haft_platform::Installation;
 use haft_platform::mcp_definition::NewServer;
 use haft_platform::mcp_servers::{self, ServerChange, find, plain_credentials};
 
@@ -162,7 +162,7 @@ pub(crate) struct AcceptedTools {
 /// List the MCP servers with their state.
 #[utoipa::path(get, path = "/mcp-servers", tag = "mcp servers", params(PageParams), responses((status = 200, body = Success<McpServerList>)))]
 pub(crate) async fn list(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     params: Params,
 ) -> Result<Response, ApiError> {
@@ -180,7 +180,7 @@ pub(crate) async fn list(
     responses((status = 201, body = Success<McpServerView>), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn create(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -198,7 +198,7 @@ pub(crate) async fn create(
     responses((status = 200, body = Success<McpServerView>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn get(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
@@ -213,7 +213,7 @@ pub(crate) async fn get(
     responses((status = 200, body = Success<McpServerView>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn patch(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(id): Path<String>,
     body: Body,
@@ -232,7 +232,7 @@ pub(crate) async fn patch(
     responses((status = 200, body = Success<Message>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn delete(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
@@ -246,7 +246,7 @@ pub(crate) async fn delete(
     responses((status = 200, body = Success<McpServerView>), (status = 404, body = ErrorBody), (status = 502, body = ErrorBody))
 )]
 pub(crate) async fn refresh(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
@@ -260,7 +260,7 @@ pub(crate) async fn refresh(
     responses((status = 200, body = Success<McpChangeList>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn changes(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
@@ -285,7 +285,7 @@ pub(crate) async fn changes(
     responses((status = 200, body = Success<AcceptedTools>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn accept(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(id): Path<String>,
     body: Body,
@@ -304,7 +304,7 @@ pub(crate) async fn accept(
     responses((status = 200, body = Success<RejectedTools>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn reject(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(id): Path<String>,
     body: Body,
@@ -317,7 +317,7 @@ pub(crate) async fn reject(
 }
 
 /// Returns a server with its state; credentials are masked, references to secrets are not.
-fn view(app: &App, server: &McpServer) -> McpServerView {
+fn view(app: &Installation, server: &McpServer) -> McpServerView {
     let masked =
         McpServer { transport: redact::redact_transport(&server.transport).transport, ..server.clone() };
     let state = app.mcp_clients().state(&server.tenant, &server.id);

@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use crate::authentication::Caller;
 use crate::error::ApiError;
 use crate::reply::{Success, success};
-use haft_platform::App;
+use haft_platform::Installation;
 use haft_platform::agents::{ConfiguredModel, ConfiguredProvider, configured_models, providers};
 
 /// How many agents are asked for their models.
@@ -31,7 +31,7 @@ pub(crate) struct ModelList {
 /// List the models that agents can use, and the providers, with whether their keys are stored.
 #[utoipa::path(get, path = "/models", tag = "agents", responses((status = 200, body = Success<ModelList>)))]
 pub(crate) async fn list(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
 ) -> Result<Response, ApiError> {
     let tenant = &identity.tenant;

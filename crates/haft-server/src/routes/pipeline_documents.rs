@@ -19,7 +19,7 @@ use crate::error::ApiError;
 use crate::error::ErrorBody;
 use crate::params::{PageParams, Params};
 use crate::reply::{self, Message, Success, success};
-use haft_platform::App;
+use haft_platform::Installation;
 use haft_platform::audit;
 use haft_platform::retrieval::documents::{
     self, DocumentSources, add_all, document, form, parse_metadata, upload,
@@ -72,7 +72,7 @@ pub(crate) struct DocumentList {
     responses((status = 200, body = Success<DocumentList>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn list(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(reference): Path<String>,
     params: Params,
@@ -102,7 +102,7 @@ pub(crate) async fn list(
     )
 )]
 pub(crate) async fn add(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(reference): Path<String>,
     params: Params,
@@ -145,7 +145,7 @@ fn query_metadata(params: &Params) -> Result<BTreeMap<String, Value>, ApiError> 
     responses((status = 200, body = Success<DocumentInfo>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn get(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path((reference, id)): Path<(String, String)>,
 ) -> Result<Response, ApiError> {
@@ -160,7 +160,7 @@ pub(crate) async fn get(
     responses((status = 200, body = Success<Message>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn delete(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path((reference, id)): Path<(String, String)>,
 ) -> Result<Response, ApiError> {

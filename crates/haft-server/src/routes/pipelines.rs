@@ -20,7 +20,7 @@ use crate::error::ApiError;
 use crate::error::ErrorBody;
 use crate::params::{PageParams, Params};
 use crate::reply::{self, Message, Success, created, success};
-use haft_platform::App;
+use haft_platform::Installation;
 use haft_platform::retrieval::pipelines;
 
 /// A pipeline to create, or its new definition.
@@ -149,7 +149,7 @@ pub(crate) enum IngestState {
     responses((status = 200, body = Success<PipelineList>))
 )]
 pub(crate) async fn list(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     params: Params,
 ) -> Result<Response, ApiError> {
@@ -168,7 +168,7 @@ pub(crate) async fn list(
     )
 )]
 pub(crate) async fn create(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -184,7 +184,7 @@ pub(crate) async fn create(
     responses((status = 200, body = Success<Pipeline>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn get(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
@@ -202,7 +202,7 @@ pub(crate) async fn get(
     )
 )]
 pub(crate) async fn put(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(reference): Path<String>,
     body: Body,
@@ -219,7 +219,7 @@ pub(crate) async fn put(
     responses((status = 200, body = Success<Message>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn delete(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
@@ -233,7 +233,7 @@ pub(crate) async fn delete(
     responses((status = 200, body = Success<Pipeline>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn publish(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
@@ -246,7 +246,7 @@ pub(crate) async fn publish(
     responses((status = 200, body = Success<Message>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn reingest(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
@@ -261,7 +261,7 @@ pub(crate) async fn reingest(
     responses((status = 200, body = Success<IngestReport>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn ingests(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(reference): Path<String>,
     params: Params,
@@ -290,7 +290,7 @@ pub(crate) async fn ingests(
     )
 )]
 pub(crate) async fn query(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(reference): Path<String>,
     body: Body,

@@ -6,21 +6,20 @@ use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use haft_core::outcome::ErrorCode;
 use haft_core::policy::{PolicyRules, PolicyScope};
-use haft_core::problem::{Problem, join};
 use haft_core::token::Role;
 use haft_definition::policy as definition;
-use serde_json::{Value, json};
+use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::authentication::Caller;
 use crate::body::Body;
 use crate::error::ApiError;
-use haft_platform::error::ServiceError;
 use crate::error::ErrorBody;
 use crate::params::Params;
 use crate::reply::{Success, success};
-use haft_platform::App;
+use haft_platform::Installation;
 use haft_platform::audit;
+use haft_platform::error::ServiceError;
 use haft_platform::identity::Identity;
 use haft_platform::policy::{self, LoadPolicyError};
 
@@ -41,7 +40,7 @@ pub(crate) enum ScopeName {
     responses((status = 200, body = Success<PolicyRules>))
 )]
 pub(crate) async fn get(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     params: Params,
 ) -> Result<Response, ApiError> {
@@ -62,7 +61,7 @@ pub(crate) async fn get(
     responses((status = 200, body = Success<PolicyRules>), (status = 400, body = ErrorBody))
 )]
 pub(crate) async fn put(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     params: Params,
     body: Body,

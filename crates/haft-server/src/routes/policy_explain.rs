@@ -16,7 +16,7 @@ use crate::body::{self, Body};
 use crate::error::ApiError;
 use crate::error::ErrorBody;
 use crate::reply::{Success, success};
-use haft_platform::App;
+use haft_platform::Installation;
 use haft_platform::policy::{self, CallExplanation, Considered, ExplainedCaller};
 
 /// The call to explain.
@@ -113,7 +113,7 @@ impl From<CallExplanation> for ExplanationView {
     responses((status = 200, body = Success<ExplanationView>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn explain(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     body: Body,
 ) -> Result<Response, ApiError> {

@@ -14,7 +14,7 @@ use crate::error::ErrorBody;
 use crate::params::Params;
 use crate::reply::{Success, success};
 use crate::view::{RevisionView, ToolView};
-use haft_platform::App;
+use haft_platform::Installation;
 use haft_platform::tools::FieldChange;
 use haft_platform::tools::{self, default_base, differences, find_revision};
 
@@ -44,7 +44,7 @@ pub(crate) struct RevisionDiff {
     responses((status = 200, body = Success<RevisionList>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn list(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
@@ -63,7 +63,7 @@ pub(crate) async fn list(
     responses((status = 200, body = Success<ToolView>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn restore(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path((reference, number)): Path<(String, String)>,
 ) -> Result<Response, ApiError> {
@@ -84,7 +84,7 @@ pub(crate) async fn restore(
     responses((status = 200, body = Success<RevisionDiff>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn diff(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(reference): Path<String>,
     params: Params,

@@ -25,16 +25,16 @@ use super::invoke::{CallWebhook, create_webhook, discard_webhook, mode};
 use crate::authentication::Caller;
 use crate::body::{self, Body};
 use crate::error::ApiError;
-use haft_platform::error::ServiceError;
 use crate::error::ErrorBody;
 use crate::params::{PageParams, Params};
 use crate::reply::{Success, success};
 use crate::run_stream::run_events;
 use crate::run_view::RunView;
 use crate::view::AcceptedWebhook;
-use haft_platform::App;
+use haft_platform::Installation;
 use haft_platform::agents::visible_agent;
 use haft_platform::audit;
+use haft_platform::error::ServiceError;
 use haft_platform::identity::Identity;
 use haft_platform::runs::{self, StartRun, messages_of};
 
@@ -99,10 +99,10 @@ pub(crate) struct RunRequest {
     pub(super) body: Body,
 }
 
-impl FromRequest<Arc<App>> for RunRequest {
+impl FromRequest<Arc<Installation>> for RunRequest {
     type Rejection = ApiError;
 
-    async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, ApiError> {
+    async fn from_request(request: Request, app: &Arc<Installation>) -> Result<Self, ApiError> {
         let (mut parts, body) = request.into_parts();
         let params = Params::from_request_parts(&mut parts, app).await?;
         let headers = parts.headers.clone();
@@ -127,7 +127,7 @@ impl FromRequest<Arc<App>> for RunRequest {
     )
 )]
 pub(crate) async fn start(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(reference): Path<String>,
     RunRequest { headers, params, body }: RunRequest,
@@ -205,7 +205,7 @@ fn accepted(run: &Run, webhook: Option<AcceptedWebhook>) -> Response {
 }
 
 /// Returns a run with the calls that it waits for.
-pub(super) async fn view(app: &App, run: &Run) -> Result<RunView, ApiError> {
+pub(super) async fn view(app: &Installation, run: &Run) -> Result<RunView, ApiError> {
     let view = RunView::from(run);
     if run.status != RunStatus::AwaitingApproval {
         return Ok(view);
@@ -215,7 +215,7 @@ pub(super) async fn view(app: &App, run: &Run) -> Result<RunView, ApiError> {
 }
 
 /// Returns a run that the caller may see: its own, and for editors those of the tenant.
-async fn find(app: &App, identity: &Identity, id: &str) -> Result<Run, ApiError> {
+async fn find(app: &Installation, identity: &Identity, id: &str) -> Result<Run, ApiError> {
     let missing = || ApiError::not_found("run", id);
     let parsed: RunId = id.parse().map_err(|_| missing())?;
     let run = app.store().run_by_id(&identity.tenant, parsed).await?.ok_or_else(missing)?;
@@ -236,7 +236,7 @@ async fn find(app: &App, identity: &Identity, id: &str) -> Result<Run, ApiError>
     responses((status = 200, body = Success<RunList>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn list(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     params: Params,
 ) -> Result<Response, ApiError> {
@@ -268,7 +268,7 @@ pub(crate) async fn list(
     responses((status = 200, body = Success<RunView>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn get(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
@@ -287,7 +287,7 @@ pub(crate) async fn get(
     responses((status = 200, body = Success<StepList>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn steps(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(id): Path<String>,
     params: Params,
@@ -316,7 +316,7 @@ pub(crate) async fn steps(
     )
 )]
 pub(crate) async fn events(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(id): Path<String>,
     headers: HeaderMap,
@@ -333,7 +333,7 @@ pub(crate) async fn events(
     responses((status = 200, body = Success<CancelledRun>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn cancel(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {

@@ -16,7 +16,7 @@ use crate::error::ApiError;
 use crate::params::{PageParams, Params};
 use crate::reply::{Success, success};
 use crate::view::ToolView;
-use haft_platform::App;
+use haft_platform::Installation;
 use haft_platform::search::{RankedEntry, Ranking, SearchQuery};
 use haft_platform::viewer::Viewer;
 
@@ -67,7 +67,7 @@ pub(crate) struct Highlights {
     responses((status = 200, body = Success<SearchResult>))
 )]
 pub(crate) async fn search(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     params: Params,
 ) -> Result<Response, ApiError> {

@@ -15,7 +15,7 @@ use crate::authentication::Caller;
 use crate::error::ApiError;
 use crate::reply::{Success, created, success};
 use crate::routes::mcp;
-use haft_platform::App;
+use haft_platform::Installation;
 use haft_platform::audit;
 
 /// Who makes the request.
@@ -75,7 +75,7 @@ pub(crate) async fn get(Caller(identity): Caller) -> Response {
     post, path = "/login-links", tag = "tokens", responses((status = 201, body = Success<LoginLinkView>))
 )]
 pub(crate) async fn create_link(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {

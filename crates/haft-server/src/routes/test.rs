@@ -19,7 +19,7 @@ use crate::body::Body;
 use crate::error::ApiError;
 use crate::error::ErrorBody;
 use crate::reply::{Success, success};
-use haft_platform::App;
+use haft_platform::Installation;
 
 /// The body of a test.
 #[derive(Debug, Default, Deserialize, ToSchema)]
@@ -61,7 +61,7 @@ pub(crate) enum TestStatus {
         (status = 429, body = ErrorBody))
 )]
 pub(crate) async fn run(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(reference): Path<String>,
     body: Body,
@@ -76,11 +76,7 @@ pub(crate) async fn run(
         labels: Labels::of_request(haft_platform::request_id::current()),
         ..Request::new(identity.principal(), "test", test.parameters)
     };
-    let completed = app
-        .pipeline()
-        .call(tool.into(), request)
-        .await
-        .map_err(ApiError::outside_call)?;
+    let completed = app.pipeline().call(tool.into(), request).await.map_err(ApiError::outside_call)?;
     let record = &completed.record;
     let (output, status, error_code) = match &record.error {
         None => (record.value.clone().unwrap_or(Value::Null), TestStatus::Success, None),

@@ -16,7 +16,7 @@ use crate::body::{self, Body};
 use crate::error::ApiError;
 use crate::error::ErrorBody;
 use crate::reply::{Success, success};
-use haft_platform::App;
+use haft_platform::Installation;
 use haft_platform::tokens::{self, RateText};
 
 /// A number of calls per period.
@@ -66,7 +66,7 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<R
     responses((status = 200, body = Success<TokenView>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn patch(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(id): Path<String>,
     body: Body,

@@ -23,7 +23,7 @@ use crate::reply::{Success, success};
 use crate::routes::definition_body::{DefinitionBody, author_text, parse};
 use crate::routes::usage::{self, ToolUsage};
 use crate::view::ToolView;
-use haft_platform::App;
+use haft_platform::Installation;
 use haft_platform::definition;
 use haft_platform::identity::Identity;
 use haft_platform::tools::{self, ToolSource, broken_file, file_warnings, find};
@@ -31,14 +31,14 @@ use haft_platform::viewer::Viewer;
 use haft_platform::warnings::Warnings;
 
 /// Returns the current view of a tool, after it is known whether the tool can run.
-pub(crate) async fn view(app: &App, identity: &Identity, id: ToolId) -> Result<ToolView, ApiError> {
+pub(crate) async fn view(app: &Installation, identity: &Identity, id: ToolId) -> Result<ToolView, ApiError> {
     let entry = app.registry().snapshot().tool(&identity.tenant, id).cloned();
     let entry = entry.ok_or_else(|| ApiError::not_found("tool", &id.to_string()))?;
     Ok(view_of(app, identity, &entry).await)
 }
 
 /// Returns the view of a tool with its warnings, after it is known whether the tool can run.
-pub(crate) async fn view_of(app: &App, identity: &Identity, entry: &Arc<Entry>) -> ToolView {
+pub(crate) async fn view_of(app: &Installation, identity: &Identity, entry: &Arc<Entry>) -> ToolView {
     app.registry().verified(entry).await;
     let mut view = ToolView::new(entry, &Viewer::new(app, identity), &app.registry().snapshot());
     let mut warnings = Warnings::new(app, identity);
@@ -49,7 +49,7 @@ pub(crate) async fn view_of(app: &App, identity: &Identity, entry: &Arc<Entry>) 
 
 /// Returns the current view of a tool that was written, with the warnings about its definition.
 pub(crate) async fn view_with_warnings(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     id: ToolId,
     warnings: Vec<Problem>,
@@ -70,7 +70,7 @@ pub(crate) async fn view_with_warnings(
     responses((status = 200, body = Success<ToolView>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn get(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
@@ -89,7 +89,7 @@ pub(crate) async fn get(
         (status = 415, body = ErrorBody))
 )]
 pub(crate) async fn put(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(reference): Path<String>,
     body: Body,
@@ -124,7 +124,7 @@ pub(crate) struct EnabledBody {
     responses((status = 200, body = Success<ToolView>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn patch(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(reference): Path<String>,
     body: Body,
@@ -135,7 +135,7 @@ pub(crate) async fn patch(
 
 /// Enables or disables a tool; shared with the route below bundles.
 pub(crate) async fn set_enabled(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     entry: &Entry,
     body: &Body,
@@ -165,7 +165,7 @@ pub(crate) struct DeletedTool {
     responses((status = 200, body = Success<DeletedTool>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn delete(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(reference): Path<String>,
     params: Params,
@@ -176,7 +176,7 @@ pub(crate) async fn delete(
 
 /// Deletes a tool; shared with the route below bundles.
 pub(crate) async fn remove(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     entry: &Entry,
     params: &Params,
@@ -220,7 +220,7 @@ pub(crate) enum SourceForm {
     responses((status = 200, body = Success<SourceView>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn source(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(reference): Path<String>,
     params: Params,

@@ -22,7 +22,7 @@ use crate::reply::{Success, created, success};
 use crate::routes::definition_body::{DefinitionBody, author_text, parse};
 use crate::routes::tool_summary::{ToolSummary, ToolSummaryList};
 use crate::view::ToolView;
-use haft_platform::App;
+use haft_platform::Installation;
 use haft_platform::audit;
 use haft_platform::tools::{self, ListItem, ToolFilter};
 use haft_platform::viewer::Viewer;
@@ -67,7 +67,7 @@ pub(crate) enum ToolPage {
     responses((status = 200, body = Success<ToolPage>))
 )]
 pub(crate) async fn list(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     params: Params,
 ) -> Result<Response, ApiError> {
@@ -121,7 +121,7 @@ fn parse_fields(text: &str) -> Option<bool> {
     responses((status = 200, body = Success<ToolList>))
 )]
 pub(crate) async fn built_ins(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
 ) -> Result<Response, ApiError> {
     let snapshot = app.registry().snapshot();
@@ -145,7 +145,7 @@ pub(crate) async fn built_ins(
         (status = 415, body = ErrorBody))
 )]
 pub(crate) async fn create(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     params: Params,
     body: Body,

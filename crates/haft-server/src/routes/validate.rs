@@ -19,7 +19,7 @@ use crate::error::ApiError;
 use crate::error::ErrorBody;
 use crate::reply::{Success, success};
 use crate::routes::definition_body::DefinitionBody;
-use haft_platform::App;
+use haft_platform::Installation;
 use haft_platform::definition;
 use haft_platform::identity::Identity;
 use haft_platform::tools::check::{checks, defaults, file_text, folder, parse_form, text_warnings};
@@ -72,7 +72,7 @@ impl ValidationReport {
     responses((status = 200, body = Success<ValidationReport>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn run(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(reference): Path<String>,
     body: Body,
@@ -108,7 +108,7 @@ pub(crate) async fn run(
 }
 
 async fn validate_stored(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     reference: &str,
     request: &ValidateBody,

@@ -17,7 +17,7 @@ use crate::error::ApiError;
 use crate::error::ErrorBody;
 use crate::params::{PageParams, Params};
 use crate::reply::{self, Message, Success, created, success};
-use haft_platform::App;
+use haft_platform::Installation;
 use haft_platform::webhooks::{self, WebhookFields, WebhookUpdate};
 
 /// A webhook, without its secret.
@@ -74,7 +74,7 @@ pub(crate) struct WebhookList {
 /// List the webhooks of the tenant, without their secrets.
 #[utoipa::path(get, path = "/webhooks", tag = "webhooks", params(PageParams), responses((status = 200, body = Success<WebhookList>)))]
 pub(crate) async fn list(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     params: Params,
 ) -> Result<Response, ApiError> {
@@ -116,7 +116,7 @@ fn enabled() -> bool {
     responses((status = 201, body = Success<WebhookWithSecret>), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn create(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -134,7 +134,7 @@ pub(crate) async fn create(
     responses((status = 200, body = Success<WebhookView>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn get(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
@@ -168,7 +168,7 @@ pub(crate) struct WebhookPatch {
     responses((status = 200, body = Success<WebhookWithSecret>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn patch(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(id): Path<String>,
     body: Body,
@@ -187,7 +187,7 @@ pub(crate) async fn patch(
     responses((status = 200, body = Success<Message>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn delete(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {

@@ -21,7 +21,7 @@ use crate::error::ApiError;
 use crate::error::ErrorBody;
 use crate::params::{PageParams, Params};
 use crate::reply::{self, Message, Success, success};
-use haft_platform::App;
+use haft_platform::Installation;
 use haft_platform::audit;
 use haft_platform::identity::Identity;
 use haft_platform::workspaces::{Expected, FileEdit, FileListing, FileRange, StateChange};
@@ -101,7 +101,7 @@ pub(crate) fn parse_name(name: &str) -> Result<WorkspaceName, ApiError> {
     responses((status = 200, body = Success<WorkspaceList>))
 )]
 pub(crate) async fn list(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     params: Params,
 ) -> Result<Response, ApiError> {
@@ -119,7 +119,7 @@ pub(crate) async fn list(
     responses((status = 200, body = Success<Message>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn delete(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(name): Path<String>,
 ) -> Result<Response, ApiError> {
@@ -144,7 +144,7 @@ pub(crate) async fn delete(
     responses((status = 200, body = Success<FileListing>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn files(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(name): Path<String>,
     params: Params,
@@ -173,7 +173,7 @@ pub(crate) async fn files(
     )
 )]
 pub(crate) async fn read(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path((name, path)): Path<(String, String)>,
     params: Params,
@@ -197,7 +197,7 @@ pub(crate) async fn read(
     )
 )]
 pub(crate) async fn write(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path((name, path)): Path<(String, String)>,
     headers: HeaderMap,
@@ -221,7 +221,7 @@ pub(crate) async fn write(
     )
 )]
 pub(crate) async fn remove(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path((name, path)): Path<(String, String)>,
     headers: HeaderMap,
@@ -245,7 +245,7 @@ pub(crate) async fn remove(
     )
 )]
 pub(crate) async fn archive(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(name): Path<String>,
     params: Params,
@@ -260,7 +260,7 @@ pub(crate) async fn archive(
     responses((status = 200, body = Success<ManifestList>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn manifests(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(name): Path<String>,
     params: Params,
@@ -279,7 +279,7 @@ pub(crate) async fn manifests(
     responses((status = 200, body = Success<ChangeList>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn diff(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(name): Path<String>,
     params: Params,
@@ -293,7 +293,7 @@ pub(crate) async fn diff(
     responses((status = 200, body = Success<ChangeList>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn changes(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(name): Path<String>,
 ) -> Result<Response, ApiError> {
@@ -307,7 +307,7 @@ pub(crate) async fn changes(
     responses((status = 200, body = Success<WorkspaceUse>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn restore(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(name): Path<String>,
     body: Body,
@@ -317,7 +317,7 @@ pub(crate) async fn restore(
 }
 
 pub(super) async fn files_of(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     name: &WorkspaceName,
     params: &Params,
@@ -332,7 +332,7 @@ pub(super) async fn files_of(
 }
 
 pub(super) async fn read_of(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     name: &WorkspaceName,
     (path, params, headers): (&str, &Params, &HeaderMap),
@@ -348,7 +348,7 @@ pub(super) async fn read_of(
 }
 
 pub(super) async fn archive_of(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     name: &WorkspaceName,
     params: &Params,
@@ -373,7 +373,7 @@ pub(super) async fn archive_of(
 }
 
 pub(super) async fn manifests_of(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     name: &WorkspaceName,
     params: &Params,
@@ -387,7 +387,7 @@ pub(super) async fn manifests_of(
 }
 
 pub(super) async fn diff_of(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     name: &WorkspaceName,
     params: &Params,
@@ -401,7 +401,7 @@ pub(super) async fn diff_of(
 }
 
 pub(super) async fn changes_of(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     name: &WorkspaceName,
 ) -> Result<Response, ApiError> {
@@ -411,7 +411,7 @@ pub(super) async fn changes_of(
 }
 
 pub(super) async fn restore_of(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     name: &WorkspaceName,
     body: &Body,
@@ -433,7 +433,7 @@ pub(super) async fn restore_of(
 }
 
 pub(super) async fn edit(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     name: &WorkspaceName,
     edit: FileEdit,

@@ -67,7 +67,10 @@ impl ClientFrame {
         let value: Value = serde_json::from_str(text)
             .map_err(|error| ServiceError::bad_request(format!("the frame is not valid JSON: {error}")))?;
         let Some(name) = value.get("type").and_then(Value::as_str).map(str::to_owned) else {
-            return Err(ServiceError::bad_request(format!("a frame is an object with a `type`; {}", expected())));
+            return Err(ServiceError::bad_request(format!(
+                "a frame is an object with a `type`; {}",
+                expected()
+            )));
         };
         match name.as_str() {
             "message" => serde_json::from_value(value).map(Self::Message).map_err(invalid),

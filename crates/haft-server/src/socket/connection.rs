@@ -19,8 +19,8 @@ use tokio_util::sync::CancellationToken;
 use super::client_frame::{ClientFrame, MessageFrame};
 use super::server_frame::{self, RunFrames, RunPlace};
 use super::{requests, server_frame as frames};
+use haft_platform::Installation;
 use haft_platform::error::ServiceError;
-use haft_platform::App;
 use haft_platform::identity::Identity;
 use haft_platform::{request_id, runs};
 
@@ -49,7 +49,7 @@ const BY_CLIENT: Closing = Closing(close_code::NORMAL, "");
 
 /// An open socket.
 pub(super) struct Connection {
-    app: Arc<App>,
+    app: Arc<Installation>,
     identity: Identity,
     /// The id of the request that opened it.
     request: String,
@@ -62,7 +62,12 @@ pub(super) struct Connection {
 }
 
 /// Serves a socket until it ends.
-pub(super) async fn serve(app: Arc<App>, identity: Identity, request: String, mut socket: WebSocket) {
+pub(super) async fn serve(
+    app: Arc<Installation>,
+    identity: Identity,
+    request: String,
+    mut socket: WebSocket,
+) {
     let mut access_end = Box::pin(identity.stream_end(&app));
     let (outgoing, queue) = mpsc::channel(QUEUE);
     let connection = Connection {

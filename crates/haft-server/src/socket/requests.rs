@@ -9,12 +9,12 @@ use haft_core::problem::excerpt;
 use haft_store::{AgentQuery, NewChat};
 
 use super::client_frame::{ApprovalFrame, MessageFrame};
-use haft_platform::error::ServiceError;
-use haft_platform::App;
+use haft_platform::Installation;
 use haft_platform::agents::{require_runnable, visible_agent};
 use haft_platform::approvals::{PersonDecision, decide_call};
 use haft_platform::audit;
 use haft_platform::chats::{self, Asked, Place, Question, writable};
+use haft_platform::error::ServiceError;
 use haft_platform::identity::Identity;
 
 /// How many agents an error lists.
@@ -22,7 +22,7 @@ const MAX_LISTED: usize = 20;
 
 /// Writes a message, in a new chat if it names none; returns the chat and what was asked.
 pub(super) async fn write_message(
-    app: &Arc<App>,
+    app: &Arc<Installation>,
     identity: &Identity,
     frame: MessageFrame,
 ) -> Result<(Chat, Asked), ServiceError> {
@@ -52,7 +52,12 @@ pub(super) async fn write_message(
 }
 
 /// Returns a chat that the caller may write to. It must have an agent.
-async fn own_chat(app: &App, identity: &Identity, id: &str, agent: Option<&str>) -> Result<Chat, ServiceError> {
+async fn own_chat(
+    app: &Installation,
+    identity: &Identity,
+    id: &str,
+    agent: Option<&str>,
+) -> Result<Chat, ServiceError> {
     let chat = writable(app, identity, id).await?;
     let Some(own) = &chat.agent else {
         return Err(ServiceError::bad_request("the chat has no agent; set one with `PATCH /api/chats/{id}`"));
@@ -67,13 +72,16 @@ async fn own_chat(app: &App, identity: &Identity, id: &str, agent: Option<&str>)
     }
 }
 
-async fn new_chat(app: &App, identity: &Identity, agent: Option<&str>) -> Result<Chat, ServiceError> {
+async fn new_chat(
+    app: &Installation,
+    identity: &Identity,
+    agent: Option<&str>,
+) -> Result<Chat, ServiceError> {
     let agent = match agent {
         Some(named) => {
             let agent = visible_agent(app, identity, named).await?;
             // Before the chat, so that no empty one is left behind.
-            require_runnable(&agent, app.settings().mode)
-                .map_err(ServiceError::outside_call)?;
+            require_runnable(&agent, app.settings().mode).map_err(ServiceError::outside_call)?;
             Agent::clone(&agent)
         }
         None => only_agent(app, identity).await?,
@@ -88,7 +96,7 @@ async fn new_chat(app: &App, identity: &Identity, agent: Option<&str>) -> Result
 }
 
 /// Returns the agent of a tenant that has one.
-async fn only_agent(app: &App, identity: &Identity) -> Result<Agent, ServiceError> {
+async fn only_agent(app: &Installation, identity: &Identity) -> Result<Agent, ServiceError> {
     let (agents, _) = app.store().agents(&identity.tenant, &AgentQuery::default()).await?;
     let mode = app.settings().mode;
     let mut runnable: Vec<Agent> =
@@ -107,7 +115,7 @@ async fn only_agent(app: &App, identity: &Identity) -> Result<Agent, ServiceErro
 
 /// Decides about a call; returns it.
 pub(super) async fn decide(
-    app: &Arc<App>,
+    app: &Arc<Installation>,
     identity: &Identity,
     frame: ApprovalFrame,
 ) -> Result<(ApprovalId, CallId, bool), ServiceError> {
@@ -124,7 +132,11 @@ pub(super) async fn decide(
 }
 
 /// Stops the answer in a chat.
-pub(super) async fn stop(app: &Arc<App>, identity: &Identity, chat: ChatId) -> Result<(), ServiceError> {
+pub(super) async fn stop(
+    app: &Arc<Installation>,
+    identity: &Identity,
+    chat: ChatId,
+) -> Result<(), ServiceError> {
     let (on, by, id) = (Arc::clone(app), identity.clone(), chat.to_string());
     let target = id.clone();
     let work = async move {

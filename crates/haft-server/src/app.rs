@@ -1,12 +1,13 @@
 //! The HTTP server of an installation.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use axum::Router;
 use haft_core::spec::ToolSpec;
 use haft_mcp::server::ProtocolExtension;
 use haft_platform::settings::Settings;
-use haft_platform::{App, StartError};
+use haft_platform::{Installation, StartError};
 use haft_runtime::function::Functions;
 use haft_runtime::stages::Stage;
 use tokio::net::TcpListener;
@@ -28,57 +29,60 @@ pub struct Extensions {
 }
 
 /// An open installation with its HTTP surface.
-pub struct Server {
-    app: Arc<App>,
+pub struct App {
+    installation: Arc<Installation>,
     mcp: Arc<Mcp>,
 }
 
-impl Server {
+impl App {
     /// Opens an installation.
-    pub async fn open(settings: Settings) -> Result<Self, StartError> {
+    pub async fn open(settings: Settings) -> Result<Arc<Self>, StartError> {
         Self::open_with(settings, Extensions::default()).await
     }
 
     /// Opens an installation with a program's own functions and tools.
-    pub async fn open_with(settings: Settings, extensions: Extensions) -> Result<Self, StartError> {
+    pub async fn open_with(settings: Settings, extensions: Extensions) -> Result<Arc<Self>, StartError> {
         let Extensions { functions, built_ins, stages, mcp } = extensions;
-        let app =
-            App::open_with(settings, haft_platform::Extensions { functions, built_ins, stages }).await?;
-        let mcp = Arc::new(Mcp::new(&app, mcp));
-        Ok(Self { app, mcp })
-    }
-
-    /// Returns the installation.
-    pub fn app(&self) -> &Arc<App> {
-        &self.app
+        let extensions = haft_platform::Extensions { functions, built_ins, stages };
+        let installation = Installation::open_with(settings, extensions).await?;
+        let mcp = Arc::new(Mcp::new(&installation, mcp));
+        Ok(Arc::new(Self { installation, mcp }))
     }
 
     /// Builds the whole HTTP surface as a router, to be mounted in another program.
     pub fn router(&self) -> Router {
-        router::embeddable(&self.app, &self.mcp)
+        router::embeddable(&self.installation, &self.mcp)
     }
 
     /// Returns the OpenAPI document of the API.
     pub fn openapi(&self) -> serde_json::Value {
-        router::document(&self.app)
+        router::document(&self.installation)
     }
 
     /// Serves HTTP until `stop` completes; then lets running calls finish within the grace period.
     pub async fn serve(
-        self,
+        self: Arc<Self>,
         listener: TcpListener,
         stop: impl Future<Output = ()> + Send,
     ) -> std::io::Result<()> {
-        serve::http(&self.app, &self.mcp, listener, stop).await;
+        serve::http(&self.installation, &self.mcp, listener, stop).await;
         Ok(())
     }
 
     /// Serves one MCP client over standard input and output until it disconnects or `stop` completes.
     pub async fn serve_stdio(
-        self,
+        self: Arc<Self>,
         client: StdioClient,
         stop: impl Future<Output = ()> + Send,
     ) -> Result<(), UnknownBundle> {
-        serve::stdio(&self.app, &self.mcp, client, stop).await
+        serve::stdio(&self.installation, &self.mcp, client, stop).await
+    }
+}
+
+impl Deref for App {
+    type Target = Installation;
+
+    fn deref(&self) -> &Installation {
+        &self.installation
     }
 }

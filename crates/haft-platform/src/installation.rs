@@ -34,7 +34,7 @@ use uuid::Uuid;
 use crate::access::{Access, AccessRecords};
 use crate::agents::{KnownAgents, ModelConnections};
 use crate::artifacts::ArtifactHost;
-use crate::built_ins::{AppHandle, Installed, install};
+use crate::built_ins::{InstallationHandle, Installed, install};
 use crate::events::{EventHub, EventSink};
 use crate::execution_resources::ExecutionResources;
 use crate::local_token::{self, LocalTokenError};
@@ -112,7 +112,7 @@ pub struct Extensions {
 }
 
 /// An open installation.
-pub struct App {
+pub struct Installation {
     settings: Settings,
     store: Arc<Store>,
     registry: Arc<Registry>,
@@ -128,7 +128,7 @@ pub struct App {
     egress: Egress,
     mcp_clients: Arc<McpClients>,
     mcp_packages: Arc<McpPackages>,
-    handle: AppHandle,
+    handle: InstallationHandle,
     workspaces: Arc<WorkspaceHost>,
     results: Arc<ResultStore>,
     render_key: RenderKey,
@@ -141,7 +141,7 @@ pub struct App {
     maintenance: Arc<LoopStates>,
 }
 
-impl App {
+impl Installation {
     /// Opens an installation.
     pub async fn open(settings: Settings) -> Result<Arc<Self>, StartError> {
         Self::open_with(settings, Extensions::default()).await

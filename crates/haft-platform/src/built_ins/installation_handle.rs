@@ -4,22 +4,22 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use haft_core::outcome::{CallError, ErrorCode};
 
-use crate::app::App;
 use crate::error::ServiceError;
+use crate::installation::Installation;
 
 /// The installation, once it is open. Weak, because the installation owns the tools.
 #[derive(Clone, Default)]
-pub struct AppHandle(Arc<OnceLock<Weak<App>>>);
+pub struct InstallationHandle(Arc<OnceLock<Weak<Installation>>>);
 
-impl AppHandle {
+impl InstallationHandle {
     /// Sets the installation.
-    pub fn set(&self, app: &Arc<App>) {
+    pub fn set(&self, app: &Arc<Installation>) {
         // Set once: a handle belongs to one installation.
         let _ = self.0.set(Arc::downgrade(app));
     }
 
     /// Returns the installation, while it is open.
-    pub fn get(&self) -> Result<Arc<App>, CallError> {
+    pub fn get(&self) -> Result<Arc<Installation>, CallError> {
         let app = self.0.get().and_then(Weak::upgrade);
         app.ok_or_else(|| CallError::new(ErrorCode::Cancelled, "the server is starting or stopping"))
     }
