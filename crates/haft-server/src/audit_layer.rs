@@ -9,12 +9,13 @@ use axum::response::{IntoResponse, Response};
 use haft_core::outcome::ErrorCode;
 use haft_core::problem::excerpt;
 
-use crate::app::App;
-use crate::audit::{self, SUCCESS};
 use crate::authentication::authenticate;
+use crate::error::ApiError;
+use haft_platform::Installation;
+use haft_platform::audit::{self, SUCCESS};
 
 /// Middleware: handles a request to its end, even if the client disconnects, and records it.
-pub(crate) async fn record(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+pub(crate) async fn record(State(app): State<Arc<Installation>>, request: Request, next: Next) -> Response {
     if matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS) {
         return next.run(request).await;
     }
@@ -24,7 +25,7 @@ pub(crate) async fn record(State(app): State<Arc<App>>, request: Request, next: 
     };
     let (action, target) = change_of_route(request.method(), request.uri().path());
     let recorded = audit::run_recorded(&app, &identity, (&action, &target), next.run(request), outcome);
-    recorded.await.unwrap_or_else(IntoResponse::into_response)
+    recorded.await.unwrap_or_else(|error| ApiError::from(error).into_response())
 }
 
 fn outcome(response: &Response) -> &'static str {

@@ -7,14 +7,14 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, header};
 use haft_core::outcome::ErrorCode;
 
-use crate::app::App;
 use crate::browser;
 use crate::error::ApiError;
-use crate::identity::Identity;
+use haft_platform::Installation;
+use haft_platform::identity::Identity;
 
 /// Authenticates a request by its token or its session.
 pub(crate) async fn authenticate(
-    app: &App,
+    app: &Installation,
     method: &Method,
     headers: &HeaderMap,
 ) -> Result<Identity, ApiError> {
@@ -32,7 +32,7 @@ pub(crate) async fn authenticate(
 }
 
 /// Authenticates a request by its token only. Unknown, expired and revoked tokens get the same error.
-pub(crate) fn authenticate_bearer(app: &App, headers: &HeaderMap) -> Result<Identity, ApiError> {
+pub(crate) fn authenticate_bearer(app: &Installation, headers: &HeaderMap) -> Result<Identity, ApiError> {
     let value = headers
         .get(header::AUTHORIZATION)
         .ok_or_else(|| unauthorized("missing token; send the header `Authorization: Bearer TOKEN`"))?
@@ -47,7 +47,7 @@ pub(crate) fn authenticate_bearer(app: &App, headers: &HeaderMap) -> Result<Iden
 }
 
 /// Authenticates a request by its session. A session that another node has just opened is looked up in the store.
-pub(crate) async fn authenticate_session(app: &App, cookie: &str) -> Result<Identity, ApiError> {
+pub(crate) async fn authenticate_session(app: &Installation, cookie: &str) -> Result<Identity, ApiError> {
     let ended = || unauthorized("the session is invalid or has ended; log in again at `/login`");
     let hash = haft_core::hash::of_bytes(cookie.as_bytes());
     let now = app.now();
@@ -63,11 +63,13 @@ fn unauthorized(message: &str) -> ApiError {
     ApiError::new(ErrorCode::Unauthorized, message)
 }
 
-/// A handler that takes an [`Identity`] requires a token or a session; a test requests every route without one.
-impl FromRequestParts<Arc<App>> for Identity {
+/// Who makes a request. A handler that takes it requires a token or a session; a test requests every route without one.
+pub(crate) struct Caller(pub(crate) Identity);
+
+impl FromRequestParts<Arc<Installation>> for Caller {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, ApiError> {
-        authenticate(app, &parts.method, &parts.headers).await
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<Installation>) -> Result<Self, ApiError> {
+        authenticate(app, &parts.method, &parts.headers).await.map(Self)
     }
 }

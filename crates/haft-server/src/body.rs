@@ -15,8 +15,8 @@ use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeOwned, Deserializer, MapAccess, Visitor};
 
-use crate::app::App;
 use crate::error::ApiError;
+use haft_platform::Installation;
 
 /// The deepest nesting that the JSON parser accepts.
 const MAX_DEPTH: usize = 127;
@@ -36,10 +36,10 @@ pub(crate) struct Body {
     pub(crate) media_type: String,
 }
 
-impl FromRequest<Arc<App>> for Body {
+impl FromRequest<Arc<Installation>> for Body {
     type Rejection = ApiError;
 
-    async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, ApiError> {
+    async fn from_request(request: Request, app: &Arc<Installation>) -> Result<Self, ApiError> {
         Self::read(request, app.settings().server.max_body_bytes, "server.max_body_bytes").await
     }
 }
@@ -217,7 +217,7 @@ mod tests {
             let body = Body { bytes: Bytes::from(text), media_type: String::new() };
             let error = body.json::<Sample>().map(|read| (read.enabled, read.inner.names)).unwrap_err();
             let expected = format!("invalid request body: {expected}");
-            assert!(error.message.starts_with(&expected), "{}\n{expected}", error.message);
+            assert!(error.0.message.starts_with(&expected), "{}\n{expected}", error.0.message);
         }
     }
 

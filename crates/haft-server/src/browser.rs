@@ -6,8 +6,8 @@ use haft_core::secret::Secret;
 use http::uri::Authority;
 use http::{HeaderMap, HeaderValue, Method, header};
 
-use crate::app::App;
 use crate::error::ApiError;
+use haft_platform::Installation;
 
 const COOKIE: &str = "haft_session";
 /// Scripts of a page send it if the browser sends neither `Sec-Fetch-Site` nor `Origin`. A page of another site cannot
@@ -27,7 +27,7 @@ pub(crate) fn session_cookie(headers: &HeaderMap) -> Option<&str> {
 
 /// Returns the header that sets the session cookie.
 pub(crate) fn set_cookie(
-    app: &App,
+    app: &Installation,
     headers: &HeaderMap,
     value: &Secret,
     seconds: i64,
@@ -46,7 +46,7 @@ pub(crate) fn clear_cookie() -> HeaderValue {
 }
 
 /// Returns whether the browser uses https: the proxy in front of this server says so, or the public URL does.
-fn is_https(app: &App, headers: &HeaderMap) -> bool {
+fn is_https(app: &Installation, headers: &HeaderMap) -> bool {
     let forwarded = headers.get("x-forwarded-proto").and_then(|value| value.to_str().ok());
     let first = forwarded.and_then(|protocols| protocols.split(',').next()).map(str::trim);
     let public = app.settings().mcp.public_url.as_deref();
@@ -55,7 +55,11 @@ fn is_https(app: &App, headers: &HeaderMap) -> bool {
 }
 
 /// Rejects a request that changes something unless a page of this server sends it.
-pub(crate) fn check_same_origin(app: &App, method: &Method, headers: &HeaderMap) -> Result<(), ApiError> {
+pub(crate) fn check_same_origin(
+    app: &Installation,
+    method: &Method,
+    headers: &HeaderMap,
+) -> Result<(), ApiError> {
     if matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS) {
         return Ok(());
     }
@@ -71,7 +75,7 @@ pub(crate) fn check_same_origin(app: &App, method: &Method, headers: &HeaderMap)
 pub(crate) const SEC_FETCH_SITE: &str = "sec-fetch-site";
 
 /// Rejects a request whose headers name a page of another origin.
-pub(crate) fn check_page(app: &App, headers: &HeaderMap) -> Result<(), ApiError> {
+pub(crate) fn check_page(app: &Installation, headers: &HeaderMap) -> Result<(), ApiError> {
     if let Some(site) = headers.get(SEC_FETCH_SITE)
         && site != "same-origin"
         && site != "none"
@@ -88,7 +92,7 @@ pub(crate) fn check_page(app: &App, headers: &HeaderMap) -> Result<(), ApiError>
     }
 }
 
-fn is_own_origin(app: &App, headers: &HeaderMap, origin: &HeaderValue) -> bool {
+fn is_own_origin(app: &Installation, headers: &HeaderMap, origin: &HeaderValue) -> bool {
     let Some((scheme, rest)) = origin.to_str().ok().and_then(|origin| origin.split_once("://")) else {
         return false;
     };

@@ -18,14 +18,18 @@ use serde_json::{Value, json};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
-use crate::app::App;
 use crate::view::CallErrorView;
+use haft_platform::Installation;
 
 /// How often a call that does not run on this node is looked at.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Streams the events of a call after a number; the last event carries the outcome.
-pub(crate) fn stream(app: Arc<App>, record: CallRecord, after: u64) -> impl Stream<Item = Event> + Send {
+pub(crate) fn stream(
+    app: Arc<Installation>,
+    record: CallRecord,
+    after: u64,
+) -> impl Stream<Item = Event> + Send {
     let reader =
         Reader { app, record, after, announced: None, ready: VecDeque::new(), live: None, ended: false };
     stream::unfold(reader, async |mut reader| reader.next().await.map(|event| (event, reader)))
@@ -33,7 +37,7 @@ pub(crate) fn stream(app: Arc<App>, record: CallRecord, after: u64) -> impl Stre
 
 /// Reads the events of one call.
 struct Reader {
-    app: Arc<App>,
+    app: Arc<Installation>,
     record: CallRecord,
     /// The number of the last event that was sent.
     after: u64,

@@ -21,18 +21,19 @@ use tower_http::compression::Compression;
 use tower_http::compression::predicate::{NotForContentType, Predicate as _, SizeAbove};
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
-use crate::app::App;
 use crate::error::ApiError;
 use crate::mcp;
 use crate::query::QueryParameters;
-use crate::{authentication, body, request_id};
+use crate::{authentication, body};
+use haft_platform::Installation;
+use haft_platform::request_id;
 
 /// Smaller responses are sent uncompressed: compressing them costs more than it saves.
 const MIN_COMPRESSED_BYTES: u64 = 1024;
 
 /// The whole HTTP surface.
 pub(crate) struct Edge {
-    app: Arc<App>,
+    app: Arc<Installation>,
     routes: Router,
     query_parameters: QueryParameters,
     cors: Option<CorsLayer>,
@@ -40,7 +41,7 @@ pub(crate) struct Edge {
 
 impl Edge {
     /// Wraps the routes.
-    pub(crate) fn new(app: Arc<App>, routes: Router, query_parameters: QueryParameters) -> Self {
+    pub(crate) fn new(app: Arc<Installation>, routes: Router, query_parameters: QueryParameters) -> Self {
         let cors = cors(&app.settings().server.cors_origins);
         Self { app, routes, query_parameters, cors }
     }
@@ -144,3 +145,7 @@ fn cors(origins: &[String]) -> Option<CorsLayer> {
 fn with_mcp_headers(own: &[&'static str]) -> Vec<HeaderName> {
     own.iter().chain(&mcp::HEADERS).map(|name| HeaderName::from_static(name)).collect()
 }
+
+#[cfg(test)]
+#[path = "edge_tests.rs"]
+mod tests;

@@ -10,22 +10,16 @@ use haft_core::name::{BundleSlug, TenantId};
 use haft_core::outcome::ErrorCode;
 use haft_core::principal::Principal;
 use haft_core::token::Role;
-use haft_mcp::server::{ApprovalDesk, ClientContext, HttpService, McpServer, ProtocolExtension, View};
-use haft_runtime::pipeline::Pipeline;
-use haft_runtime::registry::Registry;
+use haft_mcp::server::{ClientContext, HttpService, McpServer, ProtocolExtension, View};
 use hyper_util::rt::TokioIo;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::app::App;
 use crate::body;
-use crate::built_ins::AppHandle;
 use crate::error::ApiError;
-use crate::identity::Identity;
-use crate::mcp_approvals::McpApprovals;
-use crate::mcp_resources::McpPackages;
-use crate::settings::Settings;
+use haft_platform::Installation;
+use haft_platform::identity::Identity;
 
 /// The upgrade protocol with one message per line, in both directions.
 pub(crate) const LINE_PROTOCOL: &str = "mcp-lines";
@@ -36,27 +30,9 @@ pub(crate) const HEADERS: [&str; 5] =
 /// The most clients with a line connection.
 const MAX_PIPES: usize = 1000;
 
-/// What the MCP server needs of the installation.
-pub(crate) struct McpParts {
-    approvals: Arc<dyn ApprovalDesk>,
-    packages: Arc<McpPackages>,
-    extension: Option<Arc<dyn ProtocolExtension>>,
-}
-
-impl McpParts {
-    pub(crate) fn new(handle: &AppHandle, extension: Option<Arc<dyn ProtocolExtension>>) -> Self {
-        Self {
-            approvals: Arc::new(McpApprovals(handle.clone())),
-            packages: Arc::new(McpPackages::new(handle.clone())),
-            extension,
-        }
-    }
-}
-
 /// The MCP server.
 pub(crate) struct Mcp {
     server: McpServer,
-    packages: Arc<McpPackages>,
     http: HttpService,
     max_bytes: usize,
     pipes: Arc<Semaphore>,
@@ -68,37 +44,27 @@ pub(crate) struct Mcp {
 
 impl Mcp {
     /// Creates the server.
-    pub(crate) fn new(
-        settings: &Settings,
-        registry: &Arc<Registry>,
-        pipeline: &Arc<Pipeline>,
-        parts: McpParts,
-    ) -> Self {
+    pub(crate) fn new(app: &Installation, extension: Option<Arc<dyn ProtocolExtension>>) -> Self {
         let stopping = CancellationToken::new();
+        let settings = app.settings();
         let own = haft_mcp::server::Settings {
             compact_above: settings.mcp.compact_above,
             compact_above_tokens: settings.mcp.compact_above_tokens,
-            approvals: Some(parts.approvals),
-            packages: Some(Arc::clone(&parts.packages) as _),
-            extension: parts.extension,
+            approvals: Some(app.mcp_approvals()),
+            packages: Some(Arc::clone(app.mcp_packages()) as _),
+            extension,
             stopping: stopping.clone(),
         };
-        let server = McpServer::new(Arc::clone(registry), Arc::clone(pipeline), own);
+        let server = McpServer::new(Arc::clone(app.registry()), Arc::clone(app.pipeline()), own);
         let max_bytes = settings.server.max_body_bytes;
         Self {
             http: HttpService::new(server.clone(), max_bytes),
             server,
-            packages: parts.packages,
             max_bytes,
             pipes: Arc::new(Semaphore::new(MAX_PIPES)),
             stopping,
             ended: CancellationToken::new(),
         }
-    }
-
-    /// Returns the packages whose skills are served.
-    pub(crate) fn packages(&self) -> &McpPackages {
-        &self.packages
     }
 
     /// Ends streams of notifications; running calls continue.
@@ -123,7 +89,7 @@ impl Mcp {
     /// Upgrades the connection of a request to one that carries a message per line. It ends when the token is revoked.
     pub(crate) fn pipe(
         &self,
-        app: &Arc<App>,
+        app: &Arc<Installation>,
         client: ClientContext,
         identity: Identity,
         mut request: Request,
@@ -190,7 +156,7 @@ pub struct StdioClient {
 pub struct UnknownBundle(pub BundleSlug);
 
 impl StdioClient {
-    pub(crate) fn context(self, app: &App) -> Result<ClientContext, UnknownBundle> {
+    pub(crate) fn context(self, app: &Installation) -> Result<ClientContext, UnknownBundle> {
         let tenant = TenantId::default_tenant();
         let view = match self.bundle {
             None => View::All,
@@ -214,6 +180,6 @@ pub(crate) fn connection_session() -> Arc<str> {
 }
 
 /// Returns whether a bundle exists.
-pub(crate) fn has_bundle(app: &App, tenant: &TenantId, slug: &BundleSlug) -> bool {
+pub(crate) fn has_bundle(app: &Installation, tenant: &TenantId, slug: &BundleSlug) -> bool {
     app.registry().snapshot().bundles(tenant).any(|bundle| bundle.slug == *slug)
 }

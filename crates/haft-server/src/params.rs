@@ -10,7 +10,7 @@ use haft_store::ListPage;
 use utoipa::IntoParams;
 
 use crate::error::ApiError;
-use crate::tokens;
+use haft_platform::tokens;
 
 /// The page of a list, as the OpenAPI document shows it; [`Params::page`] parses it.
 #[derive(IntoParams)]

@@ -13,10 +13,11 @@ use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::app::App;
 use crate::edge::Edge;
 use crate::error::ApiError;
+use crate::mcp::Mcp;
 use crate::query::QueryParameters;
+use crate::routes::mcp::McpState;
 use crate::routes::{
     agent_revisions, agents, apply, approval_grants, approvals, artifact_life_cycle, audit_log,
     bundle_publish, bundle_tools, bundles, call_histogram, calls, chat_answers, chat_workspace, chats,
@@ -27,6 +28,7 @@ use crate::routes::{
     validate, webhooks, workspaces,
 };
 use crate::{audit_layer, docs, document, openai, socket, ui};
+use haft_platform::Installation;
 
 /// The OpenAPI document that the routes are added to.
 #[derive(OpenApi)]
@@ -38,7 +40,7 @@ use crate::{audit_layer, docs, document, openai, socket, ui};
 struct Document;
 
 /// Builds the whole HTTP surface.
-pub(crate) fn edge(app: &Arc<App>) -> Edge {
+pub(crate) fn edge(app: &Arc<Installation>, mcp: &Arc<Mcp>) -> Edge {
     let (api, document) = api(app);
     let mut document = document::complete(&document);
     let query_parameters = QueryParameters::new(&mut document);
@@ -55,7 +57,7 @@ pub(crate) fn edge(app: &Arc<App>) -> Edge {
         .route("/openapi.json", serve_document)
         .merge(tools)
         .merge(operation)
-        .merge(mcp_routes().with_state(Arc::clone(app)))
+        .merge(mcp_routes().with_state(McpState { app: Arc::clone(app), mcp: Arc::clone(mcp) }))
         .merge(openai::router().with_state(Arc::clone(app)))
         .merge(socket::router().with_state(Arc::clone(app)))
         .merge(render_routes().with_state(Arc::clone(app)))
@@ -72,19 +74,19 @@ pub(crate) fn edge(app: &Arc<App>) -> Edge {
 }
 
 /// Builds the whole HTTP surface as a router, to be mounted in another program.
-pub(crate) fn embeddable(app: &Arc<App>) -> Router {
-    let edge = Arc::new(edge(app));
+pub(crate) fn embeddable(app: &Arc<Installation>, mcp: &Arc<Mcp>) -> Router {
+    let edge = Arc::new(edge(app, mcp));
     Router::new().fallback(move |request: Request| async move { edge.handle(request).await })
 }
 
 /// Returns the OpenAPI document of the API.
-pub(crate) fn document(app: &Arc<App>) -> Value {
+pub(crate) fn document(app: &Arc<Installation>) -> Value {
     let mut document = document::complete(&api(app).1);
     document::name_wildcards(&mut document);
     document
 }
 
-fn api(app: &Arc<App>) -> (Router, utoipa::openapi::OpenApi) {
+fn api(app: &Arc<Installation>) -> (Router, utoipa::openapi::OpenApi) {
     let all = tool_routes(app).merge(other_routes(app));
     let (router, mut document) = all.with_state(Arc::clone(app)).split_for_parts();
     document.servers = Some(vec![utoipa::openapi::Server::new("/api")]);
@@ -126,7 +128,7 @@ fn name_operations(document: &mut utoipa::openapi::OpenApi) {
 }
 
 /// The tool routes, which are also served at the root.
-fn tool_routes(app: &Arc<App>) -> OpenApiRouter<Arc<App>> {
+fn tool_routes(app: &Arc<Installation>) -> OpenApiRouter<Arc<Installation>> {
     OpenApiRouter::with_openapi(Document::openapi())
         .routes(routes!(tools::list, tools::create))
         .routes(routes!(search::search))
@@ -161,7 +163,7 @@ fn tool_routes(app: &Arc<App>) -> OpenApiRouter<Arc<App>> {
         .route("/tools/tools/search", get(search::search))
 }
 
-fn other_routes(app: &Arc<App>) -> OpenApiRouter<Arc<App>> {
+fn other_routes(app: &Arc<Installation>) -> OpenApiRouter<Arc<Installation>> {
     OpenApiRouter::new()
         .routes(routes!(calls::list))
         .routes(routes!(call_histogram::get))
@@ -246,7 +248,7 @@ fn other_routes(app: &Arc<App>) -> OpenApiRouter<Arc<App>> {
 }
 
 /// Agents and their revisions.
-fn agent_routes() -> OpenApiRouter<Arc<App>> {
+fn agent_routes() -> OpenApiRouter<Arc<Installation>> {
     OpenApiRouter::new()
         .routes(routes!(agents::list, agents::create))
         .routes(routes!(agents::get, agents::put, agents::patch, agents::delete))
@@ -260,7 +262,7 @@ fn agent_routes() -> OpenApiRouter<Arc<App>> {
 }
 
 /// Retrieval pipelines and code artifacts.
-fn retrieval_routes() -> OpenApiRouter<Arc<App>> {
+fn retrieval_routes() -> OpenApiRouter<Arc<Installation>> {
     OpenApiRouter::new()
         .routes(routes!(pipelines::list, pipelines::create))
         .routes(routes!(pipelines::get, pipelines::put, pipeline_life_cycle::patch, pipelines::delete))
@@ -290,7 +292,7 @@ fn retrieval_routes() -> OpenApiRouter<Arc<App>> {
 }
 
 /// The files of chats and of named workspaces.
-fn workspace_routes() -> OpenApiRouter<Arc<App>> {
+fn workspace_routes() -> OpenApiRouter<Arc<Installation>> {
     OpenApiRouter::new()
         .routes(routes!(chat_workspace::files))
         .routes(routes!(chat_workspace::read, chat_workspace::write, chat_workspace::remove))
@@ -311,7 +313,7 @@ fn workspace_routes() -> OpenApiRouter<Arc<App>> {
 }
 
 /// MCP, for requests of every method; the handler authenticates them. Not in the OpenAPI document.
-fn mcp_routes() -> Router<Arc<App>> {
+fn mcp_routes() -> Router<McpState> {
     Router::new()
         .route("/mcp", any(mcp::handle))
         .route("/mcp/{*path}", any(mcp::handle))
@@ -320,19 +322,19 @@ fn mcp_routes() -> Router<Arc<App>> {
 }
 
 /// The web interface.
-fn ui_routes() -> Router<Arc<App>> {
+fn ui_routes() -> Router<Arc<Installation>> {
     Router::new().route("/ui/", get(ui::index)).route("/ui/{*path}", get(ui::file))
 }
 
 /// The pages of rendered results; their addresses are signed. Not in the OpenAPI document.
-fn render_routes() -> Router<Arc<App>> {
+fn render_routes() -> Router<Arc<Installation>> {
     Router::new()
         .route("/render/{address}", get(render::page))
         .route("/render/{address}/assets/{*path}", get(render::asset))
 }
 
 /// Routes at the root, beside the API.
-fn root_routes(app: &Arc<App>) -> OpenApiRouter {
+fn root_routes(app: &Arc<Installation>) -> OpenApiRouter {
     OpenApiRouter::new()
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz))

@@ -19,11 +19,12 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::app::App;
 use crate::edge::Edge;
-use crate::maintenance::BackgroundTasks;
-use crate::mcp::{StdioClient, UnknownBundle};
-use crate::{permissions, router};
+use crate::mcp::{Mcp, StdioClient, UnknownBundle};
+use crate::router;
+use haft_platform::Installation;
+use haft_platform::maintenance::BackgroundTasks;
+use haft_platform::permissions;
 
 /// The most concurrent connections; further ones wait in the accept queue of the operating system.
 const MAX_CONNECTIONS: usize = 10_000;
@@ -53,49 +54,60 @@ impl Connections {
 }
 
 /// Serves HTTP until `stop` completes, then shuts down.
-pub(crate) async fn http(app: &Arc<App>, listener: TcpListener, stop: impl Future<Output = ()> + Send) {
+pub(crate) async fn http(
+    app: &Arc<Installation>,
+    mcp: &Arc<Mcp>,
+    listener: TcpListener,
+    stop: impl Future<Output = ()> + Send,
+) {
     permissions::warn_if_open(&app.settings().home);
     let background = BackgroundTasks::start(app);
     let connections = Connections::default();
-    let accepting = accept(&listener, router::edge(app), &connections);
+    let accepting = accept(&listener, router::edge(app, mcp), &connections);
     tokio::select! {
         () = accepting => {}
         () = stop => {}
     }
     drop(listener);
-    shut_down(app, background, connections.finish()).await;
+    shut_down(app, mcp, background, connections.finish()).await;
 }
 
 /// Serves one MCP client over standard input and output until it disconnects or `stop` completes, then shuts down.
 pub(crate) async fn stdio(
-    app: &Arc<App>,
+    app: &Arc<Installation>,
+    mcp: &Mcp,
     client: StdioClient,
     stop: impl Future<Output = ()> + Send,
 ) -> Result<(), UnknownBundle> {
     let client = client.context(app)?;
     let background = BackgroundTasks::start(app);
     tokio::select! {
-        () = app.mcp().serve_stdio(client) => {}
+        () = mcp.serve_stdio(client) => {}
         () = stop => {}
     }
-    shut_down(app, background, std::future::ready(())).await;
+    shut_down(app, mcp, background, std::future::ready(())).await;
     Ok(())
 }
 
-async fn shut_down(app: &App, background: BackgroundTasks, connections: impl Future<Output = ()>) {
-    app.mcp().stop();
+async fn shut_down(
+    app: &Installation,
+    mcp: &Mcp,
+    background: BackgroundTasks,
+    connections: impl Future<Output = ()>,
+) {
+    mcp.stop();
     app.events().stop();
     app.stop_queue();
     app.runs().stop();
     drain(app, connections).await;
-    app.mcp().end();
+    mcp.end();
     app.retrieval().stop().await;
     background.stop().await;
     app.close().await;
 }
 
 /// Waits for connections and calls to finish; cancels what still runs after the grace period.
-async fn drain(app: &App, connections: impl Future<Output = ()>) {
+async fn drain(app: &Installation, connections: impl Future<Output = ()>) {
     let grace = app.settings().server.shutdown_grace;
     let finished = async {
         connections.await;
@@ -111,7 +123,7 @@ async fn drain(app: &App, connections: impl Future<Output = ()>) {
     }
 }
 
-async fn idle(app: &App) {
+async fn idle(app: &Installation) {
     while app.pipeline().running() > 0 {
         tokio::time::sleep(POLL_INTERVAL).await;
     }

@@ -12,7 +12,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rust_embed::{EmbeddedFile, RustEmbed};
 
-use crate::app::App;
+use haft_platform::Installation;
 
 /// What `npm run build` wrote; nothing in a build without it.
 #[derive(RustEmbed)]
@@ -31,12 +31,12 @@ pub(crate) async fn home() -> Redirect {
 }
 
 /// The page, at its own address.
-pub(crate) async fn index(State(app): State<Arc<App>>) -> Response {
+pub(crate) async fn index(State(app): State<Arc<Installation>>) -> Response {
     page(&app)
 }
 
 /// A file of the interface, or the page.
-pub(crate) async fn file(State(app): State<Arc<App>>, Path(path): Path<String>) -> Response {
+pub(crate) async fn file(State(app): State<Arc<Installation>>, Path(path): Path<String>) -> Response {
     match Files::get(&path) {
         Some(file) if path != "index.html" => asset(&path, file),
         None if path.starts_with("assets/") => StatusCode::NOT_FOUND.into_response(),
@@ -56,7 +56,7 @@ fn asset(path: &str, file: EmbeddedFile) -> Response {
     (headers, file.data).into_response()
 }
 
-fn page(app: &App) -> Response {
+fn page(app: &Installation) -> Response {
     let mut random = [0; 16];
     let Some(index) = Files::get("index.html") else { return missing() };
     if getrandom::fill(&mut random).is_err() {

@@ -23,9 +23,8 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::rendering;
-use crate::tools::FieldDifference;
-use crate::viewer::Viewer;
+use haft_platform::rendering;
+use haft_platform::viewer::Viewer;
 
 /// A tool, as the API shows it.
 #[derive(Debug, Serialize, ToSchema)]
@@ -620,25 +619,6 @@ impl<'a> From<&'a CallRecord> for CallView<'a> {
             shortened: false,
             body_removed: record.body_removed,
         }
-    }
-}
-
-/// A field that differs.
-#[derive(Debug, Clone, Serialize, ToSchema)]
-pub(crate) struct FieldChange {
-    /// The dotted path of the field.
-    #[schema(example = "description")]
-    pub(crate) field: String,
-    /// The earlier value; `null` if the field is missing there.
-    pub(crate) before: Value,
-    /// The later value; `null` if the field is missing there.
-    pub(crate) after: Value,
-}
-
-impl From<FieldDifference> for FieldChange {
-    fn from(difference: FieldDifference) -> Self {
-        let FieldDifference { field, before, after } = difference;
-        Self { field, before, after }
     }
 }
 

@@ -80,9 +80,33 @@ const MEMBERS: &[Member] = &[
         &["haft-core", "haft-template", "haft-definition", "haft-runtime", "haft-executors"],
     ),
     member(
+        "haft-platform",
+        "the installation without HTTP: one module per capability",
+        &[
+            "haft-core",
+            "haft-template",
+            "haft-definition",
+            "haft-import",
+            "haft-sandbox",
+            "haft-policy",
+            "haft-runtime",
+            "haft-executors",
+            "haft-builtins",
+            "haft-wasm",
+            "haft-mcp",
+            "haft-store",
+            "haft-search",
+            "haft-retrieval",
+            "haft-package",
+            "haft-workspace",
+            "haft-agent",
+        ],
+    ),
+    member(
         "haft-server",
         "REST, MCP server, WebSocket/SSE, embedded UI; the only axum",
         &[
+            "haft-platform",
             "haft-macros",
             "haft-core",
             "haft-template",
@@ -292,7 +316,8 @@ mod tests {
     fn arrows_of_the_design_pass() {
         for (from, to, kind) in [
             ("haft-runtime", "haft-core", None),
-            ("haft-server", "haft-store", None),
+            ("haft-server", "haft-platform", None),
+            ("haft-platform", "haft-store", None),
             ("haft-cli", "haft-server", None),
             ("haft-store", "haft-testkit", Some("dev")),
             ("haft-store", "sqlx", None),

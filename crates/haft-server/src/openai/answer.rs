@@ -10,7 +10,7 @@ use haft_core::problem::excerpt;
 use haft_core::run::{RunStatus, RunUsage, StepError};
 use serde_json::{Value, json};
 
-use crate::sent_text::SentText;
+use haft_platform::sent_text::SentText;
 
 /// The most tool calls that an answer lists.
 const MAX_LISTED_CALLS: usize = 200;

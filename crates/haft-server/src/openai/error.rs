@@ -10,8 +10,8 @@ use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::run::StepError;
 use serde_json::{Value, json};
 
-use crate::error::ApiError;
-use crate::error_response;
+use crate::error::{self, ApiError};
+use haft_platform::error::ServiceError;
 
 /// Tells the official clients whether to repeat a request. They repeat 408, 409, 429 and 5xx by themselves, which would
 /// run the tools of an agent again.
@@ -96,13 +96,19 @@ impl OpenAiError {
 
 impl From<ApiError> for OpenAiError {
     fn from(error: ApiError) -> Self {
+        error.0.into()
+    }
+}
+
+impl From<ServiceError> for OpenAiError {
+    fn from(error: ServiceError) -> Self {
         let code = match error.code {
             ErrorCode::Unauthorized => "invalid_api_key",
             ErrorCode::RateLimited => "rate_limit_exceeded",
             code => code.as_str(),
         };
         Self {
-            status: error_response::status(error.code),
+            status: error::status(error.code),
             code: code.to_owned(),
             message: error.message,
             param: None,
@@ -114,13 +120,13 @@ impl From<ApiError> for OpenAiError {
 
 impl From<CallError> for OpenAiError {
     fn from(error: CallError) -> Self {
-        ApiError::from(error).into()
+        ServiceError::from(error).into()
     }
 }
 
 impl From<StoreError> for OpenAiError {
     fn from(error: StoreError) -> Self {
-        ApiError::from(error).into()
+        ServiceError::from(error).into()
     }
 }
 
@@ -133,7 +139,7 @@ impl IntoResponse for OpenAiError {
         if !self.retryable {
             response.headers_mut().insert(SHOULD_RETRY, HeaderValue::from_static("false"));
         }
-        error_response::set_retry_after(&mut response, self.retry_after, None);
+        error::set_retry_after(&mut response, self.retry_after, None);
         response
     }
 }

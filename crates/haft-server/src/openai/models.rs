@@ -6,15 +6,15 @@ use haft_store::ResourceQuery;
 use serde_json::{Value, json};
 
 use super::error::OpenAiError;
-use crate::agents::{require_runnable, visible_agent};
-use crate::app::App;
-use crate::identity::Identity;
+use haft_platform::Installation;
+use haft_platform::agents::{require_runnable, visible_agent};
+use haft_platform::identity::Identity;
 
 /// The most agents that are listed.
 const MAX_LISTED: u32 = 1000;
 
 /// Lists the agents that can run.
-pub(super) async fn list(app: &App, identity: &Identity) -> Result<Value, OpenAiError> {
+pub(super) async fn list(app: &Installation, identity: &Identity) -> Result<Value, OpenAiError> {
     let query = ResourceQuery { limit: MAX_LISTED, ..ResourceQuery::default() };
     let (agents, _) = app.store().agents().list(&identity.tenant, &query).await?;
     let mode = app.settings().mode;
@@ -25,7 +25,7 @@ pub(super) async fn list(app: &App, identity: &Identity) -> Result<Value, OpenAi
 }
 
 /// Returns one agent that can run.
-pub(super) async fn get(app: &App, identity: &Identity, name: &str) -> Result<Value, OpenAiError> {
+pub(super) async fn get(app: &Installation, identity: &Identity, name: &str) -> Result<Value, OpenAiError> {
     let agent = visible_agent(app, identity, name).await.map_err(|error| match error.code {
         ErrorCode::NotFound => OpenAiError::no_model(name),
         _ => error.into(),

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::error::OpenAiError;
 use super::fields::Fields;
-use crate::runs::RunOverrides;
+use haft_platform::runs::RunOverrides;
 
 /// What a request changes. The definition of the agent comes first: what its author has set stays.
 #[derive(Debug, Default, Clone, PartialEq)]

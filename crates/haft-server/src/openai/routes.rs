@@ -27,18 +27,18 @@ use super::responses_response::ResponseHead;
 use super::responses_stream::EventWriter;
 use super::start::{AnswerRequest, finish_reason, pieces, start, text_mode};
 use super::{chat_stream, models, responses_stream};
-use crate::app::App;
 use crate::authentication;
 use crate::body::Body;
-use crate::identity::Identity;
 use crate::request_headers::preferred_wait;
-use crate::runs;
+use haft_platform::Installation;
+use haft_platform::identity::Identity;
+use haft_platform::runs;
 
 /// How many steps are read at once.
 const PAGE: u32 = 500;
 
 /// Returns the routes.
-pub(crate) fn router() -> Router<Arc<App>> {
+pub(crate) fn router() -> Router<Arc<Installation>> {
     Router::new()
         .route("/v1/models", get(list_models))
         .route("/v1/models/{model}", get(get_model))
@@ -50,25 +50,32 @@ pub(crate) fn router() -> Router<Arc<App>> {
         .method_not_allowed_fallback(method_not_allowed)
 }
 
-async fn authenticate(app: &App, method: &Method, headers: &HeaderMap) -> Result<Identity, OpenAiError> {
+async fn authenticate(
+    app: &Installation,
+    method: &Method,
+    headers: &HeaderMap,
+) -> Result<Identity, OpenAiError> {
     Ok(authentication::authenticate(app, method, headers).await?)
 }
 
 /// Reads the body of an authenticated request.
-async fn read_body(app: &App, request: Request) -> Result<Value, OpenAiError> {
+async fn read_body(app: &Installation, request: Request) -> Result<Value, OpenAiError> {
     let limit = app.settings().server.max_body_bytes;
     let body = Body::read(request, limit, "server.max_body_bytes").await?;
     serde_json::from_slice(&body.bytes)
         .map_err(|error| OpenAiError::bad_request(format!("the request body is not valid JSON: {error}")))
 }
 
-async fn list_models(State(app): State<Arc<App>>, request: Request) -> Result<Response, OpenAiError> {
+async fn list_models(
+    State(app): State<Arc<Installation>>,
+    request: Request,
+) -> Result<Response, OpenAiError> {
     let identity = authenticate(&app, request.method(), request.headers()).await?;
     Ok(Json(models::list(&app, &identity).await?).into_response())
 }
 
 async fn get_model(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Path(model): Path<String>,
     request: Request,
 ) -> Result<Response, OpenAiError> {
@@ -76,7 +83,10 @@ async fn get_model(
     Ok(Json(models::get(&app, &identity, &model).await?).into_response())
 }
 
-async fn chat_completions(State(app): State<Arc<App>>, request: Request) -> Result<Response, OpenAiError> {
+async fn chat_completions(
+    State(app): State<Arc<Installation>>,
+    request: Request,
+) -> Result<Response, OpenAiError> {
     let identity = authenticate(&app, request.method(), request.headers()).await?;
     let wait = preferred_wait(request.headers());
     let ChatRequest { model, messages, stream, include_usage, overrides } =
@@ -102,7 +112,10 @@ async fn chat_completions(State(app): State<Arc<App>>, request: Request) -> Resu
     Err(cut_off())
 }
 
-async fn create_response(State(app): State<Arc<App>>, request: Request) -> Result<Response, OpenAiError> {
+async fn create_response(
+    State(app): State<Arc<Installation>>,
+    request: Request,
+) -> Result<Response, OpenAiError> {
     let identity = authenticate(&app, request.method(), request.headers()).await?;
     let wait = preferred_wait(request.headers());
     let body = read_body(&app, request).await?;
@@ -159,12 +172,12 @@ async fn whole_response(
 }
 
 /// Returns a run that the caller may see: its own, and for editors those of the tenant.
-async fn visible_run(app: &App, identity: &Identity, id: RunId) -> Result<Option<Run>, OpenAiError> {
+async fn visible_run(app: &Installation, identity: &Identity, id: RunId) -> Result<Option<Run>, OpenAiError> {
     let run = app.store().run_by_id(&identity.tenant, id).await?;
     Ok(run.filter(|run| identity.role >= Role::Editor || run.principal.id() == identity.id()))
 }
 
-async fn steps_of(app: &App, identity: &Identity, run: RunId) -> Result<Vec<RunStep>, OpenAiError> {
+async fn steps_of(app: &Installation, identity: &Identity, run: RunId) -> Result<Vec<RunStep>, OpenAiError> {
     let mut steps: Vec<RunStep> = Vec::new();
     loop {
         let last = steps.last().map_or(0, |step| step.number);
@@ -178,7 +191,11 @@ async fn steps_of(app: &App, identity: &Identity, run: RunId) -> Result<Vec<RunS
 }
 
 /// Returns the conversation of an earlier response, its answer included.
-async fn conversation(app: &App, identity: &Identity, id: RunId) -> Result<Vec<ModelMessage>, OpenAiError> {
+async fn conversation(
+    app: &Installation,
+    identity: &Identity,
+    id: RunId,
+) -> Result<Vec<ModelMessage>, OpenAiError> {
     let run = visible_run(app, identity, id).await?.ok_or_else(responses_request::no_previous)?;
     if !run.status.is_final() {
         let message = format!("the response is not complete: its run is `{}`", run.status);
@@ -193,7 +210,7 @@ async fn conversation(app: &App, identity: &Identity, id: RunId) -> Result<Vec<M
 }
 
 /// Returns the run of a response.
-async fn run_of(app: &App, identity: &Identity, id: &str) -> Result<Run, OpenAiError> {
+async fn run_of(app: &Installation, identity: &Identity, id: &str) -> Result<Run, OpenAiError> {
     let run = match responses_request::run_id(id) {
         Some(run) => visible_run(app, identity, run).await?,
         None => None,
@@ -205,7 +222,7 @@ async fn run_of(app: &App, identity: &Identity, id: &str) -> Result<Run, OpenAiE
 }
 
 async fn get_response(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Path(id): Path<String>,
     request: Request,
 ) -> Result<Response, OpenAiError> {
@@ -215,7 +232,7 @@ async fn get_response(
 }
 
 async fn cancel_response(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Path(id): Path<String>,
     request: Request,
 ) -> Result<Response, OpenAiError> {
@@ -228,7 +245,11 @@ async fn cancel_response(
 }
 
 /// Returns the response of a run as it is now.
-async fn stored_response(app: &Arc<App>, identity: &Identity, run: &Run) -> Result<Response, OpenAiError> {
+async fn stored_response(
+    app: &Arc<Installation>,
+    identity: &Identity,
+    run: &Run,
+) -> Result<Response, OpenAiError> {
     let head = ResponseHead {
         run: run.id,
         model: run.definition.slug.to_string(),
@@ -270,7 +291,7 @@ fn cut_off() -> OpenAiError {
     OpenAiError { status: StatusCode::SERVICE_UNAVAILABLE, ..OpenAiError::failed_run(&error) }
 }
 
-async fn unknown(State(app): State<Arc<App>>, request: Request) -> Result<Response, OpenAiError> {
+async fn unknown(State(app): State<Arc<Installation>>, request: Request) -> Result<Response, OpenAiError> {
     authenticate(&app, request.method(), request.headers()).await?;
     let path = haft_core::problem::excerpt(request.uri().path(), 120);
     let message =

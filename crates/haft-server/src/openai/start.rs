@@ -18,10 +18,10 @@ use tokio::time::Instant;
 use super::answer::{AnswerReader, Piece, TextMode};
 use super::error::OpenAiError;
 use super::overrides::Overrides;
-use crate::agents::visible_agent;
-use crate::app::App;
-use crate::identity::Identity;
-use crate::runs::{self, RunOverrides, StartRun};
+use haft_platform::Installation;
+use haft_platform::agents::visible_agent;
+use haft_platform::identity::Identity;
+use haft_platform::runs::{self, RunOverrides, StartRun};
 
 /// What is requested of an agent.
 pub(super) struct AnswerRequest {
@@ -36,7 +36,7 @@ pub(super) struct AnswerRequest {
 
 /// Starts the run that answers a request.
 pub(super) async fn start(
-    app: &Arc<App>,
+    app: &Arc<Installation>,
     identity: &Identity,
     request: AnswerRequest,
 ) -> Result<Run, OpenAiError> {
@@ -82,7 +82,7 @@ pub(super) fn text_mode(run: &Run) -> TextMode {
 /// Streams the answer of a run. A client that goes away before the end cancels the run; one that waits for an approval
 /// stays, and goes on when it is decided.
 pub(super) fn pieces(
-    app: &Arc<App>,
+    app: &Arc<Installation>,
     identity: &Identity,
     run: &Run,
     wait: Option<Duration>,
@@ -171,7 +171,7 @@ impl Answer {
 }
 
 /// Returns why the model ended its last answer.
-pub(super) async fn finish_reason(app: &App, tenant: &TenantId, run: RunId, step: u32) -> String {
+pub(super) async fn finish_reason(app: &Installation, tenant: &TenantId, run: RunId, step: u32) -> String {
     let steps = match app.store().run_steps(tenant, run, step.saturating_sub(1), 1).await {
         Ok(steps) => steps,
         Err(error) => {
@@ -187,7 +187,7 @@ pub(super) async fn finish_reason(app: &App, tenant: &TenantId, run: RunId, step
 
 /// Cancels a run whose client is gone.
 struct CancelOnDrop {
-    app: Arc<App>,
+    app: Arc<Installation>,
     tenant: TenantId,
     run: RunId,
     armed: bool,

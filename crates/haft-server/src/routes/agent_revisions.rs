@@ -10,14 +10,15 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::revisions::RevisionDiff;
-use crate::agents::{AgentRevisionView, AgentView, manage, visible_agent};
-use crate::app::App;
+use crate::agent_view::{AgentRevisionView, AgentView};
+use crate::authentication::Caller;
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
+use crate::error::ErrorBody;
 use crate::params::Params;
 use crate::reply::{Success, success};
-use crate::resources;
+use haft_platform::Installation;
+use haft_platform::agents::{manage, visible_agent};
+use haft_platform::resources;
 
 /// The revisions of an agent.
 #[derive(Debug, Serialize, ToSchema)]
@@ -36,8 +37,8 @@ pub(crate) struct AgentRevisionList {
     responses((status = 200, body = Success<AgentRevisionList>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn list(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
     let agent = visible_agent(&app, &identity, &reference).await?;
@@ -59,8 +60,8 @@ pub(crate) async fn list(
     responses((status = 200, body = Success<AgentRevisionView>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn get(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path((reference, number)): Path<(String, String)>,
 ) -> Result<Response, ApiError> {
     let agent = visible_agent(&app, &identity, &reference).await?;
@@ -80,8 +81,8 @@ pub(crate) async fn get(
     responses((status = 200, body = Success<AgentView>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn restore(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path((reference, number)): Path<(String, String)>,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
@@ -102,8 +103,8 @@ pub(crate) async fn restore(
     responses((status = 200, body = Success<RevisionDiff>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn diff(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
     params: Params,
 ) -> Result<Response, ApiError> {

@@ -17,17 +17,19 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::agents::{AgentToolView, AgentView, RunsFor, Strictness, bind, check, manage, visible_agent};
-use crate::app::App;
-use crate::audit;
+use crate::agent_view::{AgentToolView, AgentView};
+use crate::authentication::Caller;
 use crate::body::Body;
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
+use crate::error::ErrorBody;
 use crate::params::{PageParams, Params};
 use crate::reply::{self, Message, Success, created, success};
 use crate::resource_view::expected_revision;
-use crate::resources;
+use haft_platform::Installation;
+use haft_platform::agents::{RunsFor, Strictness, bind, check, manage, visible_agent};
+use haft_platform::audit;
+use haft_platform::identity::Identity;
+use haft_platform::resources;
 
 /// How many broken files are listed.
 const MAX_FILES: usize = 50;
@@ -121,8 +123,8 @@ pub(crate) struct AgentTools {
     responses((status = 200, body = Success<AgentList>))
 )]
 pub(crate) async fn list(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     params: Params,
 ) -> Result<Response, ApiError> {
     let page = params.page("agents")?;
@@ -139,7 +141,7 @@ pub(crate) async fn list(
     Ok(success(AgentList { agents, total, broken_files, next_page_token }).into_response())
 }
 
-async fn broken_files(app: &App, identity: &Identity) -> Result<Vec<BrokenAgentFile>, ApiError> {
+async fn broken_files(app: &Installation, identity: &Identity) -> Result<Vec<BrokenAgentFile>, ApiError> {
     let found = app.store().agents().file_errors(&identity.tenant).await?.into_iter().take(MAX_FILES);
     let shown = found.map(|ResourceFileError { path, error, modified_at }| BrokenAgentFile {
         path,
@@ -158,8 +160,8 @@ async fn broken_files(app: &App, identity: &Identity) -> Result<Vec<BrokenAgentF
     )
 )]
 pub(crate) async fn create(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     body: Body,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
@@ -175,8 +177,8 @@ pub(crate) async fn create(
     responses((status = 200, body = Success<AgentCheckView>))
 )]
 pub(crate) async fn check_definition(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     params: Params,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -209,7 +211,11 @@ pub(crate) async fn check_definition(
 }
 
 /// Returns the tools that an agent could call for somebody, with the number of tokens of their definitions.
-fn tools_of(app: &App, identity: &Identity, definition: &AgentDefinition) -> (Vec<AgentToolView>, usize) {
+fn tools_of(
+    app: &Installation,
+    identity: &Identity,
+    definition: &AgentDefinition,
+) -> (Vec<AgentToolView>, usize) {
     let snapshot = app.registry().snapshot();
     let runs_for = RunsFor { principal: identity, mode: app.settings().mode, surfaces: &[] };
     let bound = bind(app, &snapshot, definition, runs_for).unwrap_or_default();
@@ -223,8 +229,8 @@ fn tools_of(app: &App, identity: &Identity, definition: &AgentDefinition) -> (Ve
     responses((status = 200, body = Success<AgentView>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn get(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
     let agent = visible_agent(&app, &identity, &reference).await?;
@@ -244,8 +250,8 @@ pub(crate) async fn get(
     )
 )]
 pub(crate) async fn put(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
     headers: HeaderMap,
     body: Body,
@@ -267,8 +273,8 @@ pub(crate) async fn put(
     responses((status = 200, body = Success<AgentView>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn patch(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -285,8 +291,8 @@ pub(crate) async fn patch(
     responses((status = 200, body = Success<Message>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn delete(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
@@ -302,8 +308,8 @@ pub(crate) async fn delete(
     responses((status = 200, body = Success<AgentTools>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn tools(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
     let agent = visible_agent(&app, &identity, &reference).await?;
@@ -324,8 +330,8 @@ pub(crate) async fn tools(
     )
 )]
 pub(crate) async fn publish(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
     let (agent, warnings) = manage::publish(&app, &identity, &reference).await?;
@@ -339,8 +345,8 @@ pub(crate) async fn publish(
     responses((status = 200, body = Success<AgentView>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn deprecate(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
     let agent = resources::deprecate::<AgentDefinition>(&app, &identity, &reference).await?;

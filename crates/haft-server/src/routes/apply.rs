@@ -8,16 +8,16 @@ use haft_core::outcome::ErrorCode;
 use haft_core::token::Role;
 
 use super::toolsets::zip_response;
-use crate::app::App;
-use crate::applying::{self, ApplyOptions, ApplyReport};
-use crate::audit;
+use crate::authentication::Caller;
 use crate::body::Body;
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
+use crate::error::ErrorBody;
 use crate::params::Params;
 use crate::reply::{Success, success};
-use crate::toolsets::MAX_PACKAGE_BYTES;
+use haft_platform::Installation;
+use haft_platform::applying::{self, ApplyOptions, ApplyReport};
+use haft_platform::audit;
+use haft_platform::toolsets::MAX_PACKAGE_BYTES;
 
 /// Bring the installation to the state of a folder: its bundles, toolsets, MCP servers, policy rules, agents, pipelines
 /// and code artifacts, all or nothing.
@@ -37,8 +37,8 @@ use crate::toolsets::MAX_PACKAGE_BYTES;
     )
 )]
 pub(crate) async fn apply(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     params: Params,
     request: Request,
 ) -> Result<Response, ApiError> {
@@ -79,8 +79,8 @@ pub(crate) async fn apply(
     )
 )]
 pub(crate) async fn export(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     params: Params,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;

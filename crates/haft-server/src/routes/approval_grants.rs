@@ -10,13 +10,14 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::app::App;
-use crate::approvals;
+use crate::authentication::Caller;
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
+use crate::error::ErrorBody;
 use crate::params::{PageParams, Params};
 use crate::reply::{self, Message, Success, success};
+use haft_platform::Installation;
+use haft_platform::approvals;
+use haft_platform::identity::Identity;
 
 /// An approval that is remembered for later calls of the same definition of a tool.
 #[derive(Debug, Serialize, ToSchema)]
@@ -47,7 +48,7 @@ pub(crate) struct GrantList {
     next_page_token: Option<String>,
 }
 
-fn view(app: &App, identity: &Identity, grant: ApprovalGrant) -> GrantView {
+fn view(app: &Installation, identity: &Identity, grant: ApprovalGrant) -> GrantView {
     let snapshot = app.registry().snapshot();
     let tool = snapshot.tool(&identity.tenant, grant.tool_id).map(|entry| entry.qualified.to_string());
     GrantView {
@@ -67,8 +68,8 @@ fn view(app: &App, identity: &Identity, grant: ApprovalGrant) -> GrantView {
     responses((status = 200, body = Success<GrantList>))
 )]
 pub(crate) async fn list(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     params: Params,
 ) -> Result<Response, ApiError> {
     let page = params.page("approval-grants")?;
@@ -86,8 +87,8 @@ pub(crate) async fn list(
     responses((status = 200, body = Success<Message>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn delete(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     approvals::forget_grant(&app, &identity, &id).await?;

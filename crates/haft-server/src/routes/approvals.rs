@@ -13,15 +13,15 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::app::App;
-use crate::approvals::{self, approvable, find, may_decide, preview, seen_requester};
+use crate::authentication::Caller;
 use crate::body::{self, Body};
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
+use crate::error::ErrorBody;
 use crate::params::{PageParams, Params};
 use crate::reply::{Success, success};
 use crate::routes::calls::MAX_LISTED_BYTES;
+use haft_platform::Installation;
+use haft_platform::approvals::{self, approvable, find, may_decide, preview, seen_requester};
 
 /// A call that needs approval.
 #[derive(Debug, Serialize, ToSchema)]
@@ -82,7 +82,7 @@ pub(crate) struct ApprovalView {
 const MAX_PREVIEWS: usize = 100;
 
 impl ApprovalView {
-    fn new(app: &App, approval: Approval, viewer: &Principal) -> Self {
+    fn new(app: &Installation, approval: Approval, viewer: &Principal) -> Self {
         let may_decide = may_decide(app, &approval, viewer);
         Self {
             id: approval.id.0,
@@ -123,7 +123,7 @@ impl ApprovalView {
     }
 
     /// Creates the view with a preview of the call.
-    async fn with_preview(app: &App, approval: Approval, viewer: &Principal) -> Self {
+    async fn with_preview(app: &Installation, approval: Approval, viewer: &Principal) -> Self {
         let preview = preview(app, &approval).await;
         Self { preview, ..Self::new(app, approval, viewer) }
     }
@@ -145,8 +145,8 @@ pub(crate) struct ApprovalList {
     responses((status = 200, body = Success<ApprovalList>))
 )]
 pub(crate) async fn list(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     params: Params,
 ) -> Result<Response, ApiError> {
     let page = params.page("approvals")?;
@@ -178,8 +178,8 @@ pub(crate) async fn list(
     responses((status = 200, body = Success<ApprovalView>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn get(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     let approval = find(&app, &identity, &id).await?;
@@ -206,8 +206,8 @@ pub(crate) struct ApproveBody {
         (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn approve(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(id): Path<String>,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -234,8 +234,8 @@ pub(crate) struct DenyBody {
         (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn deny(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(id): Path<String>,
     body: Body,
 ) -> Result<Response, ApiError> {

@@ -9,16 +9,16 @@ use haft_core::token::Role;
 
 use super::code_artifacts::ArtifactView;
 use super::revisions::RevisionDiff;
-use crate::app::App;
-use crate::artifacts::check_source;
+use crate::authentication::Caller;
 use crate::body::Body;
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
+use crate::error::ErrorBody;
 use crate::params::Params;
 use crate::reply::{Success, success};
 use crate::resource_view::ResourcePatch;
-use crate::resources;
+use haft_platform::Installation;
+use haft_platform::artifacts::check_source;
+use haft_platform::resources;
 
 /// Enable or disable a code artifact.
 #[utoipa::path(
@@ -27,8 +27,8 @@ use crate::resources;
     responses((status = 200, body = Success<ArtifactView>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn patch(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -48,8 +48,8 @@ pub(crate) async fn patch(
     )
 )]
 pub(crate) async fn publish(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
@@ -65,8 +65,8 @@ pub(crate) async fn publish(
     responses((status = 200, body = Success<ArtifactView>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn deprecate(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
     let changed = resources::deprecate::<ArtifactDefinition>(&app, &identity, &reference).await?;
@@ -86,8 +86,8 @@ pub(crate) async fn deprecate(
     )
 )]
 pub(crate) async fn restore(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path((reference, number)): Path<(String, String)>,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
@@ -109,8 +109,8 @@ pub(crate) async fn restore(
     responses((status = 200, body = Success<RevisionDiff>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn diff(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
     params: Params,
 ) -> Result<Response, ApiError> {

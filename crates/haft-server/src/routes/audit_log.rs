@@ -18,11 +18,12 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::app::App;
+use crate::authentication::Caller;
 use crate::error::ApiError;
-use crate::identity::Identity;
 use crate::params::{Page, PageParams, Params};
 use crate::reply::{Success, success};
+use haft_platform::Installation;
+use haft_platform::identity::Identity;
 
 /// The number of records that an export reads at a time.
 const EXPORT_PAGE: u32 = 500;
@@ -77,11 +78,11 @@ pub(crate) struct AuditList {
         ("until" = Option<String>, Query, description = "Records before this time, in the same forms"),
         ("format" = Option<String>, Query, description = "`json` (a page) or `jsonl` (all records from `page_token` on, one per line)"),
         PageParams),
-    responses((status = 200, body = Success<AuditList>), (status = 404, body = crate::error_response::ErrorBody))
+    responses((status = 200, body = Success<AuditList>), (status = 404, body = crate::error::ErrorBody))
 )]
 pub(crate) async fn list(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     headers: HeaderMap,
     params: Params,
 ) -> Result<Response, ApiError> {
@@ -122,7 +123,12 @@ struct Sources {
 }
 
 impl Sources {
-    fn parse(app: &App, identity: &Identity, params: &Params, page: &Page) -> Result<Self, ApiError> {
+    fn parse(
+        app: &Installation,
+        identity: &Identity,
+        params: &Params,
+        page: &Page,
+    ) -> Result<Self, ApiError> {
         let parse_kind = |text: &str| match text {
             "changes" => Some(AuditKinds::Changes),
             "calls" => Some(AuditKinds::Calls),
@@ -192,7 +198,7 @@ impl Sources {
     }
 
     /// Reads a page, newest first: ids begin with the time.
-    async fn read(&self, app: &App) -> Result<Vec<AuditEntry>, StoreError> {
+    async fn read(&self, app: &Installation) -> Result<Vec<AuditEntry>, StoreError> {
         let mut entries = Vec::new();
         if let Some(query) = &self.changes {
             entries.extend(app.store().change_records(query).await?.into_iter().map(AuditEntry::of_change));
@@ -207,7 +213,7 @@ impl Sources {
         Ok(entries)
     }
 
-    async fn count(&self, app: &App) -> Result<u64, StoreError> {
+    async fn count(&self, app: &Installation) -> Result<u64, StoreError> {
         let mut total = 0;
         if let Some(query) = &self.changes {
             total += app.store().count_changes(query).await?;
@@ -220,7 +226,7 @@ impl Sources {
 }
 
 fn changes_query(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     params: &Params,
     page: &Page,
@@ -242,7 +248,7 @@ fn changes_query(
 
 /// Returns the query for calls; `None` if no call has the outcome.
 fn calls_query(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     params: &Params,
     page: &Page,
@@ -252,7 +258,7 @@ fn calls_query(
         // A deleted tool is known by its id.
         Some(text) => Some(match text.parse() {
             Ok(id) => id,
-            Err(_) => crate::tools::find(app, identity, text)?.tool.id,
+            Err(_) => haft_platform::tools::find(app, identity, text)?.tool.id,
         }),
     };
     let statuses = "the states of calls, for example `success`";
@@ -284,7 +290,7 @@ fn calls_query(
 
 /// Streams all records that match, a page at a time. The first page is read before the response starts, so that an
 /// error has its status; a later one cuts the response off.
-async fn export(app: Arc<App>, query: Sources) -> Result<Response, ApiError> {
+async fn export(app: Arc<Installation>, query: Sources) -> Result<Response, ApiError> {
     let first = query.read(&app).await?;
     let lines = stream::try_unfold(Some((query, first)), move |state| {
         let app = Arc::clone(&app);

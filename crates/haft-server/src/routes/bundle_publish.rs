@@ -13,14 +13,14 @@ use serde_json::json;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::app::App;
+use crate::authentication::Caller;
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
+use crate::error::ErrorBody;
 use crate::params::Params;
 use crate::reply::{Success, success};
-use crate::tools::unpublishable;
-use crate::{audit, bundles};
+use haft_platform::Installation;
+use haft_platform::tools::unpublishable;
+use haft_platform::{audit, bundles};
 
 /// What publishing a bundle did, or would do.
 #[derive(Debug, Serialize, ToSchema)]
@@ -78,8 +78,8 @@ pub(crate) enum PublicationAction {
         (status = 409, body = ErrorBody, description = "A tool cannot be published; `details.tools` has the report"))
 )]
 pub(crate) async fn publish(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(key): Path<String>,
     params: Params,
 ) -> Result<Response, ApiError> {
@@ -123,7 +123,7 @@ pub(crate) async fn publish(
     Ok(success(report).into_response())
 }
 
-async fn line(app: &App, entry: &Arc<Entry>) -> PublicationLine {
+async fn line(app: &Installation, entry: &Arc<Entry>) -> PublicationLine {
     let tool = &entry.tool;
     let published_revision = tool.published.as_ref().map(|(number, _)| *number);
     let (action, reason) = match tool.status {

@@ -12,24 +12,25 @@ use haft_core::token::Role;
 use haft_definition::dialect::Defaults;
 use haft_runtime::registry::Entry;
 
-use crate::app::App;
+use crate::authentication::Caller;
 use crate::body::Body;
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
+use crate::error::ErrorBody;
 use crate::params::Params;
 use crate::reply::{Success, created, success};
 use crate::routes::definition_body::{DefinitionBody, author_text, parse};
 use crate::routes::invoke::{self, AcceptedCall, InvokeRequest, RejectedCall};
 use crate::routes::tool::{self, DeletedTool, EnabledBody};
 use crate::view::{OutcomeView, ToolView};
-use crate::{audit, bundles, tools};
+use haft_platform::Installation;
+use haft_platform::identity::Identity;
+use haft_platform::{audit, bundles, tools};
 
 /// Bundle, name and version.
 type ToolPath = (String, String, String);
 
 /// Checks the segments of a path and returns the reference to the tool.
-fn reference(app: &App, identity: &Identity, path: &ToolPath) -> Result<ToolRef, ApiError> {
+fn reference(app: &Installation, identity: &Identity, path: &ToolPath) -> Result<ToolRef, ApiError> {
     let (bundle, name, version) = path;
     let bundle = bundles::find(app, identity, bundle)?;
     Ok(ToolRef::Name {
@@ -39,8 +40,8 @@ fn reference(app: &App, identity: &Identity, path: &ToolPath) -> Result<ToolRef,
     })
 }
 
-fn find(app: &App, identity: &Identity, path: &ToolPath) -> Result<Arc<Entry>, ApiError> {
-    tools::resolve(app, identity, &reference(app, identity, path)?)
+fn find(app: &Installation, identity: &Identity, path: &ToolPath) -> Result<Arc<Entry>, ApiError> {
+    Ok(tools::resolve(app, identity, &reference(app, identity, path)?)?)
 }
 
 /// Return a tool.
@@ -52,8 +53,8 @@ fn find(app: &App, identity: &Identity, path: &ToolPath) -> Result<Arc<Entry>, A
     responses((status = 200, body = Success<ToolView>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn get(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(path): Path<ToolPath>,
 ) -> Result<Response, ApiError> {
     let entry = find(&app, &identity, &path)?;
@@ -72,8 +73,8 @@ pub(crate) async fn get(
         (status = 415, body = ErrorBody))
 )]
 pub(crate) async fn put(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(path): Path<ToolPath>,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -110,8 +111,8 @@ pub(crate) async fn put(
     responses((status = 200, body = Success<ToolView>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn patch(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(path): Path<ToolPath>,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -129,8 +130,8 @@ pub(crate) async fn patch(
     responses((status = 200, body = Success<DeletedTool>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn delete(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(path): Path<ToolPath>,
     params: Params,
 ) -> Result<Response, ApiError> {
@@ -158,8 +159,8 @@ pub(crate) async fn delete(
     )
 )]
 pub(crate) async fn call(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(path): Path<ToolPath>,
     request: InvokeRequest,
 ) -> Result<Response, ApiError> {

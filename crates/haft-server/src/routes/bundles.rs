@@ -12,16 +12,17 @@ use haft_core::token::Role;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::app::App;
+use crate::authentication::Caller;
 use crate::body::Body;
-use crate::bundles::{self, BundleFields};
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
+use crate::error::ErrorBody;
 use crate::params::{PageParams, Params};
 use crate::reply::{self, Message, Success, created, success};
 use crate::routes::tool::EnabledBody;
 use crate::view::BundleView;
+use haft_platform::Installation;
+use haft_platform::bundles::{self, BundleFields};
+use haft_platform::identity::Identity;
 
 /// A page of bundles.
 #[derive(Debug, Serialize, ToSchema)]
@@ -32,7 +33,7 @@ pub(crate) struct BundleList {
     next_page_token: Option<String>,
 }
 
-fn view(app: &App, identity: &Identity, bundle: &Bundle) -> BundleView {
+fn view(app: &Installation, identity: &Identity, bundle: &Bundle) -> BundleView {
     let snapshot = app.registry().snapshot();
     let count = snapshot.tools(&identity.tenant).filter(|entry| entry.tool.bundle_id == bundle.id).count();
     BundleView::new(bundle, count)
@@ -46,8 +47,8 @@ fn view(app: &App, identity: &Identity, bundle: &Bundle) -> BundleView {
     responses((status = 200, body = Success<BundleList>))
 )]
 pub(crate) async fn list(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     params: Params,
 ) -> Result<Response, ApiError> {
     let ids = params.list("bundle_ids");
@@ -82,8 +83,8 @@ pub(crate) async fn list(
     responses((status = 200, body = Success<BundleView>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn get(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     let bundle = bundles::find(&app, &identity, &id)?;
@@ -119,8 +120,8 @@ fn enabled_by_default() -> bool {
         (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn put(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(key): Path<String>,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -141,8 +142,8 @@ pub(crate) async fn put(
     responses((status = 200, body = Success<BundleView>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn patch(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(key): Path<String>,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -158,8 +159,8 @@ pub(crate) async fn patch(
     responses((status = 200, body = Success<Message>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn delete(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(key): Path<String>,
 ) -> Result<Response, ApiError> {
     let bundle = bundles::delete(&app, &identity, &key).await?;

@@ -10,13 +10,13 @@ use haft_store::CallCounts;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::app::App;
+use crate::authentication::Caller;
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
+use crate::error::ErrorBody;
 use crate::params::Params;
 use crate::reply::{Success, success};
 use crate::routes::calls::{self, CallFilterParams};
+use haft_platform::Installation;
 
 const DEFAULT_BUCKETS: i64 = 60;
 const MAX_BUCKETS: i64 = 500;
@@ -60,8 +60,8 @@ pub(crate) struct CallBucket {
     responses((status = 200, body = Success<CallHistogram>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn get(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     params: Params,
 ) -> Result<Response, ApiError> {
     let expected = format!("an integer from 1 to {MAX_BUCKETS}");

@@ -20,17 +20,19 @@ use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
-use crate::app::App;
-use crate::approvals;
+use crate::authentication::Caller;
+use crate::call_events;
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::events::sees_calls_of_others;
-use crate::identity::Identity;
+use crate::error::ErrorBody;
 use crate::params::{PageParams, Params};
-use crate::rendering;
 use crate::reply::{Success, success};
 use crate::view::CallView;
-use crate::{audit, call_events};
+use haft_platform::Installation;
+use haft_platform::approvals;
+use haft_platform::audit;
+use haft_platform::events::sees_calls_of_others;
+use haft_platform::identity::Identity;
+use haft_platform::rendering;
 
 /// The largest page; smaller than that of other lists, because calls may be large.
 const MAX_PAGE_SIZE: u32 = 100;
@@ -99,8 +101,8 @@ pub(crate) struct CallFilterParams {
     responses((status = 200, body = Success<CallList<'static>>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn list(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     params: Params,
 ) -> Result<Response, ApiError> {
     let page = params.page("calls")?;
@@ -119,8 +121,8 @@ pub(crate) async fn list(
 }
 
 /// Parses the filter of calls. Callers see their own calls, editors and admins those of the tenant.
-pub(super) fn query(app: &App, identity: &Identity, params: &Params) -> Result<CallQuery, ApiError> {
-    let tool = params.get("tool").map(|tool| crate::tools::find(app, identity, tool)).transpose()?;
+pub(super) fn query(app: &Installation, identity: &Identity, params: &Params) -> Result<CallQuery, ApiError> {
+    let tool = params.get("tool").map(|tool| haft_platform::tools::find(app, identity, tool)).transpose()?;
     let statuses = "`pending`, `running`, `success`, `error`, `cancelled`, `awaiting_approval`, `denied`, `expired`, \
                     `interrupted`";
     let parse_code = |text: &str| ErrorCode::ALL.iter().copied().find(|code| code.as_str() == text);
@@ -192,7 +194,7 @@ fn shorten(error: &mut CallError) -> bool {
     omitted
 }
 
-pub(super) async fn find(app: &App, identity: &Identity, id: &str) -> Result<CallRecord, ApiError> {
+pub(super) async fn find(app: &Installation, identity: &Identity, id: &str) -> Result<CallRecord, ApiError> {
     let missing = || ApiError::not_found("call", id);
     let parsed: CallId = id.parse().map_err(|_| missing())?;
     let record = app.ledger().call(&identity.tenant, parsed).await?.ok_or_else(missing)?;
@@ -209,8 +211,8 @@ pub(super) async fn find(app: &App, identity: &Identity, id: &str) -> Result<Cal
     responses((status = 200, body = Success<CallView<'static>>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn get(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     let record = find(&app, &identity, &id).await?;
@@ -252,8 +254,8 @@ pub(crate) enum ResultValue {
     )
 )]
 pub(crate) async fn result(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(id): Path<String>,
     params: Params,
 ) -> Result<Response, ApiError> {
@@ -291,8 +293,8 @@ pub(crate) struct CancelledCall {
     responses((status = 200, body = Success<CancelledCall>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn cancel(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Caller)?;
@@ -339,8 +341,8 @@ pub(crate) struct StreamedEvent {
         (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn events(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {

@@ -19,15 +19,20 @@ use uuid::Uuid;
 
 use super::invoke::mode;
 use super::runs::{RunRequest, of_run, view, wants_events};
-use crate::app::App;
-use crate::audit;
-use crate::chats::{self, Asked, Place, Question, all_messages, markdown, readable, shown_branch, writable};
+use crate::authentication::Caller;
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
+use crate::error::ErrorBody;
 use crate::params::Params;
 use crate::reply::{Success, success};
-use crate::runs::{self, RunView, run_events};
+use crate::run_stream::run_events;
+use crate::run_view::RunView;
+use haft_platform::Installation;
+use haft_platform::audit;
+use haft_platform::chats::{
+    self, Asked, Place, Question, all_messages, markdown, readable, shown_branch, writable,
+};
+use haft_platform::identity::Identity;
+use haft_platform::runs::{self};
 
 /// A message to write.
 #[expect(clippy::option_option, reason = "missing, null, or an id")]
@@ -139,8 +144,8 @@ impl Delivery {
     )
 )]
 pub(crate) async fn add_message(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(id): Path<String>,
     RunRequest { headers, params, body }: RunRequest,
 ) -> Result<Response, ApiError> {
@@ -182,8 +187,8 @@ pub(crate) async fn add_message(
     )
 )]
 pub(crate) async fn answer(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(id): Path<String>,
     RunRequest { headers, params, body }: RunRequest,
 ) -> Result<Response, ApiError> {
@@ -198,7 +203,7 @@ pub(crate) async fn answer(
 }
 
 async fn deliver(
-    app: &Arc<App>,
+    app: &Arc<Installation>,
     identity: &Identity,
     chat: &Chat,
     asked: Asked,
@@ -239,8 +244,8 @@ async fn deliver(
     responses((status = 200, body = Success<StoppedAnswer>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn stop(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Caller)?;
@@ -263,8 +268,8 @@ pub(crate) async fn stop(
     )
 )]
 pub(crate) async fn export(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(id): Path<String>,
     params: Params,
 ) -> Result<Response, ApiError> {

@@ -13,28 +13,41 @@ use super::workspaces::{
     self, ChangeList, ManifestList, RestoreBody, archive_of, changes_of, diff_of, expected, files_of,
     manifests_of, read_of, restore_of,
 };
-use crate::app::App;
+use crate::authentication::Caller;
 use crate::body::Body;
-use crate::chats::{readable, writable};
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
+use crate::error::ErrorBody;
 use crate::params::{PageParams, Params};
 use crate::reply::Success;
-use crate::workspaces::{FileEdit, FileListing};
+use haft_platform::Installation;
+use haft_platform::chats::{readable, writable};
+use haft_platform::identity::Identity;
+use haft_platform::workspaces::{FileEdit, FileListing};
 
 /// Returns the workspace of a chat that the caller may change.
-async fn of_chat(app: &App, identity: &Identity, id: &str) -> Result<(Chat, WorkspaceName), ApiError> {
+async fn of_chat(
+    app: &Installation,
+    identity: &Identity,
+    id: &str,
+) -> Result<(Chat, WorkspaceName), ApiError> {
     opened(app, identity, writable(app, identity, id).await?).await
 }
 
 /// Returns the workspace of a chat that the caller may read.
-async fn of_readable(app: &App, identity: &Identity, id: &str) -> Result<(Chat, WorkspaceName), ApiError> {
+async fn of_readable(
+    app: &Installation,
+    identity: &Identity,
+    id: &str,
+) -> Result<(Chat, WorkspaceName), ApiError> {
     opened(app, identity, readable(app, identity, id).await?).await
 }
 
 /// Returns the workspace of a chat, which exists from the first time that somebody looks at it.
-async fn opened(app: &App, identity: &Identity, chat: Chat) -> Result<(Chat, WorkspaceName), ApiError> {
+async fn opened(
+    app: &Installation,
+    identity: &Identity,
+    chat: Chat,
+) -> Result<(Chat, WorkspaceName), ApiError> {
     let name = WorkspaceName::Chat(chat.id);
     if app.store().active_manifest(&identity.tenant, &name).await?.is_none() {
         app.store().create_workspace(&identity.tenant, &name).await?;
@@ -53,8 +66,8 @@ async fn opened(app: &App, identity: &Identity, chat: Chat) -> Result<(Chat, Wor
     responses((status = 200, body = Success<FileListing>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn files(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(id): Path<String>,
     params: Params,
 ) -> Result<Response, ApiError> {
@@ -83,8 +96,8 @@ pub(crate) async fn files(
     )
 )]
 pub(crate) async fn read(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path((id, path)): Path<(String, String)>,
     params: Params,
     headers: HeaderMap,
@@ -108,8 +121,8 @@ pub(crate) async fn read(
     )
 )]
 pub(crate) async fn write(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path((id, path)): Path<(String, String)>,
     headers: HeaderMap,
     body: Body,
@@ -134,8 +147,8 @@ pub(crate) async fn write(
     )
 )]
 pub(crate) async fn remove(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path((id, path)): Path<(String, String)>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
@@ -159,8 +172,8 @@ pub(crate) async fn remove(
     )
 )]
 pub(crate) async fn archive(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(id): Path<String>,
     params: Params,
 ) -> Result<Response, ApiError> {
@@ -174,8 +187,8 @@ pub(crate) async fn archive(
     responses((status = 200, body = Success<ManifestList>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn manifests(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(id): Path<String>,
     params: Params,
 ) -> Result<Response, ApiError> {
@@ -194,8 +207,8 @@ pub(crate) async fn manifests(
     responses((status = 200, body = Success<ChangeList>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn diff(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(id): Path<String>,
     params: Params,
 ) -> Result<Response, ApiError> {
@@ -209,8 +222,8 @@ pub(crate) async fn diff(
     responses((status = 200, body = Success<ChangeList>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn changes(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     let (_, name) = of_readable(&app, &identity, &id).await?;
@@ -224,8 +237,8 @@ pub(crate) async fn changes(
     responses((status = 200, body = Success<WorkspaceUse>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn restore(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(id): Path<String>,
     body: Body,
 ) -> Result<Response, ApiError> {

@@ -14,14 +14,14 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::app::App;
+use crate::authentication::Caller;
 use crate::body::Body;
-use crate::chats::{self, ChatFields, listed_scope, manifest_at, readable, repair_answers, writable};
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
+use crate::error::ErrorBody;
 use crate::params::{PageParams, Params};
 use crate::reply::{self, Message, Success, created, success};
+use haft_platform::Installation;
+use haft_platform::chats::{self, ChatFields, listed_scope, manifest_at, readable, repair_answers, writable};
 
 /// The longest text to search for, in characters.
 const MAX_SEARCH: usize = 200;
@@ -89,8 +89,8 @@ pub(crate) struct MessageManifest {
     responses((status = 200, body = Success<ChatList>))
 )]
 pub(crate) async fn list(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     params: Params,
 ) -> Result<Response, ApiError> {
     let page = params.page("chats")?;
@@ -108,8 +108,8 @@ pub(crate) async fn list(
     responses((status = 201, body = Success<Chat>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn create(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     body: Body,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Caller)?;
@@ -124,8 +124,8 @@ pub(crate) async fn create(
     responses((status = 200, body = Success<Chat>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn get(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     Ok(success(readable(&app, &identity, &id).await?).into_response())
@@ -137,8 +137,8 @@ pub(crate) async fn get(
     responses((status = 200, body = Success<Chat>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn patch(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(id): Path<String>,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -155,8 +155,8 @@ pub(crate) async fn patch(
     responses((status = 200, body = Success<Message>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn delete(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Caller)?;
@@ -171,8 +171,8 @@ pub(crate) async fn delete(
     responses((status = 200, body = Success<MessageList>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn messages(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(id): Path<String>,
     params: Params,
 ) -> Result<Response, ApiError> {
@@ -191,8 +191,8 @@ pub(crate) async fn messages(
     responses((status = 200, body = Success<MessageManifest>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn message_manifest(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path((id, message)): Path<(String, String)>,
 ) -> Result<Response, ApiError> {
     let chat = readable(&app, &identity, &id).await?;

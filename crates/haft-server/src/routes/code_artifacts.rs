@@ -14,16 +14,16 @@ use haft_core::token::Role;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::app::App;
-use crate::artifacts::{self, ArtifactFields};
+use crate::authentication::Caller;
 use crate::body::Body;
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
+use crate::error::ErrorBody;
 use crate::params::{PageParams, Params};
 use crate::reply::{self, Message, Success, created, success};
 use crate::resource_view::{ResourceListParams, ResourceState, expected_revision};
-use crate::resources;
+use haft_platform::Installation;
+use haft_platform::artifacts::{self, ArtifactFields};
+use haft_platform::resources;
 
 /// An artifact to create, or its next version. In an update, missing fields stay as they are.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -108,8 +108,8 @@ pub(crate) struct ArtifactVersionList {
     responses((status = 200, body = Success<ArtifactList>))
 )]
 pub(crate) async fn list(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     params: Params,
 ) -> Result<Response, ApiError> {
     let page = params.page("artifacts")?;
@@ -129,8 +129,8 @@ pub(crate) async fn list(
     )
 )]
 pub(crate) async fn create(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     body: Body,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
@@ -145,8 +145,8 @@ pub(crate) async fn create(
     responses((status = 200, body = Success<ArtifactView>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn get(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
     Ok(success(ArtifactView::from(resources::find::<ArtifactDefinition>(&app, &identity, &reference).await?))
@@ -164,8 +164,8 @@ pub(crate) async fn get(
     )
 )]
 pub(crate) async fn put(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
     headers: HeaderMap,
     body: Body,
@@ -190,8 +190,8 @@ pub(crate) async fn put(
     )
 )]
 pub(crate) async fn delete(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
     params: Params,
 ) -> Result<Response, ApiError> {
@@ -209,8 +209,8 @@ pub(crate) async fn delete(
     responses((status = 200, body = Success<ArtifactVersionList>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn versions(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
     params: Params,
 ) -> Result<Response, ApiError> {
@@ -233,8 +233,8 @@ pub(crate) async fn versions(
     responses((status = 200, body = Success<ArtifactVersion>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn version(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path((reference, number)): Path<(String, String)>,
 ) -> Result<Response, ApiError> {
     let artifact = resources::find::<ArtifactDefinition>(&app, &identity, &reference).await?;

@@ -12,15 +12,16 @@ use haft_store::{CredentialInfo, CredentialPurpose};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::app::App;
+use crate::authentication::Caller;
 use crate::body::Body;
-use crate::credential_references::CredentialReferences;
-use crate::credentials::{self, CredentialFields, UsedCredential};
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
+use crate::error::ErrorBody;
 use crate::params::{PageParams, Params};
 use crate::reply::{self, Message, Success, success};
+use haft_platform::Installation;
+use haft_platform::credential_references::CredentialReferences;
+use haft_platform::credentials::{self, CredentialFields, UsedCredential};
+use haft_platform::identity::Identity;
 
 /// A stored credential, without its value.
 #[derive(Debug, Serialize, ToSchema)]
@@ -89,8 +90,8 @@ pub(crate) struct CredentialList {
     responses((status = 200, body = Success<CredentialList>))
 )]
 pub(crate) async fn list(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     params: Params,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
@@ -120,15 +121,15 @@ pub(crate) async fn list(
     responses((status = 200, body = Success<CredentialView>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn get(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(name): Path<String>,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
     Ok(success(view(&app, &identity, &name).await?).into_response())
 }
 
-async fn view(app: &App, identity: &Identity, name: &str) -> Result<CredentialView, ApiError> {
+async fn view(app: &Installation, identity: &Identity, name: &str) -> Result<CredentialView, ApiError> {
     let UsedCredential { info, used_by } = credentials::used(app, identity, name).await?;
     Ok(CredentialView::new(info, used_by))
 }
@@ -162,8 +163,8 @@ pub(crate) struct CredentialBody {
     responses((status = 200, body = Success<CredentialView>))
 )]
 pub(crate) async fn put(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(name): Path<String>,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -190,8 +191,8 @@ pub(crate) async fn put(
         (status = 409, body = ErrorBody, description = "Tools refer to it; `details.used_by` has their names"))
 )]
 pub(crate) async fn delete(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(name): Path<String>,
     params: Params,
 ) -> Result<Response, ApiError> {

@@ -11,8 +11,8 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::body::Body;
-use crate::definition::read_all;
 use crate::error::ApiError;
+use haft_platform::definition::read_all;
 
 /// A definition in a request, as the OpenAPI document shows it; [`parse`] reads it.
 #[derive(Serialize, ToSchema)]

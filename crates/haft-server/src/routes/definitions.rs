@@ -14,13 +14,15 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::app::App;
+use crate::authentication::Caller;
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
+use crate::error::ErrorBody;
 use crate::params::Params;
 use crate::reply::SuccessStatus;
-use crate::viewer::Viewer;
+use haft_platform::Installation;
+use haft_platform::error::ServiceError;
+use haft_platform::identity::Identity;
+use haft_platform::viewer::Viewer;
 
 /// The most names in one request.
 const MAX_NAMES: usize = 500;
@@ -84,7 +86,7 @@ impl Warning {
 }
 
 /// Returns for whom the tools are named: names that `invoke` accepts.
-fn audience<'a>(app: &App, identity: &'a Identity) -> Audience<'a> {
+fn audience<'a>(app: &Installation, identity: &'a Identity) -> Audience<'a> {
     Audience { tenant: &identity.tenant, mode: app.settings().mode, naming: Naming::ByKind }
 }
 
@@ -109,12 +111,12 @@ fn format(params: &Params) -> Result<Format, ApiError> {
     responses((status = 200, body = Definitions<ModelDefinition>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn one(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
     params: Params,
 ) -> Result<Response, ApiError> {
-    let entry = crate::tools::find(&app, &identity, &reference)?;
+    let entry = haft_platform::tools::find(&app, &identity, &reference)?;
     let snapshot = app.registry().snapshot();
     let offer = snapshot.offer(&entry, audience(&app, &identity));
     let Definition { value, tokens, warnings } = definition(&offer.spec, &offer.name, format(&params)?);
@@ -137,8 +139,8 @@ pub(crate) async fn one(
     responses((status = 200, body = Definitions<Vec<ModelDefinition>>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn all(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     params: Params,
 ) -> Result<Response, ApiError> {
     let format = format(&params)?;
@@ -184,8 +186,8 @@ impl OfferFilter {
         let Some((name, _)) = missing else { return Ok(()) };
         let near = nearest(name, offers.iter().map(|offer| offer.name.as_str()));
         let hint = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-        let error = ApiError::not_found("callable tool", name);
-        Err(ApiError { message: format!("{}{hint}", error.message), ..error })
+        let error = ServiceError::not_found("callable tool", name);
+        Err(ServiceError { message: format!("{}{hint}", error.message), ..error }.into())
     }
 
     fn matches(&self, offer: &ToolOffer<'_>) -> bool {

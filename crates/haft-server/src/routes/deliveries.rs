@@ -13,14 +13,14 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::app::App;
-use crate::audit;
+use crate::authentication::Caller;
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
+use crate::error::ErrorBody;
 use crate::params::{PageParams, Params};
 use crate::reply::{Success, success};
-use crate::webhooks::{find, send_test};
+use haft_platform::Installation;
+use haft_platform::audit;
+use haft_platform::webhooks::{find, send_test};
 
 /// The delivery of one event.
 #[derive(Debug, Serialize, ToSchema)]
@@ -86,8 +86,8 @@ pub(crate) struct DeliveryList {
     responses((status = 200, body = Success<DeliveryList>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn list(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(id): Path<String>,
     params: Params,
 ) -> Result<Response, ApiError> {
@@ -113,8 +113,8 @@ pub(crate) async fn list(
     responses((status = 200, body = Success<DeliveryView>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn redeliver(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path((id, delivery)): Path<(String, String)>,
 ) -> Result<Response, ApiError> {
     let webhook = find(&app, &identity, &id).await?;
@@ -131,8 +131,8 @@ pub(crate) async fn redeliver(
     responses((status = 200, body = Success<DeliveryView>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn test(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     let webhook = find(&app, &identity, &id).await?;

@@ -13,14 +13,13 @@ use haft_core::outcome::ErrorCode;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::app::App;
+use crate::authentication::Caller;
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::events::{
-    self, ApprovalEvent, BundleEvent, CallEvent, EventFilter, ServerEvent, ToolEvent, Topic,
-};
-use crate::identity::Identity;
+use crate::error::ErrorBody;
+use crate::event_stream::{self, EventFilter};
 use crate::params::Params;
+use haft_platform::Installation;
+use haft_platform::events::{ApprovalEvent, BundleEvent, CallEvent, ServerEvent, ToolEvent, Topic};
 
 /// One event of the stream.
 #[derive(ToSchema)]
@@ -107,8 +106,8 @@ pub(crate) enum LiveEventData {
     )
 )]
 pub(crate) async fn stream(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     params: Params,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
@@ -118,7 +117,7 @@ pub(crate) async fn stream(
         let message = "too many event streams of this tenant are open; close one, or retry later";
         ApiError::new(ErrorCode::Overloaded, message)
     })?;
-    let events = events::stream(Arc::clone(&app), subscription, filter);
+    let events = event_stream::stream(Arc::clone(&app), subscription, filter);
     let events = events.take_until(identity.stream_end(&app)).map(Ok::<_, Infallible>);
     Ok(Sse::new(events).keep_alive(KeepAlive::default()).into_response())
 }

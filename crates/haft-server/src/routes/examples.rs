@@ -15,13 +15,15 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::app::App;
-use crate::audit;
+use crate::authentication::Caller;
 use crate::body::Body;
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
+use crate::error::ErrorBody;
 use crate::reply::{self, Message, Success, success};
+use haft_platform::Installation;
+use haft_platform::audit;
+use haft_platform::error::ServiceError;
+use haft_platform::identity::Identity;
 
 /// Larger values are left out of the results of a run.
 const MAX_VALUE_BYTES: usize = MAX_EXAMPLE_BYTES;
@@ -136,11 +138,11 @@ pub(crate) struct ExampleRun {
     responses((status = 200, body = Success<ToolExampleList>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn list(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
-    let tool = crate::tools::find(&app, &identity, &reference)?.tool.id;
+    let tool = haft_platform::tools::find(&app, &identity, &reference)?.tool.id;
     let examples = app.store().examples(&identity.tenant, tool).await?;
     let examples = examples.into_iter().map(ToolExampleView::from).collect();
     Ok(success(ToolExampleList { examples }).into_response())
@@ -155,13 +157,13 @@ pub(crate) async fn list(
     responses((status = 200, body = Success<ToolExampleView>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn put(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path((reference, name)): Path<(String, String)>,
     body: Body,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
-    let entry = crate::tools::find(&app, &identity, &reference)?;
+    let entry = haft_platform::tools::find(&app, &identity, &reference)?;
     let ExampleBody { args, description, expect } = body.json()?;
     let example = ToolExample { name, description: description.unwrap_or_default(), args, expect };
     example.check().map_err(|error| {
@@ -184,12 +186,12 @@ pub(crate) async fn put(
     responses((status = 200, body = Success<Message>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn delete(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path((reference, name)): Path<(String, String)>,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
-    let entry = crate::tools::find(&app, &identity, &reference)?;
+    let entry = haft_platform::tools::find(&app, &identity, &reference)?;
     if name.contains('\0') {
         return Err(ApiError::not_found("example", &name));
     }
@@ -205,13 +207,13 @@ pub(crate) async fn delete(
     responses((status = 200, body = Success<ExampleRun>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn run(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
     // Editors can change the tool, so a test needs no approval.
     identity.require(Role::Editor)?;
-    let tool = crate::tools::find(&app, &identity, &reference)?.tool.id;
+    let tool = haft_platform::tools::find(&app, &identity, &reference)?.tool.id;
     let mut results = Vec::new();
     for example in app.store().examples(&identity.tenant, tool).await? {
         results.push(run_example(&app, &identity, ToolRef::Id(tool), example).await);
@@ -219,17 +221,22 @@ pub(crate) async fn run(
     Ok(success(ExampleRun { results }).into_response())
 }
 
-async fn run_example(app: &App, identity: &Identity, tool: ToolRef, example: ToolExample) -> ExampleResult {
+async fn run_example(
+    app: &Installation,
+    identity: &Identity,
+    tool: ToolRef,
+    example: ToolExample,
+) -> ExampleResult {
     let request = Request {
         mode: Mode::Debug,
         is_trial: true,
-        labels: Labels::of_request(crate::request_id::current()),
+        labels: Labels::of_request(haft_platform::request_id::current()),
         ..Request::new(identity.principal(), "test", example.args.clone())
     };
     let record = match app.pipeline().call(tool.into(), request).await {
         Ok(completed) => completed.record,
         Err(error) => {
-            let ApiError { code, message, .. } = error.into();
+            let ServiceError { code, message, .. } = error.into();
             let (status, error_code) = (ExampleStatus::Error, Some(code));
             return ExampleResult {
                 name: example.name,

@@ -12,10 +12,10 @@ use haft_core::token::Role;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::app::App;
+use crate::authentication::Caller;
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
+use crate::error::ErrorBody;
+use haft_platform::Installation;
 
 /// The process is alive.
 #[derive(Debug, Serialize, ToSchema)]
@@ -88,7 +88,7 @@ pub(crate) async fn healthz() -> Json<Health> {
     get, path = "/readyz", tag = "operation", security(()),
     responses((status = 200, body = Readiness), (status = 503, body = Readiness, description = "Not ready"))
 )]
-pub(crate) async fn readyz(State(app): State<Arc<App>>) -> Response {
+pub(crate) async fn readyz(State(app): State<Arc<Installation>>) -> Response {
     let store = app.store().ping().await.is_ok();
     let ledger_error = app.ledger().probe().await.err().map(|error| error.with_cause());
     let down = app.maintenance().down();
@@ -125,7 +125,10 @@ pub(crate) async fn readyz(State(app): State<Arc<App>>) -> Response {
 /// Return the metrics of all tenants in the Prometheus text format, for tokens of the tenant `default`.
 #[utoipa::path(get, path = "/metrics", tag = "operation", responses((status = 200, content_type = "text/plain", body = String,
     example = "haft_calls_total{outcome=\"success\"} 1\n"), (status = 403, body = ErrorBody)))]
-pub(crate) async fn metrics(State(app): State<Arc<App>>, identity: Identity) -> Result<Response, ApiError> {
+pub(crate) async fn metrics(
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
+) -> Result<Response, ApiError> {
     identity.require(Role::Viewer)?;
     if !identity.tenant.is_default() {
         let message = "the metrics cover all tenants; use a token of the tenant `default`";

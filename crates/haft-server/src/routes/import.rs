@@ -9,15 +9,18 @@ use haft_core::token::Role;
 use haft_core::tool::Tool;
 use haft_import::openapi::{self, ImportOptions, Limits, OpenApiImport};
 
-use crate::app::App;
-use crate::audit;
+use crate::authentication::Caller;
 use crate::body::Body;
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
-use crate::importing::{self, DocumentSource, ImportBody, ImportReport, ImportRun};
+use crate::error::ErrorBody;
+use crate::import_request::{DocumentSource, ImportBody};
 use crate::params::Params;
 use crate::reply::{Success, success};
+use haft_platform::Installation;
+use haft_platform::audit;
+use haft_platform::error::ServiceError;
+use haft_platform::identity::Identity;
+use haft_platform::importing::{self, ImportReport, ImportRun};
 
 const SETTING: &str = "import.max_document_bytes";
 
@@ -37,8 +40,8 @@ const SETTING: &str = "import.max_document_bytes";
         (status = 415, body = ErrorBody))
 )]
 pub(crate) async fn openapi(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     params: Params,
     request: Request,
 ) -> Result<Response, ApiError> {
@@ -46,7 +49,7 @@ pub(crate) async fn openapi(
     let limit = app.settings().import.max_document_bytes;
     // Escaped in a JSON string, a document may double in size.
     let body = Body::read(request, limit.saturating_mul(2).saturating_add(64 * 1024), SETTING).await?;
-    let import_request = importing::parse(&body, &params)?;
+    let import_request = crate::import_request::parse(&body, &params)?;
     drop(body);
     let (text, document_url) = match import_request.source {
         DocumentSource::Text(text) => (text, None),
@@ -65,8 +68,8 @@ pub(crate) async fn openapi(
     };
     let import = parse(text, options).await?;
     let bundle = import.bundle.clone();
-    if let Ok(existing) = crate::bundles::find(&app, &identity, bundle.as_str()) {
-        crate::bundles::require_enabled(&existing)?;
+    if let Ok(existing) = haft_platform::bundles::find(&app, &identity, bundle.as_str()) {
+        haft_platform::bundles::require_enabled(&existing)?;
     }
     let existing = tools(&app, &identity, bundle.as_str());
     let run = ImportRun {
@@ -91,12 +94,12 @@ async fn parse(text: String, options: ImportOptions) -> Result<OpenApiImport, Ap
     parsed.map_err(|problem| {
         let code =
             if problem.code == "too_large" { ErrorCode::TooLarge } else { ErrorCode::InvalidDefinition };
-        ApiError { code, ..ApiError::invalid_definition(&[problem]) }
+        ServiceError { code, ..ServiceError::invalid_definition(&[problem]) }.into()
     })
 }
 
 /// Returns the tools of a bundle.
-fn tools(app: &App, identity: &Identity, bundle: &str) -> Vec<Tool> {
+fn tools(app: &Installation, identity: &Identity, bundle: &str) -> Vec<Tool> {
     let snapshot = app.registry().snapshot();
     let own = snapshot.tools(&identity.tenant).filter(|entry| entry.tool.bundle.as_str() == bundle);
     own.map(|entry| entry.tool.clone()).collect()

@@ -13,18 +13,19 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::app::App;
-use crate::audit;
+use crate::authentication::Caller;
 use crate::body::Body;
-use crate::definition;
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
-use crate::importing::{ImportItem, ItemAction, ItemImport, ItemImportReport};
-use crate::mcp_definition::NewServer;
-use crate::mcp_servers;
+use crate::error::ErrorBody;
 use crate::params::Params;
 use crate::reply::{Success, success};
+use haft_platform::Installation;
+use haft_platform::audit;
+use haft_platform::definition;
+use haft_platform::identity::Identity;
+use haft_platform::importing::{ImportItem, ItemAction, ItemImport, ItemImportReport};
+use haft_platform::mcp_definition::NewServer;
+use haft_platform::mcp_servers;
 
 const SETTING: &str = "import.max_document_bytes";
 /// The largest number of names to select.
@@ -101,8 +102,8 @@ pub(crate) enum ClientConfig {
     responses((status = 200, body = Success<ItemImportReport>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn import_curl(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     body: Body,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
@@ -130,8 +131,8 @@ pub(crate) async fn import_curl(
     responses((status = 200, body = Success<ItemImportReport>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn import_tools(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     params: Params,
     request: Request,
 ) -> Result<Response, ApiError> {
@@ -174,8 +175,8 @@ fn tools_body(body: &Body, params: &Params) -> Result<ToolsImportBody, ApiError>
     responses((status = 200, body = Success<ItemImportReport>), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn import_mcp(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     body: Body,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;

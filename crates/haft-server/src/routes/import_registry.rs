@@ -11,15 +11,15 @@ use serde::Serialize;
 use serde_json::json;
 use utoipa::ToSchema;
 
-use crate::app::App;
-use crate::audit;
+use crate::authentication::Caller;
 use crate::body::Body;
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
-use crate::importing::registry::{RegistryImport, RowAction, RowReport};
+use crate::error::ErrorBody;
 use crate::params::Params;
 use crate::reply::{Success, success};
+use haft_platform::Installation;
+use haft_platform::audit;
+use haft_platform::importing::registry::{RegistryImport, RowAction, RowReport};
 
 const SETTING: &str = "import.max_document_bytes";
 /// The number of invalid rows in an error.
@@ -55,8 +55,8 @@ pub(crate) struct RegistryReport {
         (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn registry(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     params: Params,
     request: Request,
 ) -> Result<Response, ApiError> {
@@ -66,8 +66,8 @@ pub(crate) async fn registry(
         Some(slug) => BundleSlug::new(slug)?,
         None => BundleSlug::user_created(),
     };
-    if let Ok(existing) = crate::bundles::find(&app, &identity, bundle.as_str()) {
-        crate::bundles::require_enabled(&existing)?;
+    if let Ok(existing) = haft_platform::bundles::find(&app, &identity, bundle.as_str()) {
+        haft_platform::bundles::require_enabled(&existing)?;
     }
     let body = Body::read(request, app.settings().import.max_document_bytes, SETTING).await?;
     let tenant_id = params.get("tenant_id");

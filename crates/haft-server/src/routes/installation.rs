@@ -8,13 +8,13 @@ use haft_core::token::Role;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::app::App;
-use crate::doctor::{self, Check};
+use crate::authentication::Caller;
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
+use crate::error::ErrorBody;
 use crate::reply::{Success, success};
-use crate::settings::EffectiveSetting;
+use haft_platform::Installation;
+use haft_platform::doctor::{self, Check};
+use haft_platform::settings::EffectiveSetting;
 
 /// The effective configuration.
 #[derive(Debug, Serialize, ToSchema)]
@@ -42,7 +42,10 @@ pub(crate) struct DoctorReport {
     get, path = "/settings", tag = "operation",
     responses((status = 200, body = Success<SettingList>), (status = 403, body = ErrorBody))
 )]
-pub(crate) async fn settings(State(app): State<Arc<App>>, identity: Identity) -> Result<Response, ApiError> {
+pub(crate) async fn settings(
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
+) -> Result<Response, ApiError> {
     identity.require_platform()?;
     Ok(success(SettingList { settings: app.settings().config.effective.clone() }).into_response())
 }
@@ -52,7 +55,10 @@ pub(crate) async fn settings(State(app): State<Arc<App>>, identity: Identity) ->
     get, path = "/doctor", tag = "operation",
     responses((status = 200, body = Success<DoctorReport>), (status = 403, body = ErrorBody))
 )]
-pub(crate) async fn doctor(State(app): State<Arc<App>>, identity: Identity) -> Result<Response, ApiError> {
+pub(crate) async fn doctor(
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
+) -> Result<Response, ApiError> {
     identity.require(Role::Admin)?;
     let report = DoctorReport {
         checks: doctor::check_all(&app, &identity).await,

@@ -28,15 +28,16 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::workspaces;
-use crate::app::App;
+use crate::authentication::Caller;
 use crate::body::{self, Body};
-use crate::error::ApiError;
-use crate::error_response::{self, ErrorBody};
-use crate::identity::Identity;
+use crate::error::{self, ApiError, ErrorBody};
 use crate::params::Params;
 use crate::request_headers::{idempotency_key, preferred_wait, surface};
 use crate::view::{AcceptedWebhook, OutcomeView};
-use crate::{approvals, chats, webhooks};
+use haft_platform::Installation;
+use haft_platform::error::ServiceError;
+use haft_platform::identity::Identity;
+use haft_platform::{approvals, chats, webhooks};
 
 /// The body of a call. Without `Debug`: it may have a secret.
 #[derive(Default, Deserialize, ToSchema)]
@@ -135,8 +136,8 @@ pub(crate) enum RejectedCall {
     )
 )]
 pub(crate) async fn invoke(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
     request: InvokeRequest,
 ) -> Result<Response, ApiError> {
@@ -163,10 +164,10 @@ pub(crate) struct InvokeRequest {
     body: Body,
 }
 
-impl FromRequest<Arc<App>> for InvokeRequest {
+impl FromRequest<Arc<Installation>> for InvokeRequest {
     type Rejection = ApiError;
 
-    async fn from_request(request: extract::Request, state: &Arc<App>) -> Result<Self, ApiError> {
+    async fn from_request(request: extract::Request, state: &Arc<Installation>) -> Result<Self, ApiError> {
         let (mut parts, body) = request.into_parts();
         let params = Params::from_request_parts(&mut parts, state).await?;
         let surface = surface(&parts.headers);
@@ -180,16 +181,16 @@ impl FromRequest<Arc<App>> for InvokeRequest {
 
 /// Calls a tool; shared with the route below bundles.
 pub(crate) async fn run(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     tool: CallTarget,
     InvokeRequest { params, surface, idempotency_key, wait, body }: InvokeRequest,
 ) -> Result<Response, ApiError> {
     // The pipeline decides; here so that a webhook or a workspace is not created for a call that cannot run.
-    identity.require(Role::Caller).map_err(ApiError::of_call)?;
-    let call: InvokeBody = body.json_or_default().map_err(|error| ApiError {
-        message: format!("{}; expected `{{\"args\": {{…}}}}`", error.message),
-        ..error.of_call()
+    identity.require(Role::Caller).map_err(ServiceError::of_call)?;
+    let call: InvokeBody = body.json_or_default().map_err(|error| {
+        let message = format!("{}; expected `{{\"args\": {{…}}}}`", error.0.message);
+        ServiceError { message, ..error.0.of_call() }
     })?;
     if let Some(number) = exact_json::rounded_integer(&body.bytes) {
         let error = InexactJson::RoundedInteger(number.to_owned());
@@ -224,7 +225,7 @@ pub(crate) async fn run(
         timeout: call.timeout_ms.map(Duration::from_millis),
         labels: Some(Box::new(Labels {
             idempotency_key,
-            request_id: crate::request_id::current(),
+            request_id: haft_platform::request_id::current(),
             chat_id: call.chat_id,
             message_id: call.message_id,
             workspace,
@@ -251,7 +252,7 @@ pub(crate) async fn run(
 
 /// Returns the workspace of a call: the one that it names, or that of its chat.
 async fn workspace(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     call: &InvokeBody,
 ) -> Result<Option<WorkspaceName>, ApiError> {
@@ -268,13 +269,13 @@ async fn workspace(
     match chats::writable(app, identity, id).await {
         Ok(chat) => Ok(Some(WorkspaceName::Chat(chat.id))),
         Err(error) if error.code == ErrorCode::NotFound => Ok(None),
-        Err(error) => Err(error),
+        Err(error) => Err(error.into()),
     }
 }
 
 /// Stores the webhook of a call or a run before it starts: it must not end without it.
 pub(super) async fn create_webhook(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     webhook: CallWebhook,
     event: WebhookEvent,
@@ -287,7 +288,7 @@ pub(super) async fn create_webhook(
 
 /// Deletes the webhook of a call that was rejected, or that is an earlier one with the same key.
 async fn keep_webhook(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     webhook: Option<AcceptedWebhook>,
     started: &Result<CompletedCall, CallError>,
@@ -307,13 +308,13 @@ async fn keep_webhook(
 }
 
 /// Deletes the webhook of a call or a run that did not start.
-pub(super) async fn discard_webhook(app: &App, identity: &Identity, webhook: &AcceptedWebhook) {
+pub(super) async fn discard_webhook(app: &Installation, identity: &Identity, webhook: &AcceptedWebhook) {
     webhooks::discard(app, identity, WebhookId(webhook.id)).await;
 }
 
 /// Waits for the decision about a call and for its outcome.
 async fn decided(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     error: CallError,
     wait: Duration,
@@ -330,12 +331,12 @@ async fn decided(
 }
 
 /// Returns the mode of a call or a run: that of the query if the token permits it, otherwise the server's.
-pub(super) fn mode(app: &App, identity: &Identity, params: &Params) -> Result<Mode, ApiError> {
+pub(super) fn mode(app: &Installation, identity: &Identity, params: &Params) -> Result<Mode, ApiError> {
     let requested = params.choice("mode", Mode::parse, "`production`, `debug`").map_err(ApiError::of_call)?;
     let default = app.settings().mode;
     match requested {
         Some(Mode::Debug) if default == Mode::Production => {
-            identity.require(Role::Editor).map_err(ApiError::of_call)?;
+            identity.require(Role::Editor).map_err(ServiceError::of_call)?;
             Ok(Mode::Debug)
         }
         Some(mode) => Ok(mode),
@@ -344,23 +345,23 @@ pub(super) fn mode(app: &App, identity: &Identity, params: &Params) -> Result<Mo
 }
 
 /// Writes the outcome; `inline` is the whole value, if it is wanted although it is large.
-fn outcome(app: &App, completed: &CompletedCall, inline: Option<&Value>) -> Response {
+fn outcome(app: &Installation, completed: &CompletedCall, inline: Option<&Value>) -> Response {
     let record = &completed.record;
     let snapshot = app.registry().snapshot();
     let tool = snapshot.tool(record.tenant(), record.invocation.tool_id).map(|entry| &entry.tool);
     let notice = tool.and_then(|tool| tool.deprecation_notice(None));
     let rejected = record.error.as_ref();
     let rejected = rejected.filter(|e| [ErrorCode::Overloaded, ErrorCode::RateLimited].contains(&e.code));
-    let status = rejected.map_or(StatusCode::OK, |error| error_response::status(error.code));
+    let status = rejected.map_or(StatusCode::OK, |error| error::status(error.code));
     let warnings = notice.into_iter().collect();
     let mut view = OutcomeView::new(record, completed.whole.as_deref(), warnings);
     view.replace_value(inline);
     let mut response = (status, Json(view)).into_response();
-    let limit = rejected.and_then(|error| error_response::rate_limit(error.code, error.details.as_deref()));
+    let limit = rejected.and_then(|error| error::rate_limit(error.code, error.details.as_deref()));
     if let Some(rate) = completed.rate {
-        error_response::set_rate_limit(&mut response, rate);
+        error::set_rate_limit(&mut response, rate);
     }
-    error_response::set_retry_after(&mut response, rejected.and_then(|error| error.retry_after), limit);
+    error::set_retry_after(&mut response, rejected.and_then(|error| error.retry_after), limit);
     if let Some(tool) = tool.filter(|tool| tool.status == Status::Deprecated) {
         set_deprecation(response.headers_mut(), tool);
     }
@@ -388,7 +389,7 @@ fn http_date(at: Timestamp) -> String {
     at.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
 }
 
-fn accepted(app: &App, started: &CompletedCall, webhook: Option<AcceptedWebhook>) -> Response {
+fn accepted(app: &Installation, started: &CompletedCall, webhook: Option<AcceptedWebhook>) -> Response {
     let record = &started.record;
     if started.replayed {
         return outcome(app, started, None);

@@ -8,12 +8,12 @@ use haft_store::KeyRotation;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::app::App;
-use crate::audit;
+use crate::authentication::Caller;
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
+use crate::error::ErrorBody;
 use crate::reply::{Success, success};
+use haft_platform::Installation;
+use haft_platform::audit;
 
 /// A finished rotation of the key.
 #[derive(Debug, Serialize, ToSchema)]
@@ -34,7 +34,10 @@ pub(crate) struct KeyRotationView {
     post, path = "/key/rotate", tag = "credentials",
     responses((status = 200, body = Success<KeyRotationView>), (status = 409, body = ErrorBody))
 )]
-pub(crate) async fn rotate(State(app): State<Arc<App>>, identity: Identity) -> Result<Response, ApiError> {
+pub(crate) async fn rotate(
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
+) -> Result<Response, ApiError> {
     identity.require_platform()?;
     let rotation = app.store().rotate_key().await?;
     audit::note(&identity, "key.rotate", &format!("generation {}", rotation.generation));

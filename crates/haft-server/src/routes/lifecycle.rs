@@ -10,17 +10,18 @@ use haft_core::tool::Tool;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use crate::app::App;
+use crate::authentication::Caller;
 use crate::body::Body;
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
+use crate::error::ErrorBody;
 use crate::params::Params;
 use crate::reply::{Success, success};
-use crate::tools::{self, NewDeprecation};
 use crate::view::ToolView;
+use haft_platform::Installation;
+use haft_platform::identity::Identity;
+use haft_platform::tools::{self, NewDeprecation};
 
-async fn shown(app: &App, identity: &Identity, tool: &Tool) -> Result<Response, ApiError> {
+async fn shown(app: &Installation, identity: &Identity, tool: &Tool) -> Result<Response, ApiError> {
     Ok(success(super::tool::view(app, identity, tool.id).await?).into_response())
 }
 
@@ -30,8 +31,8 @@ async fn shown(app: &App, identity: &Identity, tool: &Tool) -> Result<Response, 
     responses((status = 200, body = Success<ToolView>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn publish(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
@@ -62,8 +63,8 @@ pub(crate) struct DeprecateBody {
     responses((status = 200, body = Success<ToolView>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn deprecate(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -82,8 +83,8 @@ pub(crate) async fn deprecate(
     responses((status = 200, body = Success<ToolView>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn version(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
     params: Params,
 ) -> Result<Response, ApiError> {

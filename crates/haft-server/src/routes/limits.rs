@@ -14,10 +14,11 @@ use haft_runtime::registry::Entry;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::app::App;
+use crate::authentication::Caller;
 use crate::error::ApiError;
-use crate::identity::Identity;
 use crate::reply::{Success, success};
+use haft_platform::Installation;
+use haft_platform::identity::Identity;
 
 /// How many tools and tokens with limits are listed: each may need a query.
 const MAX_LISTED: usize = 100;
@@ -92,7 +93,10 @@ impl LimitView {
 /// List the limits of the tenant with their current use: those of the server that hold for it, its own, and those of its
 /// tools. Admins see the limits of all tokens, others that of their own.
 #[utoipa::path(get, path = "/limits", tag = "limits", responses((status = 200, body = Success<LimitList>)))]
-pub(crate) async fn list(State(app): State<Arc<App>>, identity: Identity) -> Result<Response, ApiError> {
+pub(crate) async fn list(
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
+) -> Result<Response, ApiError> {
     identity.require(Role::Viewer)?;
     let mut limits = server_limits(&app);
     limits.extend(tenant_limits(&app, &identity).await?);
@@ -110,7 +114,7 @@ pub(crate) async fn list(State(app): State<Arc<App>>, identity: Identity) -> Res
 }
 
 /// The limits that are counted apart for each session, and that of the node.
-fn server_limits(app: &App) -> Vec<LimitView> {
+fn server_limits(app: &Installation) -> Vec<LimitView> {
     let settings = app.settings();
     let running = u64::try_from(app.pipeline().running()).unwrap_or(u64::MAX);
     let max_running = u64::try_from(settings.server.max_running_calls).unwrap_or(u64::MAX);
@@ -125,7 +129,7 @@ fn server_limits(app: &App) -> Vec<LimitView> {
     limits
 }
 
-async fn tenant_limits(app: &App, identity: &Identity) -> Result<Vec<LimitView>, StoreError> {
+async fn tenant_limits(app: &Installation, identity: &Identity) -> Result<Vec<LimitView>, StoreError> {
     let tenant = &identity.tenant;
     let TenantLimits { calls_per_minute, max_parallel, max_tools, max_queued_calls, max_stored_bytes } =
         app.access().limits(tenant);
@@ -152,7 +156,10 @@ async fn tenant_limits(app: &App, identity: &Identity) -> Result<Vec<LimitView>,
 }
 
 /// Returns the limits of tokens, and how many are left out.
-async fn token_limits(app: &App, identity: &Identity) -> Result<(Vec<LimitView>, usize), StoreError> {
+async fn token_limits(
+    app: &Installation,
+    identity: &Identity,
+) -> Result<(Vec<LimitView>, usize), StoreError> {
     let mut tokens = app.access().limited_tokens(&identity.tenant);
     if identity.role < Role::Admin {
         tokens.retain(|token| token.token == identity.token);
@@ -170,7 +177,7 @@ async fn token_limits(app: &App, identity: &Identity) -> Result<(Vec<LimitView>,
 }
 
 /// Returns the limits of the tools that the caller may call, and how many tools are left out.
-async fn tool_limits(app: &App, identity: &Identity) -> Result<(Vec<LimitView>, usize), StoreError> {
+async fn tool_limits(app: &Installation, identity: &Identity) -> Result<(Vec<LimitView>, usize), StoreError> {
     let mode = app.settings().mode;
     let limited: Vec<(Arc<Entry>, Option<CallRate>, Option<u64>)> = {
         let snapshot = app.registry().snapshot();

@@ -9,15 +9,14 @@ use serde::Deserialize;
 use url::Url;
 use utoipa::{IntoParams, ToSchema};
 
-use crate::access::Token;
-use crate::app::App;
-use crate::audit;
 use crate::authentication;
 use crate::body::Body;
 use crate::browser;
-use crate::error::ApiError;
-use crate::error_response::status;
-use crate::identity::Identity;
+use crate::error::{ApiError, status};
+use haft_platform::Installation;
+use haft_platform::access::Token;
+use haft_platform::audit;
+use haft_platform::identity::Identity;
 
 const PAGE: &str = include_str!("login.html");
 const STYLE: &str = include_str!("login.css");
@@ -93,7 +92,7 @@ impl NextPage {
         (status = 503, body = String, content_type = "text/html", description = "The store is unavailable"),
     )
 )]
-pub(crate) async fn page(State(app): State<Arc<App>>, request: Request) -> Response {
+pub(crate) async fn page(State(app): State<Arc<Installation>>, request: Request) -> Response {
     let Ok(Query(LoginQuery { code, next })) = Query::try_from_uri(request.uri()) else {
         return form(StatusCode::BAD_REQUEST, "The address is invalid.", None, &NextPage::default());
     };
@@ -127,7 +126,7 @@ pub(crate) async fn page(State(app): State<Arc<App>>, request: Request) -> Respo
         (status = 503, body = String, content_type = "text/html", description = "The store is unavailable"),
     )
 )]
-pub(crate) async fn submit(State(app): State<Arc<App>>, request: Request) -> Response {
+pub(crate) async fn submit(State(app): State<Arc<Installation>>, request: Request) -> Response {
     let headers = request.headers().clone();
     if let Err(error) = browser::check_page(&app, &headers) {
         crate::body::discard(request).await;
@@ -174,7 +173,7 @@ impl LoginForm {
         (status = 503, body = String, content_type = "text/html", description = "The store is unavailable"),
     )
 )]
-pub(crate) async fn logout(State(app): State<Arc<App>>, request: Request) -> Response {
+pub(crate) async fn logout(State(app): State<Arc<Installation>>, request: Request) -> Response {
     let headers = request.headers().clone();
     let method = request.method().clone();
     crate::body::discard(request).await;
@@ -196,7 +195,12 @@ pub(crate) async fn style() -> Response {
     ([(header::CONTENT_TYPE, "text/css")], STYLE).into_response()
 }
 
-async fn log_in_with_code(app: &Arc<App>, headers: &HeaderMap, code: &str, next: &NextPage) -> Response {
+async fn log_in_with_code(
+    app: &Arc<Installation>,
+    headers: &HeaderMap,
+    code: &str,
+    next: &NextPage,
+) -> Response {
     match app.use_login_link(code).await {
         Ok(Some(token)) => log_in(app, headers, token, next).await,
         Ok(None) => form(StatusCode::UNAUTHORIZED, INVALID_LINK, None, next),
@@ -204,7 +208,12 @@ async fn log_in_with_code(app: &Arc<App>, headers: &HeaderMap, code: &str, next:
     }
 }
 
-async fn log_in(app: &Arc<App>, headers: &HeaderMap, token: Arc<Token>, next: &NextPage) -> Response {
+async fn log_in(
+    app: &Arc<Installation>,
+    headers: &HeaderMap,
+    token: Arc<Token>,
+    next: &NextPage,
+) -> Response {
     let identity = Identity::from_token(Arc::clone(&token));
     let opening = {
         let app = Arc::clone(app);
@@ -212,7 +221,7 @@ async fn log_in(app: &Arc<App>, headers: &HeaderMap, token: Arc<Token>, next: &N
     };
     let target = identity.name.to_string();
     match audit::run_change(app, &identity, ("session.open", &target), opening).await {
-        Err(error) => failed(&error),
+        Err(error) => failed(&error.into()),
         Ok((value, session)) => {
             let seconds = session.expires_at.as_second() - session.created_at.as_second();
             let cookie = browser::set_cookie(app, headers, &value, seconds);
@@ -221,7 +230,7 @@ async fn log_in(app: &Arc<App>, headers: &HeaderMap, token: Arc<Token>, next: &N
     }
 }
 
-async fn end_session(app: &Arc<App>, identity: &Identity) -> Result<(), ApiError> {
+async fn end_session(app: &Arc<Installation>, identity: &Identity) -> Result<(), ApiError> {
     let Some(session) = identity.session() else { return Ok(()) };
     let (hash, target) = (session.hash.clone(), identity.name.to_string());
     let ending = {
@@ -231,7 +240,7 @@ async fn end_session(app: &Arc<App>, identity: &Identity) -> Result<(), ApiError
             Ok(app.reload_access().await?)
         }
     };
-    audit::run_change(app, identity, ("session.end", &target), ending).await
+    Ok(audit::run_change(app, identity, ("session.end", &target), ending).await?)
 }
 
 /// Returns whether a text can be the code of a link.
@@ -250,7 +259,7 @@ fn redirect(to: &str, cookie: impl IntoIterator<Item = (HeaderName, axum::http::
 }
 
 fn failed(error: &ApiError) -> Response {
-    form(status(error.code), &error.message, None, &NextPage::default())
+    form(status(error.0.code), &error.0.message, None, &NextPage::default())
 }
 
 /// Renders the page; with the code of a link it has a button instead of the field for a token.

@@ -15,30 +15,37 @@ use haft_core::principal::Principal;
 use haft_mcp::server::{ClientContext, View};
 use serde_json::json;
 
-use crate::app::App;
 use crate::authentication;
 use crate::error::ApiError;
-use crate::identity::Identity;
-use crate::mcp::{LINE_PROTOCOL, connection_session, has_bundle};
-use crate::request_id;
+use crate::mcp::{LINE_PROTOCOL, Mcp, connection_session, has_bundle};
+use haft_platform::Installation;
+use haft_platform::identity::Identity;
+use haft_platform::request_id;
 
 const ROOT: &str = "/mcp";
 const BUNDLES: &str = "/mcp/bundles/";
 /// The path of the metadata (RFC 9728); the path of the resource follows.
 pub(crate) const METADATA: &str = "/.well-known/oauth-protected-resource";
 
+/// The state of these routes.
+#[derive(Clone)]
+pub(crate) struct McpState {
+    pub(crate) app: Arc<Installation>,
+    pub(crate) mcp: Arc<Mcp>,
+}
+
 /// Handles an MCP request.
-pub(crate) async fn handle(State(app): State<Arc<App>>, request: Request) -> Response {
+pub(crate) async fn handle(State(McpState { app, mcp }): State<McpState>, request: Request) -> Response {
     match admit(&app, &request) {
-        Ok((client, identity)) if requests_pipe(&request) => app.mcp().pipe(&app, client, identity, request),
-        Ok((client, _)) => app.mcp().handle(client, request).await,
+        Ok((client, identity)) if requests_pipe(&request) => mcp.pipe(&app, client, identity, request),
+        Ok((client, _)) => mcp.handle(client, request).await,
         Err(error) => reject(&app, &request, error),
     }
 }
 
 /// Returns the metadata of the protected resource (RFC 9728). It names no authorization server: administrators create
 /// the tokens.
-pub(crate) async fn metadata(State(app): State<Arc<App>>, request: Request) -> Response {
+pub(crate) async fn metadata(State(McpState { app, .. }): State<McpState>, request: Request) -> Response {
     if let Err(error) = check_host(&app, &request) {
         return error.into_response();
     }
@@ -61,7 +68,7 @@ fn requests_pipe(request: &Request) -> bool {
 }
 
 /// Only tokens give access: no browser page is an MCP client.
-fn admit(app: &App, request: &Request) -> Result<(ClientContext, Identity), ApiError> {
+fn admit(app: &Installation, request: &Request) -> Result<(ClientContext, Identity), ApiError> {
     check_host(app, request)?;
     check_origin(app, request)?;
     let identity = authentication::authenticate_bearer(app, request.headers())?;
@@ -69,7 +76,7 @@ fn admit(app: &App, request: &Request) -> Result<(ClientContext, Identity), ApiE
     Ok((client_context(app, &identity, view, request), identity))
 }
 
-fn client_context(app: &App, identity: &Identity, view: View, request: &Request) -> ClientContext {
+fn client_context(app: &Installation, identity: &Identity, view: View, request: &Request) -> ClientContext {
     // A client can drop the elevation of its token before it lets a model make calls.
     let drops_elevation = request.headers().get("x-haft-elevated").is_some_and(|value| value == "false");
     let principal = if identity.elevated && drops_elevation {
@@ -89,7 +96,7 @@ fn client_context(app: &App, identity: &Identity, view: View, request: &Request)
 }
 
 /// Returns the view that a path selects.
-fn view(app: &App, identity: &Identity, path: &str) -> Result<View, ApiError> {
+fn view(app: &Installation, identity: &Identity, path: &str) -> Result<View, ApiError> {
     if path == ROOT {
         return Ok(View::All);
     }
@@ -100,7 +107,7 @@ fn view(app: &App, identity: &Identity, path: &str) -> Result<View, ApiError> {
 }
 
 /// Rejects unknown host names, against DNS rebinding. IP addresses and `localhost` cannot be rebound.
-fn check_host(app: &App, request: &Request) -> Result<(), ApiError> {
+fn check_host(app: &Installation, request: &Request) -> Result<(), ApiError> {
     let fail = |message: String| ApiError::new(ErrorCode::Forbidden, message);
     let Some(named) = authority(request) else {
         return Err(ApiError::bad_request("missing or invalid `Host` header"));
@@ -126,7 +133,7 @@ fn matches_host(entry: &str, named: &Authority) -> bool {
 }
 
 /// Rejects requests from pages of other origins, except the configured ones.
-fn check_origin(app: &App, request: &Request) -> Result<(), ApiError> {
+fn check_origin(app: &Installation, request: &Request) -> Result<(), ApiError> {
     let Some(origin) = request.headers().get(header::ORIGIN) else { return Ok(()) };
     let text = origin.to_str().unwrap_or_default();
     let listed = &app.settings().server.cors_origins;
@@ -154,18 +161,18 @@ fn normalize_host(host: &str) -> String {
 }
 
 /// Returns the host of `mcp.public_url`.
-fn public_authority(app: &App) -> Option<Authority> {
+fn public_authority(app: &Installation) -> Option<Authority> {
     let url = app.settings().mcp.public_url.as_deref()?;
     url.split_once("://")?.1.split('/').next()?.parse().ok()
 }
 
 /// Returns the URL of this server, as its clients know it.
-fn base_url(app: &App, request: &Request) -> String {
+fn base_url(app: &Installation, request: &Request) -> String {
     public_url(app, authority(request).as_ref())
 }
 
 /// Returns the configured URL of this server, otherwise one with the host of a request.
-pub(crate) fn public_url(app: &App, host: Option<&Authority>) -> String {
+pub(crate) fn public_url(app: &Installation, host: Option<&Authority>) -> String {
     match &app.settings().mcp.public_url {
         Some(url) => url.trim_end_matches('/').to_owned(),
         None => format!("http://{}", host.map_or("localhost", Authority::as_str)),
@@ -173,7 +180,7 @@ pub(crate) fn public_url(app: &App, host: Option<&Authority>) -> String {
 }
 
 /// Returns an error; if a token is missing, with the URL of the metadata.
-fn reject(app: &App, request: &Request, error: ApiError) -> Response {
+fn reject(app: &Installation, request: &Request, error: ApiError) -> Response {
     let mut response = error.into_response();
     if response.status() == StatusCode::UNAUTHORIZED {
         let has_token = request.headers().contains_key(header::AUTHORIZATION);

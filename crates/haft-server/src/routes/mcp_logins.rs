@@ -6,39 +6,24 @@ use axum::extract::{Path, State};
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use haft_core::outcome::ErrorCode;
 use haft_core::secret::Secret;
 use haft_core::token::Role;
 use haft_mcp::client::{Callback, OAuthError};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::app::App;
-use crate::audit;
+use crate::authentication::Caller;
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
-use crate::mcp_servers::find;
+use crate::error::ErrorBody;
 use crate::params::Params;
 use crate::reply::{Success, success};
 use crate::routes::mcp::public_url;
+use haft_platform::Installation;
+use haft_platform::audit;
+use haft_platform::mcp_servers::find;
 
 /// The path that authorization servers redirect to.
 const CALLBACK: &str = "/api/mcp-servers/oauth/callback";
-
-impl From<OAuthError> for ApiError {
-    fn from(error: OAuthError) -> Self {
-        let code = match &error {
-            OAuthError::NeedsLogin | OAuthError::Unreachable { .. } => ErrorCode::Network,
-            OAuthError::Metadata(_) | OAuthError::Refused { .. } => ErrorCode::InvalidResponse,
-            OAuthError::UnknownState | OAuthError::Denied(_) | OAuthError::Configuration(_) => {
-                ErrorCode::InvalidRequest
-            }
-            OAuthError::Store(_) => ErrorCode::StoreUnavailable,
-        };
-        Self::new(code, error.to_string())
-    }
-}
 
 /// A login that a user completes in a browser.
 #[derive(Serialize, ToSchema)]
@@ -62,8 +47,8 @@ pub(crate) struct LoggedOut {
     responses((status = 200, body = Success<StartedLogin>), (status = 404, body = ErrorBody), (status = 502, body = ErrorBody))
 )]
 pub(crate) async fn login(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
@@ -84,8 +69,8 @@ pub(crate) async fn login(
     responses((status = 200, body = Success<LoggedOut>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn logout(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Admin)?;
@@ -107,10 +92,13 @@ pub(crate) async fn logout(
             example = "Login failed: the login is unknown or has expired.")),
     security(())
 )]
-pub(crate) async fn callback(State(app): State<Arc<App>>, params: Result<Params, ApiError>) -> Response {
+pub(crate) async fn callback(
+    State(app): State<Arc<Installation>>,
+    params: Result<Params, ApiError>,
+) -> Response {
     let params = match params {
         Ok(params) => params,
-        Err(error) => return page(StatusCode::BAD_REQUEST, &format!("Login failed: {}.", error.message)),
+        Err(error) => return page(StatusCode::BAD_REQUEST, &format!("Login failed: {}.", error.0.message)),
     };
     let text = |name| params.get(name).map(str::to_owned);
     let error = text("error").map(|error| match text("error_description") {

@@ -14,15 +14,15 @@ use haft_definition::mcp_import::READ_ONLY;
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 
-use crate::app::App;
+use crate::authentication::Caller;
 use crate::body::Body;
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
-use crate::mcp_definition::NewServer;
-use crate::mcp_servers::{self, ServerChange, find, plain_credentials};
+use crate::error::ErrorBody;
 use crate::params::{PageParams, Params};
 use crate::reply::{self, Message, Success, created, success};
+use haft_platform::Installation;
+use haft_platform::mcp_definition::NewServer;
+use haft_platform::mcp_servers::{self, ServerChange, find, plain_credentials};
 
 /// Changes to a server.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -162,8 +162,8 @@ pub(crate) struct AcceptedTools {
 /// List the MCP servers with their state.
 #[utoipa::path(get, path = "/mcp-servers", tag = "mcp servers", params(PageParams), responses((status = 200, body = Success<McpServerList>)))]
 pub(crate) async fn list(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     params: Params,
 ) -> Result<Response, ApiError> {
     let page = params.page("mcp_servers")?;
@@ -180,8 +180,8 @@ pub(crate) async fn list(
     responses((status = 201, body = Success<McpServerView>), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn create(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     body: Body,
 ) -> Result<Response, ApiError> {
     // Admins only: the server may be any program.
@@ -198,8 +198,8 @@ pub(crate) async fn create(
     responses((status = 200, body = Success<McpServerView>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn get(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     let server = find(&app, &identity, &id).await?;
@@ -213,8 +213,8 @@ pub(crate) async fn get(
     responses((status = 200, body = Success<McpServerView>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn patch(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(id): Path<String>,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -232,8 +232,8 @@ pub(crate) async fn patch(
     responses((status = 200, body = Success<Message>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn delete(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     mcp_servers::delete(&app, &identity, &id).await?;
@@ -246,8 +246,8 @@ pub(crate) async fn delete(
     responses((status = 200, body = Success<McpServerView>), (status = 404, body = ErrorBody), (status = 502, body = ErrorBody))
 )]
 pub(crate) async fn refresh(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     let server = mcp_servers::refresh(&app, &identity, &id).await?;
@@ -260,8 +260,8 @@ pub(crate) async fn refresh(
     responses((status = 200, body = Success<McpChangeList>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn changes(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     let server = find(&app, &identity, &id).await?;
@@ -285,8 +285,8 @@ pub(crate) async fn changes(
     responses((status = 200, body = Success<AcceptedTools>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn accept(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(id): Path<String>,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -304,8 +304,8 @@ pub(crate) async fn accept(
     responses((status = 200, body = Success<RejectedTools>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn reject(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(id): Path<String>,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -317,7 +317,7 @@ pub(crate) async fn reject(
 }
 
 /// Returns a server with its state; credentials are masked, references to secrets are not.
-fn view(app: &App, server: &McpServer) -> McpServerView {
+fn view(app: &Installation, server: &McpServer) -> McpServerView {
     let masked =
         McpServer { transport: redact::redact_transport(&server.transport).transport, ..server.clone() };
     let state = app.mcp_clients().state(&server.tenant, &server.id);

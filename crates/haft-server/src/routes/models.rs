@@ -8,11 +8,11 @@ use haft_store::ResourceQuery;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::agents::{ConfiguredModel, ConfiguredProvider, configured_models, providers};
-use crate::app::App;
+use crate::authentication::Caller;
 use crate::error::ApiError;
-use crate::identity::Identity;
 use crate::reply::{Success, success};
+use haft_platform::Installation;
+use haft_platform::agents::{ConfiguredModel, ConfiguredProvider, configured_models, providers};
 
 /// How many agents are asked for their models.
 const MAX_AGENTS: u32 = 500;
@@ -30,7 +30,10 @@ pub(crate) struct ModelList {
 
 /// List the models that agents can use, and the providers, with whether their keys are stored.
 #[utoipa::path(get, path = "/models", tag = "agents", responses((status = 200, body = Success<ModelList>)))]
-pub(crate) async fn list(State(app): State<Arc<App>>, identity: Identity) -> Result<Response, ApiError> {
+pub(crate) async fn list(
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
+) -> Result<Response, ApiError> {
     let tenant = &identity.tenant;
     let query = ResourceQuery { limit: MAX_AGENTS, ..ResourceQuery::default() };
     let (agents, _) = app.store().agents().list(tenant, &query).await?;

@@ -13,16 +13,18 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::app::App;
-use crate::audit;
+use crate::authentication::Caller;
 use crate::body::Body;
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
+use crate::error::ErrorBody;
 use crate::params::{PageParams, Params};
 use crate::reply::{self, Message, Success, success};
-use crate::retrieval::documents::{self, DocumentSources, add_all, document, form, parse_metadata, upload};
-use crate::retrieval::pipelines::find;
+use haft_platform::Installation;
+use haft_platform::audit;
+use haft_platform::retrieval::documents::{
+    self, DocumentSources, add_all, document, form, parse_metadata, upload,
+};
+use haft_platform::retrieval::pipelines::find;
 
 /// What a form has besides its files.
 const FORM_OVERHEAD: usize = 1 << 20;
@@ -70,8 +72,8 @@ pub(crate) struct DocumentList {
     responses((status = 200, body = Success<DocumentList>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn list(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
     params: Params,
 ) -> Result<Response, ApiError> {
@@ -100,8 +102,8 @@ pub(crate) async fn list(
     )
 )]
 pub(crate) async fn add(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
     params: Params,
     request: Request,
@@ -133,7 +135,7 @@ pub(crate) async fn add(
 }
 
 fn query_metadata(params: &Params) -> Result<BTreeMap<String, Value>, ApiError> {
-    parse_metadata(params.get("metadata").unwrap_or("{}"))
+    Ok(parse_metadata(params.get("metadata").unwrap_or("{}"))?)
 }
 
 /// Get a document and how far it is.
@@ -143,8 +145,8 @@ fn query_metadata(params: &Params) -> Result<BTreeMap<String, Value>, ApiError> 
     responses((status = 200, body = Success<DocumentInfo>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn get(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path((reference, id)): Path<(String, String)>,
 ) -> Result<Response, ApiError> {
     let pipeline = find(&app, &identity, &reference).await?;
@@ -158,8 +160,8 @@ pub(crate) async fn get(
     responses((status = 200, body = Success<Message>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn delete(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path((reference, id)): Path<(String, String)>,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;

@@ -13,15 +13,15 @@ use utoipa::ToSchema;
 
 use super::pipelines::PipelineView;
 use super::revisions::RevisionDiff;
-use crate::app::App;
+use crate::authentication::Caller;
 use crate::body::Body;
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
+use crate::error::ErrorBody;
 use crate::params::Params;
 use crate::reply::{Success, success};
 use crate::resource_view::ResourcePatch;
-use crate::resources;
+use haft_platform::Installation;
+use haft_platform::resources;
 
 /// A revision of a pipeline.
 #[derive(Debug, Serialize, ToSchema)]
@@ -65,8 +65,8 @@ pub(crate) struct PipelineRevisionList {
     responses((status = 200, body = Success<PipelineView>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn patch(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -83,8 +83,8 @@ pub(crate) async fn patch(
     responses((status = 200, body = Success<PipelineView>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn deprecate(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
     let changed = resources::deprecate::<PipelineDefinition>(&app, &identity, &reference).await?;
@@ -98,8 +98,8 @@ pub(crate) async fn deprecate(
     responses((status = 200, body = Success<PipelineRevisionList>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn revisions(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
     let pipeline = resources::find::<PipelineDefinition>(&app, &identity, &reference).await?;
@@ -121,8 +121,8 @@ pub(crate) async fn revisions(
     responses((status = 200, body = Success<PipelineRevision>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn revision(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path((reference, number)): Path<(String, String)>,
 ) -> Result<Response, ApiError> {
     let pipeline = resources::find::<PipelineDefinition>(&app, &identity, &reference).await?;
@@ -143,8 +143,8 @@ pub(crate) async fn revision(
     )
 )]
 pub(crate) async fn restore(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path((reference, number)): Path<(String, String)>,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
@@ -165,8 +165,8 @@ pub(crate) async fn restore(
     responses((status = 200, body = Success<RevisionDiff>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn diff(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
     params: Params,
 ) -> Result<Response, ApiError> {

@@ -16,16 +16,16 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::app::App;
+use crate::authentication::Caller;
 use crate::body::Body;
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
+use crate::error::ErrorBody;
 use crate::params::{PageParams, Params};
 use crate::reply::{self, Message, Success, created, success};
 use crate::request_headers::surface;
 use crate::resource_view::{ResourceListParams, ResourceState, expected_revision};
-use crate::retrieval::pipelines;
+use haft_platform::Installation;
+use haft_platform::retrieval::pipelines;
 
 /// A pipeline to create, or its new definition.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -179,8 +179,8 @@ pub(crate) enum IngestState {
     responses((status = 200, body = Success<PipelineList>))
 )]
 pub(crate) async fn list(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     params: Params,
 ) -> Result<Response, ApiError> {
     let page = params.page("pipelines")?;
@@ -199,8 +199,8 @@ pub(crate) async fn list(
     )
 )]
 pub(crate) async fn create(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     body: Body,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
@@ -215,8 +215,8 @@ pub(crate) async fn create(
     responses((status = 200, body = Success<PipelineView>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn get(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
     let found = pipelines::find(&app, &identity, &reference).await?;
@@ -237,8 +237,8 @@ pub(crate) async fn get(
     )
 )]
 pub(crate) async fn put(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
     headers: HeaderMap,
     body: Body,
@@ -257,8 +257,8 @@ pub(crate) async fn put(
     responses((status = 200, body = Success<Message>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn delete(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
     let pipeline = pipelines::delete(&app, &identity, &reference).await?;
@@ -271,8 +271,8 @@ pub(crate) async fn delete(
     responses((status = 200, body = Success<PipelineView>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn publish(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
     let published = pipelines::publish(&app, &identity, &reference).await?;
@@ -285,8 +285,8 @@ pub(crate) async fn publish(
     responses((status = 200, body = Success<Message>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn reingest(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
     let queued = pipelines::reingest(&app, &identity, &reference).await?;
@@ -300,8 +300,8 @@ pub(crate) async fn reingest(
     responses((status = 200, body = Success<IngestReport>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn ingests(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
     params: Params,
 ) -> Result<Response, ApiError> {
@@ -329,8 +329,8 @@ pub(crate) async fn ingests(
     )
 )]
 pub(crate) async fn query(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
     headers: HeaderMap,
     body: Body,

@@ -6,21 +6,22 @@ use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use haft_core::outcome::ErrorCode;
 use haft_core::policy::{PolicyRules, PolicyScope};
-use haft_core::problem::{Problem, join};
 use haft_core::token::Role;
 use haft_definition::policy as definition;
-use serde_json::{Value, json};
+use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::app::App;
-use crate::audit;
+use crate::authentication::Caller;
 use crate::body::Body;
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
+use crate::error::ErrorBody;
 use crate::params::Params;
-use crate::policy::{self, LoadPolicyError};
 use crate::reply::{Success, success};
+use haft_platform::Installation;
+use haft_platform::audit;
+use haft_platform::error::ServiceError;
+use haft_platform::identity::Identity;
+use haft_platform::policy::{self, LoadPolicyError};
 
 /// Whose rules.
 #[derive(Debug, Clone, Copy, ToSchema)]
@@ -39,8 +40,8 @@ pub(crate) enum ScopeName {
     responses((status = 200, body = Success<PolicyRules>))
 )]
 pub(crate) async fn get(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     params: Params,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
@@ -60,8 +61,8 @@ pub(crate) async fn get(
     responses((status = 200, body = Success<PolicyRules>), (status = 400, body = ErrorBody))
 )]
 pub(crate) async fn put(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     params: Params,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -69,7 +70,7 @@ pub(crate) async fn put(
     identity.require(if dry_run { Role::Editor } else { Role::Admin })?;
     let scope = scope(&identity, &params)?;
     let text = body.text()?;
-    let rules = definition::read(text).map_err(|problems| invalid(&problems))?;
+    let rules = definition::read(text).map_err(|problems| ServiceError::invalid_policy(&problems))?;
     policy::check(&scope, &rules).await.map_err(|error| located(error, text))?;
     if dry_run {
         audit::note(&identity, "policy.check", scope.as_str());
@@ -107,23 +108,6 @@ fn scope(identity: &Identity, params: &Params) -> Result<PolicyScope, ApiError> 
         Some(ScopeName::Platform) => {
             let message = "only an admin of the platform may see and change its rules";
             Err(ApiError::new(ErrorCode::Forbidden, message))
-        }
-    }
-}
-
-fn invalid(problems: &[Problem]) -> ApiError {
-    ApiError::bad_request(join(problems)).with_details(json!({"problems": problems}))
-}
-
-impl From<LoadPolicyError> for ApiError {
-    fn from(error: LoadPolicyError) -> Self {
-        match error {
-            LoadPolicyError::Invalid(error) => invalid(&error.problems),
-            LoadPolicyError::Store(error) => error.into(),
-            LoadPolicyError::Task(error) => {
-                tracing::error!(%error, "failed to compile the policy rules");
-                Self::new(ErrorCode::Internal, "an internal error occurred; see the server log")
-            }
         }
     }
 }

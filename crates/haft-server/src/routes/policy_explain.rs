@@ -11,13 +11,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use crate::app::App;
+use crate::authentication::Caller;
 use crate::body::{self, Body};
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
-use crate::policy::{self, CallExplanation, Considered, ExplainedCaller};
+use crate::error::ErrorBody;
 use crate::reply::{Success, success};
+use haft_platform::Installation;
+use haft_platform::policy::{self, CallExplanation, Considered, ExplainedCaller};
 
 /// The call to explain.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -113,8 +113,8 @@ impl From<CallExplanation> for ExplanationView {
     responses((status = 200, body = Success<ExplanationView>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn explain(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     body: Body,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;

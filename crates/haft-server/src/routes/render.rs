@@ -13,13 +13,13 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::calls;
-use crate::app::App;
+use crate::authentication::Caller;
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
-use crate::rendering::{self, with_data};
+use crate::error::ErrorBody;
 use crate::reply::{Success, success};
-use crate::toolsets::read_file;
+use haft_platform::Installation;
+use haft_platform::rendering::{self, with_data};
+use haft_platform::toolsets::read_file;
 
 /// Where the result of a call is shown.
 #[derive(Debug, Serialize, ToSchema)]
@@ -37,8 +37,8 @@ pub(crate) struct RenderedResult {
     responses((status = 200, body = Success<RenderedResult>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn address(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     let record = calls::find(&app, &identity, &id).await?;
@@ -54,7 +54,7 @@ pub(crate) async fn address(
 
 /// Serves the page with its data.
 pub(crate) async fn page(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Path(address): Path<String>,
     headers: HeaderMap,
 ) -> Response {
@@ -80,7 +80,7 @@ pub(crate) async fn page(
 
 /// Serves a file in the `assets` of the toolset.
 pub(crate) async fn asset(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     Path((address, path)): Path<(String, String)>,
 ) -> Response {
     let Some(found) = find(&app, &address).await else { return gone() };
@@ -125,7 +125,7 @@ struct Found {
     package: String,
 }
 
-async fn find(app: &App, address: &str) -> Option<Found> {
+async fn find(app: &Installation, address: &str) -> Option<Found> {
     let address = app.render_key().verify(address, app.now())?;
     let record = app.ledger().call(&address.tenant, address.call).await.ok().flatten()?;
     let whole = app.results().whole_for_rendering(&record).await.ok()?;
@@ -135,7 +135,7 @@ async fn find(app: &App, address: &str) -> Option<Found> {
 }
 
 /// Returns the package of the toolset that a tool belongs to.
-async fn package(app: &App, tenant: &TenantId, tool: &str) -> Option<String> {
+async fn package(app: &Installation, tenant: &TenantId, tool: &str) -> Option<String> {
     let bundle: BundleSlug = tool.split(':').next()?.parse().ok()?;
     app.store().toolset(tenant, &bundle).await.ok().flatten().map(|toolset| toolset.package)
 }

@@ -8,15 +8,16 @@ use haft_core::token::Role;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::app::App;
+use crate::authentication::Caller;
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
+use crate::error::ErrorBody;
 use crate::params::Params;
 use crate::reply::{Success, success};
-use crate::resources::Difference;
-use crate::tools::{self, default_base, differences, find_revision};
-use crate::view::{FieldChange, RevisionView, ToolView};
+use crate::view::{RevisionView, ToolView};
+use haft_platform::Installation;
+use haft_platform::resources::Difference;
+use haft_platform::tools::FieldChange;
+use haft_platform::tools::{self, default_base, differences, find_revision};
 
 /// The revisions of a definition.
 #[derive(Debug, Serialize, ToSchema)]
@@ -51,8 +52,8 @@ impl From<Difference> for RevisionDiff {
     responses((status = 200, body = Success<RevisionList>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn list(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
     let entry = tools::find(&app, &identity, &reference)?;
@@ -70,8 +71,8 @@ pub(crate) async fn list(
     responses((status = 200, body = Success<ToolView>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn restore(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path((reference, number)): Path<(String, String)>,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
@@ -91,8 +92,8 @@ pub(crate) async fn restore(
     responses((status = 200, body = Success<RevisionDiff>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn diff(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
     params: Params,
 ) -> Result<Response, ApiError> {

@@ -22,17 +22,21 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::invoke::{CallWebhook, create_webhook, discard_webhook, mode};
-use crate::agents::visible_agent;
-use crate::app::App;
-use crate::audit;
+use crate::authentication::Caller;
 use crate::body::{self, Body};
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
+use crate::error::ErrorBody;
 use crate::params::{PageParams, Params};
 use crate::reply::{Success, success};
-use crate::runs::{self, RunView, StartRun, messages_of, run_events};
+use crate::run_stream::run_events;
+use crate::run_view::RunView;
 use crate::view::AcceptedWebhook;
+use haft_platform::Installation;
+use haft_platform::agents::visible_agent;
+use haft_platform::audit;
+use haft_platform::error::ServiceError;
+use haft_platform::identity::Identity;
+use haft_platform::runs::{self, StartRun, messages_of};
 
 /// The most steps of one page.
 const MAX_STEPS: u32 = 500;
@@ -95,10 +99,10 @@ pub(crate) struct RunRequest {
     pub(super) body: Body,
 }
 
-impl FromRequest<Arc<App>> for RunRequest {
+impl FromRequest<Arc<Installation>> for RunRequest {
     type Rejection = ApiError;
 
-    async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, ApiError> {
+    async fn from_request(request: Request, app: &Arc<Installation>) -> Result<Self, ApiError> {
         let (mut parts, body) = request.into_parts();
         let params = Params::from_request_parts(&mut parts, app).await?;
         let headers = parts.headers.clone();
@@ -123,8 +127,8 @@ impl FromRequest<Arc<App>> for RunRequest {
     )
 )]
 pub(crate) async fn start(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
     RunRequest { headers, params, body }: RunRequest,
 ) -> Result<Response, ApiError> {
@@ -190,7 +194,7 @@ pub(super) fn of_run(error: haft_core::outcome::CallError) -> ApiError {
         ErrorCode::InvalidArguments => ErrorCode::InvalidRequest,
         code => code,
     };
-    ApiError { of_call: false, code, ..error.into() }
+    ServiceError { of_call: false, code, ..error.into() }.into()
 }
 
 /// Answers that a run was stored.
@@ -204,7 +208,7 @@ fn accepted(run: &Run, webhook: Option<AcceptedWebhook>) -> Response {
 }
 
 /// Returns a run with the calls that it waits for.
-pub(super) async fn view(app: &App, run: &Run) -> Result<RunView, ApiError> {
+pub(super) async fn view(app: &Installation, run: &Run) -> Result<RunView, ApiError> {
     let view = RunView::from(run);
     if run.status != RunStatus::AwaitingApproval {
         return Ok(view);
@@ -214,7 +218,7 @@ pub(super) async fn view(app: &App, run: &Run) -> Result<RunView, ApiError> {
 }
 
 /// Returns a run that the caller may see: its own, and for editors those of the tenant.
-async fn find(app: &App, identity: &Identity, id: &str) -> Result<Run, ApiError> {
+async fn find(app: &Installation, identity: &Identity, id: &str) -> Result<Run, ApiError> {
     let missing = || ApiError::not_found("run", id);
     let parsed: RunId = id.parse().map_err(|_| missing())?;
     let run = app.store().run_by_id(&identity.tenant, parsed).await?.ok_or_else(missing)?;
@@ -235,8 +239,8 @@ async fn find(app: &App, identity: &Identity, id: &str) -> Result<Run, ApiError>
     responses((status = 200, body = Success<RunList>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn list(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     params: Params,
 ) -> Result<Response, ApiError> {
     let page = params.page_up_to("runs", 100)?;
@@ -267,8 +271,8 @@ pub(crate) async fn list(
     responses((status = 200, body = Success<RunView>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn get(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     let run = find(&app, &identity, &id).await?;
@@ -286,8 +290,8 @@ pub(crate) async fn get(
     responses((status = 200, body = Success<StepList>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn steps(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(id): Path<String>,
     params: Params,
 ) -> Result<Response, ApiError> {
@@ -315,8 +319,8 @@ pub(crate) async fn steps(
     )
 )]
 pub(crate) async fn events(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
@@ -332,8 +336,8 @@ pub(crate) async fn events(
     responses((status = 200, body = Success<CancelledRun>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn cancel(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Caller)?;

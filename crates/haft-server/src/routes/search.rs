@@ -11,14 +11,14 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::tools::{self, ToolFilterParams};
-use crate::app::App;
+use crate::authentication::Caller;
 use crate::error::ApiError;
-use crate::identity::Identity;
 use crate::params::{PageParams, Params};
 use crate::reply::{Success, success};
-use crate::search::{RankedEntry, Ranking, SearchQuery};
 use crate::view::ToolView;
-use crate::viewer::Viewer;
+use haft_platform::Installation;
+use haft_platform::search::{RankedEntry, Ranking, SearchQuery};
+use haft_platform::viewer::Viewer;
 
 /// The most tools that one query finds by its keywords. Ranking by meaning ends earlier.
 const MAX_HITS: usize = 1000;
@@ -67,8 +67,8 @@ pub(crate) struct Highlights {
     responses((status = 200, body = Success<SearchResult>))
 )]
 pub(crate) async fn search(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     params: Params,
 ) -> Result<Response, ApiError> {
     let text = params.get("q").ok_or_else(|| ApiError::bad_request("missing `q`: the search text"))?;

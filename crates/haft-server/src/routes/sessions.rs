@@ -11,12 +11,12 @@ use haft_core::token::Role;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::app::App;
-use crate::audit;
+use crate::authentication::Caller;
 use crate::error::ApiError;
-use crate::identity::Identity;
 use crate::reply::{Success, created, success};
 use crate::routes::mcp;
+use haft_platform::Installation;
+use haft_platform::audit;
 
 /// Who makes the request.
 #[derive(Debug, Serialize, ToSchema)]
@@ -52,7 +52,7 @@ pub(crate) struct LoginLinkView {
 
 /// Show who makes the request.
 #[utoipa::path(get, path = "/session", tag = "tokens", responses((status = 200, body = Success<SessionView>)))]
-pub(crate) async fn get(identity: Identity) -> Response {
+pub(crate) async fn get(Caller(identity): Caller) -> Response {
     let expires_at = match identity.session() {
         Some(session) => Some(session.expires_at),
         None => identity.token().and_then(|token| token.expires_at),
@@ -75,8 +75,8 @@ pub(crate) async fn get(identity: Identity) -> Response {
     post, path = "/login-links", tag = "tokens", responses((status = 201, body = Success<LoginLinkView>))
 )]
 pub(crate) async fn create_link(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     // A session could otherwise prolong itself without end.

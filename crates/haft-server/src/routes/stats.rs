@@ -13,14 +13,15 @@ use haft_store::{ApprovalQuery, ListPage};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::app::App;
+use crate::authentication::Caller;
 use crate::error::ApiError;
-use crate::events::sees_approvals_of_others;
-use crate::identity::Identity;
 use crate::reply::{Success, success};
 use crate::routes::calls::visible_calls;
-use crate::viewer::Viewer;
-use crate::warnings::Warnings;
+use haft_platform::Installation;
+use haft_platform::events::sees_approvals_of_others;
+use haft_platform::identity::Identity;
+use haft_platform::viewer::Viewer;
+use haft_platform::warnings::Warnings;
 
 const DAY: Duration = Duration::from_hours(24);
 const MINUTE: Duration = Duration::from_mins(1);
@@ -78,7 +79,10 @@ pub(crate) struct ServerStats {
 
 /// Return the numbers of the home page: calls, failures, approvals, tools, MCP servers.
 #[utoipa::path(get, path = "/stats", tag = "operation", responses((status = 200, body = Success<Stats>)))]
-pub(crate) async fn get(State(app): State<Arc<App>>, identity: Identity) -> Result<Response, ApiError> {
+pub(crate) async fn get(
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
+) -> Result<Response, ApiError> {
     let now = app.now();
     let ago = |time| now.checked_sub(time).unwrap_or(Timestamp::UNIX_EPOCH);
     // Calls may have started within this millisecond.
@@ -97,7 +101,7 @@ pub(crate) async fn get(State(app): State<Arc<App>>, identity: Identity) -> Resu
     Ok(success(stats).into_response())
 }
 
-async fn approvals_waiting(app: &App, identity: &Identity) -> Result<u64, StoreError> {
+async fn approvals_waiting(app: &Installation, identity: &Identity) -> Result<u64, StoreError> {
     let query = ApprovalQuery {
         tenant: identity.tenant.clone(),
         status: Some(ApprovalStatus::Waiting),
@@ -108,7 +112,7 @@ async fn approvals_waiting(app: &App, identity: &Identity) -> Result<u64, StoreE
     Ok(app.store().approvals(query).await?.1)
 }
 
-async fn tools(app: &App, identity: &Identity) -> ToolStats {
+async fn tools(app: &Installation, identity: &Identity) -> ToolStats {
     let snapshot = app.registry().snapshot();
     let viewer = Viewer::new(app, identity);
     let mut warnings = Warnings::new(app, identity);
@@ -135,7 +139,7 @@ async fn tools(app: &App, identity: &Identity) -> ToolStats {
     stats
 }
 
-async fn servers(app: &App, identity: &Identity) -> Result<ServerStats, StoreError> {
+async fn servers(app: &Installation, identity: &Identity) -> Result<ServerStats, StoreError> {
     let all = app.store().mcp_servers_of(&identity.tenant, &ListPage::ALL).await?;
     if all.is_empty() {
         return Ok(ServerStats::default());

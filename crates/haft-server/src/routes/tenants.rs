@@ -10,14 +10,14 @@ use haft_store::TenantChange;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::app::App;
+use crate::authentication::Caller;
 use crate::body::{self, Body};
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
+use crate::error::ErrorBody;
 use crate::params::{PageParams, Params};
 use crate::reply::{self, Message, Success, created, success};
-use crate::tenants;
+use haft_platform::Installation;
+use haft_platform::tenants;
 
 /// A tenant.
 #[derive(Debug, Serialize, ToSchema)]
@@ -82,8 +82,8 @@ pub(crate) struct TenantPatch {
 /// List tenants.
 #[utoipa::path(get, path = "/tenants", tag = "tenants", params(PageParams), responses((status = 200, body = Success<TenantList>)))]
 pub(crate) async fn list(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     params: Params,
 ) -> Result<Response, ApiError> {
     identity.require_platform()?;
@@ -101,8 +101,8 @@ pub(crate) async fn list(
     responses((status = 201, body = Success<TenantView>), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn create(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     body: Body,
 ) -> Result<Response, ApiError> {
     identity.require_platform()?;
@@ -117,8 +117,8 @@ pub(crate) async fn create(
     responses((status = 200, body = Success<TenantView>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn get(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     identity.require_platform()?;
@@ -133,8 +133,8 @@ pub(crate) async fn get(
     responses((status = 200, body = Success<TenantView>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn patch(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(id): Path<String>,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -161,8 +161,8 @@ pub(crate) async fn patch(
     responses((status = 200, body = Success<Message>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn delete(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(id): Path<String>,
     params: Params,
 ) -> Result<Response, ApiError> {

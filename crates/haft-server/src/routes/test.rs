@@ -14,12 +14,12 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::app::App;
+use crate::authentication::Caller;
 use crate::body::Body;
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
+use crate::error::ErrorBody;
 use crate::reply::{Success, success};
+use haft_platform::Installation;
 
 /// The body of a test.
 #[derive(Debug, Default, Deserialize, ToSchema)]
@@ -61,8 +61,8 @@ pub(crate) enum TestStatus {
         (status = 429, body = ErrorBody))
 )]
 pub(crate) async fn run(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -73,14 +73,10 @@ pub(crate) async fn run(
     let request = Request {
         mode: Mode::Debug,
         is_trial: true,
-        labels: Labels::of_request(crate::request_id::current()),
+        labels: Labels::of_request(haft_platform::request_id::current()),
         ..Request::new(identity.principal(), "test", test.parameters)
     };
-    let completed = app
-        .pipeline()
-        .call(tool.into(), request)
-        .await
-        .map_err(|error| ApiError { of_call: false, ..error.into() })?;
+    let completed = app.pipeline().call(tool.into(), request).await.map_err(ApiError::outside_call)?;
     let record = &completed.record;
     let (output, status, error_code) = match &record.error {
         None => (record.value.clone().unwrap_or(Value::Null), TestStatus::Success, None),

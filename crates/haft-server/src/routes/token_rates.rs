@@ -11,13 +11,13 @@ use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 
 use super::tokens::{TokenView, view};
-use crate::app::App;
+use crate::authentication::Caller;
 use crate::body::{self, Body};
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
+use crate::error::ErrorBody;
 use crate::reply::{Success, success};
-use crate::tokens::{self, RateText};
+use haft_platform::Installation;
+use haft_platform::tokens::{self, RateText};
 
 /// A number of calls per period.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
@@ -66,8 +66,8 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<R
     responses((status = 200, body = Success<TokenView>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn patch(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(id): Path<String>,
     body: Body,
 ) -> Result<Response, ApiError> {

@@ -11,14 +11,14 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::token_rates::RateBody;
-use crate::app::App;
+use crate::authentication::Caller;
 use crate::body::{self, Body};
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
+use crate::error::ErrorBody;
 use crate::params::{PageParams, Params};
 use crate::reply::{self, Message, Success, created, success};
-use crate::tokens::{self, IssuedToken, TokenFields};
+use haft_platform::Installation;
+use haft_platform::tokens::{self, IssuedToken, TokenFields};
 
 /// A token, without its value.
 #[derive(Debug, Serialize, ToSchema)]
@@ -61,7 +61,7 @@ pub(crate) struct CreatedToken {
 }
 
 impl CreatedToken {
-    fn new(app: &App, issued: &IssuedToken) -> Self {
+    fn new(app: &Installation, issued: &IssuedToken) -> Self {
         Self { record: view(app, &issued.record), token: issued.value.expose().to_owned() }
     }
 }
@@ -85,8 +85,8 @@ pub(crate) struct TokenList {
     responses((status = 200, body = Success<TokenList>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn list(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     params: Params,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Admin)?;
@@ -104,8 +104,8 @@ pub(crate) async fn list(
     responses((status = 200, body = Success<TokenView>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn get(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Admin)?;
@@ -113,7 +113,7 @@ pub(crate) async fn get(
     Ok(success(view(&app, &token)).into_response())
 }
 
-pub(super) fn view(app: &App, token: &TokenRecord) -> TokenView {
+pub(super) fn view(app: &Installation, token: &TokenRecord) -> TokenView {
     TokenView {
         id: token.id.0,
         name: token.name.clone(),
@@ -170,8 +170,8 @@ fn default_role() -> String {
     responses((status = 201, body = Success<CreatedToken>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn create(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     body: Body,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Admin)?;
@@ -202,8 +202,8 @@ pub(crate) struct RotateToken {
     responses((status = 200, body = Success<CreatedToken>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn rotate(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(id): Path<String>,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -219,8 +219,8 @@ pub(crate) async fn rotate(
     responses((status = 200, body = Success<Message>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn delete(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     tokens::delete(&app, &identity, &id).await?;

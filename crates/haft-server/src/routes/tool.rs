@@ -14,30 +14,31 @@ use haft_runtime::registry::Entry;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::app::App;
+use crate::authentication::Caller;
 use crate::body::Body;
-use crate::definition;
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
+use crate::error::ErrorBody;
 use crate::params::Params;
 use crate::reply::{Success, success};
 use crate::routes::definition_body::{DefinitionBody, author_text, parse};
 use crate::routes::usage::{self, ToolUsage};
-use crate::tools::{self, ToolSource, broken_file, file_warnings, find};
 use crate::view::ToolView;
-use crate::viewer::Viewer;
-use crate::warnings::Warnings;
+use haft_platform::Installation;
+use haft_platform::definition;
+use haft_platform::identity::Identity;
+use haft_platform::tools::{self, ToolSource, broken_file, file_warnings, find};
+use haft_platform::viewer::Viewer;
+use haft_platform::warnings::Warnings;
 
 /// Returns the current view of a tool, after it is known whether the tool can run.
-pub(crate) async fn view(app: &App, identity: &Identity, id: ToolId) -> Result<ToolView, ApiError> {
+pub(crate) async fn view(app: &Installation, identity: &Identity, id: ToolId) -> Result<ToolView, ApiError> {
     let entry = app.registry().snapshot().tool(&identity.tenant, id).cloned();
     let entry = entry.ok_or_else(|| ApiError::not_found("tool", &id.to_string()))?;
     Ok(view_of(app, identity, &entry).await)
 }
 
 /// Returns the view of a tool with its warnings, after it is known whether the tool can run.
-pub(crate) async fn view_of(app: &App, identity: &Identity, entry: &Arc<Entry>) -> ToolView {
+pub(crate) async fn view_of(app: &Installation, identity: &Identity, entry: &Arc<Entry>) -> ToolView {
     app.registry().verified(entry).await;
     let mut view = ToolView::new(entry, &Viewer::new(app, identity), &app.registry().snapshot());
     let mut warnings = Warnings::new(app, identity);
@@ -48,7 +49,7 @@ pub(crate) async fn view_of(app: &App, identity: &Identity, entry: &Arc<Entry>) 
 
 /// Returns the current view of a tool that was written, with the warnings about its definition.
 pub(crate) async fn view_with_warnings(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     id: ToolId,
     warnings: Vec<Problem>,
@@ -69,8 +70,8 @@ pub(crate) async fn view_with_warnings(
     responses((status = 200, body = Success<ToolView>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn get(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
     let entry = find(&app, &identity, &reference)?;
@@ -88,8 +89,8 @@ pub(crate) async fn get(
         (status = 415, body = ErrorBody))
 )]
 pub(crate) async fn put(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -123,8 +124,8 @@ pub(crate) struct EnabledBody {
     responses((status = 200, body = Success<ToolView>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn patch(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -134,7 +135,7 @@ pub(crate) async fn patch(
 
 /// Enables or disables a tool; shared with the route below bundles.
 pub(crate) async fn set_enabled(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     entry: &Entry,
     body: &Body,
@@ -164,8 +165,8 @@ pub(crate) struct DeletedTool {
     responses((status = 200, body = Success<DeletedTool>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn delete(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
     params: Params,
 ) -> Result<Response, ApiError> {
@@ -175,7 +176,7 @@ pub(crate) async fn delete(
 
 /// Deletes a tool; shared with the route below bundles.
 pub(crate) async fn remove(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     entry: &Entry,
     params: &Params,
@@ -219,8 +220,8 @@ pub(crate) enum SourceForm {
     responses((status = 200, body = Success<SourceView>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn source(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
     params: Params,
 ) -> Result<Response, ApiError> {

@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::view::ToolRuntime;
-use crate::viewer::Viewer;
+use haft_platform::viewer::Viewer;
 
 /// The length that descriptions and errors are shortened to, in characters.
 const MAX_TEXT: usize = 200;

@@ -13,20 +13,20 @@ use haft_runtime::registry::{Entry, Snapshot};
 use serde::Serialize;
 use utoipa::{IntoParams, ToSchema};
 
-use crate::app::App;
-use crate::audit;
+use crate::authentication::Caller;
 use crate::body::Body;
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
+use crate::error::ErrorBody;
 use crate::params::{PageParams, Params};
 use crate::reply::{Success, created, success};
 use crate::routes::definition_body::{DefinitionBody, author_text, parse};
 use crate::routes::tool_summary::{ToolSummary, ToolSummaryList};
-use crate::tools::{self, ListItem, ToolFilter};
 use crate::view::ToolView;
-use crate::viewer::Viewer;
-use crate::warnings::Warnings;
+use haft_platform::Installation;
+use haft_platform::audit;
+use haft_platform::tools::{self, ListItem, ToolFilter};
+use haft_platform::viewer::Viewer;
+use haft_platform::warnings::Warnings;
 
 /// A page of tools.
 #[derive(Debug, Serialize, ToSchema)]
@@ -67,8 +67,8 @@ pub(crate) enum ToolPage {
     responses((status = 200, body = Success<ToolPage>))
 )]
 pub(crate) async fn list(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     params: Params,
 ) -> Result<Response, ApiError> {
     let filter = filter(&params)?;
@@ -120,7 +120,10 @@ fn parse_fields(text: &str) -> Option<bool> {
     get, path = "/tools/builtins/templates", tag = "tools",
     responses((status = 200, body = Success<ToolList>))
 )]
-pub(crate) async fn built_ins(State(app): State<Arc<App>>, identity: Identity) -> Result<Response, ApiError> {
+pub(crate) async fn built_ins(
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
+) -> Result<Response, ApiError> {
     let snapshot = app.registry().snapshot();
     let viewer = Viewer::new(&app, &identity);
     let is_listed = |entry: &&Arc<Entry>| entry.tool.built_in && viewer.lists(&snapshot, entry, false);
@@ -142,8 +145,8 @@ pub(crate) async fn built_ins(State(app): State<Arc<App>>, identity: Identity) -
         (status = 415, body = ErrorBody))
 )]
 pub(crate) async fn create(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     params: Params,
     body: Body,
 ) -> Result<Response, ApiError> {

@@ -14,16 +14,17 @@ use haft_package::package::Package;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::app::App;
-use crate::audit;
+use crate::authentication::Caller;
 use crate::body::Body;
-use crate::bundles;
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
+use crate::error::ErrorBody;
 use crate::params::{PageParams, Params};
 use crate::reply::{self, Message, Success, created, success};
-use crate::toolsets::{
+use haft_platform::Installation;
+use haft_platform::audit;
+use haft_platform::bundles;
+use haft_platform::identity::Identity;
+use haft_platform::toolsets::{
     InstallOptions, InstalledReport, MAX_PACKAGE_BYTES, Origin, export_bundle, export_toolset, fetch_package,
     install, open_folder, open_zip, package_of, read_file, rollback, uninstall,
 };
@@ -101,7 +102,7 @@ pub(crate) struct ToolsetPreview {
     replaces: Option<InstalledToolset>,
 }
 
-fn view(app: &App, identity: &Identity, toolset: InstalledToolset) -> ToolsetView {
+fn view(app: &Installation, identity: &Identity, toolset: InstalledToolset) -> ToolsetView {
     let snapshot = app.registry().snapshot();
     let tools = snapshot.tools(&identity.tenant);
     let own = tools.filter(|entry| entry.tool.tenant == identity.tenant && entry.tool.bundle == toolset.id);
@@ -111,7 +112,7 @@ fn view(app: &App, identity: &Identity, toolset: InstalledToolset) -> ToolsetVie
     ToolsetView { toolset, enabled, tools }
 }
 
-async fn find(app: &App, identity: &Identity, id: &str) -> Result<InstalledToolset, ApiError> {
+async fn find(app: &Installation, identity: &Identity, id: &str) -> Result<InstalledToolset, ApiError> {
     let missing = || ApiError::not_found("toolset", id);
     let slug: BundleSlug = id.parse().map_err(|_| missing())?;
     app.store().toolset(&identity.tenant, &slug).await?.ok_or_else(missing)
@@ -123,8 +124,8 @@ async fn find(app: &App, identity: &Identity, id: &str) -> Result<InstalledTools
     responses((status = 200, body = Success<ToolsetList>))
 )]
 pub(crate) async fn list(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     params: Params,
 ) -> Result<Response, ApiError> {
     let page = params.page("toolsets")?;
@@ -153,8 +154,8 @@ pub(crate) async fn list(
     )
 )]
 pub(crate) async fn import(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     params: Params,
     request: Request,
 ) -> Result<Response, ApiError> {
@@ -177,7 +178,7 @@ pub(crate) async fn import(
     Ok(created(ImportResult::Installed(Box::new(report))))
 }
 
-async fn open(app: &App, identity: &Identity, body: Body) -> Result<(Package, Origin), ApiError> {
+async fn open(app: &Installation, identity: &Identity, body: Body) -> Result<(Package, Origin), ApiError> {
     let is_zip = body.media_type.ends_with("zip") || body.bytes.starts_with(b"PK\x03\x04");
     if is_zip || body.media_type == "application/octet-stream" {
         let origin = Origin { kind: PackageSource::Zip, reference: None };
@@ -206,8 +207,8 @@ async fn open(app: &App, identity: &Identity, body: Body) -> Result<(Package, Or
     responses((status = 200, body = Success<ToolsetDetail>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn get(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     let toolset = find(&app, &identity, &id).await?;
@@ -222,8 +223,8 @@ pub(crate) async fn get(
     responses((status = 200, body = Success<Message>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn delete(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     let toolset = find(&app, &identity, &id).await?;
@@ -240,8 +241,8 @@ pub(crate) async fn delete(
     responses((status = 200, body = Success<ToolsetView>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn enable(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(id): Path<String>,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -267,8 +268,8 @@ pub(crate) async fn enable(
     )
 )]
 pub(crate) async fn roll_back(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
@@ -286,8 +287,8 @@ pub(crate) async fn roll_back(
     )
 )]
 pub(crate) async fn update(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
@@ -324,8 +325,8 @@ pub(crate) async fn update(
     )
 )]
 pub(crate) async fn export(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     let toolset = find(&app, &identity, &id).await?;
@@ -342,8 +343,8 @@ pub(crate) async fn export(
     )
 )]
 pub(crate) async fn export_any(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     let bundle = bundles::find(&app, &identity, &id)?;
@@ -368,8 +369,8 @@ pub(crate) async fn export_any(
     )
 )]
 pub(crate) async fn file(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path((id, path)): Path<(String, String)>,
 ) -> Result<Response, ApiError> {
     let toolset = find(&app, &identity, &id).await?;

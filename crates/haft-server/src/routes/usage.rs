@@ -18,11 +18,12 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::app::App;
+use crate::authentication::Caller;
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
+use crate::error::ErrorBody;
 use crate::reply::{Success, success};
+use haft_platform::Installation;
+use haft_platform::identity::Identity;
 
 /// The largest number of tools, tokens or callers in one list of the response.
 const MAX_ITEMS: usize = 100;
@@ -104,17 +105,21 @@ pub(crate) struct RecentCaller {
     responses((status = 200, body = Success<ToolUsage>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn get(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
-    let entry = crate::tools::find(&app, &identity, &reference)?;
+    let entry = haft_platform::tools::find(&app, &identity, &reference)?;
     Ok(success(of(&app, &identity, &entry).await?).into_response())
 }
 
 /// Finds out who depends on a tool.
-pub(super) async fn of(app: &App, identity: &Identity, entry: &Entry) -> Result<ToolUsage, ApiError> {
+pub(super) async fn of(
+    app: &Installation,
+    identity: &Identity,
+    entry: &Entry,
+) -> Result<ToolUsage, ApiError> {
     let tenant = &identity.tenant;
     let tool = &entry.tool;
     let tokens = app.store().tokens().await?;
@@ -200,7 +205,7 @@ fn using_tools(snapshot: &Snapshot, identity: &Identity, entry: &Entry) -> Vec<U
 }
 
 /// Returns the MCP endpoints that list a tool.
-fn mcp_views(app: &App, snapshot: &Snapshot, entry: &Entry) -> Vec<String> {
+fn mcp_views(app: &Installation, snapshot: &Snapshot, entry: &Entry) -> Vec<String> {
     if !snapshot.is_runnable(entry, app.settings().mode) {
         return Vec::new();
     }

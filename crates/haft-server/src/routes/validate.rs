@@ -13,16 +13,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use crate::app::App;
+use crate::authentication::Caller;
 use crate::body::Body;
-use crate::definition;
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
+use crate::error::ErrorBody;
 use crate::reply::{Success, success};
 use crate::routes::definition_body::DefinitionBody;
-use crate::tools::check::{checks, defaults, file_text, folder, parse_form, text_warnings};
-use crate::tools::{broken_file, find};
+use haft_platform::Installation;
+use haft_platform::definition;
+use haft_platform::identity::Identity;
+use haft_platform::tools::check::{checks, defaults, file_text, folder, parse_form, text_warnings};
+use haft_platform::tools::{broken_file, find};
 
 /// The body of a validation request.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -71,8 +72,8 @@ impl ValidationReport {
     responses((status = 200, body = Success<ValidationReport>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn run(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(reference): Path<String>,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -107,7 +108,7 @@ pub(crate) async fn run(
 }
 
 async fn validate_stored(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     reference: &str,
     request: &ValidateBody,

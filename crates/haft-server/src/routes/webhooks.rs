@@ -11,14 +11,14 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::app::App;
+use crate::authentication::Caller;
 use crate::body::Body;
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
+use crate::error::ErrorBody;
 use crate::params::{PageParams, Params};
 use crate::reply::{self, Message, Success, created, success};
-use crate::webhooks::{self, WebhookFields, WebhookUpdate};
+use haft_platform::Installation;
+use haft_platform::webhooks::{self, WebhookFields, WebhookUpdate};
 
 /// A webhook, without its secret.
 #[derive(Debug, Serialize, ToSchema)]
@@ -74,8 +74,8 @@ pub(crate) struct WebhookList {
 /// List the webhooks of the tenant, without their secrets.
 #[utoipa::path(get, path = "/webhooks", tag = "webhooks", params(PageParams), responses((status = 200, body = Success<WebhookList>)))]
 pub(crate) async fn list(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     params: Params,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Admin)?;
@@ -116,8 +116,8 @@ fn enabled() -> bool {
     responses((status = 201, body = Success<WebhookWithSecret>), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn create(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     body: Body,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Admin)?;
@@ -134,8 +134,8 @@ pub(crate) async fn create(
     responses((status = 200, body = Success<WebhookView>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn get(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     let webhook = webhooks::find(&app, &identity, &id).await?;
@@ -168,8 +168,8 @@ pub(crate) struct WebhookPatch {
     responses((status = 200, body = Success<WebhookWithSecret>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn patch(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(id): Path<String>,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -187,8 +187,8 @@ pub(crate) async fn patch(
     responses((status = 200, body = Success<Message>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn delete(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     webhooks::delete(&app, &identity, &id).await?;

@@ -15,15 +15,16 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::app::App;
-use crate::audit;
+use crate::authentication::Caller;
 use crate::body::Body;
 use crate::error::ApiError;
-use crate::error_response::ErrorBody;
-use crate::identity::Identity;
+use crate::error::ErrorBody;
 use crate::params::{PageParams, Params};
 use crate::reply::{self, Message, Success, success};
-use crate::workspaces::{Expected, FileEdit, FileListing, FileRange, StateChange};
+use haft_platform::Installation;
+use haft_platform::audit;
+use haft_platform::identity::Identity;
+use haft_platform::workspaces::{Expected, FileEdit, FileListing, FileRange, StateChange};
 
 /// A workspace.
 #[derive(Debug, Serialize, ToSchema)]
@@ -100,8 +101,8 @@ pub(crate) fn parse_name(name: &str) -> Result<WorkspaceName, ApiError> {
     responses((status = 200, body = Success<WorkspaceList>))
 )]
 pub(crate) async fn list(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     params: Params,
 ) -> Result<Response, ApiError> {
     let page = params.page("workspaces")?;
@@ -118,8 +119,8 @@ pub(crate) async fn list(
     responses((status = 200, body = Success<Message>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn delete(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(name): Path<String>,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
@@ -143,8 +144,8 @@ pub(crate) async fn delete(
     responses((status = 200, body = Success<FileListing>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn files(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(name): Path<String>,
     params: Params,
 ) -> Result<Response, ApiError> {
@@ -172,8 +173,8 @@ pub(crate) async fn files(
     )
 )]
 pub(crate) async fn read(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path((name, path)): Path<(String, String)>,
     params: Params,
     headers: HeaderMap,
@@ -196,8 +197,8 @@ pub(crate) async fn read(
     )
 )]
 pub(crate) async fn write(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path((name, path)): Path<(String, String)>,
     headers: HeaderMap,
     body: Body,
@@ -220,8 +221,8 @@ pub(crate) async fn write(
     )
 )]
 pub(crate) async fn remove(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path((name, path)): Path<(String, String)>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
@@ -244,8 +245,8 @@ pub(crate) async fn remove(
     )
 )]
 pub(crate) async fn archive(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(name): Path<String>,
     params: Params,
 ) -> Result<Response, ApiError> {
@@ -259,8 +260,8 @@ pub(crate) async fn archive(
     responses((status = 200, body = Success<ManifestList>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn manifests(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(name): Path<String>,
     params: Params,
 ) -> Result<Response, ApiError> {
@@ -278,8 +279,8 @@ pub(crate) async fn manifests(
     responses((status = 200, body = Success<ChangeList>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn diff(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(name): Path<String>,
     params: Params,
 ) -> Result<Response, ApiError> {
@@ -292,8 +293,8 @@ pub(crate) async fn diff(
     responses((status = 200, body = Success<ChangeList>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn changes(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(name): Path<String>,
 ) -> Result<Response, ApiError> {
     changes_of(&app, &identity, &parse_name(&name)?).await
@@ -306,8 +307,8 @@ pub(crate) async fn changes(
     responses((status = 200, body = Success<WorkspaceUse>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn restore(
-    State(app): State<Arc<App>>,
-    identity: Identity,
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
     Path(name): Path<String>,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -316,7 +317,7 @@ pub(crate) async fn restore(
 }
 
 pub(super) async fn files_of(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     name: &WorkspaceName,
     params: &Params,
@@ -331,7 +332,7 @@ pub(super) async fn files_of(
 }
 
 pub(super) async fn read_of(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     name: &WorkspaceName,
     (path, params, headers): (&str, &Params, &HeaderMap),
@@ -347,7 +348,7 @@ pub(super) async fn read_of(
 }
 
 pub(super) async fn archive_of(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     name: &WorkspaceName,
     params: &Params,
@@ -372,7 +373,7 @@ pub(super) async fn archive_of(
 }
 
 pub(super) async fn manifests_of(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     name: &WorkspaceName,
     params: &Params,
@@ -386,7 +387,7 @@ pub(super) async fn manifests_of(
 }
 
 pub(super) async fn diff_of(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     name: &WorkspaceName,
     params: &Params,
@@ -400,7 +401,7 @@ pub(super) async fn diff_of(
 }
 
 pub(super) async fn changes_of(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     name: &WorkspaceName,
 ) -> Result<Response, ApiError> {
@@ -410,7 +411,7 @@ pub(super) async fn changes_of(
 }
 
 pub(super) async fn restore_of(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     name: &WorkspaceName,
     body: &Body,
@@ -432,7 +433,7 @@ pub(super) async fn restore_of(
 }
 
 pub(super) async fn edit(
-    app: &App,
+    app: &Installation,
     identity: &Identity,
     name: &WorkspaceName,
     edit: FileEdit,

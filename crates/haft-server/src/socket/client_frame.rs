@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::error::ApiError;
+use haft_platform::error::ServiceError;
 
 /// The names of the frames that clients send.
 const TYPES: [&str; 4] = ["message", "approval_response", "stop", "ping"];
@@ -62,12 +62,15 @@ pub(super) struct StopFrame {
 
 impl ClientFrame {
     /// Parses a frame. Unknown fields are ignored, so that newer clients work with older servers.
-    pub(super) fn parse(text: &str) -> Result<Self, ApiError> {
-        let invalid = |error: serde_json::Error| ApiError::bad_request(format!("invalid frame: {error}"));
+    pub(super) fn parse(text: &str) -> Result<Self, ServiceError> {
+        let invalid = |error: serde_json::Error| ServiceError::bad_request(format!("invalid frame: {error}"));
         let value: Value = serde_json::from_str(text)
-            .map_err(|error| ApiError::bad_request(format!("the frame is not valid JSON: {error}")))?;
+            .map_err(|error| ServiceError::bad_request(format!("the frame is not valid JSON: {error}")))?;
         let Some(name) = value.get("type").and_then(Value::as_str).map(str::to_owned) else {
-            return Err(ApiError::bad_request(format!("a frame is an object with a `type`; {}", expected())));
+            return Err(ServiceError::bad_request(format!(
+                "a frame is an object with a `type`; {}",
+                expected()
+            )));
         };
         match name.as_str() {
             "message" => serde_json::from_value(value).map(Self::Message).map_err(invalid),
@@ -76,7 +79,7 @@ impl ClientFrame {
             "ping" => Ok(Self::Ping),
             other => {
                 let other = haft_core::problem::excerpt(other, 40);
-                Err(ApiError::bad_request(format!("unknown frame type `{other}`; {}", expected())))
+                Err(ServiceError::bad_request(format!("unknown frame type `{other}`; {}", expected())))
             }
         }
     }

@@ -19,10 +19,10 @@ use tokio_util::sync::CancellationToken;
 use super::client_frame::{ClientFrame, MessageFrame};
 use super::server_frame::{self, RunFrames, RunPlace};
 use super::{requests, server_frame as frames};
-use crate::app::App;
-use crate::error::ApiError;
-use crate::identity::Identity;
-use crate::{request_id, runs};
+use haft_platform::Installation;
+use haft_platform::error::ServiceError;
+use haft_platform::identity::Identity;
+use haft_platform::{request_id, runs};
 
 /// How many answers a socket shows at once.
 const MAX_RUNS: usize = 8;
@@ -49,7 +49,7 @@ const BY_CLIENT: Closing = Closing(close_code::NORMAL, "");
 
 /// An open socket.
 pub(super) struct Connection {
-    app: Arc<App>,
+    app: Arc<Installation>,
     identity: Identity,
     /// The id of the request that opened it.
     request: String,
@@ -62,7 +62,12 @@ pub(super) struct Connection {
 }
 
 /// Serves a socket until it ends.
-pub(super) async fn serve(app: Arc<App>, identity: Identity, request: String, mut socket: WebSocket) {
+pub(super) async fn serve(
+    app: Arc<Installation>,
+    identity: Identity,
+    request: String,
+    mut socket: WebSocket,
+) {
     let mut access_end = Box::pin(identity.stream_end(&app));
     let (outgoing, queue) = mpsc::channel(QUEUE);
     let connection = Connection {
@@ -127,7 +132,7 @@ impl Connection {
         let text = match message {
             Message::Text(text) => text,
             Message::Binary(_) => {
-                let error = ApiError::bad_request("send text frames with JSON, not binary ones");
+                let error = ServiceError::bad_request("send text frames with JSON, not binary ones");
                 return send_frame(socket, &server_frame::error(&error)).await;
             }
             // axum replies to pings and close frames.
@@ -146,7 +151,7 @@ impl Connection {
     }
 
     /// Carries out a frame; returns the frame that answers it.
-    async fn carry_out(&mut self, frame: ClientFrame) -> Result<Option<Value>, ApiError> {
+    async fn carry_out(&mut self, frame: ClientFrame) -> Result<Option<Value>, ServiceError> {
         match frame {
             ClientFrame::Ping => Ok(Some(frames::pong())),
             ClientFrame::Message(message) => self.ask(message).await.map(Some),
@@ -174,15 +179,15 @@ impl Connection {
     }
 
     /// Starts an answer and shows it.
-    async fn ask(&mut self, message: MessageFrame) -> Result<Value, ApiError> {
+    async fn ask(&mut self, message: MessageFrame) -> Result<Value, ServiceError> {
         if self.shown.len() >= MAX_RUNS {
             let message =
                 format!("this socket shows {MAX_RUNS} answers already; wait for one, or open another socket");
-            return Err(ApiError::new(ErrorCode::Overloaded, message));
+            return Err(ServiceError::new(ErrorCode::Overloaded, message));
         }
         let (chat, asked) = requests::write_message(&self.app, &self.identity, message).await?;
         let (Some(answer), Some(run)) = (asked.answer, asked.run) else {
-            return Err(ApiError::bad_request("the chat has no agent that answers"));
+            return Err(ServiceError::bad_request("the chat has no agent that answers"));
         };
         let place = RunPlace { chat: chat.id, message: answer.id, run: run.id };
         let events = runs::follow(&self.app, &self.identity.tenant, run.id);

@@ -9,23 +9,23 @@ use haft_core::problem::excerpt;
 use haft_store::{NewChat, ResourceQuery};
 
 use super::client_frame::{ApprovalFrame, MessageFrame};
-use crate::agents::{require_runnable, visible_agent};
-use crate::app::App;
-use crate::approvals::{PersonDecision, decide_call};
-use crate::audit;
-use crate::chats::{self, Asked, Place, Question, writable};
-use crate::error::ApiError;
-use crate::identity::Identity;
+use haft_platform::Installation;
+use haft_platform::agents::{require_runnable, visible_agent};
+use haft_platform::approvals::{PersonDecision, decide_call};
+use haft_platform::audit;
+use haft_platform::chats::{self, Asked, Place, Question, writable};
+use haft_platform::error::ServiceError;
+use haft_platform::identity::Identity;
 
 /// How many agents an error lists.
 const MAX_LISTED: usize = 20;
 
 /// Writes a message, in a new chat if it names none; returns the chat and what was asked.
 pub(super) async fn write_message(
-    app: &Arc<App>,
+    app: &Arc<Installation>,
     identity: &Identity,
     frame: MessageFrame,
-) -> Result<(Chat, Asked), ApiError> {
+) -> Result<(Chat, Asked), ServiceError> {
     let (app, identity) = (Arc::clone(app), identity.clone());
     let target = frame.chat_id.map_or_else(String::new, |id| id.to_string());
     let (on, by) = (Arc::clone(&app), identity.clone());
@@ -52,28 +52,36 @@ pub(super) async fn write_message(
 }
 
 /// Returns a chat that the caller may write to. It must have an agent.
-async fn own_chat(app: &App, identity: &Identity, id: &str, agent: Option<&str>) -> Result<Chat, ApiError> {
+async fn own_chat(
+    app: &Installation,
+    identity: &Identity,
+    id: &str,
+    agent: Option<&str>,
+) -> Result<Chat, ServiceError> {
     let chat = writable(app, identity, id).await?;
     let Some(own) = &chat.agent else {
-        return Err(ApiError::bad_request("the chat has no agent; set one with `PATCH /api/chats/{id}`"));
+        return Err(ServiceError::bad_request("the chat has no agent; set one with `PATCH /api/chats/{id}`"));
     };
     match agent {
         Some(named) if named != own => {
             let named = excerpt(named, 64);
             let message = format!("the chat has the agent `{own}`, not `{named}`; leave `agent` out");
-            Err(ApiError::bad_request(message))
+            Err(ServiceError::bad_request(message))
         }
         _ => Ok(chat),
     }
 }
 
-async fn new_chat(app: &App, identity: &Identity, agent: Option<&str>) -> Result<Chat, ApiError> {
+async fn new_chat(
+    app: &Installation,
+    identity: &Identity,
+    agent: Option<&str>,
+) -> Result<Chat, ServiceError> {
     let agent = match agent {
         Some(named) => {
             let agent = visible_agent(app, identity, named).await?;
             // Before the chat, so that no empty one is left behind.
-            require_runnable(&agent, app.settings().mode)
-                .map_err(|error| ApiError { of_call: false, ..error.into() })?;
+            require_runnable(&agent, app.settings().mode).map_err(ServiceError::outside_call)?;
             Agent::clone(&agent)
         }
         None => only_agent(app, identity).await?,
@@ -88,29 +96,29 @@ async fn new_chat(app: &App, identity: &Identity, agent: Option<&str>) -> Result
 }
 
 /// Returns the agent of a tenant that has one.
-async fn only_agent(app: &App, identity: &Identity) -> Result<Agent, ApiError> {
+async fn only_agent(app: &Installation, identity: &Identity) -> Result<Agent, ServiceError> {
     let (agents, _) = app.store().agents().list(&identity.tenant, &ResourceQuery::default()).await?;
     let mode = app.settings().mode;
     let mut runnable: Vec<Agent> =
         agents.into_iter().filter(|agent| require_runnable(agent, mode).is_ok()).collect();
     match (runnable.len(), runnable.pop()) {
         (1, Some(agent)) => Ok(agent),
-        (_, None) => Err(ApiError::bad_request("there is no agent that can run; create one first")),
+        (_, None) => Err(ServiceError::bad_request("there is no agent that can run; create one first")),
         (_, Some(last)) => {
             runnable.push(last);
             let names = runnable.iter().take(MAX_LISTED).map(|agent| format!("`{}`", agent.definition.slug));
             let names = names.collect::<Vec<_>>().join(", ");
-            Err(ApiError::bad_request(format!("set `agent` to one of {names}")))
+            Err(ServiceError::bad_request(format!("set `agent` to one of {names}")))
         }
     }
 }
 
 /// Decides about a call; returns it.
 pub(super) async fn decide(
-    app: &Arc<App>,
+    app: &Arc<Installation>,
     identity: &Identity,
     frame: ApprovalFrame,
-) -> Result<(ApprovalId, CallId, bool), ApiError> {
+) -> Result<(ApprovalId, CallId, bool), ServiceError> {
     let ApprovalFrame { approval_id, approved, reason, args } = frame;
     let (id, on, by) = (approval_id.to_string(), Arc::clone(app), identity.clone());
     let action = if approved { "approval.approve" } else { "approval.deny" };
@@ -124,14 +132,18 @@ pub(super) async fn decide(
 }
 
 /// Stops the answer in a chat.
-pub(super) async fn stop(app: &Arc<App>, identity: &Identity, chat: ChatId) -> Result<(), ApiError> {
+pub(super) async fn stop(
+    app: &Arc<Installation>,
+    identity: &Identity,
+    chat: ChatId,
+) -> Result<(), ServiceError> {
     let (on, by, id) = (Arc::clone(app), identity.clone(), chat.to_string());
     let target = id.clone();
     let work = async move {
         let chat = writable(&on, &by, &id).await?;
         match Box::pin(chats::stop(&on, &by, &chat)).await? {
             Some(_) => Ok(()),
-            None => Err(ApiError::new(
+            None => Err(ServiceError::new(
                 haft_core::outcome::ErrorCode::Conflict,
                 "no answer is being written in this chat",
             )),

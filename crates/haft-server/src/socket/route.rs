@@ -15,11 +15,12 @@ use haft_core::token::Role;
 use tokio::sync::Semaphore;
 
 use super::connection;
-use crate::app::App;
 use crate::authentication;
+use crate::browser;
 use crate::error::ApiError;
-use crate::identity::Identity;
-use crate::{browser, request_id};
+use haft_platform::Installation;
+use haft_platform::identity::Identity;
+use haft_platform::request_id;
 
 /// The largest message of a client, in bytes.
 const MAX_MESSAGE: usize = 1 << 20;
@@ -27,14 +28,15 @@ const MAX_MESSAGE: usize = 1 << 20;
 const MAX_SOCKETS: usize = 2000;
 
 /// Returns the route.
-pub(crate) fn router() -> Router<Arc<App>> {
+pub(crate) fn router() -> Router<Arc<Installation>> {
     let permits = Arc::new(Semaphore::new(MAX_SOCKETS));
-    let handler = move |state: State<Arc<App>>, request: Request| open(state, Arc::clone(&permits), request);
+    let handler =
+        move |state: State<Arc<Installation>>, request: Request| open(state, Arc::clone(&permits), request);
     Router::new().route("/ws", get(handler))
 }
 
 async fn open(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<Installation>>,
     permits: Arc<Semaphore>,
     request: Request,
 ) -> Result<Response, ApiError> {
@@ -63,7 +65,7 @@ fn rejected(rejection: &WebSocketUpgradeRejection) -> ApiError {
 }
 
 /// Authenticates by the header `Authorization`, by `?token=`, for browsers without headers, or by the session.
-async fn authenticate(app: &App, headers: &HeaderMap, uri: &Uri) -> Result<Identity, ApiError> {
+async fn authenticate(app: &Installation, headers: &HeaderMap, uri: &Uri) -> Result<Identity, ApiError> {
     if headers.contains_key(header::AUTHORIZATION) {
         check_origin(app, headers)?;
         return authentication::authenticate_bearer(app, headers);
@@ -95,7 +97,7 @@ fn token_of(uri: &Uri) -> Option<String> {
 }
 
 /// Rejects pages of other origins, except the configured ones.
-fn check_origin(app: &App, headers: &HeaderMap) -> Result<(), ApiError> {
+fn check_origin(app: &Installation, headers: &HeaderMap) -> Result<(), ApiError> {
     let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
     let text = origin.to_str().unwrap_or_default();
     let listed = &app.settings().server.cors_origins;

@@ -5,8 +5,8 @@ use haft_core::id::{ApprovalId, CallId, ChatId, MessageId, RunId};
 use haft_core::run::RunStatus;
 use serde_json::{Map, Value, json};
 
-use crate::error::ApiError;
-use crate::sent_text::SentText;
+use haft_platform::error::ServiceError;
+use haft_platform::sent_text::SentText;
 
 /// Where a run belongs.
 #[derive(Debug, Clone, Copy)]
@@ -26,7 +26,7 @@ pub(super) fn start(place: &RunPlace, question: MessageId, agent: &str) -> Value
 }
 
 /// Returns the frame of an error. The socket stays open.
-pub(super) fn error(error: &ApiError) -> Value {
+pub(super) fn error(error: &ServiceError) -> Value {
     let mut frame = json!({"type": "error", "code": error.code, "message": error.message});
     if let (Value::Object(map), Some(details)) = (&mut frame, &error.details) {
         map.insert("details".to_owned(), (**details).clone());

@@ -1,0 +1,225 @@
+//! Tenants, tokens and sessions in memory. Lookups are lock-free; a change replaces the whole snapshot.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use haft_core::id::TokenId;
+use haft_core::login::SessionRecord;
+use haft_core::name::TenantId;
+use haft_core::principal::{ActingAgent, Principal};
+use haft_core::tenant::{Tenant, TenantLimits};
+use haft_core::token::TokenRecord;
+use haft_core::{Timestamp, hash};
+use tokio::sync::watch;
+
+/// How often an identity that holds a connection is checked besides changes, so that an expiry is noticed.
+const EXPIRY_CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// Uses within this time are noted once, so that busy tokens do not contend.
+const USE_RESOLUTION_MICROS: i64 = 1_000_000;
+
+/// All tenants, tokens and sessions.
+#[derive(Default)]
+pub struct Access {
+    snapshot: ArcSwap<Snapshot>,
+    /// Changes whenever the snapshot does.
+    changed: watch::Sender<()>,
+    /// Serialises reloads, so that an older state never replaces a newer one.
+    pub reload: tokio::sync::Mutex<()>,
+}
+
+#[derive(Default)]
+struct Snapshot {
+    tenants: HashMap<TenantId, Arc<Tenant>>,
+    /// The tokens that give access, by the hash of each value that works.
+    tokens: HashMap<String, Arc<Token>>,
+    sessions: HashMap<String, SessionRecord>,
+    uses: HashMap<TokenId, Arc<LastUse>>,
+}
+
+/// A value of a token that gives access.
+#[derive(Debug)]
+pub struct Token {
+    pub principal: Arc<Principal>,
+    /// The hash of the value.
+    pub hash: String,
+    pub expires_at: Option<Timestamp>,
+    last_use: Arc<LastUse>,
+}
+
+/// When a token was last used, in microseconds.
+#[derive(Debug, Default)]
+struct LastUse {
+    at: AtomicI64,
+    saved: AtomicI64,
+}
+
+/// The state that [`Access::replace`] loads.
+pub struct AccessRecords {
+    pub tenants: Vec<Tenant>,
+    pub tokens: Vec<TokenRecord>,
+    pub sessions: Vec<SessionRecord>,
+}
+
+/// The tenants that gave access until now.
+pub struct LostTenants {
+    /// Those that no longer exist.
+    pub gone: Vec<TenantId>,
+    /// Those that no longer exist or were disabled.
+    pub stopped: Vec<TenantId>,
+}
+
+impl Access {
+    /// Replaces everything; returns the tenants that give no access any more. Tokens of disabled tenants give none.
+    pub fn replace(&self, records: AccessRecords) -> LostTenants {
+        let AccessRecords { tenants, tokens, sessions } = records;
+        let before = self.snapshot.load_full();
+        let tenants: HashMap<_, _> =
+            tenants.into_iter().map(|tenant| (tenant.id.clone(), Arc::new(tenant))).collect();
+        let is_enabled = |tenant: &TenantId| tenants.get(tenant).is_some_and(|tenant| tenant.enabled);
+        let mut snapshot = Snapshot::default();
+        for record in tokens.iter().filter(|token| is_enabled(&token.tenant)) {
+            let last_use = before.uses.get(&record.id).cloned().unwrap_or_default();
+            let principal = Arc::new(Principal::from(record));
+            let mut add = |hash: &str, expires_at: Option<Timestamp>| {
+                let (principal, last_use) = (Arc::clone(&principal), Arc::clone(&last_use));
+                let token = Token { principal, hash: hash.to_owned(), expires_at, last_use };
+                snapshot.tokens.insert(hash.to_owned(), Arc::new(token));
+            };
+            add(&record.hash, record.expires_at);
+            if let Some(previous) = &record.previous {
+                let end = record.expires_at.map_or(previous.expires_at, |end| end.min(previous.expires_at));
+                add(&previous.hash, Some(end));
+            }
+            snapshot.uses.insert(record.id, last_use);
+        }
+        snapshot.sessions = sessions.into_iter().map(|session| (session.hash.clone(), session)).collect();
+        let gone = before.tenants.keys().filter(|id| !tenants.contains_key(*id)).cloned().collect();
+        let was_enabled = before.tenants.values().filter(|tenant| tenant.enabled).map(|tenant| &tenant.id);
+        let stopped = was_enabled.filter(|id| !is_enabled(id)).cloned().collect();
+        snapshot.tenants = tenants;
+        self.snapshot.store(Arc::new(snapshot));
+        self.changed.send_replace(());
+        LostTenants { gone, stopped }
+    }
+
+    /// Finds a token by its value. The lookup is by hash, so that its timing reveals nothing about the token.
+    pub fn token(&self, value: &str, now: Timestamp) -> Option<Arc<Token>> {
+        self.token_by_hash(&hash::of_bytes(value.as_bytes()), now)
+    }
+
+    /// Finds a token by the hash of its value, and notes its use.
+    pub fn token_by_hash(&self, hash: &str, now: Timestamp) -> Option<Arc<Token>> {
+        let snapshot = self.snapshot.load();
+        let token = snapshot.tokens.get(hash).filter(|token| token.is_valid(now))?;
+        token.last_use.note(now);
+        Some(Arc::clone(token))
+    }
+
+    /// Returns a principal as it is today; `None` if its token was revoked or has expired.
+    pub fn current(&self, principal: &Principal, now: Timestamp) -> Option<Arc<Principal>> {
+        let Some(id) = principal.token else { return Some(Arc::new(principal.clone())) };
+        let snapshot = self.snapshot.load();
+        // A rotated token has two values for a while: one that is still valid decides.
+        let mut values = snapshot.tokens.values().filter(|token| token.principal.token == Some(id));
+        let token = values.find(|token| token.is_valid(now))?;
+        Some(match &principal.agent {
+            // The agent still calls on its behalf, with the rights that the token has now.
+            Some(agent) => Arc::new(token.principal.acting(ActingAgent::clone(agent))),
+            None => Arc::clone(&token.principal),
+        })
+    }
+
+    /// Finds a session by the hash of its cookie.
+    pub fn session(&self, hash: &str, now: Timestamp) -> Option<SessionRecord> {
+        self.snapshot.load().sessions.get(hash).filter(|session| now < session.expires_at).cloned()
+    }
+
+    /// Returns a tenant.
+    pub fn tenant(&self, id: &TenantId) -> Option<Arc<Tenant>> {
+        self.snapshot.load().tenants.get(id).cloned()
+    }
+
+    /// Returns the limits of a tenant.
+    pub fn limits(&self, id: &TenantId) -> TenantLimits {
+        self.snapshot
+            .load()
+            .tenants
+            .get(id)
+            .map_or_else(TenantLimits::default, |tenant| tenant.settings.limits)
+    }
+
+    /// Returns the tokens of a tenant that have a rate limit, by name: each with its id and rate.
+    pub fn limited_tokens(&self, tenant: &TenantId) -> Vec<Arc<Principal>> {
+        let snapshot = self.snapshot.load();
+        let is_limited =
+            |token: &&Arc<Token>| token.principal.tenant == *tenant && token.principal.rate_limit.is_some();
+        let mut found: Vec<_> =
+            snapshot.tokens.values().filter(is_limited).map(|token| Arc::clone(&token.principal)).collect();
+        found.sort_by(|a, b| (&a.name, a.token.map(|id| id.0)).cmp(&(&b.name, b.token.map(|id| id.0))));
+        // A token that is being rotated has two values.
+        found.dedup_by_key(|principal| principal.token);
+        found
+    }
+
+    /// Returns all tenants, by id.
+    pub fn tenants(&self) -> Vec<Arc<Tenant>> {
+        let mut tenants: Vec<_> = self.snapshot.load().tenants.values().cloned().collect();
+        tenants.sort_by(|a, b| a.id.cmp(&b.id));
+        tenants
+    }
+
+    /// Returns when a token was last used on this node.
+    pub fn last_use(&self, id: TokenId) -> Option<Timestamp> {
+        let at = self.snapshot.load().uses.get(&id)?.at.load(Ordering::Relaxed);
+        Timestamp::from_microsecond(at).ok().filter(|_| at > 0)
+    }
+
+    /// Returns the uses that are not saved yet, and marks them as saved.
+    pub fn take_uses(&self) -> Vec<(TokenId, Timestamp)> {
+        let snapshot = self.snapshot.load();
+        let unsaved = snapshot.uses.iter().filter_map(|(id, last_use)| {
+            let at = last_use.at.load(Ordering::Relaxed);
+            // Tokens that are not stored have a nil id.
+            let is_new = last_use.saved.swap(at, Ordering::Relaxed) < at && !id.0.is_nil();
+            is_new.then(|| Timestamp::from_microsecond(at).ok().map(|at| (*id, at))).flatten()
+        });
+        unsaved.collect()
+    }
+
+    /// Completes when tokens or sessions may have changed or expired; at the latest after a second.
+    pub async fn changed(&self) {
+        // An error is a timeout, or the end of the server.
+        let _ = tokio::time::timeout(EXPIRY_CHECK_INTERVAL, self.changed.subscribe().changed()).await;
+    }
+
+    /// Completes when a token no longer gives access.
+    pub async fn revoked(&self, token: &Token, now: impl Fn() -> Timestamp) {
+        let mut changed = self.changed.subscribe();
+        loop {
+            let is_known = self.snapshot.load().tokens.contains_key(&token.hash);
+            if !is_known || !token.is_valid(now()) {
+                return;
+            }
+            // An error is a timeout, or the end of the server.
+            let _ = tokio::time::timeout(EXPIRY_CHECK_INTERVAL, changed.changed()).await;
+        }
+    }
+}
+
+impl Token {
+    fn is_valid(&self, now: Timestamp) -> bool {
+        self.expires_at.is_none_or(|end| now < end)
+    }
+}
+
+impl LastUse {
+    fn note(&self, now: Timestamp) {
+        let now = now.as_microsecond();
+        if now - self.at.load(Ordering::Relaxed) >= USE_RESOLUTION_MICROS {
+            self.at.store(now, Ordering::Relaxed);
+        }
+    }
+}

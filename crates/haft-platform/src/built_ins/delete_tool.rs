@@ -1,0 +1,82 @@
+//! `delete_tool`: a model deletes a user-created tool.
+
+use std::sync::Arc;
+
+use haft_builtins::{BuiltIn, Describe, describe};
+use haft_core::catalog::Backup;
+use haft_core::executor::CallContext;
+use haft_core::name::NameError;
+use haft_core::outcome::{ErrorCode, Outcome};
+use haft_core::spec::ToolSpec;
+use haft_core::token::Role;
+use haft_core::tool::Source;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::installation_handle::{InstallationHandle, call_error};
+use crate::audit;
+use crate::error::ServiceError;
+use crate::identity::Identity;
+use crate::installation::Installation;
+use crate::{bundles, tools};
+
+pub(super) fn spec() -> Result<ToolSpec, NameError> {
+    describe(Describe {
+        name: "delete_tool",
+        description: "Delete a user-created tool. Built-in tools and the tools of toolsets and MCP servers cannot be deleted. \
+                      A backup of the definition is kept; `backup_path` in the result is its location.",
+        category: "tools",
+        tags: &["tools", "delete"],
+        input: json!({
+            "type": "object",
+            "properties": {
+                "tool": {"type": "string", "minLength": 1, "maxLength": 300, "description": "Name, bundle:name or id of the tool"},
+            },
+            "required": ["tool"],
+            "additionalProperties": false,
+        }),
+        output: json!({
+            "type": "object",
+            "properties": {"deleted": {"type": "string"}, "backup_path": {"type": ["string", "null"]}},
+            "required": ["deleted"],
+        }),
+    })
+}
+
+/// Deletes tools.
+pub(super) struct DeleteTool(pub(super) InstallationHandle);
+
+#[derive(Deserialize)]
+pub(super) struct Args {
+    tool: String,
+}
+
+impl BuiltIn for DeleteTool {
+    type Args = Args;
+
+    async fn call(&self, call: &CallContext, args: Args) -> Outcome {
+        let (app, identity) = (self.0.get()?, Identity::from_call(call));
+        let (inner, caller, tool) = (Arc::clone(&app), identity.clone(), args.tool.clone());
+        let work = async move { delete(&inner, &caller, &tool).await };
+        audit::run_change(&app, &identity, ("tool.delete", &args.tool), work).await.map_err(call_error)
+    }
+}
+
+async fn delete(app: &Installation, identity: &Identity, reference: &str) -> Result<Value, ServiceError> {
+    identity.require(Role::Editor)?;
+    let entry = tools::find(app, identity, reference)?;
+    let owner = match entry.tool.source {
+        Source::User => None,
+        Source::BuiltIn => Some("is built in"),
+        Source::Toolset => Some("belongs to a toolset"),
+        Source::Mcp => Some("belongs to an MCP server"),
+    };
+    if let Some(owner) = owner {
+        let message = format!("`{}` {owner}; only user-created tools can be deleted", entry.qualified);
+        return Err(ServiceError::new(ErrorCode::ReadOnly, message));
+    }
+    bundles::require_enabled_bundle(app, identity, &entry)?;
+    let backup_path = app.store().delete_tool(entry.tool.id, Backup::Keep).await?;
+    audit::note(identity, "tool.delete", &entry.qualified);
+    Ok(json!({"deleted": entry.qualified, "backup_path": backup_path}))
+}

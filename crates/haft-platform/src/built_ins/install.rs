@@ -1,0 +1,63 @@
+//! Collects all built-in tools.
+
+use std::sync::Arc;
+
+use haft_builtins::{BuiltInParts, BuiltIns, built_ins, function};
+use haft_core::name::NameError;
+use haft_core::spec::ToolSpec;
+use haft_core::toolset::READ_SKILL;
+use haft_runtime::function::Functions;
+
+use super::create_tool::{self, CreateTool};
+use super::delete_tool::{self, DeleteTool};
+use super::describe_tool::{self, DescribeTool};
+use super::function_call::{self, FunctionCall};
+use super::installation_handle::InstallationHandle;
+use super::mcp_call::{self, McpCall};
+use super::read_skill::ReadSkill;
+use super::retrieval_pipeline::{self, RetrievalPipeline};
+use super::search_tools::{self, SearchTools};
+
+/// The built-in tools.
+pub struct Installed {
+    /// All definitions.
+    pub specs: Vec<ToolSpec>,
+    /// The handle to set when the installation is open.
+    pub handle: InstallationHandle,
+}
+
+/// Adds the built-in tools to those of the embedding program, whose functions and tools take precedence; without `parts`
+/// there are no built-in tools.
+pub fn install(
+    parts: Option<&BuiltInParts>,
+    functions: &Functions,
+    own: Vec<ToolSpec>,
+) -> Result<Installed, NameError> {
+    let handle = InstallationHandle::default();
+    register_package_functions(functions, &handle);
+    let Some(parts) = parts else { return Ok(Installed { specs: own, handle }) };
+    let BuiltIns { mut specs, functions: standard } = built_ins(parts)?;
+    for (spec, built_in) in [
+        (create_tool::spec()?, function(CreateTool(handle.clone()))),
+        (delete_tool::spec()?, function(DeleteTool(handle.clone()))),
+        (describe_tool::spec()?, function(DescribeTool(handle.clone()))),
+        (search_tools::spec()?, function(SearchTools(handle.clone()))),
+        (mcp_call::spec()?, function(McpCall(handle.clone()))),
+        (retrieval_pipeline::spec()?, function(RetrievalPipeline(handle.clone()))),
+        (function_call::spec()?, function(FunctionCall::new(handle.clone(), functions.clone()))),
+    ] {
+        standard.insert(spec.name.as_str(), Arc::clone(&built_in));
+        specs.push(spec);
+    }
+    functions.fill_from(&standard);
+    specs.retain(|spec| own.iter().all(|own| own.name != spec.name));
+    specs.extend(own);
+    Ok(Installed { specs, handle })
+}
+
+/// Registers the functions that tools of packages need, whether or not there are built-in tools.
+fn register_package_functions(functions: &Functions, handle: &InstallationHandle) {
+    let own = Functions::default();
+    own.insert(READ_SKILL, function(ReadSkill::new(handle.clone())));
+    functions.fill_from(&own);
+}

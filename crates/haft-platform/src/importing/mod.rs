@@ -1,0 +1,10 @@
+//! Imports of API descriptions: the request, fetching the document, and storing its tools.
+
+mod apply;
+mod fetch;
+mod items;
+pub mod registry;
+
+pub use apply::{ImportReport, ImportRun};
+pub use fetch::{fetch_bytes, fetch_document};
+pub use items::{ImportItem, ItemAction, ItemImport, ItemImportReport};

@@ -1,0 +1,64 @@
+//! An installation of haft without HTTP: one module per capability, over the pipeline and the store.
+//!
+//! [`Installation`] is an open installation. Every surface (REST, MCP, WebSocket, the endpoint for OpenAI clients, built-in tools)
+//! calls the same functions: they check roles and rules, change the store, and note the change for the audit log.
+//! Nothing here knows a web framework, and handlers of haft-server know nothing of the store's transactions.
+
+#![expect(
+    missing_docs,
+    reason = "for crates of this workspace only: fields whose names say it all have no comment"
+)]
+
+pub mod access;
+pub mod agents;
+pub mod applying;
+pub mod approvals;
+pub mod artifacts;
+pub mod audit;
+pub mod built_ins;
+pub mod bundles;
+pub mod chats;
+pub mod credential_references;
+pub mod credentials;
+pub mod definition;
+pub mod doctor;
+pub mod error;
+pub mod events;
+pub mod execution_resources;
+pub mod identity;
+pub mod importing;
+mod installation;
+pub mod local_token;
+pub mod login;
+pub mod maintenance;
+pub mod mcp_approvals;
+pub mod mcp_connections;
+pub mod mcp_definition;
+pub mod mcp_resources;
+pub mod mcp_servers;
+pub mod metrics;
+pub mod permissions;
+pub mod planned_references;
+pub mod policy;
+pub mod python_packages;
+pub mod rendering;
+pub mod request_id;
+pub mod resources;
+pub mod results;
+pub mod retrieval;
+pub mod runs;
+pub mod search;
+pub mod secrets;
+pub mod sent_text;
+pub mod settings;
+pub mod tenant_files;
+pub mod tenants;
+pub mod tokens;
+pub mod tools;
+pub mod toolsets;
+pub mod viewer;
+pub mod warnings;
+pub mod webhooks;
+pub mod workspaces;
+
+pub use installation::{Extensions, Installation, StartError};

@@ -1,0 +1,77 @@
+//! Opening sessions: with a token, or with a single-use link.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use haft_core::catalog::StoreError;
+use haft_core::hash;
+use haft_core::login::{LoginLinkRecord, SessionRecord};
+use haft_core::secret::Secret;
+
+use crate::access::Token;
+use crate::error::ServiceError;
+use crate::installation::Installation;
+
+/// How long a login link works.
+const LINK_LIFETIME: Duration = Duration::from_mins(10);
+
+/// A login link that was created.
+pub struct LoginLink {
+    /// The path with the code.
+    pub path: Secret,
+    pub record: LoginLinkRecord,
+}
+
+impl Installation {
+    /// Returns a URL that logs a browser in with the local token, once, within ten minutes.
+    pub async fn login_link(&self, addr: SocketAddr) -> Result<Secret, StoreError> {
+        let token_hash = hash::of_bytes(self.local_token().expose().as_bytes());
+        let link = self.create_login_link(token_hash).await?;
+        Ok(Secret::new(format!("http://{addr}{}", link.path.expose())))
+    }
+
+    /// Creates a login link for a token.
+    pub async fn create_login_link(&self, token_hash: String) -> Result<LoginLink, StoreError> {
+        let code = random()?;
+        let record = LoginLinkRecord {
+            hash: hash::of_bytes(code.expose().as_bytes()),
+            token_hash,
+            expires_at: self.now() + LINK_LIFETIME,
+        };
+        self.store().insert_login_link(record.clone()).await?;
+        Ok(LoginLink { path: Secret::new(format!("/login?code={}", code.expose())), record })
+    }
+
+    /// Uses a login link up; returns its token if that still gives access.
+    pub async fn use_login_link(&self, code: &str) -> Result<Option<Arc<Token>>, StoreError> {
+        let token_hash = self.store().take_login_link(&hash::of_bytes(code.as_bytes())).await?;
+        Ok(token_hash.and_then(|hash| self.access().token_by_hash(&hash, self.now())))
+    }
+
+    /// Opens a session for a token; returns the value of its cookie. The session ends with the token at the latest.
+    pub async fn open_session(&self, token: &Token) -> Result<(Secret, SessionRecord), ServiceError> {
+        let value = random()?;
+        let now = self.now();
+        let end =
+            now.checked_add(self.settings().server.session_lifetime).unwrap_or(haft_core::Timestamp::MAX);
+        let record = SessionRecord {
+            hash: hash::of_bytes(value.expose().as_bytes()),
+            token_hash: token.hash.clone(),
+            created_at: now,
+            expires_at: token.expires_at.map_or(end, |token_end| token_end.min(end)),
+        };
+        self.store().insert_session(record.clone()).await?;
+        self.reload_access().await?;
+        Ok((value, record))
+    }
+}
+
+/// Returns 256 random bits as text.
+fn random() -> Result<Secret, StoreError> {
+    let mut bytes = [0_u8; 32];
+    getrandom::fill(&mut bytes).map_err(|error| StoreError::unavailable("get random bytes", error))?;
+    Ok(Secret::new(URL_SAFE_NO_PAD.encode(bytes)))
+}

@@ -1,0 +1,101 @@
+//! Connections to the MCP servers whose tools are used: configured in the store, kept open while haft serves.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use haft_core::BoxFuture;
+use haft_core::catalog::StoreError;
+use haft_core::mcp::{ListedTool, McpServer};
+use haft_core::secret::SecretSource;
+use haft_definition::mcp_import::import;
+use haft_executors::egress::Egress;
+use haft_mcp::client::{ClientParts, McpClients, McpServerStore};
+use haft_sandbox::Sandbox;
+use haft_store::Store;
+
+use crate::installation::Installation;
+
+/// How often the configured servers are reloaded: another process may have changed them.
+const RELOAD_INTERVAL: Duration = Duration::from_secs(5);
+
+/// How often the list of a server that cannot announce changes is read.
+const POLL_INTERVAL: Duration = Duration::from_mins(1);
+
+/// Creates the clients of the stored servers, without connecting.
+pub fn clients(
+    sandbox: &Sandbox,
+    egress: Egress,
+    secrets: &Arc<dyn SecretSource>,
+    store: &Arc<Store>,
+) -> Arc<McpClients> {
+    Arc::new(McpClients::new(ClientParts {
+        sandbox: sandbox.clone(),
+        egress,
+        secrets: Arc::clone(secrets),
+        store: Arc::new(StoredServers(Arc::clone(store))),
+        poll_interval: POLL_INTERVAL,
+    }))
+}
+
+/// Stores the tools that servers list.
+struct StoredServers(Arc<Store>);
+
+impl McpServerStore for StoredServers {
+    fn servers(&self) -> BoxFuture<'_, Result<Vec<McpServer>, StoreError>> {
+        Box::pin(self.0.mcp_servers())
+    }
+
+    fn listed<'a>(
+        &'a self,
+        server: &'a McpServer,
+        tools: Vec<ListedTool>,
+    ) -> BoxFuture<'a, Result<Vec<String>, StoreError>> {
+        Box::pin(async move {
+            let imported = import(server, &tools);
+            self.0.set_mcp_tools(server.clone(), imported.tools).await?;
+            Ok(imported.refused.iter().map(|(tool, problem)| format!("{tool}: {problem}")).collect())
+        })
+    }
+}
+
+/// Stores the servers that the configuration declares, and deletes those that it no longer declares.
+pub async fn declare_servers(app: &Installation) -> Result<(), StoreError> {
+    let settings = &app.settings().mcp;
+    let Some(declared) = settings.servers.as_ref() else { return Ok(()) };
+    let file = declared.file.display().to_string();
+    let mut stored = app.store().mcp_servers().await?;
+    for server in &declared.servers {
+        let position = stored.iter().position(|old| old.tenant == server.tenant && old.id == server.id);
+        let old = position.map(|position| stored.swap_remove(position));
+        let now = app.now();
+        let (created_at, modified_at) =
+            old.as_ref().map_or((now, now), |old| (old.created_at, old.modified_at));
+        let server = McpServer { declared_in: Some(file.clone()), created_at, modified_at, ..server.clone() };
+        if old.as_ref() == Some(&server) {
+            continue;
+        }
+        let server = McpServer { modified_at: now, ..server };
+        match app.store().put_mcp_server(server).await {
+            // A conflict with one server does not prevent the start.
+            Err(StoreError::Conflict(reason)) => {
+                tracing::error!(file, reason, "skipped an MCP server of the configuration");
+            }
+            other => other?,
+        }
+    }
+    for removed in stored.into_iter().filter(|old| old.declared_in.as_ref() == Some(&file)) {
+        app.store().delete_mcp_server(removed.tenant, removed.id).await?;
+    }
+    Ok(())
+}
+
+/// Keeps the configured servers connected, until dropped.
+pub async fn keep_connected(app: &Installation) {
+    app.mcp_clients().connect_all();
+    loop {
+        if let Err(error) = app.mcp_clients().reload().await {
+            tracing::warn!(%error, "failed to reload the MCP servers");
+        }
+        tokio::time::sleep(RELOAD_INTERVAL).await;
+    }
+}

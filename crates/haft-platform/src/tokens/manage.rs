@@ -1,0 +1,224 @@
+//! Access tokens: creating, rotating and revoking them.
+
+use std::time::Duration;
+
+use haft_core::id::TokenId;
+use haft_core::limit::CallRate;
+use haft_core::outcome::ErrorCode;
+use haft_core::principal::AllowList;
+use haft_core::secret::Secret;
+use haft_core::token::{PreviousToken, Role, TokenRecord};
+use haft_core::{Timestamp, duration, hash};
+use haft_store::TokenRotation;
+use uuid::Uuid;
+
+use super::grants;
+use crate::audit;
+use crate::error::ServiceError;
+use crate::identity::Identity;
+use crate::installation::Installation;
+
+/// The longest time that the old value of a rotated token works.
+const MAX_GRACE: Duration = Duration::from_hours(7 * 24);
+
+/// Generates the value of a token; returns it with its hash.
+fn generate() -> Result<(Secret, String), ServiceError> {
+    let token = crate::local_token::generate().map_err(|_| {
+        ServiceError::new(ErrorCode::Internal, "the operating system returned no random bytes")
+    })?;
+    let hash = hash::of_bytes(token.expose().as_bytes());
+    Ok((token, hash))
+}
+
+fn expiry(app: &Installation, expires_in: Option<&str>) -> Result<Option<Timestamp>, ServiceError> {
+    let Some(text) = expires_in else { return Ok(None) };
+    Ok(Some(app.now().checked_add(lifetime(text)?).map_err(|_| too_long())?))
+}
+
+/// Parses a lifetime; unlike other durations it may be longer than a day, as in `90d` and `2000h`.
+pub fn lifetime(text: &str) -> Result<Duration, ServiceError> {
+    lifetime_of("expires_in", text)
+}
+
+fn lifetime_of(field: &str, text: &str) -> Result<Duration, ServiceError> {
+    let whole = |unit: char, seconds: u64| {
+        let number: u64 = text.trim().strip_suffix(unit)?.parse().ok()?;
+        number.checked_mul(seconds).map(Duration::from_secs)
+    };
+    let time = match whole('d', 86_400).or_else(|| whole('h', 3600)) {
+        Some(time) => time,
+        None => duration::parse(text, Duration::from_secs(1)).map_err(|error| {
+            ServiceError::bad_request(format!(
+                "invalid `{field}`: {error}; or a number of days such as `90d`"
+            ))
+        })?,
+    };
+    if time.is_zero() {
+        return Err(ServiceError::bad_request(format!("invalid `{field}`: must be greater than zero")));
+    }
+    Ok(time)
+}
+
+fn too_long() -> ServiceError {
+    ServiceError::bad_request("invalid `expires_in`: too long; omit it for a token that does not expire")
+}
+
+/// The most calls of a rate.
+const MAX_CALLS: u32 = 1_000_000_000;
+
+/// A number of calls per period, as somebody writes it.
+pub struct RateText {
+    pub calls: u32,
+    /// The period, a duration such as `1m`.
+    pub per: String,
+}
+
+impl RateText {
+    /// Checks the rate; errors name the field.
+    fn check(&self) -> Result<CallRate, ServiceError> {
+        if !(1..=MAX_CALLS).contains(&self.calls) {
+            return Err(ServiceError::bad_request(format!(
+                "invalid `rate_limit.calls`: {}; expected 1 to {MAX_CALLS}",
+                self.calls
+            )));
+        }
+        let period = duration::parse(&self.per, Duration::from_secs(1))
+            .map_err(|error| ServiceError::bad_request(format!("invalid `rate_limit.per`: {error}")))?;
+        if period.is_zero() {
+            return Err(ServiceError::bad_request(
+                "invalid `rate_limit.per`: must be longer than zero, such as `1m`",
+            ));
+        }
+        Ok(CallRate { calls: self.calls, period })
+    }
+}
+
+/// What a new token may do.
+pub struct TokenFields {
+    pub name: String,
+    pub role: String,
+    pub elevated: bool,
+    pub platform: bool,
+    /// The rules of the tools that it may see and call; `None` allows every tool.
+    pub tools: Option<Vec<String>>,
+    pub rate_limit: Option<RateText>,
+    /// The lifetime, for example `90d`.
+    pub expires_in: Option<String>,
+    pub tenant: Option<String>,
+}
+
+/// A token with its value, which is shown only once.
+pub struct IssuedToken {
+    pub record: TokenRecord,
+    pub value: Secret,
+}
+
+/// Returns the tokens of a tenant by id: the own one, or any for platform admins.
+pub async fn list(
+    app: &Installation,
+    identity: &Identity,
+    tenant: Option<&str>,
+) -> Result<Vec<TokenRecord>, ServiceError> {
+    let tenant = grants::tenant(app, identity, tenant)?;
+    let mut all: Vec<_> =
+        app.store().tokens().await?.into_iter().filter(|token| token.tenant == tenant).collect();
+    all.sort_by_key(|token| token.id.to_string());
+    Ok(all)
+}
+
+/// Creates a token. No token can create a stronger one.
+pub async fn create(
+    app: &Installation,
+    identity: &Identity,
+    new: TokenFields,
+) -> Result<IssuedToken, ServiceError> {
+    let name = new.name.trim().to_owned();
+    if name.is_empty() || name.chars().count() > 64 || name.chars().any(char::is_control) {
+        return Err(ServiceError::bad_request(
+            "invalid `name`: expected 1 to 64 characters without control characters",
+        ));
+    }
+    let role = Role::parse(&new.role).ok_or_else(|| {
+        ServiceError::bad_request("invalid `role`: expected `viewer`, `caller`, `editor` or `admin`")
+    })?;
+    let tools = AllowList::try_from(new.tools)
+        .map_err(|error| ServiceError::bad_request(format!("invalid `tools`: {error}")))?;
+    let (value, hash) = generate()?;
+    let record = TokenRecord {
+        id: TokenId(Uuid::now_v7()),
+        tenant: grants::tenant(app, identity, new.tenant.as_deref())?,
+        name,
+        hash,
+        role,
+        elevated: new.elevated,
+        platform: new.platform,
+        tools,
+        rate_limit: new.rate_limit.as_ref().map(RateText::check).transpose()?,
+        created_at: app.now(),
+        expires_at: grants::expiry(app, identity, expiry(app, new.expires_in.as_deref())?).await?,
+        last_used_at: None,
+        previous: None,
+    };
+    grants::check(identity, &record)?;
+    app.store().insert_token(&record).await?;
+    app.reload_access().await?;
+    audit::note(identity, "token.create", &record.name);
+    Ok(IssuedToken { record, value })
+}
+
+/// Replaces the value of a token. The old one works for a grace period, if there is one.
+pub async fn rotate(
+    app: &Installation,
+    identity: &Identity,
+    id: &str,
+    grace: Option<&str>,
+    expires_in: Option<&str>,
+) -> Result<IssuedToken, ServiceError> {
+    let record = grants::find(app, identity, id).await?;
+    grants::check(identity, &record)?;
+    let grace = grace.map(|grace| lifetime_of("grace", grace)).transpose()?;
+    if grace.is_some_and(|grace| grace > MAX_GRACE) {
+        return Err(ServiceError::bad_request("invalid `grace`: at most `7d`"));
+    }
+    let (value, hash) = generate()?;
+    let expires_at = match expires_in {
+        Some(_) => expiry(app, expires_in)?,
+        None => record.expires_at,
+    };
+    let expires_at = grants::expiry(app, identity, expires_at).await?;
+    let previous =
+        grace.map(|grace| PreviousToken { hash: record.hash.clone(), expires_at: app.now() + grace });
+    let record = TokenRecord { hash, previous, expires_at, ..record };
+    let TokenRecord { id, hash, previous, expires_at, .. } = record.clone();
+    app.store().rotate_token(TokenRotation { id, hash, previous, expires_at }).await?;
+    app.reload_access().await?;
+    audit::note(identity, "token.rotate", &record.name);
+    Ok(IssuedToken { record, value })
+}
+
+/// Changes the rate limit of a token; `None` removes it.
+pub async fn set_rate(
+    app: &Installation,
+    identity: &Identity,
+    token: TokenRecord,
+    rate: Option<&RateText>,
+) -> Result<TokenRecord, ServiceError> {
+    let rate_limit = rate.map(RateText::check).transpose()?;
+    let token = TokenRecord { rate_limit, ..token };
+    grants::check(identity, &token)?;
+    app.store().set_token_rate(token.id, rate_limit).await?;
+    app.reload_access().await?;
+    audit::note(identity, "token.update", &token.name);
+    Ok(token)
+}
+
+/// Revokes a token; it stops working immediately, and its sessions end.
+pub async fn delete(app: &Installation, identity: &Identity, id: &str) -> Result<(), ServiceError> {
+    identity.require(Role::Admin)?;
+    let token = grants::find(app, identity, id).await?;
+    grants::check_platform(identity, &token)?;
+    app.store().delete_token(token.id).await?;
+    app.reload_access().await?;
+    audit::note(identity, "token.delete", &token.name);
+    Ok(())
+}

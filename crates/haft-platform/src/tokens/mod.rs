@@ -1,0 +1,7 @@
+//! Access tokens: creating, rotating and revoking them, and who may do it.
+
+mod grants;
+mod manage;
+
+pub use grants::find;
+pub use manage::{IssuedToken, RateText, TokenFields, create, delete, lifetime, list, rotate, set_rate};

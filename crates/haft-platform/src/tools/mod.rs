@@ -1,0 +1,16 @@
+//! Tools: finding, creating, changing and deleting them, their life cycle and their revisions.
+
+pub mod broken_file;
+mod change;
+pub mod check;
+mod filter;
+mod find;
+mod lifecycle;
+mod revisions;
+
+pub use change::{bundle_slug, changeable, check_switchable, delete, restore, set_enabled, store, update};
+pub use check::file_warnings;
+pub use filter::{ListItem, ToolFilter};
+pub use find::{ToolSource, find, resolve, source};
+pub use lifecycle::{NewDeprecation, deprecate, publish, relabel, unpublishable};
+pub use revisions::{FieldChange, compare, default_base, differences, find_revision};

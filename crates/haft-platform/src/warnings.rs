@@ -1,0 +1,95 @@
+//! The warnings about tools that are ready to run, for lists and single tools.
+
+use std::collections::HashMap;
+
+use haft_core::implementation::Kind;
+use haft_core::problem::{MISSING_IMPORT, Problem};
+use haft_core::token::Role;
+use haft_core::tool::Source;
+use haft_definition::folder::TOOLSET_FILE;
+use haft_runtime::registry::Entry;
+
+use crate::definition;
+use crate::identity::Identity;
+use crate::installation::Installation;
+
+/// The maximum number of secrets that are looked up for one response.
+const MAX_LOOKUPS: usize = 200;
+
+/// Collects the warnings of the tools of one response. What tools share is looked up once.
+pub struct Warnings<'a> {
+    app: &'a Installation,
+    identity: &'a Identity,
+    stored: HashMap<String, bool>,
+    toolsets: HashMap<String, bool>,
+}
+
+impl<'a> Warnings<'a> {
+    pub fn new(app: &'a Installation, identity: &'a Identity) -> Self {
+        Self { app, identity, stored: HashMap::new(), toolsets: HashMap::new() }
+    }
+
+    /// Returns the warnings of a tool.
+    pub async fn of(&mut self, entry: &Entry) -> Vec<Problem> {
+        // Authors can change neither built-in tools nor those of MCP servers.
+        if matches!(entry.tool.source, Source::BuiltIn | Source::Mcp) {
+            return Vec::new();
+        }
+        let mut warnings = entry.warnings().to_vec();
+        warnings.extend_from_slice(entry.examined().unwrap_or_default());
+        // Only editors may learn which secrets exist.
+        if self.identity.role >= Role::Editor {
+            for name in entry.secrets() {
+                if !self.is_stored(name).await {
+                    warnings.push(definition::unknown_name(&entry.tool.spec, name));
+                }
+            }
+        }
+        warnings.extend(self.unread_toolset(entry));
+        warnings
+    }
+
+    /// Makes the slow checks of a tool whose file nobody has checked, before its warnings are shown. They start a
+    /// process, so that only editors may cause them.
+    pub async fn examine(&self, entry: &Entry) {
+        let spec = &entry.tool.spec;
+        let is_python =
+            spec.implementation.kind() == Kind::Script && spec.implementation.runtime() == Some("python");
+        let may_fail = is_python && spec.image.is_none() && !entry.tool.built_in;
+        if self.identity.role < Role::Editor || !may_fail || entry.examined().is_some() {
+            return;
+        }
+        let mut problems = self.app.registry().executors().examine(spec).await;
+        problems.retain(|problem| problem.code == MISSING_IMPORT);
+        entry.set_examined(problems);
+    }
+
+    async fn is_stored(&mut self, name: &str) -> bool {
+        if let Some(known) = self.stored.get(name) {
+            return *known;
+        }
+        if self.stored.len() >= MAX_LOOKUPS {
+            return true;
+        }
+        // If the store is unavailable, do not warn.
+        let is_stored = self.app.has_secret(&self.identity.tenant, name).await.unwrap_or(true);
+        self.stored.insert(name.to_owned(), is_stored);
+        is_stored
+    }
+
+    /// Warns of a toolset manifest beside the definition: haft does not read it yet.
+    fn unread_toolset(&mut self, entry: &Entry) -> Option<Problem> {
+        let folder = entry.tool.folder()?;
+        let home = &self.app.settings().home;
+        let is_there = *self
+            .toolsets
+            .entry(folder.to_owned())
+            .or_insert_with(|| home.join(folder).join(TOOLSET_FILE).is_file());
+        is_there.then(|| {
+            let message = format!(
+                "`{folder}/{TOOLSET_FILE}` is not read yet: define each of its tools in a file of its own"
+            );
+            Problem::new("", "toolset_not_read", message)
+        })
+    }
+}

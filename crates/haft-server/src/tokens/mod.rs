@@ -1,9 +1,0 @@
-//! Access tokens: creating, rotating and revoking them, and who may do it.
-
-mod grants;
-mod manage;
-
-pub(crate) use grants::find;
-pub(crate) use manage::{
-    IssuedToken, RateText, TokenFields, create, delete, lifetime, list, rotate, set_rate,
-};
