@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use haft_core::callable::{CallableKind, CallableResource};
 use haft_core::id::TokenId;
 use haft_core::limit::CallRate;
 use haft_core::name::TenantId;
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::policy::PolicyRules;
 use haft_core::principal::AllowList;
+use haft_core::callable::{CallableResource, CallableKind};
 use haft_core::token::Role;
 use haft_runtime::pipeline::{Principal, Request};
 use haft_runtime::policy::Policy;
@@ -22,7 +22,7 @@ fn caller() -> Principal {
     Principal::new(TenantId::default_tenant(), "ci", Role::Caller)
 }
 
-fn rules(rig: &Rig, rules: Value) {
+fn rules(rig: &Rig, rules: &Value) {
     let rules: PolicyRules = serde_json::from_value(json!({ "rules": rules })).unwrap();
     rig.policy.replace(Policy::compile(&rules, &[]).unwrap());
 }
@@ -66,7 +66,7 @@ async fn role_allow_list_and_rules_hold_for_agents_and_pipelines() {
 
     rules(
         &rig,
-        json!([{"name": "r", "match": {"tools": ["pipelines:*"]}, "effect": "deny", "reason": "no"}]),
+        &json!([{"name": "r", "match": {"tools": ["pipelines:*"]}, "effect": "deny", "reason": "no"}]),
     );
     assert!(start(&rig, caller()).await.is_ok());
     let error = call(&rig, CallableKind::Pipeline, caller(), Ok(1)).await.unwrap_err();
@@ -75,7 +75,7 @@ async fn role_allow_list_and_rules_hold_for_agents_and_pipelines() {
         (ErrorCode::PolicyDenied, "the policy rule `platform:r` denies the call: no")
     );
 
-    rules(&rig, json!([{"name": "r", "match": {"tools": ["agents:planner"]}, "effect": "approve"}]));
+    rules(&rig, &json!([{"name": "r", "match": {"tools": ["agents:planner"]}, "effect": "approve"}]));
     let error = start(&rig, caller()).await.unwrap_err();
     let expected = "the policy rule `platform:r` requires approval, but the start of an agent cannot wait for approval; \
                     limit the rule to tools (`match.tools`), or deny `agents:planner`";
@@ -88,7 +88,7 @@ async fn a_denied_caller_does_not_learn_why_the_request_is_invalid() {
     let invalid = || Err(CallError::new(ErrorCode::InvalidRequest, "`input` is empty"));
     let error = call(&rig, CallableKind::Agent, caller(), invalid()).await.unwrap_err();
     assert_eq!(error.code, ErrorCode::InvalidRequest);
-    rules(&rig, json!([{"name": "r", "match": {"agents": ["planner"]}, "effect": "deny"}]));
+    rules(&rig, &json!([{"name": "r", "match": {"agents": ["planner"]}, "effect": "deny"}]));
     let error = call(&rig, CallableKind::Agent, caller(), invalid()).await.unwrap_err();
     assert_eq!(error.code, ErrorCode::PolicyDenied);
 }
