@@ -274,8 +274,6 @@ impl ResourceSpec for ArtifactDefinition {
             id: artifact.id,
             artifact: artifact.definition.slug.to_string(),
             version: artifact.revision,
-            status: artifact.status,
-            enabled: artifact.enabled,
         })
     }
 }

@@ -176,8 +176,6 @@ pub struct PipelineEvent {
     pub pipeline: String,
     /// Its status.
     pub status: Status,
-    /// Whether it may be queried.
-    pub enabled: bool,
 }
 
 /// A changed document of a pipeline, or many of them.
@@ -215,8 +213,4 @@ pub struct ArtifactEvent {
     pub artifact: String,
     /// Its newest version.
     pub version: u32,
-    /// Its status.
-    pub status: Status,
-    /// Whether it may run.
-    pub enabled: bool,
 }

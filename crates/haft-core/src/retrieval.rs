@@ -208,7 +208,6 @@ impl ResourceSpec for PipelineDefinition {
             id: pipeline.id,
             pipeline: pipeline.definition.slug.to_string(),
             status: pipeline.status,
-            enabled: pipeline.enabled,
         })
     }
 }

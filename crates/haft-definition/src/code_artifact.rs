@@ -7,9 +7,11 @@ use base64::engine::general_purpose::STANDARD;
 use haft_core::artifact::{ArtifactContent, ArtifactInput, ArtifactRuntime, MAX_SOURCE};
 use haft_core::name::ArtifactSlug;
 use haft_core::problem::{Problem, excerpt};
+use haft_core::tool::Status;
 use serde_json::{Map, Value, json};
 
 use crate::dialect::{self, Bounds, Fields, Report, artifact_inputs, describe, locate_foreign, read_foreign};
+use crate::pipeline::STATUSES;
 
 /// The maximum size of a text: escaping and indentation can take several times the room of the source.
 pub const MAX_TEXT: usize = 8 * MAX_SOURCE;
@@ -19,11 +21,10 @@ const BOUNDS: Bounds = Bounds { nodes: 50_000, bytes: MAX_TEXT };
 const WASM_MAGIC: &[u8] = b"\0asm";
 
 /// What the API shows about an artifact besides its content. It is ignored, so that an answer can be used as a file.
-const STATE: [&str; 15] = [
+const STATE: [&str; 14] = [
     "id",
     "version",
     "hash",
-    "status",
     "enabled",
     "revision",
     "published_revision",
@@ -46,6 +47,8 @@ pub struct ReadArtifact {
     pub content: ArtifactContent,
     /// The file that has the source, if it is not in the text.
     pub source_file: Option<String>,
+    /// Its status, if the text says so.
+    pub status: Option<Status>,
     /// Warnings, such as unknown fields.
     pub warnings: Vec<Problem>,
 }
@@ -102,6 +105,7 @@ fn artifact<'a>(
     let text = fields.text("source");
     let source_file = fields.text("source_file");
     let inputs = artifact_inputs(&mut fields);
+    let status = fields.choice("status", &STATUSES);
     let source = match (&source_file, has_source) {
         (Some(_), true) => {
             fields.error("source_file", "conflicting_fields", dialect::conflict("source"));
@@ -117,7 +121,7 @@ fn artifact<'a>(
     let (slug, runtime, source) = (slug.ok()?, runtime?, source?);
     let name = name.unwrap_or_else(|| slug.to_string());
     let content = ArtifactContent { name, description, runtime, source, inputs };
-    Some(ReadArtifact { slug, content, source_file, warnings: Vec::new() })
+    Some(ReadArtifact { slug, content, source_file, status, warnings: Vec::new() })
 }
 
 /// Returns the source in a file of the same folder. A path is not a name, so nothing outside of the folder is read.
@@ -151,7 +155,7 @@ fn source_of<'a>(
 }
 
 /// Writes an artifact as a YAML file with its source; reading it returns the same artifact.
-pub fn write_yaml(slug: &ArtifactSlug, content: &ArtifactContent) -> String {
+pub fn write_yaml(slug: &ArtifactSlug, content: &ArtifactContent, status: Status) -> String {
     let mut map = Map::new();
     let mut put = |key: &str, value: Value| drop(map.insert(key.to_owned(), value));
     put("slug", json!(slug));
@@ -162,6 +166,9 @@ pub fn write_yaml(slug: &ArtifactSlug, content: &ArtifactContent) -> String {
     put("runtime", json!(content.runtime));
     if !content.inputs.is_empty() {
         put("inputs", content.inputs.iter().map(input).collect());
+    }
+    if status != Status::Published {
+        put("status", json!(status));
     }
     put("source", json!(content.source));
     dialect::write_yaml(&map)
@@ -207,7 +214,7 @@ mod tests {
 
     #[test]
     fn writing_and_reading_is_the_identity() {
-        let text = "slug: totals\nname: Totals\ndescription: 'Sums: rows'\nruntime: bash\nsource: echo\n\
+        let text = "slug: totals\nname: Totals\ndescription: 'Sums: rows'\nstatus: draft\nruntime: bash\nsource: echo\n\
                     inputs:\n- {name: rows, type: array, required: true}\n\
                     - {name: unit, default: null, description: x}\n- {name: n, type: number, default: 2.0}\n";
         let mut first = read_with(text).unwrap();
@@ -220,7 +227,7 @@ mod tests {
             "true",
         ] {
             source.clone_into(&mut first.content.source);
-            let written = write_yaml(&first.slug, &first.content);
+            let written = write_yaml(&first.slug, &first.content, Status::Draft);
             assert_eq!(read_with(&written).unwrap(), first, "{written}");
         }
     }

@@ -13,7 +13,7 @@ const BOUNDS: Bounds = Bounds { nodes: 10_000, bytes: MAX_TEXT };
 const UNITS: [(&str, ChunkUnit); 2] = [("tokens", ChunkUnit::Tokens), ("characters", ChunkUnit::Characters)];
 const LANGUAGES: [(&str, PipelineLanguage); 2] =
     [("english", PipelineLanguage::English), ("german", PipelineLanguage::German)];
-const STATUSES: [(&str, Status); 4] = [
+pub(crate) const STATUSES: [(&str, Status); 4] = [
     ("draft", Status::Draft),
     ("published", Status::Published),
     ("deprecated", Status::Deprecated),

@@ -76,6 +76,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/agents/{ref}/diff": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Compare two revisions, field by field. */
+        get: operations["get_agents_ref_diff"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/agents/{ref}/publish": {
         parameters: {
             query?: never;
@@ -716,11 +733,66 @@ export interface paths {
         };
         /** Get a code artifact with its newest version. */
         get: operations["get_code_artifacts_id"];
-        /** Append a version to a code artifact. Versions never change: tools that pin one keep it, others follow the newest. */
+        /**
+         * Append a version to a code artifact. Versions never change: tools that pin one keep it. Others follow the newest one in
+         *     debug mode, and the published one in production.
+         */
         put: operations["put_code_artifacts_id"];
         post?: never;
         /** Delete a code artifact with its versions. If tools use it, nothing is deleted unless `force=true`. */
         delete: operations["delete_code_artifacts_id"];
+        options?: never;
+        head?: never;
+        /** Enable or disable a code artifact. */
+        patch: operations["patch_code_artifacts_id"];
+        trace?: never;
+    };
+    "/code-artifacts/{id}/deprecate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Deprecate a code artifact: tools still run it. */
+        post: operations["post_code_artifacts_id_deprecate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/code-artifacts/{id}/diff": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Compare two revisions, field by field. */
+        get: operations["get_code_artifacts_id_diff"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/code-artifacts/{id}/publish": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Publish the newest version of a code artifact: tools that follow the newest version run it in production mode. */
+        post: operations["post_code_artifacts_id_publish"];
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -754,6 +826,23 @@ export interface paths {
         get: operations["get_code_artifacts_id_versions_number"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/code-artifacts/{id}/versions/{number}/restore": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Restore an earlier version of a code artifact as the newest one. */
+        post: operations["post_code_artifacts_id_versions_number_restore"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1272,13 +1361,48 @@ export interface paths {
         /** Get a pipeline. */
         get: operations["get_pipelines_ref"];
         /**
-         * Replace the definition of a pipeline. If documents are cut or embedded differently from now on, they are ingested
-         *     again.
+         * Replace the definition of a pipeline: a new revision. A published pipeline keeps its published revision until the new
+         *     one is published; then documents that are cut or embedded differently are ingested again.
          */
         put: operations["put_pipelines_ref"];
         post?: never;
         /** Delete a pipeline with its documents. Tools that query it are not ready afterwards. */
         delete: operations["delete_pipelines_ref"];
+        options?: never;
+        head?: never;
+        /** Enable or disable a pipeline. */
+        patch: operations["patch_pipelines_ref"];
+        trace?: never;
+    };
+    "/pipelines/{ref}/deprecate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Deprecate a pipeline: it can still be queried. */
+        post: operations["post_pipelines_ref_deprecate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/pipelines/{ref}/diff": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Compare two revisions, field by field. */
+        get: operations["get_pipelines_ref_diff"];
+        put?: never;
+        post?: never;
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -1349,7 +1473,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Publish a pipeline: tools query it in production mode, too. */
+        /** Publish the newest revision of a pipeline: tools query it in production mode, and its documents are read by it. */
         post: operations["post_pipelines_ref_publish"];
         delete?: never;
         options?: never;
@@ -1385,6 +1509,57 @@ export interface paths {
         put?: never;
         /** Fetch and read all documents of a pipeline again. It costs what has changed in them. */
         post: operations["post_pipelines_ref_reingest"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/pipelines/{ref}/revisions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the revisions of a pipeline, newest first. */
+        get: operations["get_pipelines_ref_revisions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/pipelines/{ref}/revisions/{n}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a revision of a pipeline. */
+        get: operations["get_pipelines_ref_revisions_n"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/pipelines/{ref}/revisions/{n}/restore": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Restore an earlier revision of a pipeline as the newest one. */
+        post: operations["post_pipelines_ref_revisions_n_restore"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2577,11 +2752,6 @@ export interface components {
             warnings?: components["schemas"]["Problem"][];
         };
         /**
-         * @description What happened to an agent, by the API or in its file.
-         * @enum {string}
-         */
-        AgentAction: "created" | "updated" | "deleted" | "published" | "deprecated" | "enabled" | "disabled";
-        /**
          * @description A definition in a request, as the OpenAPI document shows it; [`from_json`] reads it.
          * @example {
          *       "slug": "assistant",
@@ -2702,7 +2872,7 @@ export interface components {
              */
             agent: string;
             /** @description What happened. */
-            change: components["schemas"]["AgentAction"];
+            change: components["schemas"]["ResourceAction"];
             /** @description Whether it may run. */
             enabled: boolean;
             /**
@@ -3083,7 +3253,7 @@ export interface components {
              */
             artifact: string;
             /** @description What happened. */
-            change: components["schemas"]["ObjectAction"];
+            change: components["schemas"]["ResourceAction"];
             /**
              * Format: uuid
              * @description Its id.
@@ -3906,19 +4076,11 @@ export interface components {
             [key: string]: unknown;
         };
         /** @description A code artifact with its newest version. */
-        CodeArtifact: components["schemas"]["ArtifactContent"] & {
-            /** Format: date-time */
-            created_at: string;
-            created_by: string | null;
+        CodeArtifact: components["schemas"]["ArtifactContent"] & components["schemas"]["ResourceState"] & {
             /** @description The hash of that version. */
             hash: string;
             /** Format: uuid */
             id: string;
-            /**
-             * Format: date-time
-             * @description When the newest version was stored.
-             */
-            modified_at: string;
             /** @example word-count */
             slug: string;
             /**
@@ -6038,8 +6200,8 @@ export interface components {
          * @enum {string}
          */
         ParamStyle: "comma" | "space" | "pipe" | "deep_object" | "spread" | "json";
-        /** @description A stored pipeline. */
-        Pipeline: components["schemas"]["PipelineDefinition"] & {
+        /** @description A retrieval pipeline with the state of its documents. */
+        Pipeline: components["schemas"]["PipelineDefinition"] & components["schemas"]["ResourceState"] & {
             /**
              * Format: int64
              * @description The size of all documents together.
@@ -6051,35 +6213,13 @@ export interface components {
              */
             chunks: number;
             /**
-             * Format: date-time
-             * @description When it was created.
-             */
-            created_at: string;
-            /** @description Who created it. */
-            created_by: string | null;
-            /**
              * Format: int64
              * @description The number of documents.
              */
             documents: number;
-            /**
-             * Format: uuid
-             * @description Its id.
-             */
+            /** Format: uuid */
             id: string;
-            /**
-             * Format: date-time
-             * @description When its definition last changed.
-             */
-            modified_at: string;
-            /** @description Its status. */
-            status: components["schemas"]["PipelineStatus"];
         };
-        /**
-         * @description What happened to a pipeline.
-         * @enum {string}
-         */
-        PipelineAction: "created" | "updated" | "published" | "deleted";
         /** @description A pipeline to create, or its new definition. */
         PipelineBody: {
             chunking?: components["schemas"]["ChunkingBody"] | null;
@@ -6121,7 +6261,7 @@ export interface components {
         /** @description A changed pipeline. */
         PipelineEvent: {
             /** @description What happened. */
-            change: components["schemas"]["PipelineAction"];
+            change: components["schemas"]["ResourceAction"];
             /**
              * Format: uuid
              * @description Its id.
@@ -6133,7 +6273,7 @@ export interface components {
              */
             pipeline: string;
             /** @description Its status. */
-            status: components["schemas"]["PipelineStatus"];
+            status: components["schemas"]["ToolStatus"];
         };
         /**
          * @description The language of documents.
@@ -6147,11 +6287,33 @@ export interface components {
             /** Format: int64 */
             total: number;
         };
-        /**
-         * @description The status of a pipeline.
-         * @enum {string}
-         */
-        PipelineStatus: "draft" | "published";
+        /** @description A revision of a pipeline. */
+        PipelineRevision: {
+            /**
+             * Format: date-time
+             * @description When it was stored.
+             */
+            created_at: string;
+            /** @description Who stored it. */
+            created_by: string | null;
+            definition: components["schemas"]["PipelineDefinition"];
+            /** @description The hash of the definition. */
+            hash: string;
+            /**
+             * Format: int32
+             * @description The number, from 1.
+             */
+            number: number;
+            /** @description Whether production uses it. */
+            published: boolean;
+        };
+        /** @description The revisions of a pipeline. */
+        PipelineRevisionList: {
+            /** @description Always `null`: there is one page. */
+            next_page_token: string | null;
+            revisions: components["schemas"]["PipelineRevision"][];
+            total: number;
+        };
         /** @description One thing, and what happens to it. */
         PlannedChange: {
             action: components["schemas"]["ChangeAction"];
@@ -6526,6 +6688,56 @@ export interface components {
             policy: components["schemas"]["Policy"];
             /** @description Whether its processes are isolated from the host's files. */
             sandbox: boolean;
+        };
+        /**
+         * @description What happened to a resource, by the API or in its file.
+         * @enum {string}
+         */
+        ResourceAction: "created" | "updated" | "deleted" | "published" | "deprecated" | "enabled" | "disabled";
+        /** @description A changed state of a resource. */
+        ResourcePatch: {
+            /** @description Whether it may be used. */
+            enabled: boolean;
+        };
+        /** @description The state of a resource beside its definition. */
+        ResourceState: {
+            /**
+             * Format: date-time
+             * @description When it was created.
+             */
+            created_at: string;
+            /** @description Who created it. */
+            created_by: string | null;
+            /** @description Whether it may be used. */
+            enabled: boolean;
+            /** @description Why its file cannot be used. */
+            error?: string;
+            /**
+             * Format: date-time
+             * @description When its definition last changed.
+             */
+            modified_at: string;
+            /** @description Who stored the newest revision. */
+            modified_by: string | null;
+            /** @description The file that defines it, relative to the home folder. */
+            path?: string;
+            /**
+             * Format: date-time
+             * @description When it was published.
+             */
+            published_at: string | null;
+            /**
+             * Format: int32
+             * @description The number of the published revision, which production uses.
+             */
+            published_revision: number | null;
+            /**
+             * Format: int32
+             * @description The number of the newest revision.
+             */
+            revision: number;
+            /** @description The status. */
+            status: components["schemas"]["ToolStatus"];
         };
         /**
          * @description How a response is read.
@@ -7966,19 +8178,11 @@ export interface components {
         /** @description `{"status":"success","data":…}`. */
         Success_CodeArtifact: {
             /** @description A code artifact with its newest version. */
-            data: components["schemas"]["ArtifactContent"] & {
-                /** Format: date-time */
-                created_at: string;
-                created_by: string | null;
+            data: components["schemas"]["ArtifactContent"] & components["schemas"]["ResourceState"] & {
                 /** @description The hash of that version. */
                 hash: string;
                 /** Format: uuid */
                 id: string;
-                /**
-                 * Format: date-time
-                 * @description When the newest version was stored.
-                 */
-                modified_at: string;
                 /** @example word-count */
                 slug: string;
                 /**
@@ -8491,8 +8695,8 @@ export interface components {
         };
         /** @description `{"status":"success","data":…}`. */
         Success_Pipeline: {
-            /** @description A stored pipeline. */
-            data: components["schemas"]["PipelineDefinition"] & {
+            /** @description A retrieval pipeline with the state of its documents. */
+            data: components["schemas"]["PipelineDefinition"] & components["schemas"]["ResourceState"] & {
                 /**
                  * Format: int64
                  * @description The size of all documents together.
@@ -8504,29 +8708,12 @@ export interface components {
                  */
                 chunks: number;
                 /**
-                 * Format: date-time
-                 * @description When it was created.
-                 */
-                created_at: string;
-                /** @description Who created it. */
-                created_by: string | null;
-                /**
                  * Format: int64
                  * @description The number of documents.
                  */
                 documents: number;
-                /**
-                 * Format: uuid
-                 * @description Its id.
-                 */
+                /** Format: uuid */
                 id: string;
-                /**
-                 * Format: date-time
-                 * @description When its definition last changed.
-                 */
-                modified_at: string;
-                /** @description Its status. */
-                status: components["schemas"]["PipelineStatus"];
             };
             status: components["schemas"]["SuccessStatus"];
         };
@@ -8537,6 +8724,41 @@ export interface components {
                 next_page_token: string | null;
                 pipelines: components["schemas"]["Pipeline"][];
                 /** Format: int64 */
+                total: number;
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_PipelineRevision: {
+            /** @description A revision of a pipeline. */
+            data: {
+                /**
+                 * Format: date-time
+                 * @description When it was stored.
+                 */
+                created_at: string;
+                /** @description Who stored it. */
+                created_by: string | null;
+                definition: components["schemas"]["PipelineDefinition"];
+                /** @description The hash of the definition. */
+                hash: string;
+                /**
+                 * Format: int32
+                 * @description The number, from 1.
+                 */
+                number: number;
+                /** @description Whether production uses it. */
+                published: boolean;
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_PipelineRevisionList: {
+            /** @description The revisions of a pipeline. */
+            data: {
+                /** @description Always `null`: there is one page. */
+                next_page_token: string | null;
+                revisions: components["schemas"]["PipelineRevision"][];
                 total: number;
             };
             status: components["schemas"]["SuccessStatus"];
@@ -10901,6 +11123,59 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["Success_Agent"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_agents_ref_diff: {
+        parameters: {
+            query?: {
+                /** @description A revision; default: the published one, otherwise the previous one */
+                from?: number;
+                /** @description A revision; default: the newest one */
+                to?: number;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description Id or slug
+                 * @example assistant
+                 */
+                ref: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "changes": [
+                     *           {
+                     *             "after": null,
+                     *             "before": null,
+                     *             "field": "description"
+                     *           }
+                     *         ],
+                     *         "from": 1,
+                     *         "to": 2
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_RevisionDiff"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -13591,6 +13866,10 @@ export interface operations {
     get_code_artifacts: {
         parameters: {
             query?: {
+                /** @description A part of the slug, the name or the description. */
+                q?: string;
+                /** @description The status. */
+                status?: components["schemas"]["ToolStatus"];
                 /**
                  * @description The maximum number of items; larger values than 500 (100 for calls, 5000 for summaries of tools) are lowered.
                  * @example 50
@@ -13633,9 +13912,15 @@ export interface operations {
                      *             "source": "echo \"$text\" | wc -w",
                      *             "created_at": "2026-01-31T12:00:00Z",
                      *             "created_by": "text",
+                     *             "enabled": true,
+                     *             "modified_at": "2026-01-31T12:00:00Z",
+                     *             "modified_by": "text",
+                     *             "published_at": "2026-01-31T12:00:00Z",
+                     *             "published_revision": 1,
+                     *             "revision": 1,
+                     *             "status": "draft",
                      *             "hash": "text",
                      *             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
-                     *             "modified_at": "2026-01-31T12:00:00Z",
                      *             "slug": "word-count",
                      *             "version": 1
                      *           }
@@ -13696,9 +13981,15 @@ export interface operations {
                      *         "source": "echo \"$text\" | wc -w",
                      *         "created_at": "2026-01-31T12:00:00Z",
                      *         "created_by": "text",
+                     *         "enabled": true,
+                     *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "modified_by": "text",
+                     *         "published_at": "2026-01-31T12:00:00Z",
+                     *         "published_revision": 1,
+                     *         "revision": 1,
+                     *         "status": "draft",
                      *         "hash": "text",
                      *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
-                     *         "modified_at": "2026-01-31T12:00:00Z",
                      *         "slug": "word-count",
                      *         "version": 1
                      *       },
@@ -13752,9 +14043,15 @@ export interface operations {
                      *         "source": "echo \"$text\" | wc -w",
                      *         "created_at": "2026-01-31T12:00:00Z",
                      *         "created_by": "text",
+                     *         "enabled": true,
+                     *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "modified_by": "text",
+                     *         "published_at": "2026-01-31T12:00:00Z",
+                     *         "published_revision": 1,
+                     *         "revision": 1,
+                     *         "status": "draft",
                      *         "hash": "text",
                      *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
-                     *         "modified_at": "2026-01-31T12:00:00Z",
                      *         "slug": "word-count",
                      *         "version": 1
                      *       },
@@ -13818,9 +14115,15 @@ export interface operations {
                      *         "source": "echo \"$text\" | wc -w",
                      *         "created_at": "2026-01-31T12:00:00Z",
                      *         "created_by": "text",
+                     *         "enabled": true,
+                     *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "modified_by": "text",
+                     *         "published_at": "2026-01-31T12:00:00Z",
+                     *         "published_revision": 1,
+                     *         "revision": 1,
+                     *         "status": "draft",
                      *         "hash": "text",
                      *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
-                     *         "modified_at": "2026-01-31T12:00:00Z",
                      *         "slug": "word-count",
                      *         "version": 1
                      *       },
@@ -13873,6 +14176,253 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["Success_Message"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    patch_code_artifacts_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Id or slug
+                 * @example word-count
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "enabled": true
+                 *     }
+                 */
+                "application/json": components["schemas"]["ResourcePatch"];
+            };
+        };
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "description": "text",
+                     *         "inputs": [
+                     *           {
+                     *             "name": "city"
+                     *           }
+                     *         ],
+                     *         "name": "Word count",
+                     *         "runtime": "bash",
+                     *         "source": "echo \"$text\" | wc -w",
+                     *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "created_by": "text",
+                     *         "enabled": true,
+                     *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "modified_by": "text",
+                     *         "published_at": "2026-01-31T12:00:00Z",
+                     *         "published_revision": 1,
+                     *         "revision": 1,
+                     *         "status": "draft",
+                     *         "hash": "text",
+                     *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "slug": "word-count",
+                     *         "version": 1
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_CodeArtifact"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["PayloadTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    post_code_artifacts_id_deprecate: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Id or slug
+                 * @example word-count
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "description": "text",
+                     *         "inputs": [
+                     *           {
+                     *             "name": "city"
+                     *           }
+                     *         ],
+                     *         "name": "Word count",
+                     *         "runtime": "bash",
+                     *         "source": "echo \"$text\" | wc -w",
+                     *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "created_by": "text",
+                     *         "enabled": true,
+                     *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "modified_by": "text",
+                     *         "published_at": "2026-01-31T12:00:00Z",
+                     *         "published_revision": 1,
+                     *         "revision": 1,
+                     *         "status": "draft",
+                     *         "hash": "text",
+                     *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "slug": "word-count",
+                     *         "version": 1
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_CodeArtifact"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_code_artifacts_id_diff: {
+        parameters: {
+            query?: {
+                /** @description A revision; default: the published one, otherwise the previous one */
+                from?: number;
+                /** @description A revision; default: the newest one */
+                to?: number;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description Id or slug
+                 * @example word-count
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "changes": [
+                     *           {
+                     *             "after": null,
+                     *             "before": null,
+                     *             "field": "description"
+                     *           }
+                     *         ],
+                     *         "from": 1,
+                     *         "to": 2
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_RevisionDiff"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    post_code_artifacts_id_publish: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Id or slug
+                 * @example word-count
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "description": "text",
+                     *         "inputs": [
+                     *           {
+                     *             "name": "city"
+                     *           }
+                     *         ],
+                     *         "name": "Word count",
+                     *         "runtime": "bash",
+                     *         "source": "echo \"$text\" | wc -w",
+                     *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "created_by": "text",
+                     *         "enabled": true,
+                     *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "modified_by": "text",
+                     *         "published_at": "2026-01-31T12:00:00Z",
+                     *         "published_revision": 1,
+                     *         "revision": 1,
+                     *         "status": "draft",
+                     *         "hash": "text",
+                     *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "slug": "word-count",
+                     *         "version": 1
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_CodeArtifact"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -14005,6 +14555,70 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    post_code_artifacts_id_versions_number_restore: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Id or slug
+                 * @example word-count
+                 */
+                id: string;
+                /** @example 1 */
+                number: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "description": "text",
+                     *         "inputs": [
+                     *           {
+                     *             "name": "city"
+                     *           }
+                     *         ],
+                     *         "name": "Word count",
+                     *         "runtime": "bash",
+                     *         "source": "echo \"$text\" | wc -w",
+                     *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "created_by": "text",
+                     *         "enabled": true,
+                     *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "modified_by": "text",
+                     *         "published_at": "2026-01-31T12:00:00Z",
+                     *         "published_revision": 1,
+                     *         "revision": 1,
+                     *         "status": "draft",
+                     *         "hash": "text",
+                     *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "slug": "word-count",
+                     *         "version": 1
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_CodeArtifact"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
         };
@@ -15727,6 +16341,10 @@ export interface operations {
     get_pipelines: {
         parameters: {
             query?: {
+                /** @description A part of the slug, the name or the description. */
+                q?: string;
+                /** @description The status. */
+                status?: components["schemas"]["ToolStatus"];
                 /**
                  * @description The maximum number of items; larger values than 500 (100 for calls, 5000 for summaries of tools) are lowered.
                  * @example 50
@@ -15772,14 +16390,19 @@ export interface operations {
                      *             },
                      *             "name": "Handbook",
                      *             "slug": "handbook",
-                     *             "bytes": 1,
-                     *             "chunks": 1,
                      *             "created_at": "2026-01-31T12:00:00Z",
                      *             "created_by": "text",
-                     *             "documents": 1,
-                     *             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "enabled": true,
                      *             "modified_at": "2026-01-31T12:00:00Z",
-                     *             "status": "draft"
+                     *             "modified_by": "text",
+                     *             "published_at": "2026-01-31T12:00:00Z",
+                     *             "published_revision": 1,
+                     *             "revision": 1,
+                     *             "status": "draft",
+                     *             "bytes": 1,
+                     *             "chunks": 1,
+                     *             "documents": 1,
+                     *             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101"
                      *           }
                      *         ],
                      *         "total": 1
@@ -15838,14 +16461,19 @@ export interface operations {
                      *         },
                      *         "name": "Handbook",
                      *         "slug": "handbook",
-                     *         "bytes": 1,
-                     *         "chunks": 1,
                      *         "created_at": "2026-01-31T12:00:00Z",
                      *         "created_by": "text",
-                     *         "documents": 1,
-                     *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "enabled": true,
                      *         "modified_at": "2026-01-31T12:00:00Z",
-                     *         "status": "draft"
+                     *         "modified_by": "text",
+                     *         "published_at": "2026-01-31T12:00:00Z",
+                     *         "published_revision": 1,
+                     *         "revision": 1,
+                     *         "status": "draft",
+                     *         "bytes": 1,
+                     *         "chunks": 1,
+                     *         "documents": 1,
+                     *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101"
                      *       },
                      *       "status": "success"
                      *     }
@@ -15899,14 +16527,19 @@ export interface operations {
                      *         },
                      *         "name": "Handbook",
                      *         "slug": "handbook",
-                     *         "bytes": 1,
-                     *         "chunks": 1,
                      *         "created_at": "2026-01-31T12:00:00Z",
                      *         "created_by": "text",
-                     *         "documents": 1,
-                     *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "enabled": true,
                      *         "modified_at": "2026-01-31T12:00:00Z",
-                     *         "status": "draft"
+                     *         "modified_by": "text",
+                     *         "published_at": "2026-01-31T12:00:00Z",
+                     *         "published_revision": 1,
+                     *         "revision": 1,
+                     *         "status": "draft",
+                     *         "bytes": 1,
+                     *         "chunks": 1,
+                     *         "documents": 1,
+                     *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101"
                      *       },
                      *       "status": "success"
                      *     }
@@ -15925,7 +16558,13 @@ export interface operations {
     put_pipelines_ref: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /**
+                 * @description The newest revision that you know
+                 * @example 1
+                 */
+                "If-Match"?: string;
+            };
             path: {
                 /**
                  * @description Id or slug
@@ -15969,14 +16608,19 @@ export interface operations {
                      *         },
                      *         "name": "Handbook",
                      *         "slug": "handbook",
-                     *         "bytes": 1,
-                     *         "chunks": 1,
                      *         "created_at": "2026-01-31T12:00:00Z",
                      *         "created_by": "text",
-                     *         "documents": 1,
-                     *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "enabled": true,
                      *         "modified_at": "2026-01-31T12:00:00Z",
-                     *         "status": "draft"
+                     *         "modified_by": "text",
+                     *         "published_at": "2026-01-31T12:00:00Z",
+                     *         "published_revision": 1,
+                     *         "revision": 1,
+                     *         "status": "draft",
+                     *         "bytes": 1,
+                     *         "chunks": 1,
+                     *         "documents": 1,
+                     *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101"
                      *       },
                      *       "status": "success"
                      *     }
@@ -16024,6 +16668,199 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["Success_Message"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    patch_pipelines_ref: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Id or slug
+                 * @example handbook
+                 */
+                ref: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "enabled": true
+                 *     }
+                 */
+                "application/json": components["schemas"]["ResourcePatch"];
+            };
+        };
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "chunking": {
+                     *           "overlap": 1,
+                     *           "size": 300,
+                     *           "unit": "tokens"
+                     *         },
+                     *         "description": "text",
+                     *         "embedding": {
+                     *           "base_url": "https://api.openai.com/v1",
+                     *           "credential": "OPENAI_API_KEY",
+                     *           "model": "text-embedding-3-small"
+                     *         },
+                     *         "name": "Handbook",
+                     *         "slug": "handbook",
+                     *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "created_by": "text",
+                     *         "enabled": true,
+                     *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "modified_by": "text",
+                     *         "published_at": "2026-01-31T12:00:00Z",
+                     *         "published_revision": 1,
+                     *         "revision": 1,
+                     *         "status": "draft",
+                     *         "bytes": 1,
+                     *         "chunks": 1,
+                     *         "documents": 1,
+                     *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_Pipeline"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["PayloadTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    post_pipelines_ref_deprecate: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Id or slug
+                 * @example handbook
+                 */
+                ref: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "chunking": {
+                     *           "overlap": 1,
+                     *           "size": 300,
+                     *           "unit": "tokens"
+                     *         },
+                     *         "description": "text",
+                     *         "embedding": {
+                     *           "base_url": "https://api.openai.com/v1",
+                     *           "credential": "OPENAI_API_KEY",
+                     *           "model": "text-embedding-3-small"
+                     *         },
+                     *         "name": "Handbook",
+                     *         "slug": "handbook",
+                     *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "created_by": "text",
+                     *         "enabled": true,
+                     *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "modified_by": "text",
+                     *         "published_at": "2026-01-31T12:00:00Z",
+                     *         "published_revision": 1,
+                     *         "revision": 1,
+                     *         "status": "draft",
+                     *         "bytes": 1,
+                     *         "chunks": 1,
+                     *         "documents": 1,
+                     *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_Pipeline"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_pipelines_ref_diff: {
+        parameters: {
+            query?: {
+                /** @description A revision; default: the published one, otherwise the previous one */
+                from?: number;
+                /** @description A revision; default: the newest one */
+                to?: number;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description Id or slug
+                 * @example handbook
+                 */
+                ref: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "changes": [
+                     *           {
+                     *             "after": null,
+                     *             "before": null,
+                     *             "field": "description"
+                     *           }
+                     *         ],
+                     *         "from": 1,
+                     *         "to": 2
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_RevisionDiff"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -16413,14 +17250,19 @@ export interface operations {
                      *         },
                      *         "name": "Handbook",
                      *         "slug": "handbook",
-                     *         "bytes": 1,
-                     *         "chunks": 1,
                      *         "created_at": "2026-01-31T12:00:00Z",
                      *         "created_by": "text",
-                     *         "documents": 1,
-                     *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "enabled": true,
                      *         "modified_at": "2026-01-31T12:00:00Z",
-                     *         "status": "draft"
+                     *         "modified_by": "text",
+                     *         "published_at": "2026-01-31T12:00:00Z",
+                     *         "published_revision": 1,
+                     *         "revision": 1,
+                     *         "status": "draft",
+                     *         "bytes": 1,
+                     *         "chunks": 1,
+                     *         "documents": 1,
+                     *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101"
                      *       },
                      *       "status": "success"
                      *     }
@@ -16540,6 +17382,206 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_pipelines_ref_revisions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Id or slug
+                 * @example handbook
+                 */
+                ref: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "next_page_token": "text",
+                     *         "revisions": [
+                     *           {
+                     *             "created_at": "2026-01-31T12:00:00Z",
+                     *             "created_by": "text",
+                     *             "definition": {
+                     *               "chunking": {
+                     *                 "overlap": 1,
+                     *                 "size": 300,
+                     *                 "unit": "tokens"
+                     *               },
+                     *               "description": "text",
+                     *               "embedding": {
+                     *                 "base_url": "https://api.openai.com/v1",
+                     *                 "credential": "OPENAI_API_KEY",
+                     *                 "model": "text-embedding-3-small"
+                     *               },
+                     *               "name": "Handbook",
+                     *               "slug": "handbook"
+                     *             },
+                     *             "hash": "text",
+                     *             "number": 1,
+                     *             "published": true
+                     *           }
+                     *         ],
+                     *         "total": 1
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_PipelineRevisionList"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_pipelines_ref_revisions_n: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Id or slug
+                 * @example handbook
+                 */
+                ref: string;
+                /**
+                 * @description Number of the revision
+                 * @example 1
+                 */
+                n: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "created_by": "text",
+                     *         "definition": {
+                     *           "chunking": {
+                     *             "overlap": 1,
+                     *             "size": 300,
+                     *             "unit": "tokens"
+                     *           },
+                     *           "description": "text",
+                     *           "embedding": {
+                     *             "base_url": "https://api.openai.com/v1",
+                     *             "credential": "OPENAI_API_KEY",
+                     *             "model": "text-embedding-3-small"
+                     *           },
+                     *           "name": "Handbook",
+                     *           "slug": "handbook"
+                     *         },
+                     *         "hash": "text",
+                     *         "number": 1,
+                     *         "published": true
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_PipelineRevision"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    post_pipelines_ref_revisions_n_restore: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Id or slug
+                 * @example handbook
+                 */
+                ref: string;
+                /**
+                 * @description Number of the revision
+                 * @example 1
+                 */
+                n: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "chunking": {
+                     *           "overlap": 1,
+                     *           "size": 300,
+                     *           "unit": "tokens"
+                     *         },
+                     *         "description": "text",
+                     *         "embedding": {
+                     *           "base_url": "https://api.openai.com/v1",
+                     *           "credential": "OPENAI_API_KEY",
+                     *           "model": "text-embedding-3-small"
+                     *         },
+                     *         "name": "Handbook",
+                     *         "slug": "handbook",
+                     *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "created_by": "text",
+                     *         "enabled": true,
+                     *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "modified_by": "text",
+                     *         "published_at": "2026-01-31T12:00:00Z",
+                     *         "published_revision": 1,
+                     *         "revision": 1,
+                     *         "status": "draft",
+                     *         "bytes": 1,
+                     *         "chunks": 1,
+                     *         "documents": 1,
+                     *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_Pipeline"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
         };

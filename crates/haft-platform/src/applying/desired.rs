@@ -275,14 +275,14 @@ impl Reader {
             sources.extend(read.source_file);
             self.desired.warnings.extend(read.warnings.iter().map(|warning| in_file(&path, warning)));
             let all = self.desired.artifacts.get_or_insert_default();
-            let (slug, content) = (read.slug, read.content);
+            let (slug, content, status) = (read.slug, read.content, read.status);
             if let Some(known) = all.iter().find(|known| known.slug == slug) {
                 let message =
                     format!("artifact `{slug}` is also defined by `{}`; keep one of them", known.file);
                 self.problems.push(Problem::new(path, "duplicate_artifact", message));
                 continue;
             }
-            all.push(DesiredArtifact { file: path, slug, content });
+            all.push(DesiredArtifact { file: path, slug, content, status });
         }
         for name in files.keys() {
             let is_used = sources.iter().any(|source| source == name);

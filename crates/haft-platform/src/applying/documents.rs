@@ -61,6 +61,8 @@ pub(super) struct DesiredArtifact {
     pub(super) file: String,
     pub(super) slug: ArtifactSlug,
     pub(super) content: ArtifactContent,
+    /// What the file says; without it, the artifact is published.
+    pub(super) status: Option<Status>,
 }
 
 /// Returns the name of a file of agents, pipelines or artifacts without its extension.

@@ -46,7 +46,7 @@ pub(super) async fn write_artifacts(
         let found = app.store().artifacts().get(&identity.tenant, head.id).await?;
         let Some(stored) = found else { continue };
         let ArtifactDefinition { slug, content } = &*stored.definition;
-        let text = code_artifact::write_yaml(slug, content);
+        let text = code_artifact::write_yaml(slug, content, stored.status);
         add(files, "artifacts", slug.as_str(), &text)?;
     }
     Ok(())

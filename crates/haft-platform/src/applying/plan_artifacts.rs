@@ -45,7 +45,8 @@ impl Planner<'_> {
     }
 
     async fn artifact(&mut self, desired: DesiredArtifact, stored: Option<&ArtifactHead>) {
-        let DesiredArtifact { file, slug, content } = desired;
+        let DesiredArtifact { file, slug, content, status } = desired;
+        let status = target_status(status, stored.map(|stored| stored.status));
         let mut change = PlannedChange::new(ChangeKind::CodeArtifact, ChangeAction::Create, slug.as_str());
         change.file = Some(file.clone());
         let Some(head) = stored else {
@@ -54,7 +55,6 @@ impl Planner<'_> {
             change.summary.clone_from(&content.description);
             self.planned.push(change);
             let definition = Box::new(ArtifactDefinition { slug, content: content.into() });
-            let status = Status::Published;
             return self.changes.artifacts.push(ResourceChange::Create { definition, enabled: true, status });
         };
         let definition = ArtifactDefinition { slug, content: content.into() };
@@ -66,20 +66,30 @@ impl Planner<'_> {
         let newest = head.revision.saturating_add(u32::from(earlier.is_some()));
         self.references.add_artifact(slug, Some(newest));
         self.references.add_artifact(&head.id, Some(newest));
-        let status = target_status(None, Some(head.status));
+        let is_changed = earlier.is_some();
         if let Some(earlier) = earlier {
             self.check_artifact(&file, content).await;
             change.action = ChangeAction::Update;
             change.fields = fields(&as_json(&earlier.definition.content), &as_json(content));
             change.fields.push(field("version", head.revision, newest));
-        } else if status == Status::Published && head.published_revision != Some(head.revision) {
-            change.action = ChangeAction::Publish;
-            change.fields.push(field("published_revision", head.published_revision, head.revision));
         } else {
             change.action = ChangeAction::Unchanged;
-            return self.planned.push(change);
         }
+        let is_published = head.published_revision == Some(head.revision);
+        if head.status != status {
+            change.fields.push(field("status", head.status.as_str(), status.as_str()));
+        } else if status == Status::Published && !is_published && !is_changed {
+            change.fields.push(field("published_revision", head.published_revision, head.revision));
+        }
+        if !is_changed && !change.fields.is_empty() {
+            let is_publication = status == Status::Published;
+            change.action = if is_publication { ChangeAction::Publish } else { ChangeAction::Update };
+        }
+        let is_unchanged = change.action == ChangeAction::Unchanged;
         self.planned.push(change);
+        if is_unchanged {
+            return;
+        }
         let (id, enabled, definition) = (head.id, head.enabled, Box::new(definition));
         self.changes.artifacts.push(ResourceChange::Update { id, definition, enabled, status });
     }
