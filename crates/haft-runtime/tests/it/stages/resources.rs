@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use haft_core::callable::{CallableKind, CallableResource};
 use haft_core::id::TokenId;
 use haft_core::limit::CallRate;
 use haft_core::name::TenantId;
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::policy::PolicyRules;
 use haft_core::principal::AllowList;
-use haft_core::callable::{CallableResource, CallableKind};
 use haft_core::token::Role;
 use haft_runtime::pipeline::{Principal, Request};
 use haft_runtime::policy::Policy;
