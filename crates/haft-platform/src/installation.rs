@@ -197,7 +197,6 @@ impl Installation {
             workspaces: Some(workspaces.for_calls()),
             results: Some(Arc::clone(&results) as _),
         }));
-        let mcp_packages = Arc::new(McpPackages::new(handle.clone()));
         let app = Arc::new(Self {
             settings,
             store,
@@ -215,7 +214,7 @@ impl Installation {
             python_environments: resources.python_environments,
             egress: resources.egress,
             mcp_clients,
-            mcp_packages,
+            mcp_packages: Arc::new(McpPackages::new(handle.clone())),
             handle: handle.clone(),
             workspaces,
             results,

@@ -54,7 +54,6 @@ pub async fn find(app: &Installation, identity: &Identity, id: &str) -> Result<M
 }
 
 /// Changes to a server; what is missing stays.
-#[expect(clippy::option_option, reason = "missing, the default, or a number")]
 pub struct ServerChange {
     pub enabled: Option<bool>,
     pub accept_changes: Option<bool>,

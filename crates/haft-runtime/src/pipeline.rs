@@ -37,7 +37,7 @@ use haft_core::ledger::{CallQueue, Ledger};
 use haft_core::limit::RateStatus;
 use haft_core::name::TenantId;
 use haft_core::outcome::{CallError, ErrorCode, Outcome};
-use haft_core::policy::{Decision, Effect};
+use haft_core::policy::Decision;
 use haft_core::runnable::Mode;
 use haft_core::secret::SecretSource;
 use haft_core::tenant::TenantLimits;
@@ -55,7 +55,7 @@ pub use self::request::{CallTarget, Labels, Principal, Request};
 use self::admission::{Admission, admit};
 use self::call::CallDraft;
 use self::checks::{
-    approval_impossible, check_allow_list, check_role, compiled, ledger_unavailable, not_recorded, own_cause,
+    approval_impossible, cause_of, check_allow_list, check_role, compiled, ledger_unavailable, not_recorded,
     policy_denied,
 };
 pub(crate) use self::checks::{milliseconds, timed_out};
@@ -790,19 +790,4 @@ impl Invoker for Pipeline {
 /// Returns on whose behalf a call is made.
 fn above(invocation: &Invocation) -> Above<'_> {
     Above { surfaces: &invocation.lineage.surfaces, agents: agents_above(&invocation.principal) }
-}
-
-/// Returns why a call needs approval after the rules and the tool's own flag; an error if a rule denies it.
-fn cause_of(
-    decision: &Decision,
-    spec: &haft_core::spec::ToolSpec,
-    elevated: bool,
-) -> Result<Option<ApprovalCause>, CallError> {
-    let own = own_cause(spec);
-    match (decision.with_tool(own.is_some(), elevated), &decision.rule) {
-        (Effect::Allow, _) => Ok(None),
-        (Effect::Deny, rule) => Err(policy_denied(rule.as_deref(), decision.reason.as_deref())),
-        (Effect::Approve, Some(rule)) => Ok(Some(ApprovalCause::Rule(rule.to_string()))),
-        (Effect::Approve, None) => Ok(own),
-    }
 }

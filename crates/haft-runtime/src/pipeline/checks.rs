@@ -7,6 +7,7 @@ use haft_core::approval::{Approval, ApprovalCause};
 use haft_core::catalog::StoreError;
 use haft_core::coerce::{coerce, normalize_integers};
 use haft_core::outcome::{CallError, ErrorCode};
+use haft_core::policy::{Decision, Effect};
 use haft_core::principal::Principal;
 use haft_core::runnable::{Mode, NotRunnable};
 use haft_core::spec::{Policy, ToolSpec, Validation};
@@ -69,11 +70,26 @@ pub(super) fn policy_denied(rule: Option<&str>, reason: Option<&str>) -> CallErr
 }
 
 /// Returns why the tool itself asks for approval.
-pub(super) fn own_cause(spec: &ToolSpec) -> Option<ApprovalCause> {
+fn own_cause(spec: &ToolSpec) -> Option<ApprovalCause> {
     match spec.policy {
         Policy::Elevated => Some(ApprovalCause::ElevatedPolicy),
         _ if spec.requires_confirmation => Some(ApprovalCause::RequiresConfirmation),
         _ => None,
+    }
+}
+
+/// Returns why a call needs approval after the rules and the tool's own flag; an error if a rule denies it.
+pub(super) fn cause_of(
+    decision: &Decision,
+    spec: &ToolSpec,
+    elevated: bool,
+) -> Result<Option<ApprovalCause>, CallError> {
+    let own = own_cause(spec);
+    match (decision.with_tool(own.is_some(), elevated), &decision.rule) {
+        (Effect::Allow, _) => Ok(None),
+        (Effect::Deny, rule) => Err(policy_denied(rule.as_deref(), decision.reason.as_deref())),
+        (Effect::Approve, Some(rule)) => Ok(Some(ApprovalCause::Rule(rule.to_string()))),
+        (Effect::Approve, None) => Ok(own),
     }
 }
 

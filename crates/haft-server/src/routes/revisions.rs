@@ -42,7 +42,7 @@ pub(crate) struct RevisionDiff {
 impl From<Difference> for RevisionDiff {
     fn from(difference: Difference) -> Self {
         let Difference { from, to, changes } = difference;
-        Self { from, to, changes: changes.into_iter().map(FieldChange::from).collect() }
+        Self { from, to, changes }
     }
 }
 
@@ -102,6 +102,6 @@ pub(crate) async fn diff(
     let to = params.get("to").map_or_else(|| entry.tool.revision.to_string(), str::to_owned);
     let from = params.get("from").map_or_else(|| default_base(&entry).to_string(), str::to_owned);
     let (before, after) = (find_revision(&revisions, &from)?, find_revision(&revisions, &to)?);
-    let changes = differences(before, after).into_iter().map(FieldChange::from).collect();
+    let changes = differences(before, after);
     Ok(success(RevisionDiff { from: before.number, to: after.number, changes }).into_response())
 }
