@@ -279,8 +279,11 @@ async fn a_folder_and_urls_are_read() {
     assert_eq!((&report["done"], &report["failed"]), (&json!(3), &json!(2)), "{report}");
     let errors = report["documents"].to_string();
     assert!(errors.contains("169.254.169.254") && errors.contains("status 404"), "{errors}");
+    // Both documents have the same text, so the same score.
     let hits = query(&server, json!({"query": "ibex"})).await;
-    assert_eq!((hits.len(), &hits[0]["document"]), (2, &json!(upstream.url("/moved"))), "{hits:?}");
+    let mut found = names(&hits);
+    found.sort_unstable();
+    assert_eq!(found, [upstream.url("/moved"), upstream.url("/page")]);
     assert_eq!(names(&query(&server, json!({"query": "lynx"})).await), ["deep/lynx.md"]);
 }
 
