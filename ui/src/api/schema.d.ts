@@ -4816,7 +4816,7 @@ export interface components {
              */
             rule: string | null;
         };
-        /** @description A field that differs. */
+        /** @description A field that differs between two definitions. */
         FieldChange: {
             /** @description The later value; `null` if the field is missing there. */
             after: unknown;

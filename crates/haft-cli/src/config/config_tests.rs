@@ -161,6 +161,7 @@ const VALUES: &[(&str, &str)] = &[
     ("models.timeout", "\"5m\""),
     ("retrieval.max_document_bytes", "4096"),
     ("retrieval.max_chunks", "7"),
+    ("retrieval.keep_revisions", "7"),
     ("retrieval.max_index_bytes", "2097152"),
     ("runs.max_running", "7"),
     ("runs.keep_days", "0"),
