@@ -40,7 +40,7 @@ pub struct CallableResource {
     pub id: Uuid,
     /// The slug.
     pub slug: Arc<str>,
-    /// The revision that is called; 0 if there is none that can run.
+    /// The revision to call; 0 if no revision can run.
     pub revision: u32,
 }
 

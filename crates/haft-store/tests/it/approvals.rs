@@ -153,7 +153,7 @@ async fn a_repeated_call_picks_up_the_decision_once(harness: Harness) {
     call.finish(Ok(json!("done")), call.started_at, 1.0);
     harness.store.record(Arc::new(call.clone())).await.unwrap();
     let ApprovalAnswer::Decided(_, done) = ask(&harness, "agent", json!({"n": 1})).await else { panic!() };
-    // The claim belongs to the node that ran the call: whoever gets the outcome has none.
+    // Only the node that ran the call holds a claim; a replayed outcome has no fence.
     assert_eq!(call.invocation.fence, 1);
     call.invocation.fence = 0;
     assert_eq!(*done, call);
