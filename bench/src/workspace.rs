@@ -66,9 +66,9 @@ fn measure(count: usize) -> Result<()> {
 
     let (switched, ()) = best(|round| {
         let manifest = if round % 2 == 0 { &first } else { &last };
-        timed(|| Ok(workspace.materialise(manifest)?))
+        timed(|| Ok(workspace.checkout(manifest)?))
     })?;
-    row(count, "materialise a state with one other file", switched, None, "");
+    row(count, "check out a state with one other file", switched, None, "");
     Ok(())
 }
 

@@ -6,17 +6,17 @@ use clap::{ArgAction, Args, Parser, Subcommand};
 use haft_core::secret::Secret;
 
 use crate::commands::{
-    agent, apply, approval, artifact, audit, bundle, call, chat, completions, doctor, import, init, key,
-    limits, login_link, mcp, mcp_server, pipeline, policy, reindex, secret, serve, tenant, token, tool,
-    toolset, webhook, workspace,
+    agent, apply, approval, artifact, audit, bundle, call, chat, complete, completions, context, doctor,
+    import, init, key, limits, login, login_link, logout, mcp, mcp_server, pipeline, policy, reindex, run,
+    schema, secret, serve, tenant, token, tool, toolset, webhook, whoami, workspace,
 };
 use crate::context::Context;
 use crate::error::CliError;
-use crate::output::Color;
+use crate::output::{Color, Form};
 
 /// The tool platform for LLM agents
 ///
-/// Commands use a running server if there is one, and otherwise open the home folder themselves.
+/// Commands use the server of `haft login` or a running one, and otherwise open the home folder themselves.
 #[derive(Debug, Parser)]
 #[command(name = "haft", version, max_term_width = 100, disable_help_flag = true)]
 #[command(after_help = crate::help::GLOBAL_OPTIONS)]
@@ -38,6 +38,9 @@ pub(crate) struct Globals {
     /// Server to connect to
     #[arg(long, global = true, value_name = "URL", hide_short_help = true, hide_long_help = true)]
     pub(crate) server: Option<String>,
+    /// Stored login to use, or `local` for the home folder
+    #[arg(long, global = true, value_name = "NAME", hide_short_help = true, hide_long_help = true)]
+    pub(crate) context: Option<String>,
     /// Access token
     #[arg(long, global = true, value_name = "TOKEN", value_parser = parse_token)]
     #[arg(hide_short_help = true, hide_long_help = true)]
@@ -45,6 +48,17 @@ pub(crate) struct Globals {
     /// Print JSON
     #[arg(long, global = true, hide_short_help = true, hide_long_help = true)]
     pub(crate) json: bool,
+    /// Format of the output
+    #[arg(short, long, global = true, value_name = "FORMAT", value_parser = parse_form)]
+    #[arg(hide_short_help = true, hide_long_help = true)]
+    // `toolset export` has an option with the same name for its file, so both have the same type.
+    pub(crate) output: Option<String>,
+    /// Print tables without a header
+    #[arg(long, global = true, hide_short_help = true, hide_long_help = true)]
+    pub(crate) no_headers: bool,
+    /// Print neither notes nor progress
+    #[arg(long, global = true, hide_short_help = true, hide_long_help = true)]
+    pub(crate) quiet: bool,
     /// Use of colors
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     #[arg(hide_short_help = true, hide_long_help = true)]
@@ -59,8 +73,13 @@ pub(crate) struct Globals {
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "the signature of a clap value parser")]
-fn parse_token(text: &str) -> Result<Secret, std::convert::Infallible> {
+pub(crate) fn parse_token(text: &str) -> Result<Secret, std::convert::Infallible> {
     Ok(Secret::new(text.to_owned()))
+}
+
+fn parse_form(text: &str) -> Result<String, String> {
+    let names = Form::NAMES.map(|(name, _)| format!("`{name}`"));
+    Form::parse(text).map(|_| text.to_owned()).ok_or_else(|| format!("expected {}", names.join(", ")))
 }
 
 fn parse_log(text: &str) -> Result<String, String> {
@@ -89,6 +108,23 @@ pub(crate) enum Command {
     /// Rebuild the index from the definition files
     #[command(after_help = examples!("haft reindex"))]
     Reindex,
+    /// Log in to a server: commands use it from then on
+    #[command(after_help = concat!(
+        "The login is approved in a browser, on any machine. With --token, a token is read from the\n\
+         terminal without echo, or from stdin.\n\n",
+        examples!("haft login https://haft.example.com", "haft login https://haft.example.com --token < token.txt")
+    ))]
+    Login(login::Arguments),
+    /// Revoke the token of a login and forget it
+    #[command(after_help = examples!("haft logout", "haft logout haft.example.com --keep-token"))]
+    Logout(logout::Arguments),
+    /// Show which server commands use, and what they may do there
+    #[command(after_help = examples!("haft whoami", "haft whoami -o json"))]
+    Whoami,
+    /// Manage stored logins to servers
+    #[command(subcommand)]
+    #[command(after_help = examples!("haft context list", "haft context use haft.example.com", "haft context use local"))]
+    Context(context::Command),
     /// Manage and call tools
     ///
     /// A tool is referred to by `name`, `bundle:name`, either with `@version`, or by id.
@@ -112,6 +148,12 @@ pub(crate) enum Command {
         )
     ))]
     Chat(chat::Arguments),
+    /// Show, follow and stop runs of agents
+    ///
+    /// `haft agent run` starts one; `haft tool call` calls a tool.
+    #[command(subcommand)]
+    #[command(after_help = examples!("haft run list --status awaiting_approval", "haft run watch ID"))]
+    Run(run::Command),
     /// Manage MCP servers whose tools haft uses
     #[command(subcommand)]
     #[command(after_help = examples!("haft mcp-server add time -- mcp-server-time", "haft mcp-server list"))]
@@ -202,11 +244,19 @@ pub(crate) enum Command {
     /// List recorded changes and calls, newest first
     #[command(after_help = examples!("haft audit --since 24h", "haft audit --kind calls --decision denied", "haft audit export --since 7d --kind all > audit.jsonl"))]
     Audit(Box<audit::Arguments>),
+    /// Print the JSON Schemas of definitions, for editors
+    #[command(after_help = examples!("haft schema", "haft schema tool > tool.schema.json"))]
+    Schema(schema::Arguments),
     /// Print a shell completion script
     #[command(after_help = examples!(
-        "haft completions bash > ~/.local/share/bash-completion/completions/haft"
+        "haft completions bash > ~/.local/share/bash-completion/completions/haft",
+        "haft completions zsh > ~/.zfunc/_haft",
+        "haft completions fish > ~/.config/fish/completions/haft.fish"
     ))]
     Completions(completions::Arguments),
+    /// Complete a command line
+    #[command(name = "__complete", hide = true)]
+    Complete(complete::Arguments),
 }
 
 impl Command {
@@ -218,9 +268,14 @@ impl Command {
             Self::Init => init::run(context),
             Self::Doctor => doctor::run(context).await,
             Self::Reindex => reindex::run(context).await,
+            Self::Login(arguments) => login::run(arguments, context).await,
+            Self::Logout(arguments) => logout::run(arguments, context).await,
+            Self::Whoami => whoami::run(context).await,
+            Self::Context(command) => context::run(command, context),
             Self::Tool(command) => command.run(context).await,
             Self::Agent(command) => agent::run(command, context).await,
             Self::Chat(arguments) => chat::run(arguments, context).await,
+            Self::Run(command) => run::run(command, context).await,
             Self::McpServer(command) => mcp_server::run(command, context).await,
             Self::Import(command) => import::run(command, context).await,
             Self::Secret(command) => secret::run(command, context).await,
@@ -242,7 +297,9 @@ impl Command {
             Self::Call(command) => call::run(command, context).await,
             Self::Limits => limits::run(context).await,
             Self::Audit(arguments) => audit::run(*arguments, context).await,
+            Self::Schema(arguments) => schema::run(&arguments, context),
             Self::Completions(arguments) => completions::run(&arguments, context),
+            Self::Complete(arguments) => complete::run(arguments, context).await,
         }
     }
 }

@@ -11,8 +11,11 @@ use haft_core::problem::{Problem, excerpt, join};
 use serde_json::{Map, Value, json};
 use url::Url;
 
+use crate::client::DeviceLoginError;
 use crate::config::ConfigError;
+use crate::contexts::ContextsError;
 use crate::shell::quote;
+use crate::view;
 
 type BoxError = Box<dyn Error + Send + Sync>;
 
@@ -80,6 +83,12 @@ pub(crate) enum CliError {
     /// The configuration is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// The stored logins cannot be used.
+    #[error(transparent)]
+    Contexts(#[from] ContextsError),
+    /// A login was not approved.
+    #[error(transparent)]
+    DeviceLogin(#[from] DeviceLoginError),
     /// The arguments are invalid.
     #[error("{message}")]
     Usage {
@@ -189,6 +198,14 @@ pub(crate) enum CliError {
         /// The HTTP status.
         status: u16,
     },
+    /// A response lacks a field, or the field has another type.
+    #[error("cannot read the response{}: {error}; client and server have different versions", if path == "." { String::new() } else { format!(" at `{path}`") })]
+    UnreadableResponse {
+        /// The path of the field, such as `tokens[0].name`; `.` is the whole response.
+        path: String,
+        /// The cause.
+        error: serde_json::Error,
+    },
     /// The home folder cannot be opened.
     #[error("cannot open the home folder `{}`", home.display())]
     Open {
@@ -212,6 +229,16 @@ pub(crate) enum CliError {
         home: std::path::PathBuf,
         /// The address of the other server.
         addr: std::net::SocketAddr,
+    },
+    /// `HAFT_TOKEN` is too short for a server that other machines can reach.
+    #[error(
+        "`HAFT_TOKEN` has {length} characters; a server that other machines can reach needs at least {minimum}"
+    )]
+    ShortToken {
+        /// The length of the token.
+        length: usize,
+        /// The minimum.
+        minimum: usize,
     },
     /// No token for a server.
     #[error("no token for the server at {0}")]
@@ -239,8 +266,8 @@ pub(crate) enum CliError {
         error: Box<CliError>,
         /// The file with the text.
         path: PathBuf,
-        /// The tool.
-        tool: String,
+        /// The command that stores a text, without its options.
+        command: String,
     },
 }
 
@@ -282,7 +309,7 @@ impl CliError {
     /// Returns the exit code.
     pub(crate) fn exit(&self) -> Exit {
         match self {
-            Self::Config(_) | Self::Usage { .. } => Exit::Usage,
+            Self::Config(_) | Self::Usage { .. } | Self::ShortToken { .. } => Exit::Usage,
             Self::Api(error) => exit_of(&error.code).unwrap_or_else(|| status_exit(error.status)),
             Self::CallFailed { code, .. } | Self::RunFailed { code, .. } => {
                 exit_of(code).unwrap_or(Exit::CallFailed)
@@ -293,8 +320,10 @@ impl CliError {
             | Self::LocalRequest { .. }
             | Self::Database { .. }
             | Self::InvalidResponse { .. }
+            | Self::UnreadableResponse { .. }
             | Self::Open { .. } => Exit::Unreachable,
-            Self::NoToken(_) => Exit::Denied,
+            Self::NoToken(_) | Self::DeviceLogin(_) => Exit::Denied,
+            Self::Contexts(error) => contexts_exit(error),
             Self::Differences => Exit::Differences,
             Self::AlreadyServing { .. }
             | Self::Listen { .. }
@@ -309,8 +338,14 @@ impl CliError {
     pub(crate) fn hint(&self) -> Option<String> {
         match self {
             Self::Config(error) => error.hint(),
+            Self::Contexts(error) => error.hint(),
+            Self::DeviceLogin(_) => Some("run `haft login` again".to_owned()),
             Self::Api(error) => api_hint(error),
             Self::Usage { hint, .. } => hint.clone(),
+            Self::UnreadableResponse { .. } => Some(
+                "use the version of haft that the server has; `--json` prints the response as it is"
+                    .to_owned(),
+            ),
             Self::Unreachable { .. } => {
                 Some("start the server with `haft serve`, or pass `--server URL`".to_owned())
             }
@@ -320,19 +355,22 @@ impl CliError {
                 Some(hint.to_owned())
             }
             Self::InvalidResponse { .. } => Some("check that the URL is that of a haft server".to_owned()),
-            Self::Open { .. } => Some("check the home folder with `haft doctor`".to_owned()),
+            Self::Open { home, source } => Some(open_hint(home, &**source)),
             Self::Listen { source, .. } if source.kind() == ErrorKind::AddrInUse => {
                 Some("the address is in use; choose another one with `--addr HOST:PORT`".to_owned())
+            }
+            Self::ShortToken { .. } => {
+                Some("make one with `openssl rand -hex 32`, or listen on 127.0.0.1".to_owned())
             }
             Self::AlreadyServing { .. } => {
                 Some("stop that server, or choose another home folder with `--home`".to_owned())
             }
-            Self::NoToken(_) => Some("pass one with `--token` or `HAFT_TOKEN`".to_owned()),
-            Self::EditNotStored { path, tool, .. } => {
+            Self::NoToken(_) => {
+                Some("log in with `haft login URL`, or pass one with `--token` or `HAFT_TOKEN`".to_owned())
+            }
+            Self::EditNotStored { path, command, .. } => {
                 let (path, argument) = (path.display(), quote(&path.display().to_string()));
-                Some(format!(
-                    "the text is kept in `{path}`; continue with `haft tool edit {tool} --from {argument}`"
-                ))
+                Some(format!("the text is kept in `{path}`; continue with `{command} --from {argument}`"))
             }
             Self::NotConnected { id, .. } => Some(format!(
                 "the server was added all the same; fix the cause and run `haft mcp-server refresh {id}`, or remove \
@@ -371,6 +409,9 @@ impl CliError {
             if !text.contains(&line) {
                 let _ = write!(text, "\n  {line}");
             }
+        }
+        for row in self.rows() {
+            let _ = write!(text, "\n  {}", excerpt(&row, 400));
         }
         for warning in self.warnings() {
             let _ = write!(text, "\n  warning: {}", excerpt(&warning.to_string(), 400));
@@ -432,6 +473,18 @@ impl CliError {
         problems_in(listed.unwrap_or(&error.details))
     }
 
+    /// Returns the invalid rows in the details of a response.
+    fn rows(&self) -> Vec<String> {
+        let Self::Api(error) = self else { return Vec::new() };
+        let rows = error.details.get("rows").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let text = |row: &Value| {
+            let [line, tool, reason] = ["line", "tool", "reason"].map(|key| view::text(row, key));
+            let tool = if tool.is_empty() { tool } else { format!("`{tool}`: ") };
+            format!("line {line}: {tool}{reason}")
+        };
+        rows.iter().take(MAX_PROBLEMS).map(text).collect()
+    }
+
     /// Returns the warnings in the details of a response.
     fn warnings(&self) -> Vec<Problem> {
         let Self::Api(error) = self else { return Vec::new() };
@@ -472,6 +525,14 @@ impl Exit {
             Exit::NotRun => "not_run",
             Exit::Differences => "differences",
         }
+    }
+}
+
+const fn contexts_exit(error: &ContextsError) -> Exit {
+    match error {
+        ContextsError::Unknown(_) => Exit::NotFound,
+        ContextsError::Io { .. } => Exit::Failed,
+        ContextsError::NoFolder | ContextsError::Invalid { .. } | ContextsError::Newer { .. } => Exit::Usage,
     }
 }
 
@@ -536,14 +597,39 @@ const fn status_exit(status: u16) -> Exit {
     }
 }
 
+/// Returns the hint for a home folder that cannot be opened.
+fn open_hint(home: &std::path::Path, source: &(dyn Error + 'static)) -> String {
+    let text = causes(source).map(ToString::to_string).collect::<Vec<_>>().join(": ");
+    let is_any = |parts: &[&str]| parts.iter().any(|part| text.contains(part));
+    if is_any(&["file is not a database", "disk image is malformed"]) {
+        return format!(
+            "restore a backup of `{database}`, or move it away and run `haft reindex`; status, calls and secrets are then lost",
+            database = home.join("haft.db").display()
+        );
+    }
+    if is_any(&["No space left on device", "no space left on device", "disk is full"]) {
+        return format!("the disk of `{}` is full; free some space and try again", home.display());
+    }
+    "check the home folder with `haft doctor`".to_owned()
+}
+
 fn api_hint(error: &ApiError) -> Option<String> {
     let tool = error.tool.as_deref().map_or_else(|| "TOOL".to_owned(), quote);
     Some(match error.code.as_str() {
-        "unauthorized" => "pass a valid token with `--token` or `HAFT_TOKEN`".to_owned(),
+        "unauthorized" => {
+            "pass a valid token with `--token` or `HAFT_TOKEN`, or log in with `haft login URL`".to_owned()
+        }
         "not_found" if is_missing_tool(error) => match error.details.get("nearest").and_then(Value::as_str) {
             Some(nearest) => format!("did you mean `{nearest}`? List the tools with `haft tool list`"),
             None => "list the tools with `haft tool list`".to_owned(),
         },
+        "not_found" if is_kind(error, "route") => {
+            "check the URL in `--server`; the server may also have another version".to_owned()
+        }
+        "not_found" if is_kind(error, "workspace") => {
+            "list the workspaces with `haft workspace ls`".to_owned()
+        }
+        "not_found" if is_kind(error, "file") => "list the files with `haft workspace ls NAME`".to_owned(),
         "ambiguous_name" => "add the bundle, as in `bundle:name`".to_owned(),
         "not_published" if error.message.starts_with("agent ") => {
             let agent = error.message.split('`').nth(1).unwrap_or("AGENT");
@@ -565,7 +651,11 @@ fn api_hint(error: &ApiError) -> Option<String> {
 
 /// Returns whether the server did not find a tool.
 pub(crate) fn is_missing_tool(error: &ApiError) -> bool {
-    error.code == "not_found" && error.details.get("kind").is_some_and(|kind| kind == "tool")
+    error.code == "not_found" && is_kind(error, "tool")
+}
+
+fn is_kind(error: &ApiError, kind: &str) -> bool {
+    error.details.get("kind").is_some_and(|found| found == kind)
 }
 
 /// Returns an error and its causes, outermost first.

@@ -75,7 +75,7 @@ fn an_error_has_its_cause_and_a_hint() {
     let not_stored = CliError::EditNotStored {
         error: Box::new(api(409, "conflict", "changed")),
         path: "/t/x".into(),
-        tool: "a".into(),
+        command: "haft tool edit a".into(),
     };
     assert_eq!(not_stored.exit(), Exit::Conflict);
     insta::assert_snapshot!(not_stored.json(), @r#"{"status":"error","error":{"code":"conflict","message":"changed","hint":"the text is kept in `/t/x`; continue with `haft tool edit a --from /t/x`"}}"#);
@@ -105,6 +105,17 @@ fn connection_errors_name_the_root_cause() {
     let refused = std::io::Error::from(ErrorKind::ConnectionRefused);
     let database = CliError::Database { address: "db.example:5432".into(), source: refused.into() };
     insta::assert_snapshot!(database.message(), @"cannot connect to PostgreSQL at db.example:5432: connection refused");
+}
+
+#[test]
+fn a_home_folder_that_does_not_open_names_the_cause() {
+    let hint = |message: &str| {
+        let source = std::io::Error::other(message.to_owned()).into();
+        CliError::Open { home: "/srv/haft".into(), source }.hint().unwrap_or_default()
+    };
+    insta::assert_snapshot!(hint("(code: 26) file is not a database"), @"restore a backup of `/srv/haft/haft.db`, or move it away and run `haft reindex`; status, calls and secrets are then lost");
+    insta::assert_snapshot!(hint("No space left on device (os error 28)"), @"the disk of `/srv/haft` is full; free some space and try again");
+    insta::assert_snapshot!(hint("permission denied"), @"check the home folder with `haft doctor`");
 }
 
 #[test]

@@ -3,12 +3,16 @@
 /// The global options at the end of `haft --help`; subcommands only list their names.
 pub(crate) const GLOBAL_OPTIONS: &str = "\
 Global options:
-  --home <DIR>     Home folder, created by `init` and `serve` [env: HAFT_HOME] [default: ~/.haft]
-  --server <URL>   Server to connect to [env: HAFT_SERVER]
-  --token <TOKEN>  Access token [env: HAFT_TOKEN] [default: the file `tokens` in the home folder]
-  --json           Print JSON
-  --color <WHEN>   Colors: auto, always or never [default: auto]
-  --log <FILTER>   Log filter, such as `debug` or `haft_server=debug,warn` [env: HAFT_LOG]
+  --home <DIR>      Home folder, created by `init` and `serve` [env: HAFT_HOME] [default: ~/.haft]
+  --server <URL>    Server to connect to [env: HAFT_SERVER]
+  --context <NAME>  Stored login of `haft login` to use, or `local` [env: HAFT_CONTEXT]
+  --token <TOKEN>   Access token [env: HAFT_TOKEN] [default: the file `tokens` in the home folder]
+  -o <FORMAT>       Output (`--output`): text, wide, name (the references of a list) or json
+  --json            Print JSON, as `-o json` does
+  --no-headers      Print tables without headers
+  --quiet           Print neither notes nor progress
+  --color <WHEN>    Colors: auto, always or never [default: auto]
+  --log <FILTER>    Log filter, such as `debug` or `haft_server=debug,warn` [env: HAFT_LOG]
 
 Examples:
   haft init
@@ -26,7 +30,8 @@ macro_rules! examples {
         concat!(
             "Examples:\n",
             $("  ", $line, "\n",)+
-            "\nGlobal options (see `haft --help`): --home, --server, --token, --json, --color, --log"
+            "\nGlobal options (see `haft --help`): --home, --server, --context, --token, --output,\n\
+             --json, --no-headers, --quiet, --color, --log"
         )
     };
 }

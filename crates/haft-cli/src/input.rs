@@ -16,7 +16,8 @@ const MAX_SECRET_BYTES: usize = 64 * 1024;
 /// Reads a text from a file, or from stdin if the path is `-`.
 pub(crate) fn read_text(path: &Path) -> Result<String, CliError> {
     let from_stdin = path == Path::new("-");
-    let doing = || if from_stdin { "read stdin".to_owned() } else { format!("read `{}`", path.display()) };
+    let operation =
+        || if from_stdin { "read stdin".to_owned() } else { format!("read `{}`", path.display()) };
     let read = || {
         let mut text = String::new();
         let count = if from_stdin {
@@ -29,7 +30,7 @@ pub(crate) fn read_text(path: &Path) -> Result<String, CliError> {
         }
         Ok(text)
     };
-    read().map_err(CliError::io(doing()))
+    read().map_err(CliError::io(operation()))
 }
 
 /// Reads a secret: from a terminal without echo, otherwise from stdin without the final line break.
@@ -46,29 +47,34 @@ pub(crate) fn read_secret(prompt: &str) -> Result<Secret, CliError> {
     Ok(Secret::new(text.to_owned()))
 }
 
-/// Asks a question on the terminal; without a terminal the answer is yes, because nobody can be asked.
+/// Asks a question on the terminal; without a terminal, the answer is yes.
 pub(crate) fn confirm(question: &str) -> Result<bool, CliError> {
     if !std::io::stdin().is_terminal() {
         return Ok(true);
     }
-    let doing = "read from the terminal";
+    let operation = "read from the terminal";
     let mut error = std::io::stderr().lock();
-    write!(error, "{question} [y/N] ").and_then(|()| error.flush()).map_err(CliError::io(doing))?;
+    write!(error, "{question} [y/N] ").and_then(|()| error.flush()).map_err(CliError::io(operation))?;
     let mut line = String::new();
-    std::io::stdin().read_line(&mut line).map_err(CliError::io(doing))?;
+    std::io::stdin().read_line(&mut line).map_err(CliError::io(operation))?;
     Ok(matches!(line.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
 }
 
+/// Asks a question on the terminal; without a terminal the answer is no.
+pub(crate) fn confirm_explicitly(question: &str) -> Result<bool, CliError> {
+    Ok(std::io::stdin().is_terminal() && confirm(question)?)
+}
+
 fn prompt_for(prompt: &str) -> Result<String, CliError> {
-    let doing = "read from the terminal";
-    let _echo_off = EchoOff::new().map_err(CliError::io(doing))?;
+    let operation = "read from the terminal";
+    let _echo_off = EchoOff::new().map_err(CliError::io(operation))?;
     let mut error = std::io::stderr().lock();
-    write!(error, "{prompt}: ").and_then(|()| error.flush()).map_err(CliError::io(doing))?;
+    write!(error, "{prompt}: ").and_then(|()| error.flush()).map_err(CliError::io(operation))?;
     let mut line = String::new();
     let read = std::io::stdin().read_line(&mut line);
     // The user's line break was not echoed.
     let _ = writeln!(error);
-    read.map_err(CliError::io(doing))?;
+    read.map_err(CliError::io(operation))?;
     Ok(line)
 }
 

@@ -6,10 +6,12 @@ use clap::ValueEnum;
 use comfy_table::presets::NOTHING;
 use comfy_table::{ContentArrangement, Table};
 use haft_core::problem::excerpt;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::environment::Environment;
 use crate::error::CliError;
+use crate::view;
 
 /// When to use colors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -27,12 +29,28 @@ pub(crate) enum Color {
 pub(crate) enum Form {
     /// Tables and lines.
     Text,
+    /// Tables with all columns, untruncated.
+    Wide,
+    /// Lists as one reference per line; everything else as text.
+    Name,
     /// JSON.
     Json,
 }
 
+impl Form {
+    /// The names in `--output`.
+    pub(crate) const NAMES: [(&'static str, Self); 4] =
+        [("text", Self::Text), ("wide", Self::Wide), ("name", Self::Name), ("json", Self::Json)];
+
+    /// Parses a name.
+    pub(crate) fn parse(name: &str) -> Option<Self> {
+        Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, form)| *form)
+    }
+}
+
 /// The output of a command.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a property of its own")]
 pub(crate) struct Output {
     /// The format.
     pub(crate) form: Form,
@@ -43,6 +61,12 @@ pub(crate) struct Output {
     terminal: bool,
     /// The width of the terminal, if known.
     width: Option<u16>,
+    /// Whether stderr is a terminal, which can show progress.
+    stderr_terminal: bool,
+    /// Whether tables have a header.
+    headers: bool,
+    /// Whether notes and progress are suppressed.
+    quiet: bool,
 }
 
 impl Output {
@@ -60,7 +84,25 @@ impl Output {
             Color::Auto => terminal && environment.get("NO_COLOR").is_none(),
         };
         let width = terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| width.0);
-        Self { form, color, marks, terminal, width }
+        let stderr_terminal = std::io::stderr().is_terminal();
+        Self { form, color, marks, terminal, width, stderr_terminal, headers: true, quiet: false }
+    }
+
+    /// Omits the headers of tables.
+    pub(crate) fn without_headers(mut self, without: bool) -> Self {
+        self.headers = !without;
+        self
+    }
+
+    /// Suppresses notes and progress.
+    pub(crate) fn quiet(mut self, quiet: bool) -> Self {
+        self.quiet = quiet;
+        self
+    }
+
+    /// Returns whether progress is shown: only on a terminal.
+    pub(crate) fn shows_progress(&self) -> bool {
+        self.stderr_terminal && !self.quiet && self.form != Form::Json
     }
 
     /// Returns whether stderr has colors.
@@ -76,7 +118,19 @@ impl Output {
     ) -> Result<(), CliError> {
         match self.form {
             Form::Json => print_json(data),
-            Form::Text => text(self),
+            Form::Text | Form::Wide | Form::Name => text(self),
+        }
+    }
+
+    /// Prints data as JSON, as the server sent it, or reads it as `T` and prints it with `text`.
+    pub(crate) fn show<T: DeserializeOwned>(
+        &self,
+        data: &Value,
+        text: impl FnOnce(&Self, T) -> Result<(), CliError>,
+    ) -> Result<(), CliError> {
+        match self.form {
+            Form::Json => print_json(data),
+            Form::Text | Form::Wide | Form::Name => text(self, view::read(data)?),
         }
     }
 
@@ -112,14 +166,53 @@ impl Output {
 
     /// Prints a table.
     pub(crate) fn table(&self, header: &[&str], rows: Vec<Vec<String>>) -> Result<(), CliError> {
-        print(&render(header, rows, self.width))
+        print(&render(self.headers.then_some(header), rows, self.width, MAX_CELL))
     }
 
-    /// Prints a note to stderr, unless the output is JSON.
+    /// Prints a list. The first cell of a row is the reference that other commands accept; the cells of `wide` follow
+    /// those of `header`, and are shown with `-o wide`.
+    pub(crate) fn list(
+        &self,
+        header: &[&str],
+        wide: &[&str],
+        mut rows: Vec<Vec<String>>,
+    ) -> Result<(), CliError> {
+        match self.form {
+            Form::Name => {
+                let references = rows.iter().filter_map(|row| row.first());
+                references.filter(|reference| !reference.is_empty()).try_for_each(|one| self.line(one))
+            }
+            Form::Wide => {
+                let all = [header, wide].concat();
+                print(&render(self.headers.then_some(all.as_slice()), rows, None, MAX_WIDE_CELL))
+            }
+            Form::Text | Form::Json => {
+                for row in &mut rows {
+                    row.truncate(header.len());
+                }
+                self.table(header, rows)
+            }
+        }
+    }
+
+    /// Returns the text of a list cell: the first line, truncated at `limit`, or the whole text with `-o wide`.
+    pub(crate) fn brief(&self, text: &str, limit: usize) -> String {
+        match self.form {
+            Form::Wide => text.split_whitespace().collect::<Vec<_>>().join(" "),
+            Form::Text | Form::Name | Form::Json => view::first_line(text, limit),
+        }
+    }
+
+    /// Prints a note to stderr, unless the output is JSON or `--quiet` is set.
     pub(crate) fn note(&self, text: &str) {
-        if self.form == Form::Text {
+        if self.form != Form::Json && !self.quiet {
             print_stderr(&without_control_characters(text));
         }
+    }
+
+    /// Prints to stderr what a person has to do for the command to go on, whatever the format.
+    pub(crate) fn instruct(&self, text: &str) {
+        print_stderr(&self.paint(&without_control_characters(text), "1"));
     }
 
     /// Prints a warning.
@@ -131,7 +224,7 @@ impl Output {
     pub(crate) fn error(&self, error: &CliError) {
         match self.form {
             Form::Json => print_stderr(&error.json().to_string()),
-            Form::Text => {
+            Form::Text | Form::Wide | Form::Name => {
                 let text = error.text().replace("\nhint:", &format!("\n{}", self.paint("hint:", "36")));
                 print_stderr(&format!("{} {text}", self.paint("error:", "31;1")));
             }
@@ -173,11 +266,23 @@ fn print_stderr(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{text}");
 }
 
-fn render(header: &[&str], rows: Vec<Vec<String>>, width: Option<u16>) -> String {
+/// The maximum length of a cell, in characters.
+const MAX_CELL: usize = 300;
+/// The maximum length of a cell of a table without a width limit.
+const MAX_WIDE_CELL: usize = 4000;
+
+/// Renders a table with at most `limit` characters of each cell; without a width, columns are as wide as their text.
+fn render(header: Option<&[&str]>, rows: Vec<Vec<String>>, width: Option<u16>, limit: usize) -> String {
+    if header.is_none() && rows.is_empty() {
+        return String::new();
+    }
     let mut table = Table::new();
-    table.load_style(NOTHING).set_header(header.to_vec());
+    table.load_style(NOTHING);
+    if let Some(header) = header {
+        table.set_header(header.to_vec());
+    }
     for row in rows {
-        table.add_row(row.iter().map(|cell| excerpt(cell, 300)).collect::<Vec<_>>());
+        table.add_row(row.iter().map(|cell| excerpt(cell, limit)).collect::<Vec<_>>());
     }
     if let Some(width) = width {
         table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
@@ -209,11 +314,21 @@ mod tests {
             vec!["weather".to_owned(), "1".to_owned()],
             vec!["e\x1b[31mvil\n".to_owned(), "22".to_owned()],
         ];
-        insta::assert_snapshot!(render(&["NAME", "CALLS"], rows, None), @r"
+        insta::assert_snapshot!(render(Some(&["NAME", "CALLS"]), rows.clone(), None, 300), @r"
         NAME        CALLS
         weather     1
         e�[31mvil�  22
         ");
+        assert_eq!(render(None, rows, None, 300), "weather     1\ne\u{fffd}[31mvil\u{fffd}  22\n");
+        assert_eq!(render(None, Vec::new(), None, 300), "");
+    }
+
+    #[test]
+    fn only_wide_lists_show_whole_texts() {
+        let brief =
+            |form| Output::new(form, Color::Never, &Environment::default()).brief("one two\nthree", 5);
+        assert_eq!(brief(Form::Text), "one t…");
+        assert_eq!(brief(Form::Wide), "one two three");
     }
 
     #[test]

@@ -14,7 +14,9 @@ use crate::shell::quote;
 pub(crate) fn report(error: &clap::Error, arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<String> = arguments.map(|argument| argument.to_string_lossy().into_owned()).collect();
     let as_json = error.use_stderr() && wants_json(&arguments);
-    let specific = unexpected_value(error, &arguments);
+    let specific = unexpected_value(error, &arguments)
+        .or_else(|| token_of_login(error, &arguments))
+        .or_else(|| other_word(error, &arguments));
     let usage = specific.or_else(|| as_json.then(|| CliError::usage(one_line(error))));
     if let Some(usage) = usage {
         let form = if as_json { Form::Json } else { Form::Text };
@@ -27,7 +29,9 @@ pub(crate) fn report(error: &clap::Error, arguments: impl Iterator<Item = OsStri
 }
 
 fn wants_json(arguments: &[String]) -> bool {
-    arguments.iter().take_while(|argument| *argument != "--").any(|argument| argument == "--json")
+    let options: Vec<&str> = arguments.iter().map(String::as_str).take_while(|word| *word != "--").collect();
+    let is_one = |word: &&str| matches!(*word, "--json" | "-ojson" | "-o=json" | "--output=json");
+    options.iter().any(is_one) || options.windows(2).any(|pair| matches!(pair, ["-o" | "--output", "json"]))
 }
 
 /// Returns a better message than clap's for the arguments of a call and the value of a secret on the command line.
@@ -59,6 +63,44 @@ fn unexpected_value(error: &clap::Error, arguments: &[String]) -> Option<CliErro
             quote(&argument)
         )),
     })
+}
+
+/// Returns an error without the value if a token is passed to `haft login`: it is secret.
+fn token_of_login(error: &clap::Error, arguments: &[String]) -> Option<CliError> {
+    let is_unexpected = matches!(error.kind(), ErrorKind::UnknownArgument | ErrorKind::TooManyValues);
+    let has = |word: &str| arguments.iter().any(|argument| argument == word);
+    let has_token = arguments.iter().any(|argument| argument.starts_with("--token"));
+    (is_unexpected && has_token && has("login") && !has("mcp-server")).then(|| CliError::Usage {
+        message: "unexpected value: the token is read from the terminal or from standard input".to_owned(),
+        hint: Some("haft login URL --token < token.txt".to_owned()),
+    })
+}
+
+/// Commands and options of similar programs that haft names differently.
+const OTHER_WORDS: [(&[&str], &str, &str); 6] = [
+    (&[], "version", "print the version with `haft --version`"),
+    (&[], "start", "start the server with `haft serve`"),
+    (&["tool"], "run", "call a tool with `haft tool call TOOL`"),
+    (&["tool"], "invoke", "call a tool with `haft tool call TOOL`"),
+    (&["serve"], "--port", "pass the address with `--addr`, e.g. `haft serve --addr 127.0.0.1:18789`"),
+    (&["serve"], "--host", "pass the address with `--addr`, e.g. `haft serve --addr 0.0.0.0:18789`"),
+];
+
+/// Returns an error with a hint for the command or option of a similar program.
+fn other_word(error: &clap::Error, arguments: &[String]) -> Option<CliError> {
+    let (key, what) = match error.kind() {
+        ErrorKind::InvalidSubcommand => (ContextKind::InvalidSubcommand, "command"),
+        ErrorKind::UnknownArgument => (ContextKind::InvalidArg, "option"),
+        _ => return None,
+    };
+    let Some(ContextValue::String(found)) = error.get(key) else { return None };
+    let position =
+        arguments.iter().position(|argument| argument.split('=').next() == Some(found.as_str()))?;
+    let before = arguments.get(1..position)?.iter().map(String::as_str);
+    let before: Vec<&str> = before.filter(|argument| !argument.starts_with('-')).collect();
+    let is_it = |(parents, word, _): &&(&[&str], &str, &str)| found == word && before == *parents;
+    let (_, _, hint) = OTHER_WORDS.iter().find(is_it)?;
+    Some(CliError::Usage { message: format!("unknown {what} `{found}`"), hint: Some((*hint).to_owned()) })
 }
 
 /// Returns the subcommand and its first positional argument, if the command line is one of `parents` and `children`.
@@ -169,10 +211,47 @@ mod tests {
     }
 
     #[test]
+    fn the_token_of_a_login_is_not_repeated() {
+        let error = |line: &str| {
+            let arguments: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            let error = Cli::try_parse_from(&arguments).unwrap_err();
+            token_of_login(&error, &arguments).map(|usage| usage.text())
+        };
+        for line in ["haft login https://a.test --token hunter2", "haft login https://a.test --token=hunter2"]
+        {
+            let text = error(line).unwrap_or_default();
+            assert!(text.contains("the token is read from") && !text.contains("hunter2"), "{line}: {text}");
+        }
+        assert_eq!(error("haft login https://a.test https://b.test"), None);
+        assert!(Cli::try_parse_from(["haft", "login", "https://a.test", "--token"]).is_ok());
+    }
+
+    #[test]
+    fn words_of_other_programs_get_a_hint() {
+        let hint = |line: &str| {
+            let arguments: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            let error = Cli::try_parse_from(&arguments).unwrap_err();
+            other_word(&error, &arguments).map(|usage| usage.text())
+        };
+        let lines = ["haft version", "haft tool run x", "haft --json tool run", "haft serve --port 80"];
+        let texts: Vec<_> =
+            lines.iter().map(|line| hint(line).unwrap_or_default().replace("\n\n", "; ")).collect();
+        insta::assert_snapshot!(texts.join("\n"), @r"
+        unknown command `version`; hint: print the version with `haft --version`
+        unknown command `run`; hint: call a tool with `haft tool call TOOL`
+        unknown command `run`; hint: call a tool with `haft tool call TOOL`
+        unknown option `--port`; hint: pass the address with `--addr`, e.g. `haft serve --addr 127.0.0.1:18789`
+        ");
+        assert_eq!(hint("haft tool lst"), None);
+    }
+
+    #[test]
     fn json_is_requested_before_the_end_of_the_options() {
         let wants = |line: &str| wants_json(&line.split(' ').map(str::to_owned).collect::<Vec<_>>());
         assert!(wants("haft tool --json --bad"));
         assert!(!wants("haft tool call -- --json"));
+        assert!(wants("haft tool list -o json --bad") && wants("haft --output=json --bad"));
+        assert!(!wants("haft tool list -o wide --bad") && !wants("haft tool -- -o json"));
         assert!(!wants("haft --bad"));
     }
 }

@@ -54,7 +54,7 @@ pub struct AgentDefinition {
     /// The name that people see.
     #[cfg_attr(feature = "openapi", schema(example = "Assistant", max_length = 200))]
     pub name: String,
-    /// What it is for.
+    /// Its purpose.
     #[serde(default)]
     #[cfg_attr(feature = "openapi", schema(required, max_length = 4000))]
     pub description: String,
@@ -94,7 +94,7 @@ pub struct AgentDefinition {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 600_000))]
     pub tool_timeout_ms: Option<u64>,
-    /// What one run may use.
+    /// The budget of one run.
     #[serde(default, skip_serializing_if = "AgentBudget::is_unlimited")]
     pub budget: AgentBudget,
     /// The JSON Schema of the final answer.
@@ -222,7 +222,7 @@ pub enum ToolExecution {
     ParallelSafe,
 }
 
-/// What one run may use, child runs included. A missing limit is unlimited.
+/// The budget of one run, including child runs. A missing limit is unlimited.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(default, deny_unknown_fields)]

@@ -115,7 +115,7 @@ impl RememberScope {
     }
 }
 
-/// What an approver wants to be remembered: the same revision of the tool with the same arguments, or with any.
+/// The scope of a remembered approval: the same revision of the tool with the same arguments, or with any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
@@ -176,7 +176,7 @@ pub struct Approval {
     /// The arguments as requested, if the approver changed them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requested_args: Option<Value>,
-    /// What the approver wanted to be remembered.
+    /// The scope that the approver chose for remembering the decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remembered: Option<Remember>,
 }
@@ -190,7 +190,7 @@ pub struct ApprovalGrant {
     pub tool_id: ToolId,
     /// The [key](ApprovalCause::key) of the cause that it covers.
     pub cause: String,
-    /// How far it reaches.
+    /// The later calls that it covers.
     pub remember: Remember,
     /// The id of the caller whose calls it covers; empty for everyone.
     pub principal: String,
@@ -217,11 +217,11 @@ pub struct GrantQuery {
     pub cause: ApprovalCause,
 }
 
-/// Why somebody may not decide.
+/// The reason why a caller may not decide.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CannotDecide {
     /// The requester asks for a second person.
-    #[error("you asked for this call: somebody else has to decide (`four_eyes` is on)")]
+    #[error("requesters cannot decide about their own calls (`four_eyes` is on)")]
     FourEyes,
     /// The requester may decide only about calls that need confirmation.
     #[error("you asked for this call: {0}, so an admin or an elevated token has to decide")]
@@ -319,7 +319,7 @@ pub enum ApprovalAnswer {
 pub trait Approvals: Send + Sync {
     /// Returns an earlier decision about the same call, or stores the call and its approval. Both are durable when this
     /// returns. At most `limit` calls of a tenant wait.
-    fn ask(
+    fn request(
         &self,
         call: CallRecord,
         approval: Approval,

@@ -26,7 +26,7 @@ pub const MAX_DESCRIPTION: usize = 4000;
 /// The largest number of versions of one artifact.
 pub const MAX_VERSIONS: u32 = 10_000;
 
-/// What runs the source of an artifact.
+/// The runtime of an artifact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
@@ -140,7 +140,7 @@ pub struct ArtifactInput {
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<Value>))]
     pub default: Option<Value>,
-    /// What it is for.
+    /// Its purpose.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
 }
@@ -217,6 +217,12 @@ pub fn map_inputs(
     Ok(mapped)
 }
 
+/// Returns the default values of inputs that a call omits.
+pub fn input_defaults(inputs: &[ArtifactInput]) -> Map<String, Value> {
+    let with_value = inputs.iter().filter_map(|input| Some((input.name.clone(), input.default.clone()?)));
+    with_value.filter(|(_, value)| !value.is_null()).collect()
+}
+
 /// Returns the JSON Schema of the arguments that declared inputs accept.
 pub fn input_schema(inputs: &[ArtifactInput]) -> Value {
     let mut properties = Map::new();
@@ -243,7 +249,7 @@ pub fn input_schema(inputs: &[ArtifactInput]) -> Value {
 pub struct ArtifactDefinition {
     /// The name by which tools refer to it.
     pub slug: ArtifactSlug,
-    /// What the author wrote.
+    /// The content as the author wrote it.
     #[serde(flatten)]
     pub content: Arc<ArtifactContent>,
 }
@@ -287,7 +293,7 @@ pub type CodeArtifact = Resource<ArtifactDefinition>;
 pub struct ArtifactVersion {
     /// Its number, from 1.
     pub version: u32,
-    /// What the author wrote.
+    /// The content as the author wrote it.
     #[serde(flatten)]
     pub content: Arc<ArtifactContent>,
     /// The hash of the content.
@@ -312,7 +318,7 @@ impl From<ResourceRevision<ArtifactDefinition>> for ArtifactVersion {
     }
 }
 
-/// What the author of an artifact writes.
+/// The content of an artifact.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ArtifactContent {
@@ -324,7 +330,7 @@ pub struct ArtifactContent {
     #[serde(default)]
     #[cfg_attr(feature = "openapi", schema(required, max_length = 4000))]
     pub description: String,
-    /// What runs it.
+    /// Its runtime.
     pub runtime: ArtifactRuntime,
     /// The source.
     #[cfg_attr(feature = "openapi", schema(example = "echo \"$text\" | wc -w"))]

@@ -13,13 +13,13 @@ use crate::outcome::ErrorCode;
 use crate::token::Role;
 
 /// One attempted change.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct AuditRecord {
     /// The id; records sort by it.
     pub id: Uuid,
     /// The tenant whose data was to change.
-    #[serde(skip)]
+    #[serde(skip, default = "TenantId::global")]
     pub tenant: TenantId,
     /// The time of the attempt.
     pub at: Timestamp,
@@ -84,13 +84,15 @@ pub enum AuditDecision {
     /// It was allowed without a person's decision.
     Allowed,
     /// A rule, the policy of the tool, the role or the list of tools denied it.
-    Denied,
+    #[serde(rename = "denied")]
+    DeniedByPolicy,
     /// It waits for a person's decision.
     AwaitingApproval,
     /// A person approved it.
     Approved,
     /// A person denied it.
-    Rejected,
+    #[serde(rename = "rejected")]
+    DeniedByApprover,
     /// Nobody decided in time.
     Expired,
 }
@@ -99,10 +101,10 @@ impl AuditDecision {
     /// Every decision.
     pub const ALL: [AuditDecision; 6] = [
         AuditDecision::Allowed,
-        AuditDecision::Denied,
+        AuditDecision::DeniedByPolicy,
         AuditDecision::AwaitingApproval,
         AuditDecision::Approved,
-        AuditDecision::Rejected,
+        AuditDecision::DeniedByApprover,
         AuditDecision::Expired,
     ];
 
@@ -110,10 +112,10 @@ impl AuditDecision {
     pub const fn as_str(self) -> &'static str {
         match self {
             AuditDecision::Allowed => "allowed",
-            AuditDecision::Denied => "denied",
+            AuditDecision::DeniedByPolicy => "denied",
             AuditDecision::AwaitingApproval => "awaiting_approval",
             AuditDecision::Approved => "approved",
-            AuditDecision::Rejected => "rejected",
+            AuditDecision::DeniedByApprover => "rejected",
             AuditDecision::Expired => "expired",
         }
     }
@@ -128,7 +130,7 @@ impl AuditDecision {
         let code = call.error.as_ref().map(|error| error.code);
         match (call.status, code) {
             (CallStatus::AwaitingApproval, _) => AuditDecision::AwaitingApproval,
-            (CallStatus::Denied, _) | (_, Some(ErrorCode::ApprovalDenied)) => AuditDecision::Rejected,
+            (CallStatus::Denied, _) | (_, Some(ErrorCode::ApprovalDenied)) => AuditDecision::DeniedByApprover,
             (CallStatus::Expired, _) | (_, Some(ErrorCode::ApprovalExpired)) => AuditDecision::Expired,
             (
                 _,
@@ -138,7 +140,7 @@ impl AuditDecision {
                     | ErrorCode::Unauthorized
                     | ErrorCode::ApprovalRequired,
                 ),
-            ) => AuditDecision::Denied,
+            ) => AuditDecision::DeniedByPolicy,
             _ if call.decision.as_ref().is_some_and(|decision| decision.decided_by.is_some()) => {
                 AuditDecision::Approved
             }
@@ -148,7 +150,7 @@ impl AuditDecision {
 }
 
 /// The audit record of one call: everything about it but its arguments, its value and its messages.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct CallAudit {
     /// The role of the caller.
@@ -218,7 +220,7 @@ impl CallAudit {
 }
 
 /// The kind of an [`AuditEntry`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum AuditKind {
@@ -229,7 +231,7 @@ pub enum AuditKind {
 }
 
 /// A change or a call.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct AuditEntry {
     /// Whether it is a change or a call.
@@ -299,11 +301,14 @@ mod tests {
         for (record, expected) in [
             (call("success", None, &none), AuditDecision::Allowed),
             (call("error", Some("timeout"), &json!({"rule": "r"})), AuditDecision::Allowed),
-            (call("error", Some("policy_denied"), &json!({"rule": "r"})), AuditDecision::Denied),
-            (call("error", Some("forbidden"), &none), AuditDecision::Denied),
+            (call("error", Some("policy_denied"), &json!({"rule": "r"})), AuditDecision::DeniedByPolicy),
+            (call("error", Some("forbidden"), &none), AuditDecision::DeniedByPolicy),
             (call("awaiting_approval", None, &none), AuditDecision::AwaitingApproval),
             (call("success", None, &approved), AuditDecision::Approved),
-            (call("denied", Some("approval_denied"), &json!({"decided_by": "ada"})), AuditDecision::Rejected),
+            (
+                call("denied", Some("approval_denied"), &json!({"decided_by": "ada"})),
+                AuditDecision::DeniedByApprover,
+            ),
             (call("expired", Some("approval_expired"), &none), AuditDecision::Expired),
         ] {
             assert_eq!(AuditDecision::of(&record), expected, "{record:?}");

@@ -38,6 +38,27 @@ impl Backoff {
     }
 }
 
+/// A list of waits, each with random jitter so that many deliveries do not arrive at once.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Schedule<'a> {
+    waits: &'a [Duration],
+    spread: f64,
+}
+
+impl<'a> Schedule<'a> {
+    /// Creates the waits; jitter lengthens each by up to the fraction `spread`.
+    pub const fn new(waits: &'a [Duration], spread: f64) -> Self {
+        Self { waits, spread }
+    }
+
+    /// Returns the wait after failure number `failure`, counted from 0; `None` after the last attempt. `random` is a
+    /// number in `0.0..1.0`.
+    pub fn wait(&self, failure: u32, random: f64) -> Option<Duration> {
+        let wait = *self.waits.get(usize::try_from(failure).ok()?)?;
+        Some(wait + wait.mul_f64(self.spread * random.clamp(0.0, 1.0)))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -58,6 +79,16 @@ mod tests {
     fn chance_shortens_a_wait_by_the_spread() {
         let backoff = Backoff::new(MS(100), MS(1000)).spread(0.5);
         assert_eq!([0.0, 0.5, 1.0, 7.0].map(|random| backoff.wait(1, random)), [100, 150, 200, 200].map(MS));
+    }
+
+    #[test]
+    fn chance_lengthens_the_waits_of_a_schedule() {
+        let waits = [MS(100), MS(1000)];
+        let schedule = Schedule::new(&waits, 0.1);
+        let found: Vec<_> = [(0, 0.0), (0, 1.0), (1, 0.5), (2, 0.5), (u32::MAX, 0.5)]
+            .map(|(failure, random)| schedule.wait(failure, random))
+            .into();
+        assert_eq!(found, [Some(MS(100)), Some(MS(110)), Some(MS(1050)), None, None]);
     }
 
     #[test]

@@ -143,7 +143,7 @@ pub struct CallRecord {
     /// The process of the tool, if it ran one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<ProcessRecord>,
-    /// What the call did in its workspace.
+    /// The effects of the call in its workspace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace_use: Option<Box<WorkspaceUse>>,
     /// How the result is shown, as the tool was defined when it ran.

@@ -22,7 +22,7 @@ impl CallableKind {
         }
     }
 
-    /// Returns what stands for the bundle in patterns: `agents:SLUG` and `pipelines:SLUG`.
+    /// Returns the bundle part of patterns: `agents` in `agents:SLUG`, `pipelines` in `pipelines:SLUG`.
     pub const fn bundle(self) -> &'static str {
         match self {
             Self::Agent => "agents",

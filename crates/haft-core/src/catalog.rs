@@ -237,7 +237,7 @@ pub struct PutBundle {
     pub slug: BundleSlug,
     /// The name shown to people.
     pub display_name: String,
-    /// What it is for.
+    /// Its purpose.
     pub description: String,
     /// Whether it is enabled.
     pub enabled: bool,

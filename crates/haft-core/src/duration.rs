@@ -1,15 +1,16 @@
 //! Parses and formats durations in every notation of the dialects: `30s`, `1m30s`, `250ms`, `10`.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 /// The error of parsing a duration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("invalid duration `{text}`; {}", .hint.unwrap_or("expected a value such as `500ms`, `30s`, `5m` or `1m30s`"))]
+#[error("invalid duration `{text}`; {}", .hint.as_deref().unwrap_or("expected a value such as `500ms`, `30s`, `5m` or `1m30s`"))]
 pub struct DurationError {
     /// The text, truncated.
     text: String,
     /// How to write what was probably meant.
-    hint: Option<&'static str>,
+    hint: Option<Cow<'static, str>>,
 }
 
 /// The maximum duration in a definition: one day.
@@ -25,7 +26,8 @@ pub const MAX_LENGTH: Duration = Duration::from_hours(24);
 /// assert!(haft_core::duration::parse("soon", second).is_err());
 /// ```
 pub fn parse(text: &str, unit: Duration) -> Result<Duration, DurationError> {
-    let fail = || DurationError { text: crate::problem::excerpt(text, 40), hint: hint(text) };
+    let fail =
+        || DurationError { text: crate::problem::excerpt(text, 40), hint: hint(text).map(Cow::Borrowed) };
     let mut rest = text.trim();
     if rest.is_empty() {
         return Err(fail());
@@ -50,6 +52,43 @@ pub fn parse(text: &str, unit: Duration) -> Result<Duration, DurationError> {
         rest = next;
     }
     Ok(total)
+}
+
+/// Parses a duration that may be longer than a day: `90d`, `48h`, or one that [`parse`] accepts.
+///
+/// ```
+/// use std::time::Duration;
+/// let second = Duration::from_secs(1);
+/// assert_eq!(haft_core::duration::parse_long("90d", second), Ok(Duration::from_hours(90 * 24)));
+/// let error = haft_core::duration::parse_long("90 days", second).unwrap_err();
+/// assert_eq!(error.to_string(), "invalid duration `90 days`; write `90d`");
+/// ```
+pub fn parse_long(text: &str, unit: Duration) -> Result<Duration, DurationError> {
+    let trimmed = text.trim();
+    let letters = trimmed.trim_start_matches(|c: char| c.is_ascii_digit());
+    let number = trimmed.get(..trimmed.len() - letters.len()).unwrap_or_default();
+    let (name, hours) = match letters.trim().to_lowercase().as_str() {
+        "d" | "day" | "days" => ("d", 24),
+        "w" | "week" | "weeks" => ("w", 24 * 7),
+        "h" | "hr" | "hrs" | "hour" | "hours" => ("h", 1),
+        _ => {
+            let general = || Cow::Borrowed("expected a value such as `30s`, `5m`, `12h` or `90d`");
+            return parse(text, unit)
+                .map_err(|error| DurationError { hint: Some(error.hint.unwrap_or_else(general)), ..error });
+        }
+    };
+    let fail = |hint: String| DurationError {
+        text: crate::problem::excerpt(text, 40),
+        hint: Some(Cow::Owned(hint)),
+    };
+    let count = number.parse::<u64>().ok().and_then(|count| count.checked_mul(hours));
+    let seconds = count.and_then(|hours| hours.checked_mul(3600));
+    let seconds = seconds.ok_or_else(|| fail("expected a value such as `12h` or `90d`".to_owned()))?;
+    match name {
+        "w" => Err(fail(format!("write `{}d`", seconds / 86_400))),
+        _ if letters == name => Ok(Duration::from_secs(seconds)),
+        _ => Err(fail(format!("write `{number}{name}`"))),
+    }
 }
 
 /// Returns a hint for an unsupported unit.
@@ -124,6 +163,24 @@ invalid duration `soon`; expected a value such as `500ms`, `30s`, `5m` or `1m30s
 invalid duration `1s2`; expected a value such as `500ms`, `30s`, `5m` or `1m30s`
 invalid duration `-1s`; expected a value such as `500ms`, `30s`, `5m` or `1m30s`
 ");
+    }
+
+    #[test]
+    fn durations_of_several_days() {
+        let second = Duration::from_secs(1);
+        for (text, hours) in [("90d", 2160), ("48h", 48), (" 7d ", 168), ("24h", 24)] {
+            assert_eq!(parse_long(text, second), Ok(Duration::from_hours(hours)), "{text}");
+        }
+        let messages = ["90 days", "2 weeks", "1 hour", "d", "soon", "30 seconds"]
+            .map(|text| parse_long(text, second).unwrap_err().to_string());
+        insta::assert_snapshot!(messages.join("\n"), @r"
+        invalid duration `90 days`; write `90d`
+        invalid duration `2 weeks`; write `14d`
+        invalid duration `1 hour`; write `1h`
+        invalid duration `d`; expected a value such as `12h` or `90d`
+        invalid duration `soon`; expected a value such as `30s`, `5m`, `12h` or `90d`
+        invalid duration `30 seconds`; write seconds as `30s`, without a space
+        ");
     }
 
     #[test]

@@ -14,7 +14,7 @@ pub const MAX_EXAMPLE_BYTES: usize = 64 * 1024;
 pub struct ToolExample {
     /// The name, unique within the tool.
     pub name: String,
-    /// What it shows.
+    /// The description.
     pub description: String,
     /// The arguments.
     pub args: Map<String, Value>,

@@ -1,8 +1,9 @@
 //! The traits of executors, which run tools: one executor per kind of implementation.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -10,15 +11,17 @@ use serde_json::{Map, Value};
 
 use crate::BoxFuture;
 use crate::call::ProcessRecord;
-use crate::id::CallId;
+use crate::id::{CallId, ToolId};
 use crate::implementation::Kind;
 use crate::invocation::{Invoker, Lineage, NestedCall};
 use crate::name::TenantId;
-use crate::outcome::{CallError, Outcome};
+use crate::outcome::{CallError, ErrorCode, Outcome};
 use crate::principal::Principal;
 use crate::problem::Problem;
 use crate::runnable::Mode;
-use crate::secret::{CredentialSelector, RefreshTokens, Secret, SecretError, SecretSource, scrub_text};
+use crate::secret::{
+    CredentialSelector, ExternalSecretError, RefreshTokens, Secret, SecretError, SecretSource, scrub_text,
+};
 use crate::spec::ToolSpec;
 use crate::workspace::{WorkspaceFolder, WorkspaceName};
 
@@ -50,6 +53,16 @@ pub trait Prepared: Send + Sync {
     /// Runs it once. Dropping the future cancels the call.
     fn run<'a>(&'a self, call: &'a CallContext, args: &'a Map<String, Value>) -> BoxFuture<'a, Outcome>;
 
+    /// Selects what a call runs if that is stored outside the definition and may change, such as the published version of a
+    /// code artifact. `None` if the definition is self-contained.
+    fn bind<'a>(
+        &'a self,
+        _tenant: &'a TenantId,
+        _mode: Mode,
+    ) -> Option<BoxFuture<'a, Result<BoundTool, CallError>>> {
+        None
+    }
+
     /// Returns a problem that was found after compilation, if any.
     fn fault(&self) -> Option<String> {
         None
@@ -64,6 +77,15 @@ pub trait Prepared: Send + Sync {
     /// on a file. Secrets are masked; `None` if it cannot be shown.
     fn preview(&self, _args: &Map<String, Value>) -> Option<String> {
         None
+    }
+
+    /// Returns a digest of the dependencies of a call, such as the version of a code artifact; approvals cover them, too.
+    /// `None` if the definition is self-contained.
+    fn dependencies<'a>(
+        &'a self,
+        _scope: &'a DependencyScope<'a>,
+    ) -> BoxFuture<'a, Result<Option<String>, CallError>> {
+        Box::pin(std::future::ready(Ok(None)))
     }
 
     /// Returns whether it reads or writes files in the workspace, so that its calls have to take turns there.
@@ -81,6 +103,47 @@ pub trait Prepared: Send + Sync {
     fn with_config(&self, _config: &Map<String, Value>) -> Result<Arc<dyn Prepared>, Problem> {
         let message = "this function has no settings; remove `config`";
         Err(Problem::new("implementation.config", "unknown_key", message))
+    }
+}
+
+/// A prepared tool with its dependencies resolved for one call.
+pub struct BoundTool {
+    /// Runs it.
+    pub prepared: Arc<dyn Prepared>,
+    /// The values of arguments that are missing or `null`.
+    pub defaults: Map<String, Value>,
+}
+
+/// The call whose [`Prepared::dependencies`] are computed.
+pub struct DependencyScope<'a> {
+    /// The tenant of the call.
+    pub tenant: &'a TenantId,
+    /// The mode of the call.
+    pub mode: Mode,
+    seen: Mutex<HashSet<ToolId>>,
+    depth: AtomicU32,
+}
+
+impl<'a> DependencyScope<'a> {
+    /// Creates the scope of a call.
+    pub fn new(tenant: &'a TenantId, mode: Mode) -> Self {
+        Self { tenant, mode, seen: Mutex::default(), depth: AtomicU32::new(0) }
+    }
+
+    /// Enters a nested tool; returns its depth.
+    pub fn enter(&self) -> u32 {
+        self.depth.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Leaves the tool that was entered last.
+    pub fn leave(&self) {
+        self.depth.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Records a tool; returns whether it is new. The dependencies of each tool are computed once, even if tools run it
+    /// repeatedly or in a cycle.
+    pub fn is_first(&self, tool: ToolId) -> bool {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).insert(tool)
     }
 }
 
@@ -125,7 +188,7 @@ pub struct CallContext {
     /// The name of the workspace that the call works in, and the calls that the tool makes with it. Only tools that work
     /// with files have its folder.
     pub workspace_name: Option<WorkspaceName>,
-    /// The surface that the call came through; empty if nobody said.
+    /// The surface that the call came through; empty if unknown.
     pub surface: Cow<'static, str>,
     /// The calls above this one.
     pub lineage: Lineage,
@@ -262,11 +325,11 @@ impl CallContext {
     /// Reads a credential as it was stored: its value, or its fields as a JSON object. Whoever uses a part of it passes
     /// that part to [`CallContext::hide`].
     pub async fn credential(&self, selector: CredentialSelector<'_>) -> Result<Option<Secret>, CallError> {
-        self.secrets.credential(self.tenant(), selector).await.map_err(|error| unreadable_secret(&error))
+        self.secrets.credential(self.tenant(), selector).await.map_err(|error| CallError::from(&error))
     }
 
     async fn stored(&self, name: &str) -> Result<Option<Secret>, CallError> {
-        self.secrets.secret(self.tenant(), name).await.map_err(|error| unreadable_secret(&error))
+        self.secrets.secret(self.tenant(), name).await.map_err(|error| CallError::from(&error))
     }
 
     /// Returns the store of refresh tokens.
@@ -368,6 +431,18 @@ impl Shared {
         self.artifacts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
-fn unreadable_secret(error: &SecretError) -> CallError {
-    CallError::internal(format!("{error}: {}", error.source))
+
+impl From<&SecretError> for CallError {
+    /// Converts the error of a secret. Neither its path nor its source is for the model.
+    fn from(error: &SecretError) -> Self {
+        let message = format!("{error}: {}", error.source);
+        match error.source.downcast_ref::<ExternalSecretError>() {
+            None => CallError::internal(message),
+            Some(external) if external.is_unavailable() => CallError::new(ErrorCode::SecretMissing, message)
+                .retryable(true)
+                .for_model("a credential of this tool is currently unavailable"),
+            Some(_) => CallError::new(ErrorCode::SecretMissing, message)
+                .for_model("a credential of this tool is not configured"),
+        }
+    }
 }

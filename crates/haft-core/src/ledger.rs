@@ -147,7 +147,7 @@ pub enum Enqueued {
 pub enum Cancellation {
     /// It had not started and never will.
     Cancelled,
-    /// The node that runs it is told.
+    /// The node that runs it is notified.
     Requested,
     /// It has ended.
     Ended(CallStatus),
@@ -191,7 +191,7 @@ pub trait CallQueue: Send + Sync {
     fn claim(&self, limits: ClaimLimits) -> BoxFuture<'_, Result<Vec<CallRecord>, StoreError>>;
     /// Puts a claimed call that did not start back, to run not before a time. [`StoreError::ClaimLost`] if another node
     /// has claimed it since.
-    fn put_back(&self, call: CallRecord, not_before: Timestamp) -> BoxFuture<'_, Result<(), StoreError>>;
+    fn requeue(&self, call: CallRecord, not_before: Timestamp) -> BoxFuture<'_, Result<(), StoreError>>;
     /// Resolves when there may be calls to claim; at the latest after a second.
     fn ready(&self) -> BoxFuture<'_, ()>;
     /// Cancels a call that waits, or asks the node that runs it to cancel it.

@@ -102,7 +102,7 @@ pub struct LegacyFields {
     /// The tenant of the row; missing for a global row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant_id: Option<String>,
-    /// The built-in tool that the row stands for.
+    /// The built-in tool that the row represents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub builtin_key: Option<String>,
     /// The template that the row was copied from.

@@ -36,13 +36,31 @@ pub enum LimitName {
     QueuedCalls,
     /// The tools of a tenant.
     Tools,
+    /// The agents of a tenant.
+    Agents,
+    /// The retrieval pipelines of a tenant.
+    Pipelines,
+    /// The code artifacts of a tenant.
+    Artifacts,
     /// The bytes that a tenant stores.
     StoredBytes,
+    /// The stored runs of a tenant.
+    Runs,
+    /// The runs of a tenant that have not ended.
+    ParallelRuns,
+    /// The chats of a tenant.
+    Chats,
+    /// The messages of one chat.
+    ChatMessages,
+    /// The named workspaces of a tenant.
+    Workspaces,
+    /// The documents of all pipelines of a tenant.
+    Documents,
 }
 
 impl LimitName {
     /// Every limit.
-    pub const ALL: [LimitName; 12] = [
+    pub const ALL: [LimitName; 21] = [
         LimitName::ToolRate,
         LimitName::TokenRate,
         LimitName::TenantRate,
@@ -54,7 +72,16 @@ impl LimitName {
         LimitName::RunningCalls,
         LimitName::QueuedCalls,
         LimitName::Tools,
+        LimitName::Agents,
+        LimitName::Pipelines,
+        LimitName::Artifacts,
         LimitName::StoredBytes,
+        LimitName::Runs,
+        LimitName::ParallelRuns,
+        LimitName::Chats,
+        LimitName::ChatMessages,
+        LimitName::Workspaces,
+        LimitName::Documents,
     ];
 
     /// Returns the name.
@@ -71,7 +98,16 @@ impl LimitName {
             LimitName::RunningCalls => "server.max_running_calls",
             LimitName::QueuedCalls => "tenant.max_queued_calls",
             LimitName::Tools => "tenant.max_tools",
+            LimitName::Agents => "tenant.max_agents",
+            LimitName::Pipelines => "tenant.max_pipelines",
+            LimitName::Artifacts => "tenant.max_artifacts",
             LimitName::StoredBytes => "tenant.max_stored_bytes",
+            LimitName::Runs => "tenant.max_runs",
+            LimitName::ParallelRuns => "tenant.max_parallel_runs",
+            LimitName::Chats => "tenant.max_chats",
+            LimitName::ChatMessages => "tenant.max_messages_per_chat",
+            LimitName::Workspaces => "tenant.max_workspaces",
+            LimitName::Documents => "tenant.max_documents",
         }
     }
 
@@ -88,12 +124,22 @@ impl LimitName {
             | LimitName::TenantRate
             | LimitName::SessionRate
             | LimitName::StageRate
-            | LimitName::IdenticalCalls => ErrorCode::RateLimited,
+            | LimitName::IdenticalCalls
+            | LimitName::ParallelRuns => ErrorCode::RateLimited,
             LimitName::ToolParallel
             | LimitName::TenantParallel
             | LimitName::RunningCalls
             | LimitName::QueuedCalls => ErrorCode::Overloaded,
-            LimitName::Tools | LimitName::StoredBytes => ErrorCode::Conflict,
+            LimitName::Tools
+            | LimitName::Agents
+            | LimitName::Pipelines
+            | LimitName::Artifacts
+            | LimitName::StoredBytes
+            | LimitName::Runs
+            | LimitName::Chats
+            | LimitName::ChatMessages
+            | LimitName::Workspaces
+            | LimitName::Documents => ErrorCode::Conflict,
         };
         // Rounded up: an earlier retry is refused again.
         let seconds = reset.map(|wait| wait.as_millis().div_ceil(1000).max(1));

@@ -88,7 +88,7 @@ pub struct AgentEvent {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ResourceAction {
-    /// It is new.
+    /// It was created or restored.
     Created,
     /// It has another definition or status, or its file became valid or invalid.
     Updated,
@@ -191,7 +191,7 @@ pub struct DocumentEvent {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<uuid::Uuid>))]
     pub id: Option<DocumentId>,
-    /// How far it is.
+    /// The state of its ingestion.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<DocumentState>,
     /// How far its embedding is.

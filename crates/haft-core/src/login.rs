@@ -1,4 +1,5 @@
-//! Browser logins: sessions and the single-use links that open them. Both are stored as hashes.
+//! Logins: sessions of browsers, the single-use links that open them, and logins of command lines that a person approves
+//! in a browser. Their secrets are stored as hashes.
 
 use crate::Timestamp;
 
@@ -24,4 +25,50 @@ pub struct LoginLinkRecord {
     pub token_hash: String,
     /// When it stops working.
     pub expires_at: Timestamp,
+}
+
+/// A login of a command line, which a person approves or denies in a browser (RFC 8628).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeviceLoginRecord {
+    /// The SHA-256 of the device code, in hexadecimal.
+    pub hash: String,
+    /// The SHA-256 of the user code, in hexadecimal.
+    pub user_code_hash: String,
+    /// The name of the computer, as its command line sent it.
+    pub device: String,
+    /// The network address that started it; empty if that is unknown.
+    pub address: String,
+    /// Whether somebody has decided.
+    pub state: DeviceLoginState,
+    /// When it was started.
+    pub created_at: Timestamp,
+    /// When its codes stop working.
+    pub expires_at: Timestamp,
+}
+
+/// The state of a login of a command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeviceLoginState {
+    /// Nobody has decided.
+    Pending,
+    /// A person has approved it; the command line has not fetched its token.
+    Approved,
+    /// A person has denied it.
+    Denied,
+}
+
+impl DeviceLoginState {
+    /// Returns the name used in the store.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            DeviceLoginState::Pending => "pending",
+            DeviceLoginState::Approved => "approved",
+            DeviceLoginState::Denied => "denied",
+        }
+    }
+
+    /// Parses the name that [`DeviceLoginState::as_str`] returns.
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Pending, Self::Approved, Self::Denied].into_iter().find(|state| state.as_str() == text)
+    }
 }

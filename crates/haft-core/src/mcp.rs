@@ -1,6 +1,7 @@
 //! MCP servers whose tools haft uses: their configuration, the tools they list, and their connection state.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -15,6 +16,10 @@ use crate::spec::{Limits, Policy, ToolSpec};
 pub const MAX_TOOLS: usize = 10_000;
 /// The upper bound of `max_response_bytes` of a server.
 pub const MAX_RESPONSE_BYTES: u64 = 256 << 20;
+/// The default start timeout. Long, because many servers are downloaded by a package manager first.
+pub const DEFAULT_START_TIMEOUT: Duration = Duration::from_mins(2);
+/// The upper bound of the start timeout of a server.
+pub const MAX_START_TIMEOUT: Duration = Duration::from_mins(30);
 
 /// The configuration of an MCP server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,6 +50,9 @@ pub struct McpServer {
     /// The timeout of its tools, in milliseconds; progress restarts it. By default that of the kind of tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
+    /// How long it may take to start, in milliseconds. Two minutes by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_timeout_ms: Option<u64>,
     /// The size limit of a result, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_response_bytes: Option<u64>,
@@ -69,11 +77,17 @@ impl McpServer {
             policy: Policy::Allow,
             prefix: String::new(),
             timeout_ms: None,
+            start_timeout_ms: None,
             max_response_bytes: None,
             declared_in: None,
             created_at: Timestamp::UNIX_EPOCH,
             modified_at: Timestamp::UNIX_EPOCH,
         }
+    }
+
+    /// Returns how long it may take to start.
+    pub fn start_timeout(&self) -> Duration {
+        self.start_timeout_ms.map_or(DEFAULT_START_TIMEOUT, Duration::from_millis)
     }
 
     /// Applies the settings of the server to the definition of one of its tools.
@@ -227,7 +241,9 @@ impl ListedTool {
 #[cfg_attr(feature = "openapi", schema(as = McpPhase))]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
-    /// Connecting.
+    /// The program was started and has not responded yet.
+    Starting,
+    /// Connecting to the URL.
     Connecting,
     /// Connected.
     Connected,
@@ -239,8 +255,15 @@ pub enum Phase {
     NeedsAuth,
 }
 
+impl Phase {
+    /// Returns whether the first response is still awaited.
+    pub fn is_pending(self) -> bool {
+        matches!(self, Phase::Starting | Phase::Connecting)
+    }
+}
+
 /// The connection state of a server.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[cfg_attr(feature = "openapi", schema(as = McpServerState))]
 pub struct ServerState {
@@ -250,7 +273,7 @@ pub struct ServerState {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// The last lines of its standard error.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stderr: Vec<String>,
     /// The name and version that it reports.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -261,7 +284,7 @@ pub struct ServerState {
     /// How many of its tools were imported.
     pub tools: usize,
     /// The tools that were rejected, each with the reason.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<String>,
     /// The number of consecutive failures.
     pub failures: u32,

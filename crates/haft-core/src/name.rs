@@ -14,15 +14,8 @@ use crate::problem::excerpt;
 /// The maximum length of a name or version, in characters.
 pub const MAX_LENGTH: usize = 64;
 
-/// Tool names that are reserved because they are path segments of the API.
-pub const RESERVED: [&str; 5] = ["bundles", "tools", "search", "definitions", "builtins"];
-
 /// The tenant that always exists.
 const DEFAULT_TENANT: &str = "default";
-
-fn reserved() -> String {
-    RESERVED.map(|name| format!("`{name}`")).join(", ")
-}
 
 /// The error of parsing a name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -53,55 +46,27 @@ pub enum NameError {
         /// The allowed characters.
         allowed: &'static str,
     },
-    /// The name is one of [`RESERVED`].
-    #[error("{what} `{text}` is reserved for a path of the API; choose another name (reserved: {list})", list = reserved())]
-    Reserved {
-        /// The kind of name.
-        what: &'static str,
-        /// The reserved name.
-        text: String,
-    },
 }
 
 struct Rule {
     what: &'static str,
     extra: &'static [char],
     allowed: &'static str,
-    reserved: bool,
 }
 
-const NAME: Rule =
-    Rule { what: "tool name", extra: &['-', '_'], allowed: "letters, digits, `-` and `_`", reserved: true };
-const BUNDLE: Rule = Rule {
-    what: "bundle name",
-    extra: &['-', '_'],
-    allowed: "letters, digits, `-` and `_`",
-    reserved: false,
-};
-const VERSION: Rule = Rule {
-    what: "version",
-    extra: &['-', '_', '.'],
-    allowed: "letters, digits, `-`, `_` and `.`",
-    reserved: false,
-};
+const NAME: Rule = Rule { what: "tool name", extra: &['-', '_'], allowed: "letters, digits, `-` and `_`" };
+const BUNDLE: Rule =
+    Rule { what: "bundle name", extra: &['-', '_'], allowed: "letters, digits, `-` and `_`" };
+const VERSION: Rule =
+    Rule { what: "version", extra: &['-', '_', '.'], allowed: "letters, digits, `-`, `_` and `.`" };
 const WORKSPACE: Rule =
-    Rule { what: "workspace", extra: &['-', '_'], allowed: "letters, digits, `-` and `_`", reserved: false };
-const AGENT: Rule =
-    Rule { what: "agent slug", extra: &['-', '_'], allowed: "letters, digits, `-` and `_`", reserved: false };
-const PIPELINE: Rule = Rule {
-    what: "pipeline slug",
-    extra: &['-', '_'],
-    allowed: "letters, digits, `-` and `_`",
-    reserved: false,
-};
-const ARTIFACT: Rule = Rule {
-    what: "artifact slug",
-    extra: &['-', '_'],
-    allowed: "letters, digits, `-` and `_`",
-    reserved: false,
-};
-const TENANT: Rule =
-    Rule { what: "tenant", extra: &['-', '_'], allowed: "letters, digits, `-` and `_`", reserved: false };
+    Rule { what: "workspace", extra: &['-', '_'], allowed: "letters, digits, `-` and `_`" };
+const AGENT: Rule = Rule { what: "agent slug", extra: &['-', '_'], allowed: "letters, digits, `-` and `_`" };
+const PIPELINE: Rule =
+    Rule { what: "pipeline slug", extra: &['-', '_'], allowed: "letters, digits, `-` and `_`" };
+const ARTIFACT: Rule =
+    Rule { what: "artifact slug", extra: &['-', '_'], allowed: "letters, digits, `-` and `_`" };
+const TENANT: Rule = Rule { what: "tenant", extra: &['-', '_'], allowed: "letters, digits, `-` and `_`" };
 
 fn check(text: &str, rule: &Rule) -> Result<(), NameError> {
     let length = text.chars().count();
@@ -127,9 +92,6 @@ fn check(text: &str, rule: &Rule) -> Result<(), NameError> {
             character: '.',
             allowed: "dots together with a letter or digit",
         });
-    }
-    if rule.reserved && RESERVED.contains(&text) {
-        return Err(NameError::Reserved { what: rule.what, text: text.to_owned() });
     }
     Ok(())
 }
@@ -244,14 +206,6 @@ name!(
     TENANT
 );
 
-impl ToolName {
-    /// Validates the name of a tool in a program without the API, where [`RESERVED`] names are allowed.
-    pub fn for_program(text: &str) -> Result<Self, NameError> {
-        check(text, &Rule { reserved: false, ..NAME })?;
-        Ok(Self(text.into()))
-    }
-}
-
 impl Version {
     /// Returns the default version.
     pub fn initial() -> Self {
@@ -365,8 +319,18 @@ mod tests {
 
     #[test]
     fn names_follow_the_rule() {
-        for good in ["weather", "weather-check", "send_slack", "Wetter", "天気", "a", "7zip", &"é".repeat(64)]
-        {
+        for good in [
+            "weather",
+            "weather-check",
+            "send_slack",
+            "Wetter",
+            "天気",
+            "a",
+            "7zip",
+            "search",
+            "bundles",
+            &"é".repeat(64),
+        ] {
             assert!(ToolName::new(good).is_ok(), "{good}");
         }
         for bad in [
@@ -384,8 +348,6 @@ mod tests {
             "🌧",
             "a:b",
             "a@1",
-            "search",
-            "bundles",
             &"x".repeat(65),
         ] {
             assert!(ToolName::new(bad).is_err(), "{bad:?}");

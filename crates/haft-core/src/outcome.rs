@@ -96,7 +96,7 @@ codes! {
     Interrupted = "interrupted", retry false;
 /// A template refers to a missing value, or a value is invalid in its context.
     Template = "template", retry false;
-/// A secret that the tool uses does not exist.
+/// A secret that the tool uses does not exist, or its source does not return it.
     SecretMissing = "secret_missing", retry false;
 /// A path is outside the allowed folder.
     PathEscapes = "path_escapes", retry false;

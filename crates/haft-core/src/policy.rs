@@ -61,7 +61,7 @@ pub struct PolicyRule {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(example = "has(args.amount) && args.amount > 100"))]
     pub when: Option<String>,
-    /// What happens to the calls that it matches.
+    /// The effect on matching calls.
     pub effect: Effect,
     /// The reason, shown to the caller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -76,8 +76,8 @@ pub struct PolicyRule {
     pub examples: Vec<RuleExample>,
 }
 
-/// What a rule matches. Each field is a list of patterns in which `*` stands for any text; a missing field matches
-/// everything.
+/// The calls that a rule matches. Each field is a list of patterns in which `*` matches any text; a missing field
+/// matches everything.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]

@@ -8,6 +8,7 @@ use crate::callable::CallableKind;
 use crate::id::{RunId, TokenId};
 use crate::limit::CallRate;
 use crate::name::{AgentSlug, PipelineSlug, TenantId};
+use crate::resource::ResourceKind;
 use crate::token::{Role, TokenRecord};
 use crate::tool::Tool;
 use crate::tool_pattern::{InvalidToolPattern, ToolPattern};
@@ -49,6 +50,10 @@ pub struct Principal {
     /// The rate limit of the token. It is not stored with a call: the one in force when the call runs counts.
     #[serde(skip)]
     pub rate_limit: Option<CallRate>,
+    /// The rate limits of the tokens that its token comes from, the first one first; its calls count for them, too. Like
+    /// the own one, they are not stored with a call.
+    #[serde(skip)]
+    pub ancestor_rates: Arc<[(TokenId, CallRate)]>,
 }
 
 impl Principal {
@@ -65,6 +70,7 @@ impl Principal {
             user: None,
             agent: None,
             rate_limit: None,
+            ancestor_rates: Arc::default(),
         }
     }
 
@@ -76,6 +82,13 @@ impl Principal {
     /// Returns what identifies it within its tenant: the id of its token, or its name.
     pub fn id(&self) -> Arc<str> {
         self.token.map_or_else(|| Arc::clone(&self.name), |id| id.to_string().into())
+    }
+
+    /// Returns the rate limits that apply to it, each with the token whose calls it counts. A token that comes from another
+    /// one usually has the same rate limit: then it has no counter of its own.
+    pub fn token_rates(&self) -> impl Iterator<Item = (TokenId, CallRate)> {
+        let is_new = |own: &(TokenId, CallRate)| self.ancestor_rates.iter().all(|(_, rate)| *rate != own.1);
+        self.ancestor_rates.iter().copied().chain(self.token.zip(self.rate_limit).filter(is_new))
     }
 
     /// Returns whether it may see and call a tool: one that its allow-list names, or a built-in tool that finds and
@@ -99,6 +112,29 @@ impl Principal {
     /// Returns whether it may call an agent or a retrieval pipeline.
     pub fn allows_resource(&self, kind: CallableKind, slug: &str) -> bool {
         self.tools.allows_resource(kind.bundle(), slug)
+    }
+
+    /// Returns the patterns of the slugs of the resources that it may see, where `*` stands for any text; `None` for all.
+    /// Editors see what they may change; others what their allow-list names, as `agents:SLUG`, `pipelines:SLUG` or
+    /// `artifacts:SLUG`.
+    pub fn visible_slugs(&self, kind: ResourceKind) -> Option<Vec<String>> {
+        self.slug_patterns(kind).map(|patterns| patterns.map(str::to_owned).collect())
+    }
+
+    fn slug_patterns(&self, kind: ResourceKind) -> Option<impl Iterator<Item = &str>> {
+        let rules = self.tools.0.as_ref().filter(|_| self.role < Role::Editor)?;
+        Some(rules.iter().filter_map(move |rule| rule.slug_pattern(kind.plural())))
+    }
+
+    /// Returns whether it may see a resource.
+    pub fn sees_resource(&self, kind: ResourceKind, slug: &str) -> bool {
+        self.slug_patterns(kind)
+            .is_none_or(|mut patterns| patterns.any(|pattern| matches_pattern(pattern, slug)))
+    }
+
+    /// Returns whether it may see every resource of a kind.
+    pub fn sees_all(&self, kind: ResourceKind) -> bool {
+        self.slug_patterns(kind).is_none_or(|mut patterns| patterns.any(|pattern| pattern == "*"))
     }
 
     /// Returns the principal of the calls that an agent makes on its behalf: never more than it may do itself, and never
@@ -211,6 +247,12 @@ impl AllowList {
         rules.filter(|rule| rule.matches(tool)).map(ToolPattern::to_string).collect()
     }
 
+    /// Returns the rules, as text, that match an agent or a retrieval pipeline.
+    pub fn matching_resource(&self, bundle: &str, slug: &str) -> Vec<String> {
+        let rules = self.0.iter().flat_map(|rules| rules.iter());
+        rules.filter(|rule| rule.matches_resource(bundle, slug)).map(ToolPattern::to_string).collect()
+    }
+
     /// Returns whether it allows every tool that another list allows.
     pub fn covers(&self, other: &Self) -> bool {
         let Some(rules) = &self.0 else { return true };
@@ -244,7 +286,7 @@ impl From<InvalidToolPattern> for AllowListError {
     }
 }
 
-/// Matches a text against a pattern in which `*` stands for any text. Linear in the text for each `*`.
+/// Matches a text against a pattern in which `*` matches any text. Linear in the text for each `*`.
 pub fn matches_pattern(pattern: &str, text: &str) -> bool {
     let Some((first, rest)) = pattern.split_once('*') else { return pattern == text };
     let Some(mut text) = text.strip_prefix(first) else { return false };

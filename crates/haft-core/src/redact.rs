@@ -150,6 +150,44 @@ pub fn is_sensitive_parameter(name: &str) -> bool {
     is_sensitive(name) || SENSITIVE_SUFFIXES.iter().any(|end| plain.ends_with(end))
 }
 
+/// Prefixes of the keys of known services.
+const KEY_PREFIXES: [&str; 18] = [
+    "sk-",
+    "sk_",
+    "pk_",
+    "rk_",
+    "gsk_",
+    "xai-",
+    "hf_",
+    "pplx-",
+    "AIza",
+    "AKIA",
+    "ghp_",
+    "gho_",
+    "ghs_",
+    "github_pat_",
+    "glpat-",
+    "xoxb-",
+    "xoxp-",
+    "eyJ",
+];
+/// Names of credentials are words; a longer run of letters and digits is a key.
+const MIN_KEY_LENGTH: usize = 24;
+
+/// Returns whether the name of a credential looks like the key itself.
+pub fn looks_like_key(text: &str) -> bool {
+    let text = text.trim();
+    let is_known =
+        KEY_PREFIXES.iter().any(|prefix| text.len() > prefix.len() + 4 && text.starts_with(prefix));
+    let is_random = |run: &str| {
+        let digits = run.chars().filter(char::is_ascii_digit).count();
+        run.len() >= MIN_KEY_LENGTH && digits >= 4 && digits < run.len()
+    };
+    is_known
+        || text.split_once(' ').is_some_and(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
+        || text.split(|c: char| !c.is_ascii_alphanumeric()).any(is_random)
+}
+
 /// Returns whether a text may contain a literal secret. References such as `${TOKEN}` and authentication schemes such
 /// as `Bearer` are not secret.
 fn is_literal(text: &str) -> bool {

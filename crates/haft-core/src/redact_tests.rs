@@ -150,3 +150,27 @@ fn what_counts_as_literal() {
         assert_eq!(is_literal(text), expected, "{text}");
     }
 }
+
+#[test]
+fn keys_are_told_from_names_of_credentials() {
+    for name in [
+        "ANTHROPIC_API_KEY",
+        "openai",
+        "team-1.key_2",
+        "sk",
+        "AIza",
+        "a1b2c3",
+        "production-europe-west-key-2",
+    ] {
+        assert!(!looks_like_key(name), "{name}");
+    }
+    for key in [
+        "sk-ant-api03-abc",
+        " ghp_0123456789",
+        "Bearer abc",
+        "a1b2c3d4e5f6a1b2c3d4e5f6a1b2",
+        "x.a1b2c3d4e5f6a1b2c3d4e5f6a1b2",
+    ] {
+        assert!(looks_like_key(key), "{key}");
+    }
+}

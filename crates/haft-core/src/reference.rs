@@ -1,4 +1,6 @@
 //! References to tools: by id, by name or by `bundle:name`, optionally with `@version`.
+//!
+//! `:name` is the bare name. URLs use it for names that are also routes, such as `/tools/search`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -35,6 +37,7 @@ impl FromStr for ToolRef {
         }
         let (bundle, rest) = match (text.strip_prefix("tool-builtin-"), text.split_once(':')) {
             (Some(rest), None) => (Some(BundleSlug::built_in()), rest),
+            (_, Some(("", rest))) => (None, rest),
             (_, Some((bundle, rest))) => (Some(BundleSlug::new(bundle)?), rest),
             (None, None) => (None, text),
         };
@@ -87,7 +90,9 @@ mod tests {
         ] {
             assert_eq!(id.parse::<ToolRef>().unwrap().to_string(), reference);
         }
-        for bad in ["", ":", "tool-builtin-", "a:", "a@", "a:b:c", "a/b", "../../etc/passwd", "a@b@c"] {
+        assert_eq!(":search@2".parse::<ToolRef>(), "search@2".parse());
+        for bad in ["", ":", "::a", "tool-builtin-", "a:", "a@", "a:b:c", "a/b", "../../etc/passwd", "a@b@c"]
+        {
             assert!(bad.parse::<ToolRef>().is_err(), "{bad}");
         }
     }

@@ -23,6 +23,8 @@ pub const INVALID_REQUIREMENT: &str = "invalid_requirement";
 const MAX_LINE_BYTES: usize = 500;
 /// The maximum number of hashes of a requirement.
 const MAX_HASHES: usize = 200;
+/// The maximum length of a requirement with its hashes, in bytes.
+const MAX_HASHED_BYTES: usize = 64 * 1024;
 /// The operators of versions; one that is the start of another comes later.
 const OPERATORS: [&str; 8] = ["===", "~=", "==", "!=", "<=", ">=", "<", ">"];
 /// The hashes that installers accept, and the number of their hexadecimal digits.
@@ -50,7 +52,9 @@ pub enum RequirementError {
     #[error("empty requirement; expected a package such as `rich>=13`")]
     Empty,
     /// It is too long.
-    #[error("the requirement has {0} bytes; the limit is {MAX_LINE_BYTES}")]
+    #[error(
+        "the requirement has {0} bytes; the limit is {MAX_LINE_BYTES}, and {MAX_HASHED_BYTES} with its hashes"
+    )]
     TooLong(usize),
     /// It is an option of an installer.
     #[error("option `{0}` is not supported; list each package in a line of its own, such as `rich>=13`")]
@@ -84,6 +88,9 @@ pub enum RequirementError {
 impl Requirement {
     /// Parses a requirement, such as `httpx[http2]>=0.27,<1; python_version >= "3.9"`, with its hashes.
     pub fn parse(line: &str) -> Result<Self, RequirementError> {
+        if line.len() > MAX_HASHED_BYTES {
+            return Err(RequirementError::TooLong(line.len()));
+        }
         let (text, hashes) = match line.split_once(" --hash").or_else(|| line.split_once("\t--hash")) {
             Some((text, _)) => (text, self::hashes(line.get(text.len()..).unwrap_or_default())?),
             None => (line, Vec::new()),

@@ -14,6 +14,7 @@ use uuid::Uuid;
 
 use crate::Timestamp;
 use crate::id::IdError;
+use crate::limit::LimitName;
 use crate::live::{ObjectEvent, ResourceAction};
 use crate::name::TenantId;
 use crate::runnable::Mode;
@@ -67,6 +68,15 @@ impl ResourceKind {
             Self::Agent => "an agent",
             Self::Pipeline => "a pipeline",
             Self::CodeArtifact => "an artifact",
+        }
+    }
+
+    /// Returns the limit of the number of resources of this kind that one tenant has.
+    pub const fn limit(self) -> LimitName {
+        match self {
+            Self::Agent => LimitName::Agents,
+            Self::Pipeline => LimitName::Pipelines,
+            Self::CodeArtifact => LimitName::Artifacts,
         }
     }
 
@@ -179,6 +189,8 @@ pub struct Resource<S: ResourceSpec> {
     pub modified_at: Timestamp,
     /// When it was published.
     pub published_at: Option<Timestamp>,
+    /// When it was deleted; it can still be restored.
+    pub deleted_at: Option<Timestamp>,
 }
 
 impl<S: ResourceSpec> Resource<S> {

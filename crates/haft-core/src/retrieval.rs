@@ -331,7 +331,7 @@ pub struct DocumentInfo {
     /// The declared media type.
     #[cfg_attr(feature = "openapi", schema(required))]
     pub media_type: Option<String>,
-    /// The format that it was read as.
+    /// The detected format.
     #[cfg_attr(feature = "openapi", schema(required, example = "markdown"))]
     pub format: Option<String>,
     /// Values that queries can filter by.
@@ -342,14 +342,14 @@ pub struct DocumentInfo {
     pub content_hash: Option<String>,
     /// Its size.
     pub bytes: u64,
-    /// How far it is.
+    /// The state of its ingestion.
     pub state: DocumentState,
     /// Why it could not be read.
     #[cfg_attr(feature = "openapi", schema(required))]
     pub error: Option<String>,
-    /// The number of chunks that can be found.
+    /// The number of indexed chunks.
     pub chunks: u64,
-    /// How many new chunks have been embedded, and of how many, while it is running.
+    /// The number of new chunks that are embedded, and their total, while it is running.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<IngestProgress>,
     /// When it was added.
@@ -373,17 +373,17 @@ pub struct IngestProgress {
     pub total: u32,
 }
 
-/// How many documents are in which state.
+/// The number of documents in each state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct IngestStatus {
-    /// They wait.
+    /// Documents in the queue.
     pub queued: u64,
-    /// They are being read.
+    /// Documents that are being read.
     pub running: u64,
-    /// They can be found.
+    /// Documents that queries can find.
     pub done: u64,
-    /// They could not be read.
+    /// Documents that could not be read.
     pub failed: u64,
 }
 
@@ -500,7 +500,7 @@ pub struct ChunkHit {
     pub metadata: BTreeMap<String, Value>,
 }
 
-/// What a query found.
+/// The result of a query.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Retrieved {
     /// The pipeline.

@@ -130,7 +130,7 @@ pub struct Run {
     pub request_id: Option<String>,
     /// The state.
     pub status: RunStatus,
-    /// The final answer: a text, or a value that fits the output schema.
+    /// The final answer: a text, or a value that matches the output schema.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Value>,
     /// Why it failed.
@@ -149,7 +149,7 @@ pub struct Run {
     pub finished_at: Option<Timestamp>,
 }
 
-/// What a run has used, child runs included.
+/// The usage of a run, including child runs.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RunUsage {
@@ -234,7 +234,7 @@ pub enum StepBody {
     Answer(AnswerStep),
     /// A call of the answer ended, or was answered without running.
     Result(ResultStep),
-    /// A call waits until a person decides.
+    /// A call waits for approval.
     Waiting(WaitingStep),
     /// A person decided about a call that waited.
     Decided(DecidedStep),
@@ -242,7 +242,7 @@ pub enum StepBody {
     Shortened(ShortenedStep),
     /// The model is asked to correct its answer.
     Correction {
-        /// What the model reads.
+        /// The text for the model.
         text: String,
     },
 }
@@ -258,7 +258,7 @@ pub struct AnswerStep {
     pub content: Value,
     /// Why it ended: `stop`, `tool_calls`, `length`, `content_filter`; `cancelled` or `error` if it was cut off.
     pub finish_reason: String,
-    /// What it used.
+    /// Its token usage and cost.
     pub usage: RunUsage,
 }
 
@@ -286,7 +286,7 @@ pub struct ResultStep {
     pub call_id: Option<CallId>,
     /// How it ended.
     pub status: crate::call::CallStatus,
-    /// What the model reads.
+    /// The text for the model.
     pub text: String,
     /// The value, or a preview of it with its handle if it is large.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -299,7 +299,7 @@ pub struct ResultStep {
     /// The error, if it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<StepError>,
-    /// What the runs of agents inside the call used.
+    /// The usage of agent runs inside the call.
     #[serde(default)]
     pub usage: RunUsage,
 }
@@ -314,7 +314,7 @@ pub struct StepError {
     pub message: String,
 }
 
-/// A call that waits for a person.
+/// A call that waits for approval.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct WaitingStep {
@@ -371,7 +371,7 @@ pub struct ShortenedStep {
     /// The number of messages at the start of the conversation that the summary replaces.
     #[serde(default)]
     pub replaced_messages: u32,
-    /// What the request for the summary used.
+    /// The usage of the summary request.
     #[serde(default)]
     pub usage: RunUsage,
 }
@@ -425,7 +425,7 @@ pub trait RunStore: Send + Sync {
     ) -> BoxFuture<'a, Result<(), RunStoreError>>;
 
     /// Gives the run up: it has ended, waits, or is left to another node.
-    fn leave_run<'a>(
+    fn release_run<'a>(
         &'a self,
         lease: &'a RunLease,
         end: RunEnd,

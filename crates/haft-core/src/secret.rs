@@ -1,7 +1,12 @@
 //! Secrets: values that must not appear in output, logs or records.
 
 mod escape;
+mod external;
 mod search;
+
+pub use external::{
+    ExternalReference, ExternalSecretError, InvalidReference, SourceKind, check_path, missing_secret,
+};
 
 use std::borrow::Cow;
 use std::fmt;
@@ -80,7 +85,7 @@ pub enum CredentialSelector<'a> {
     },
 }
 
-/// The source of the values of `${NAME}`.
+/// The source of the values of `${NAME}`. A name such as `vault:apps/weather#key` is an [`ExternalReference`].
 pub trait SecretSource: Send + Sync {
     /// Returns the secret with this name, or `None` if it does not exist.
     fn secret<'a>(
@@ -199,6 +204,42 @@ pub fn scrub_bytes<'a>(bytes: &'a [u8], secrets: &[Secret]) -> Cow<'a, [u8]> {
     Cow::Owned(scrubbed)
 }
 
+/// Like [`scrub_text`], for multi-line text: replaces each line of a secret and keeps the line breaks.
+pub fn scrub_lines(text: &mut String, secrets: &[Secret]) {
+    let found = search::find(text.as_bytes(), secrets);
+    if found.is_empty() {
+        return;
+    }
+    let (mut scrubbed, mut from) = (Vec::with_capacity(text.len()), 0);
+    let bytes = text.as_bytes();
+    for range in found {
+        scrubbed.extend_from_slice(bytes.get(from..range.start).unwrap_or_default());
+        for line in bytes.get(range.clone()).unwrap_or_default().split_inclusive(|byte| *byte == b'\n') {
+            scrubbed.extend_from_slice(MASK.as_bytes());
+            scrubbed.extend(line.last().filter(|byte| **byte == b'\n'));
+        }
+        from = range.end;
+    }
+    scrubbed.extend_from_slice(bytes.get(from..).unwrap_or_default());
+    *text = String::from_utf8_lossy(&scrubbed).into_owned();
+}
+
+/// Returns the offset from which the lines of a text may be the beginning of a multi-line secret; they are held back.
+pub fn incomplete_lines(text: &str, secrets: &[Secret]) -> usize {
+    let line_start = |at: usize| {
+        let before = text.as_bytes().get(..at).unwrap_or_default();
+        before.iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1)
+    };
+    let mut from = line_start(search::partial_at_end(text.as_bytes(), secrets));
+    // A complete secret is not split.
+    for range in search::find(text.as_bytes(), secrets).into_iter().rev() {
+        if range.start < from && from < range.end {
+            from = line_start(range.start);
+        }
+    }
+    from
+}
+
 /// Returns how many bytes at the end of a truncated text may be the beginning of a secret. Call it after complete
 /// secrets were replaced.
 pub fn partial_secret_at_end(text: &str, secrets: &[Secret]) -> usize {
@@ -233,6 +274,35 @@ mod tests {
         let mut value = serde_json::json!({"pin": 8_273_645, "other": 8_273_644});
         scrub(&mut value, &[Secret::new("8273645".into())]);
         assert_eq!(value, serde_json::json!({"pin": "***", "other": 8_273_644}));
+    }
+
+    #[test]
+    fn changed_white_space_does_not_hide_a_secret() {
+        for (secret, text) in [
+            ("user\tp4ssword", "user p4ssword"),
+            ("user\tp4ssword", "user        p4ssword"),
+            ("user p4ssword", "user\n    p4ssword"),
+            ("user p4ssword", r"user\n\tp4ssword"),
+            ("user p4ssword", "user%0Ap4ssword"),
+            ("user  p4ss word", "user+p4ss+word"),
+            ("user\np4ss\nword", "user p4ss word"),
+            ("user\np4ss", "userp4ss"),
+            ("0123456789abcdefghij", "01\n23456789abcdefghij"),
+            ("0123456789abcdefghij", "0123456789\r\n  abcdefghij"),
+            ("0123456789abcdefghij", "0123456789abcdefgh\\nij"),
+        ] {
+            let mut shown = format!("a {text} b");
+            scrub_text(&mut shown, &[Secret::new(secret.to_owned())]);
+            assert_eq!(shown, "a *** b", "{secret:?} in {text:?}");
+        }
+        for (secret, text) in [("hunter2key", "hunter 2key"), ("user p4ss", "user p5ss"), ("abcd", "ab cd")] {
+            let mut shown = text.to_owned();
+            scrub_text(&mut shown, &[Secret::new(secret.to_owned())]);
+            assert_eq!(shown, text, "{secret:?}");
+        }
+        let mut lines = "x: user\np4ss\nend".to_owned();
+        scrub_lines(&mut lines, &[Secret::new("user\np4ss\n".to_owned())]);
+        assert_eq!(lines, "x: ***\n***\nend");
     }
 
     #[test]

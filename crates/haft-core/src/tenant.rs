@@ -3,8 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Timestamp;
+use crate::limit::LimitName;
 use crate::name::{NameError, TenantId};
 use crate::problem::{Problem, excerpt};
+use crate::resource::ResourceKind;
 
 /// The maximum length of the name of a tenant, in characters.
 pub const MAX_NAME_LENGTH: usize = 100;
@@ -43,7 +45,7 @@ pub struct TenantSettings {
     /// Folders that its file tools may use, besides its own one.
     #[serde(default)]
     pub file_roots: Vec<FileRoot>,
-    /// The environment variables that its tools may read as `${NAME}`; `*` stands for every configured one.
+    /// The environment variables that its tools may read as `${NAME}`; `*` matches every configured one.
     #[serde(default)]
     pub environment: Vec<String>,
     /// The limits.
@@ -87,14 +89,50 @@ pub struct TenantLimits {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(example = 500, minimum = 1))]
     pub max_tools: Option<u64>,
+    /// The maximum number of agents; default: 10,000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(example = 100, minimum = 1))]
+    pub max_agents: Option<u64>,
+    /// The maximum number of retrieval pipelines; default: 1,000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(example = 20, minimum = 1))]
+    pub max_pipelines: Option<u64>,
+    /// The maximum number of code artifacts; default: 10,000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(example = 200, minimum = 1))]
+    pub max_artifacts: Option<u64>,
     /// The maximum number of queued calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(example = 1000, minimum = 1))]
     pub max_queued_calls: Option<u64>,
-    /// The maximum number of bytes that its calls take in the store.
+    /// The maximum number of bytes of its tools, calls, workspaces, documents, chats and runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(example = 1_073_741_824, minimum = 1))]
     pub max_stored_bytes: Option<u64>,
+    /// The maximum number of stored runs; above it, the oldest ended runs outside chats are removed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(example = 10_000, minimum = 1))]
+    pub max_runs: Option<u64>,
+    /// The maximum number of runs that have not ended, without nested runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(example = 10, minimum = 1))]
+    pub max_parallel_runs: Option<u64>,
+    /// The maximum number of chats.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(example = 1000, minimum = 1))]
+    pub max_chats: Option<u64>,
+    /// The maximum number of messages in one chat, on all its branches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(example = 1000, minimum = 1))]
+    pub max_messages_per_chat: Option<u64>,
+    /// The maximum number of workspaces with a name; those of chats do not count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(example = 20, minimum = 1))]
+    pub max_workspaces: Option<u64>,
+    /// The maximum number of documents in all its pipelines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(example = 10_000, minimum = 1))]
+    pub max_documents: Option<u64>,
 }
 
 impl Tenant {
@@ -145,14 +183,45 @@ pub fn parse_new_id(text: &str) -> Result<TenantId, NameError> {
 }
 
 impl TenantLimits {
+    /// Returns the limits that the store enforces by counting rows.
+    pub fn stored(&self) -> [(LimitName, Option<u64>); 6] {
+        [
+            (LimitName::Tools, self.max_tools),
+            (LimitName::Runs, self.max_runs),
+            (LimitName::ParallelRuns, self.max_parallel_runs),
+            (LimitName::Chats, self.max_chats),
+            (LimitName::Workspaces, self.max_workspaces),
+            (LimitName::Documents, self.max_documents),
+        ]
+    }
+
+    /// Returns the maximum number of resources of a kind.
+    pub fn max_of_kind(&self, kind: ResourceKind) -> u64 {
+        let (set, default) = match kind {
+            ResourceKind::Agent => (self.max_agents, 10_000),
+            ResourceKind::Pipeline => (self.max_pipelines, 1000),
+            ResourceKind::CodeArtifact => (self.max_artifacts, 10_000),
+        };
+        set.unwrap_or(default)
+    }
+
     /// Returns the names and values of the limits that are set.
     pub fn values(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let all = [
             ("calls_per_minute", self.calls_per_minute),
             ("max_parallel", self.max_parallel),
             ("max_tools", self.max_tools),
+            ("max_agents", self.max_agents),
+            ("max_pipelines", self.max_pipelines),
+            ("max_artifacts", self.max_artifacts),
             ("max_queued_calls", self.max_queued_calls),
             ("max_stored_bytes", self.max_stored_bytes),
+            ("max_runs", self.max_runs),
+            ("max_parallel_runs", self.max_parallel_runs),
+            ("max_chats", self.max_chats),
+            ("max_messages_per_chat", self.max_messages_per_chat),
+            ("max_workspaces", self.max_workspaces),
+            ("max_documents", self.max_documents),
         ];
         all.into_iter().filter_map(|(name, value)| value.map(|value| (name, value)))
     }

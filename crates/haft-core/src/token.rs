@@ -72,6 +72,9 @@ pub struct TokenRecord {
     pub last_used_at: Option<Timestamp>,
     /// The value before the last rotation, while it still works.
     pub previous: Option<PreviousToken>,
+    /// The token with which the login was approved that this one comes from. It is revoked with that one, and its calls
+    /// count for the rate of that one, too.
+    pub parent: Option<TokenId>,
 }
 
 /// The value of a token before its rotation.

@@ -8,12 +8,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::principal::matches_pattern;
 use crate::problem::excerpt;
+use crate::resource::ResourceKind;
 use crate::tool::Tool;
 
 /// The maximum length of a pattern, in bytes.
 const MAX_BYTES: usize = 256;
 
-/// A pattern of tools: `name`, `bundle:name` or `tag:name`. A `*` in any part stands for any text.
+/// A pattern of tools: `name`, `bundle:name` or `tag:name`. A `*` in any part matches any text.
 ///
 /// A pattern without a bundle matches in every bundle. `tag:` always means a tag: a bundle of the name `tag` cannot be
 /// named in a pattern.
@@ -55,12 +56,15 @@ impl ToolPattern {
     /// Returns whether it matches an agent or a retrieval pipeline, as if it were a tool of the bundle `agents` or
     /// `pipelines`. A bare name does not: whoever allows a tool does not mean the agent of the same name.
     pub fn matches_resource(&self, bundle: &str, slug: &str) -> bool {
+        self.slug_pattern(bundle).is_some_and(|pattern| matches_pattern(pattern, slug))
+    }
+
+    /// Returns the pattern of the slugs that it matches in a bundle such as `agents`; `None` if it matches none there.
+    pub(crate) fn slug_pattern(&self, bundle: &str) -> Option<&str> {
         match self {
-            Self::Name { bundle: Some(own), name } => {
-                matches_pattern(own, bundle) && matches_pattern(name, slug)
-            }
-            Self::Name { bundle: None, name } => name == "*",
-            Self::Tag(_) => false,
+            Self::Name { bundle: Some(own), name } => matches_pattern(own, bundle).then_some(name),
+            Self::Name { bundle: None, name } => (name == "*").then_some(name),
+            Self::Tag(_) => None,
         }
     }
 
@@ -80,7 +84,8 @@ impl ToolPattern {
         match (self, other) {
             (Self::Name { bundle, name }, Self::Name { bundle: other_bundle, name: other_name }) => {
                 let covers_bundle = match (bundle, other_bundle) {
-                    (None, _) => true,
+                    (None, Some(other)) => name == "*" || !is_of_resources(other),
+                    (None, None) => true,
                     (Some(bundle), None) => bundle == "*",
                     (Some(bundle), Some(other)) => matches_pattern(bundle, other),
                 };
@@ -101,6 +106,11 @@ impl ToolPattern {
             _ => None,
         }
     }
+}
+
+/// Returns whether the pattern of a bundle can match agents, pipelines or artifacts, which no name without a bundle matches.
+fn is_of_resources(bundle: &str) -> bool {
+    ResourceKind::ALL.into_iter().any(|kind| matches_pattern(bundle, kind.plural()))
 }
 
 impl From<&str> for ToolPattern {
@@ -216,6 +226,12 @@ mod tests {
             ("web:*", "web:fetch", true),
             ("fetch", "web:fetch", true),
             ("web:fetch", "fetch", false),
+            // A name without a bundle is that of a tool, never of an agent.
+            ("helper*", "agents:helper", false),
+            ("helper*", "*:helper", false),
+            ("*", "agents:helper", true),
+            ("*:helper*", "agents:helper", true),
+            ("helper*", "helper", true),
         ] {
             let (pattern, other) = (ToolPattern::from(pattern), ToolPattern::from(other));
             assert_eq!(pattern.covers(&other), expected, "{pattern} {other}");

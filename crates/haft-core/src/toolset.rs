@@ -26,7 +26,7 @@ pub struct InstalledToolset {
     /// The version: X.Y.Z.
     #[cfg_attr(feature = "openapi", schema(example = "1.0.0"))]
     pub version: String,
-    /// What it is for.
+    /// Its purpose.
     pub description: String,
     /// The version of the form of `toolset.yaml`.
     #[cfg_attr(feature = "openapi", schema(example = "1"))]

@@ -155,7 +155,7 @@ pub struct Webhook {
     pub id: WebhookId,
     /// The tenant whose events it receives.
     pub tenant: TenantId,
-    /// What it is for.
+    /// Its purpose.
     pub scope: WebhookScope,
     /// What it receives and where.
     pub target: WebhookTarget,
@@ -240,7 +240,7 @@ pub struct Delivery {
     /// The number of attempts.
     pub attempts: u32,
     /// When it is tried next, while it is pending.
-    pub due_at: Timestamp,
+    pub not_before: Timestamp,
     /// When the event happened.
     pub created_at: Timestamp,
     /// When it was last tried.

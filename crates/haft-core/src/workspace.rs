@@ -146,7 +146,7 @@ pub struct ManifestInfo {
     pub files: u64,
     /// The size of all files together.
     pub bytes: u64,
-    /// What led to it.
+    /// Its cause.
     pub source: ManifestSource,
     /// The call, message or manifest that it comes from.
     #[cfg_attr(feature = "openapi", schema(required))]
@@ -158,7 +158,7 @@ pub struct ManifestInfo {
     pub created_at: Timestamp,
 }
 
-/// What led to a state of a workspace.
+/// The cause of a state of a workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]

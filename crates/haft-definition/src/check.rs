@@ -229,6 +229,7 @@ fn implementation(spec: &ToolSpec, checked: &mut CheckReport) {
     match &spec.implementation {
         Implementation::Http(http) => {
             http::check(http, checked);
+            http::empty_value(spec, http, checked);
             timeout(http.timeout_ms, "implementation.timeout_ms", checked);
             if http.templates == Notation::Braces {
                 go_templates(spec, checked);

@@ -255,6 +255,19 @@ fn go_template_notation_is_reported() {
 }
 
 #[test]
+fn an_output_schema_allows_the_value_of_a_failed_request() {
+    let check = |mode: &str, schema: serde_json::Value| {
+        findings(json!({
+            "name": "weather-report", "description": "Current weather for a city", "output_schema": schema,
+            "implementation": {"type": "http", "url": "https://a.example", "error_mode": mode},
+        }))
+    };
+    insta::assert_snapshot!(check("empty", json!({"type": "object"})), @r#"! output_schema [null_not_allowed] must allow `null`, which `error_mode: empty` returns for a failed request: add `"null"` to `type`, or set `error_mode: fail`"#);
+    assert_eq!(check("empty", json!({"type": ["object", "null"]})), "");
+    assert_eq!(check("fail", json!({"type": "object"})), "");
+}
+
+#[test]
 fn commands_and_scripts_are_compiled() {
     let check = |implementation: serde_json::Value| {
         findings(json!({
@@ -263,10 +276,11 @@ fn commands_and_scripts_are_compiled() {
         }))
     };
     let exec = |command: &str| check(json!({ "type": "exec", "command": command }));
-    assert_eq!(exec("set -o pipefail; curl -s '{{city}}' | jq ."), "");
+    assert_eq!(exec("curl -s '{{city}}' | jq ."), "");
     insta::assert_snapshot!(exec("ls; eval {{city}}"), @r"! implementation.command [invalid_template] at character 5: `eval` may evaluate values as shell code; run the program directly, or use a script tool");
     insta::assert_snapshot!(exec("echo {{.city}}"), @r"! implementation.command [invalid_template] at character 6: write `{{city}}` instead of `{{.city}}`");
     insta::assert_snapshot!(exec("curl -H 'Key: ${API_KEY}' {{city}}"), @r"? implementation.command [secret_in_single_quotes] the shell does not expand `${API_KEY}` in single quotes; use double quotes");
+    insta::assert_snapshot!(exec("echo \"${cmd:token}\""), @"? implementation.command [external_secret_in_bash] bash does not read `${cmd:token}` as a secret; set it as a variable in `env`, and use that variable");
     let argv = |argv: serde_json::Value| check(json!({ "type": "exec", "argv": argv, "stdin": "{{city}}" }));
     assert_eq!(argv(json!(["git", "log", "--", "{{city}}"])), "");
     insta::assert_snapshot!(argv(json!(["{{city}}", "${API_KEY}"])), @r"
@@ -293,8 +307,9 @@ fn scripts_that_will_not_do_what_they_say_are_warned_about() {
     insta::assert_snapshot!(bash("curl -s 'https://api.weather.example.com/current?city=$city'"), @"? implementation.body [argument_in_single_quotes] `$city` on line 1 is in single quotes, in which the shell does not replace it; use double quotes");
     assert_eq!(bash("curl -s \"https://api.weather.example.com/current?city=$city\""), "");
     assert_eq!(bash("jq --arg city \"$city\" '.[$city]' x; bash -c 'echo $city'; echo 'in $cityhall'"), "");
-    insta::assert_snapshot!(bash("cat x |\n jq ."), @"? implementation.body [pipe_hides_failure] only the last program of a pipe decides whether the call fails; add a line `set -o pipefail` at the top to report failures of the others");
-    assert_eq!(bash("set -euo pipefail\ncat x | jq ."), "");
+    assert_eq!(bash("cat x |\n jq ."), "");
+    insta::assert_snapshot!(bash("echo \"${vault:apps/x#key}\""), @"? implementation.body [external_secret_in_bash] bash does not read `${vault:apps/x#key}` as a secret; store the reference with `haft secret set NAME`, and write `$NAME`");
+    assert_eq!(bash("file=abc; echo \"${file:0:2}${env:-none}${cmd:=x}\""), "");
     let offline = |implementation: serde_json::Value| check(implementation, false);
     let expected = |program: &str| {
         format!(

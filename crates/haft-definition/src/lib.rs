@@ -7,7 +7,10 @@
 pub mod agent;
 pub mod check;
 pub mod code_artifact;
+mod credential;
+pub mod defaults;
 pub mod dialect;
+pub mod editor_schema;
 pub mod export;
 pub mod folder;
 pub mod mcp_import;

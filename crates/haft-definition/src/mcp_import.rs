@@ -174,6 +174,8 @@ mod tests {
             ["read_file: `name`: duplicate name: the server lists another tool with this name"]
         );
         assert_eq!(names("fs", &[listed("read")]).0, ["fs_read"]);
+        let routes = ["search", "tools", "bundles", "definitions", "builtins"];
+        assert_eq!(names("", &routes.map(listed)).0, routes);
         let long = "x".repeat(300);
         assert_eq!(names("", &[listed(&long)]).0[0].len(), 64);
     }

@@ -6,6 +6,7 @@ use haft_core::retrieval::{ChunkUnit, Chunking, EmbeddingModel, PipelineDefiniti
 use haft_core::tool::Status;
 use serde_json::{Map, Value, json};
 
+use crate::credential::credential;
 use crate::dialect::{self, Bounds, Fields, MAX_TEXT, Report, describe, locate_foreign, read_foreign};
 
 const BOUNDS: Bounds = Bounds { nodes: 10_000, bytes: MAX_TEXT };
@@ -109,7 +110,7 @@ fn chunking(mut fields: Fields<'_>) -> Chunking {
 fn embedding(mut fields: Fields<'_>) -> Option<EmbeddingModel> {
     let model = fields.required_text("model", "the name of a model");
     let base_url = fields.text("base_url");
-    let credential = fields.text("credential");
+    let credential = credential(&mut fields, "credential");
     let dimensions = fields.integer("dimensions", "an integer from 1 to 16384");
     let mut embedding = EmbeddingModel::new(model?);
     embedding.base_url = base_url.unwrap_or(embedding.base_url);

@@ -11,9 +11,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use haft_core::BoxFuture;
 use haft_core::artifact::{
-    ArtifactContent, ArtifactInput, ArtifactRuntime, CodeArtifacts, VersionSelector, input_schema, map_inputs,
+    ArtifactContent, ArtifactInput, ArtifactRuntime, ArtifactVersion, CodeArtifacts, VersionSelector,
+    input_defaults, input_schema, map_inputs,
 };
-use haft_core::executor::{CallContext, Executor, Prepared};
+use haft_core::executor::{BoundTool, CallContext, DependencyScope, Executor, Prepared};
 use haft_core::id::ArtifactId;
 use haft_core::implementation::{Artifact, Implementation, Kind, Script, ScriptRuntime, Wasm};
 use haft_core::name::TenantId;
@@ -140,14 +141,14 @@ impl Executor for ArtifactExecutor {
             let message = "expected the number of a version such as `3`, or `newest`";
             return Err(problem("artifact_version", "invalid_value", message));
         };
-        Ok(Arc::new(StoredArtifact {
+        Ok(Arc::new(StoredArtifact(Arc::new(StoredParts {
             parts: self.parts.clone(),
             reference: reference.clone(),
             version,
             spec: Arc::clone(spec),
             folder: folder.map(str::to_owned),
             prepared: Mutex::default(),
-        }))
+        }))))
     }
 }
 
@@ -209,7 +210,9 @@ impl Prepared for ArtifactRun {
 type PreparedVersion = ((ArtifactId, u32), Arc<ArtifactRun>);
 
 /// A tool that runs a stored artifact: a pinned version, or the one that is newest when it is called.
-struct StoredArtifact {
+struct StoredArtifact(Arc<StoredParts>);
+
+struct StoredParts {
     parts: Parts,
     reference: String,
     version: VersionSelector,
@@ -219,31 +222,40 @@ struct StoredArtifact {
     prepared: Mutex<VecDeque<PreparedVersion>>,
 }
 
-impl StoredArtifact {
-    async fn current(&self, call: &CallContext) -> Result<Arc<ArtifactRun>, CallError> {
-        let not_ready = |message: String| {
-            CallError::new(ErrorCode::NotReady, message)
-                .for_model("this tool is unavailable: its code is missing")
-        };
-        let artifacts = self.parts.artifacts.as_ref();
-        let artifacts = artifacts.ok_or_else(|| not_ready(missing(&self.reference, self.version)))?;
-        let version = match (self.version, call.mode) {
-            (VersionSelector::Newest, Mode::Production) => VersionSelector::Published,
-            (version, _) => version,
-        };
-        let found = artifacts.version(call.tenant(), &self.reference, version).await?;
-        let (id, version) = found.ok_or_else(|| not_ready(missing(&self.reference, self.version)))?;
+impl StoredParts {
+    /// Returns a version, ready to run.
+    async fn ready(&self, id: ArtifactId, version: &ArtifactVersion) -> Result<Arc<ArtifactRun>, CallError> {
         let key = (id, version.version);
         if let Some(run) = self.cached(key) {
             return Ok(run);
         }
-        let run = Arc::new(self.prepare(version.content).await?);
+        let run = Arc::new(self.prepare(Arc::clone(&version.content)).await?);
         let mut prepared = self.prepared.lock().unwrap_or_else(PoisonError::into_inner);
         prepared.push_back((key, Arc::clone(&run)));
         if prepared.len() > MAX_PREPARED {
             prepared.pop_front();
         }
         Ok(run)
+    }
+
+    /// Returns the version that a call would run.
+    async fn current_version(
+        &self,
+        tenant: &TenantId,
+        mode: Mode,
+    ) -> Result<(ArtifactId, ArtifactVersion), CallError> {
+        let not_ready = |message: String| {
+            CallError::new(ErrorCode::NotReady, message)
+                .for_model("this tool is unavailable: its code is missing")
+        };
+        let artifacts = self.parts.artifacts.as_ref();
+        let artifacts = artifacts.ok_or_else(|| not_ready(missing(&self.reference, self.version)))?;
+        let version = match (self.version, mode) {
+            (VersionSelector::Newest, Mode::Production) => VersionSelector::Published,
+            (version, _) => version,
+        };
+        let found = artifacts.version(tenant, &self.reference, version).await?;
+        found.ok_or_else(|| not_ready(missing(&self.reference, self.version)))
     }
 
     fn cached(&self, key: (ArtifactId, u32)) -> Option<Arc<ArtifactRun>> {
@@ -275,16 +287,44 @@ impl StoredArtifact {
 
 impl Prepared for StoredArtifact {
     fn run<'a>(&'a self, call: &'a CallContext, args: &'a Map<String, Value>) -> BoxFuture<'a, Outcome> {
-        Box::pin(async move { self.current(call).await?.run(call, args).await })
+        Box::pin(async move {
+            let (id, version) = self.0.current_version(call.tenant(), call.mode).await?;
+            self.0.ready(id, &version).await?.run(call, args).await
+        })
+    }
+
+    fn bind<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        mode: Mode,
+    ) -> Option<BoxFuture<'a, Result<BoundTool, CallError>>> {
+        Some(Box::pin(async move {
+            let (id, version) = self.0.current_version(tenant, mode).await?;
+            let defaults = input_defaults(&version.content.inputs);
+            let tool = Arc::clone(&self.0);
+            Ok(BoundTool { prepared: Arc::new(BoundArtifact { tool, id, version }), defaults })
+        }))
+    }
+
+    fn dependencies<'a>(
+        &'a self,
+        scope: &'a DependencyScope<'a>,
+    ) -> BoxFuture<'a, Result<Option<String>, CallError>> {
+        Box::pin(async move {
+            let (id, version) = self.0.current_version(scope.tenant, scope.mode).await?;
+            Ok(Some(format!("{id} {}", version.hash)))
+        })
     }
 
     fn preview(&self, args: &Map<String, Value>) -> Option<String> {
-        let last = self.prepared.lock().unwrap_or_else(PoisonError::into_inner).back().cloned();
+        let StoredParts { reference, version, prepared, .. } = &*self.0;
+        let last = prepared.lock().unwrap_or_else(PoisonError::into_inner).back().cloned();
         let args = Value::Object(args.clone());
-        let call = format!("artifact `{}` ({}) with {args}", excerpt(&self.reference, 100), self.version);
-        // A newer version may run than the one that ran last.
-        match (self.version, last) {
-            (VersionSelector::Pinned(_), Some((_, run))) => run.preview(args.as_object()?),
+        let call = format!("artifact `{}` ({version}) with {args}", excerpt(reference, 100));
+        // Another version may run than the one that ran last, and a slug may belong to another artifact now.
+        let is_id = reference.parse::<ArtifactId>().is_ok();
+        match (version, last) {
+            (VersionSelector::Pinned(_), Some((_, run))) if is_id => run.preview(args.as_object()?),
             _ => Some(call),
         }
     }
@@ -296,6 +336,19 @@ impl Prepared for StoredArtifact {
 
     fn grace(&self) -> Duration {
         STOP_GRACE
+    }
+}
+
+/// A version of a stored artifact that one call runs.
+struct BoundArtifact {
+    tool: Arc<StoredParts>,
+    id: ArtifactId,
+    version: ArtifactVersion,
+}
+
+impl Prepared for BoundArtifact {
+    fn run<'a>(&'a self, call: &'a CallContext, args: &'a Map<String, Value>) -> BoxFuture<'a, Outcome> {
+        Box::pin(async move { self.tool.ready(self.id, &self.version).await?.run(call, args).await })
     }
 }
 

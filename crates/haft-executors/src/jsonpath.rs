@@ -29,7 +29,23 @@ const MAX_PATH_BYTES: usize = 1000;
 
 /// Returns the message of the parser without the names of its rules.
 fn parser_message(error: &impl ToString) -> String {
-    one_line(&error.to_string()).replace("EOI", "the end").replace("segment", "`.name` or `[…]`")
+    const RULES: [(&str, &str); 10] = [
+        ("comparable", "a value to compare with"),
+        ("EOI", "the end"),
+        ("wildcard_selector", "`*`"),
+        ("child_segment", "`.name` or `[…]`"),
+        ("segment", "`.name` or `[…]`"),
+        ("selector", "a name in quotes, an index or `*`"),
+        ("member_name_shorthand", "a name"),
+        ("name_first", "a name"),
+        ("ALPHA", "a name"),
+        ("jp_query", "a path"),
+    ];
+    let mut text = one_line(&error.to_string());
+    for (rule, words) in RULES {
+        text = text.replace(rule, words);
+    }
+    text
 }
 
 /// A compiled path.

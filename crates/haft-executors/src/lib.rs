@@ -1,7 +1,8 @@
 //! The executors of haft: one module per kind of implementation, except `function` and `steps`, which only call functions
 //! and other tools and are in haft-runtime.
 //!
-//! Every outgoing connection goes through [`egress`], every file through [`files`], every process through [`process`].
+//! Every outgoing connection of a tool goes through [`egress`], every file through [`files`], every process through
+//! [`process`]. [`secret_sources`] reads secrets from where the administrator says.
 
 pub mod artifact;
 pub mod egress;
@@ -14,3 +15,4 @@ pub mod process;
 pub mod python;
 pub mod retrieval;
 pub mod script;
+pub mod secret_sources;

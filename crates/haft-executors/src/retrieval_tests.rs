@@ -11,9 +11,9 @@ use super::*;
 
 /// Knows one pipeline and remembers the queries.
 #[derive(Default)]
-struct Known(Mutex<Vec<RetrievalQuery>>);
+struct FakeRetrieval(Mutex<Vec<RetrievalQuery>>);
 
-impl Retrieval for Known {
+impl Retrieval for FakeRetrieval {
     fn query<'a>(
         &'a self,
         _call: &'a CallContext,
@@ -48,7 +48,7 @@ fn tool(pipeline: &str, config: &Value) -> Arc<ToolSpec> {
     Arc::new(ToolSpec::new(ToolName::new("ask").unwrap(), implementation))
 }
 
-async fn run(known: &Arc<Known>, config: &Value, args: &Value) -> Outcome {
+async fn run(known: &Arc<FakeRetrieval>, config: &Value, args: &Value) -> Outcome {
     let executor = RetrievalExecutor::new(Arc::clone(known) as _);
     let prepared =
         executor.prepare(&tool("handbook", config), None).unwrap_or_else(|problems| panic!("{problems:?}"));
@@ -60,7 +60,7 @@ async fn run(known: &Arc<Known>, config: &Value, args: &Value) -> Outcome {
 
 #[tokio::test]
 async fn arguments_override_the_number_and_narrow_the_filter() {
-    let known = Arc::new(Known::default());
+    let known = Arc::new(FakeRetrieval::default());
     let config = json!({"top_k": 3, "filter": {"team": "core"}, "mode": "bm25"});
     let value = run(&known, &config, &json!({"query": "install"})).await.unwrap();
     assert_eq!(value, json!({"query": "install", "pipeline": "handbook", "hits": []}));
@@ -80,7 +80,7 @@ async fn arguments_override_the_number_and_narrow_the_filter() {
 
 #[tokio::test]
 async fn bad_arguments_and_settings_are_reported() {
-    let known = Arc::new(Known::default());
+    let known = Arc::new(FakeRetrieval::default());
     for args in [json!({}), json!({"query": " "}), json!({"query": "x", "top_k": 0})] {
         let error = run(&known, &json!({}), &args).await.unwrap_err();
         assert_eq!(error.code, ErrorCode::InvalidArguments, "{args}");
@@ -93,7 +93,7 @@ async fn bad_arguments_and_settings_are_reported() {
 
 #[test]
 fn a_pipeline_of_another_tenant_is_missing() {
-    let executor = RetrievalExecutor::new(Arc::new(Known::default()));
+    let executor = RetrievalExecutor::new(Arc::new(FakeRetrieval::default()));
     let missing = |tenant: &str, pipeline: &str| {
         let tenant = if tenant == "*" { TenantId::global() } else { TenantId::new(tenant).unwrap() };
         executor.missing_reference(&tenant, &tool(pipeline, &json!({}))).map(|problem| problem.message)

@@ -124,7 +124,7 @@ impl Person {
                 Phase::Connected => return Ok(()),
                 Phase::NeedsAuth => self.log_in().await?,
                 Phase::Error if state.failures >= 2 => return Err(state.error.unwrap_or_default().into()),
-                Phase::Connecting | Phase::Disconnected | Phase::Error => {
+                Phase::Starting | Phase::Connecting | Phase::Disconnected | Phase::Error => {
                     tokio::time::sleep(Duration::from_millis(20)).await;
                 }
             }

@@ -27,9 +27,8 @@ pub const MAX_FILE: u64 = 64 << 20;
 /// The maximum size of all files, in bytes.
 pub const MAX_TOTAL: u64 = 256 << 20;
 
-/// What a file of a package is for.
+/// The purpose of a file of a package.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FileKind {
     /// Python source.
@@ -239,6 +238,9 @@ impl PackageFiles {
         let mut claims: Vec<(String, Taken)> = Vec::new();
         for folder in folders {
             let key = folded(folder);
+            if is_signature(folder) {
+                return Err(signature_folder(folder));
+            }
             match self.taken.get(&key) {
                 None => claims.push((key, Taken { path: folder.to_owned(), is_folder: true })),
                 Some(taken) if taken.is_folder && taken.path == folder => {}
@@ -270,6 +272,18 @@ pub(crate) fn total_too_large() -> Problem {
     let message =
         format!("the files of the package have more than {MAX_TOTAL} bytes; remove what tools do not need");
     Problem::new("", "package_too_large", message)
+}
+
+/// Returns whether a path is the path of the signature, also inside a single root folder.
+pub(crate) fn is_signature(path: &str) -> bool {
+    path.split_once('/').map_or(path, |(_, inner)| inner) == SIGNATURE
+}
+
+/// Returns the error for a folder with the name of the signature file.
+pub(crate) fn signature_folder(path: &str) -> Problem {
+    let message =
+        format!("`{SIGNATURE}` is the signature of the package and must be a file; rename the folder");
+    of_file(path, "special_file", message)
 }
 
 fn collision(path: &str, own: &str, other: &str) -> Problem {
@@ -310,6 +324,8 @@ mod tests {
             (&["a", "a/b"], "file_and_folder"),
             (&["a/b", "a"], "file_and_folder"),
             (&["A/b/c", "a"], "file_and_folder"),
+            (&["toolset.sig/a"], "special_file"),
+            (&["x/toolset.sig/a"], "special_file"),
         ] {
             assert_eq!(files(paths).unwrap_err(), expected, "{paths:?}");
         }

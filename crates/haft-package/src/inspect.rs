@@ -18,8 +18,6 @@ const MAX_COMMAND: usize = 500;
 
 /// A summary of a package.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[cfg_attr(feature = "openapi", schema(as = PackageInspection))]
 pub struct Inspection {
     /// The id.
     pub id: String,
@@ -27,11 +25,11 @@ pub struct Inspection {
     pub name: String,
     /// The version.
     pub version: String,
-    /// What it is for.
+    /// Its purpose.
     pub description: String,
     /// Whether it is an Agent Skill.
     pub is_skill: bool,
-    /// The hash of its content, which does not depend on how it was packed.
+    /// The hash of its content, independent of the archive format.
     pub hash: String,
     /// The tools.
     pub tools: Vec<InspectedTool>,
@@ -39,7 +37,7 @@ pub struct Inspection {
     pub mcp_servers: Vec<InspectedServer>,
     /// The Python packages that are installed.
     pub dependencies: Vec<String>,
-    /// Whether the package has wheels for them, so that no network is needed.
+    /// Whether the package contains their wheels, so that the installation needs no network.
     pub has_wheels: bool,
     /// The files.
     pub files: Vec<InspectedFile>,
@@ -53,8 +51,6 @@ pub struct Inspection {
 
 /// A tool in a summary.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[cfg_attr(feature = "openapi", schema(as = PackageTool))]
 pub struct InspectedTool {
     /// The id.
     pub id: String,
@@ -62,7 +58,7 @@ pub struct InspectedTool {
     pub name: String,
     /// What it does.
     pub description: String,
-    /// The category; empty if there is none.
+    /// The category, or an empty string.
     pub category: String,
     /// The kind of its implementation.
     pub implementation_type: String,
@@ -73,15 +69,14 @@ pub struct InspectedTool {
     pub renderers: Vec<String>,
     /// Whether each call needs approval.
     pub requires_confirmation: bool,
-    /// What it asks for.
+    /// The requested permissions.
     pub permissions: RequestedPermissions,
     /// Whether it is enabled after the installation.
     pub enabled: bool,
 }
 
-/// The permissions that a tool asks for.
+/// The permissions that a tool requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RequestedPermissions {
     /// Whether its processes may use the network.
     pub network: bool,
@@ -93,8 +88,6 @@ pub struct RequestedPermissions {
 
 /// An MCP server in a summary. Literal secrets are masked.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[cfg_attr(feature = "openapi", schema(as = PackageServer))]
 pub struct InspectedServer {
     /// The id.
     pub id: String,
@@ -116,12 +109,10 @@ pub struct InspectedServer {
 
 /// A file in a summary.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[cfg_attr(feature = "openapi", schema(as = PackageFile))]
 pub struct InspectedFile {
     /// The path in the package.
     pub path: String,
-    /// What it is for.
+    /// Its purpose.
     pub kind: FileKind,
     /// The size in bytes.
     pub size: u64,

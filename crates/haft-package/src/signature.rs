@@ -134,12 +134,11 @@ pub struct TrustedKey {
     pub key: PublicKey,
 }
 
-/// What the signature of a package says.
+/// The state of the signature of a package.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum SignatureState {
-    /// There is no signature.
+    /// The package is not signed.
     Unsigned,
     /// It is signed by a trusted key.
     Trusted {
@@ -148,14 +147,14 @@ pub enum SignatureState {
         /// The public key.
         public_key: String,
     },
-    /// The signature is valid, but nobody trusts its key.
+    /// The signature is valid, but its key is not trusted.
     UnknownKey {
         /// The public key.
         public_key: String,
     },
     /// The signature is malformed, or the files were changed after signing.
     Invalid {
-        /// What is wrong.
+        /// The reason.
         reason: String,
     },
 }

@@ -20,7 +20,7 @@ pub struct Toolset {
     pub name: String,
     /// The version, `X.Y.Z`.
     pub version: Version,
-    /// What it is for.
+    /// Its purpose.
     pub description: String,
     /// The tools, in the order of the manifest.
     pub tools: Vec<ToolEntry>,
@@ -51,7 +51,7 @@ impl Toolset {
 
     /// Returns the tools that ask to start processes without a sandbox, which the installer has to grant.
     pub fn unsandboxed(&self) -> impl Iterator<Item = &ToolEntry> {
-        self.tools.iter().filter(|tool| starts_process(tool.spec.implementation.kind()) && !tool.spec.sandbox)
+        self.tools.iter().filter(|tool| tool.is_unsandboxed())
     }
 
     /// Isolates every tool that starts processes, whatever it asks for.
@@ -71,6 +71,13 @@ pub struct ToolEntry {
     pub enabled: bool,
     /// Saved arguments, sorted by name.
     pub examples: Vec<ToolExample>,
+}
+
+impl ToolEntry {
+    /// Returns whether it requests processes without a sandbox.
+    pub fn is_unsandboxed(&self) -> bool {
+        starts_process(self.spec.implementation.kind()) && !self.spec.sandbox
+    }
 }
 
 impl From<ToolSpec> for ToolEntry {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use haft_core::id::TokenId;
+use haft_core::limit::CallRate;
 use haft_core::login::SessionRecord;
 use haft_core::name::TenantId;
 use haft_core::principal::{ActingAgent, Principal};
@@ -80,18 +81,22 @@ impl Access {
             tenants.into_iter().map(|tenant| (tenant.id.clone(), Arc::new(tenant))).collect();
         let is_enabled = |tenant: &TenantId| tenants.get(tenant).is_some_and(|tenant| tenant.enabled);
         let mut snapshot = Snapshot::default();
+        let by_id: HashMap<TokenId, &TokenRecord> = tokens.iter().map(|token| (token.id, token)).collect();
         for record in tokens.iter().filter(|token| is_enabled(&token.tenant)) {
+            // A token whose parent was revoked gives no access, whatever is stored.
+            let Some(Inherited { rates, end }) = inherited(record, &by_id) else { continue };
             let last_use = before.uses.get(&record.id).cloned().unwrap_or_default();
-            let principal = Arc::new(Principal::from(record));
+            let principal = Arc::new(Principal { ancestor_rates: rates, ..Principal::from(record) });
             let mut add = |hash: &str, expires_at: Option<Timestamp>| {
                 let (principal, last_use) = (Arc::clone(&principal), Arc::clone(&last_use));
                 let token = Token { principal, hash: hash.to_owned(), expires_at, last_use };
                 snapshot.tokens.insert(hash.to_owned(), Arc::new(token));
             };
-            add(&record.hash, record.expires_at);
+            // `None` is no end, so `Option::min` would return the wrong one.
+            let ends = || record.expires_at.into_iter().chain(end);
+            add(&record.hash, ends().min());
             if let Some(previous) = &record.previous {
-                let end = record.expires_at.map_or(previous.expires_at, |end| end.min(previous.expires_at));
-                add(&previous.hash, Some(end));
+                add(&previous.hash, ends().chain([previous.expires_at]).min());
             }
             snapshot.uses.insert(record.id, last_use);
         }
@@ -154,8 +159,9 @@ impl Access {
     /// Returns the tokens of a tenant that have a rate limit, by name: each with its id and rate.
     pub fn limited_tokens(&self, tenant: &TenantId) -> Vec<Arc<Principal>> {
         let snapshot = self.snapshot.load();
-        let is_limited =
-            |token: &&Arc<Token>| token.principal.tenant == *tenant && token.principal.rate_limit.is_some();
+        let is_limited = |token: &&Arc<Token>| {
+            token.principal.tenant == *tenant && token.principal.token_rates().next().is_some()
+        };
         let mut found: Vec<_> =
             snapshot.tokens.values().filter(is_limited).map(|token| Arc::clone(&token.principal)).collect();
         found.sort_by(|a, b| (&a.name, a.token.map(|id| id.0)).cmp(&(&b.name, b.token.map(|id| id.0))));
@@ -207,6 +213,37 @@ impl Access {
             let _ = tokio::time::timeout(EXPIRY_CHECK_INTERVAL, changed.changed()).await;
         }
     }
+}
+
+/// What a token has from the tokens that it comes from.
+struct Inherited {
+    /// Their rate limits, that of the first one first, and equal ones once.
+    rates: Arc<[(TokenId, CallRate)]>,
+    /// When the first of them expires: a token does not outlive those that it comes from, even if they were rotated.
+    end: Option<Timestamp>,
+}
+
+/// Returns what a token has from the tokens that it comes from; `None` if one of these does not exist.
+fn inherited(record: &TokenRecord, tokens: &HashMap<TokenId, &TokenRecord>) -> Option<Inherited> {
+    let mut ancestors = Vec::new();
+    let mut next = record.parent;
+    while let Some(id) = next {
+        let token = *tokens.get(&id)?;
+        // No token is its own ancestor; a database that says so gives no access.
+        if ancestors.len() == tokens.len() {
+            return None;
+        }
+        ancestors.push(token);
+        next = token.parent;
+    }
+    let end = ancestors.iter().filter_map(|token| token.expires_at).min();
+    let mut rates: Vec<(TokenId, CallRate)> = Vec::new();
+    for token in ancestors.into_iter().rev() {
+        if let Some(rate) = token.rate_limit.filter(|rate| rates.iter().all(|(_, other)| other != rate)) {
+            rates.push((token.id, rate));
+        }
+    }
+    Some(Inherited { rates: rates.into(), end })
 }
 
 impl Token {

@@ -4,24 +4,23 @@ use std::sync::Arc;
 
 use haft_core::approval::{Approval, ApprovalCause, ApprovalStatus, CannotDecide, Remember};
 use haft_core::call::CallRecord;
-use haft_core::hash;
 use haft_core::id::{ApprovalId, CallId};
 use haft_core::outcome::ErrorCode;
 use haft_core::policy::Approvers;
 use haft_core::principal::Principal;
 use haft_core::secret::scrub_text;
 use haft_core::token::Role;
-use haft_runtime::pipeline::check_args;
+use haft_runtime::pipeline::{bound_defaults, check_args, content_digest};
 use haft_runtime::policy::Policy;
 use haft_runtime::registry::{CompiledTool, Entry};
 use haft_store::ApprovalDecision;
 use serde_json::{Map, Value};
 
 use crate::audit;
+use crate::context::Context;
 use crate::error::ServiceError;
 use crate::events::sees_approvals_of_others;
 use crate::identity::Identity;
-use crate::installation::Installation;
 
 /// The longest reason of a denial, in characters.
 const MAX_REASON: usize = 1000;
@@ -30,11 +29,11 @@ const MAX_REASON: usize = 1000;
 const MAX_PREVIEW_BYTES: usize = 8 * 1024;
 
 /// Returns what will run if a call is approved, with secrets masked, if its tool is still the one that was requested.
-pub async fn preview(app: &Installation, approval: &Approval) -> Option<String> {
+pub async fn preview(app: &Context, approval: &Approval) -> Option<String> {
     if approval.status != ApprovalStatus::Waiting {
         return None;
     }
-    let CurrentCall { plan, .. } = current_call(app, approval).await?;
+    let CurrentCall { plan, .. } = current_call(app, approval).await.ok().flatten()?;
     let mut text = plan.prepared.preview(approval.args.as_object()?)?;
     scrub_text(&mut text, &plan.literals);
     if text.len() > MAX_PREVIEW_BYTES {
@@ -44,23 +43,19 @@ pub async fn preview(app: &Installation, approval: &Approval) -> Option<String> 
     Some(text)
 }
 
-/// Returns whether somebody may decide about a call that still waits.
-pub fn may_decide(app: &Installation, approval: &Approval, viewer: &Principal) -> bool {
+/// Returns whether a caller may decide about a waiting call.
+pub fn may_decide(app: &Context, approval: &Approval, viewer: &Principal) -> bool {
     approval.status == ApprovalStatus::Waiting && check_approver(app, approval, viewer).is_ok()
 }
 
 /// Checks whether a principal may decide: the rule that asks for the approval may name its approvers.
-pub fn check_approver(
-    app: &Installation,
-    approval: &Approval,
-    approver: &Principal,
-) -> Result<(), CannotDecide> {
+pub fn check_approver(app: &Context, approval: &Approval, approver: &Principal) -> Result<(), CannotDecide> {
     let policy = app.policy().handle().load();
     let approvers = approvers(&policy, approval);
     approval.check_approver(approver, approvers, app.settings().approvals.four_eyes)
 }
 
-/// Returns the principal whose approvals somebody sees; `None` for all of the tenant.
+/// Returns the principal whose approvals a caller sees; `None` for all of the tenant.
 pub fn seen_requester(identity: &Identity) -> Option<String> {
     (!sees_approvals_of_others(identity)).then(|| identity.id().to_string())
 }
@@ -74,10 +69,10 @@ fn approvers<'p>(policy: &'p Policy, approval: &Approval) -> Option<&'p Approver
 }
 
 /// Finds an approval that the caller sees.
-pub async fn find(app: &Installation, identity: &Identity, id: &str) -> Result<Approval, ServiceError> {
+pub async fn find(app: &Context, identity: &Identity, id: &str) -> Result<Approval, ServiceError> {
     let missing = || ServiceError::not_found("approval", id);
     let parsed: ApprovalId = id.parse().map_err(|_| missing())?;
-    let approval = app.store().approval(&identity.tenant, parsed).await?.ok_or_else(missing)?;
+    let approval = app.store().approvals().get(&identity.tenant, parsed).await?.ok_or_else(missing)?;
     if !sees_approvals_of_others(identity) && approval.requested_by.id() != identity.id() {
         return Err(missing());
     }
@@ -86,19 +81,20 @@ pub async fn find(app: &Installation, identity: &Identity, id: &str) -> Result<A
 
 /// Approves a call, on whatever surface.
 pub async fn approve(
-    app: &Installation,
+    app: &Context,
     identity: &Identity,
     approval: &Approval,
     args: Option<Map<String, Value>>,
     remember: Option<Remember>,
 ) -> Result<Approval, ServiceError> {
-    let Some(CurrentCall { plan: current, .. }) = current_call(app, approval).await else {
+    let Some(CurrentCall { plan: current, record, .. }) = current_call(app, approval).await? else {
         return Err(outdated(app, identity, approval).await);
     };
     let args = match args {
         Some(args) => {
             let mut args = Value::Object(args);
-            check_args(&current, &mut args)
+            let bound = bound_defaults(&current, &approval.requested_by.tenant, record.invocation.mode).await;
+            check_args(&current, &bound, &mut args)
                 .map_err(|error| ServiceError { of_call: false, ..error.into() })?;
             Some(args)
         }
@@ -119,7 +115,7 @@ pub enum PersonDecision {
 
 /// Decides about a call for another surface; returns the call.
 pub async fn decide_call(
-    app: &Installation,
+    app: &Context,
     identity: &Identity,
     id: &str,
     decision: PersonDecision,
@@ -139,13 +135,13 @@ pub async fn decide_call(
 /// Returns why the call needs approval as it would run now, and checks that the approver may decide that, too: the rules
 /// may have changed since the call was requested, and the approver may have changed its arguments.
 async fn covered_cause(
-    app: &Installation,
+    app: &Context,
     identity: &Identity,
     approval: &Approval,
     args: Option<&Value>,
     remember: Option<Remember>,
 ) -> Result<Option<ApprovalCause>, ServiceError> {
-    let Some(call) = current_call(app, approval).await else {
+    let Some(call) = current_call(app, approval).await? else {
         return Err(outdated(app, identity, approval).await);
     };
     let args = args.unwrap_or(&approval.args);
@@ -163,7 +159,7 @@ async fn covered_cause(
 
 /// Denies a call, on whatever surface.
 pub async fn deny(
-    app: &Installation,
+    app: &Context,
     identity: &Identity,
     approval: &Approval,
     reason: Option<String>,
@@ -178,7 +174,7 @@ pub async fn deny(
 }
 
 /// Finds an approval that the caller may decide.
-pub async fn approvable(app: &Installation, identity: &Identity, id: &str) -> Result<Approval, ServiceError> {
+pub async fn approvable(app: &Context, identity: &Identity, id: &str) -> Result<Approval, ServiceError> {
     identity.require(Role::Caller)?;
     let approval = find(app, identity, id).await?;
     check_approver(app, &approval, identity)
@@ -187,12 +183,12 @@ pub async fn approvable(app: &Installation, identity: &Identity, id: &str) -> Re
 }
 
 /// Forgets a remembered approval: later calls ask again.
-pub async fn forget_grant(app: &Installation, identity: &Identity, id: &str) -> Result<(), ServiceError> {
+pub async fn forget_grant(app: &Context, identity: &Identity, id: &str) -> Result<(), ServiceError> {
     identity.require(Role::Caller)?;
     let missing = || ServiceError::not_found("remembered approval", id);
     let parsed: ApprovalId = id.parse().map_err(|_| missing())?;
     let principal = seen_requester(identity);
-    if !app.store().revoke_grant(&identity.tenant, parsed, principal.as_deref()).await? {
+    if !app.store().approvals().revoke_grant(&identity.tenant, parsed, principal.as_deref()).await? {
         return Err(missing());
     }
     audit::note(identity, "approval_grant.delete", id);
@@ -200,34 +196,34 @@ pub async fn forget_grant(app: &Installation, identity: &Identity, id: &str) -> 
 }
 
 async fn decide(
-    app: &Installation,
+    app: &Context,
     identity: &Identity,
     approval: &Approval,
     decision: ApprovalDecision,
     action: &str,
 ) -> Result<Approval, ServiceError> {
     audit::note(identity, action, &approval.id.to_string());
-    Ok(app.store().decide(approval.id, identity, decision).await?)
+    Ok(app.store().approvals().decide(approval.id, identity, decision).await?)
 }
 
 /// Approves a call with its own arguments, if its tool is still the one that was shown.
 pub async fn approve_as(
-    app: &Installation,
+    app: &Context,
     identity: &Identity,
     approval: &Approval,
     remember: Option<Remember>,
 ) -> Result<(), ServiceError> {
     let cause = covered_cause(app, identity, approval, None, remember).await?;
     let decision = ApprovalDecision::Approve { args: None, remember, cause };
-    app.store().decide(approval.id, identity, decision).await?;
+    app.store().approvals().decide(approval.id, identity, decision).await?;
     Ok(())
 }
 
 /// Notes that the requester has the outcome of a call that was decided: the same call later is a new one.
-pub async fn collect(app: &Installation, record: &CallRecord) {
+pub async fn collect(app: &Context, record: &CallRecord) {
     let approval = record.decision.as_ref().and_then(|decision| decision.approval_id);
     let Some(approval) = approval else { return };
-    if let Err(error) = app.store().collect_approval(ApprovalId(approval)).await {
+    if let Err(error) = app.store().approvals().collect(ApprovalId(approval)).await {
         tracing::warn!(error = &error as &dyn std::error::Error, "a decision stays to be picked up");
     }
 }
@@ -239,26 +235,36 @@ struct CurrentCall {
     plan: Arc<CompiledTool>,
 }
 
-/// Returns the call and the definition that would run, if it is still the one that was shown.
-async fn current_call(app: &Installation, approval: &Approval) -> Option<CurrentCall> {
-    let record = app.ledger().call(&approval.requested_by.tenant, approval.call_id).await.ok().flatten()?;
+/// Returns the call and the definition that would run, if it is still the one that was shown; an error if that is not
+/// known, because the store is unavailable at the moment or the server stops.
+async fn current_call(app: &Context, approval: &Approval) -> Result<Option<CurrentCall>, ServiceError> {
+    let tenant = &approval.requested_by.tenant;
+    let Some(record) = app.ledger().call(tenant, approval.call_id).await? else { return Ok(None) };
     let snapshot = app.registry().snapshot();
-    let entry = snapshot.tool(&approval.requested_by.tenant, approval.tool_id)?;
-    let tool = snapshot.resolved(entry);
+    let tool = snapshot.tool(tenant, approval.tool_id).map(|entry| snapshot.resolved(entry));
     drop(snapshot);
-    app.pipeline().compile(&tool, record.invocation.mode).await;
-    let plan = tool.entry.plan(record.invocation.mode.into(), app.registry().executors()).ok()?;
-    let is_same = hash::of_value(&*plan.spec).ok()? == approval.definition_hash;
-    is_same.then(|| CurrentCall { record, entry: Arc::clone(&tool.entry), plan })
+    let Some(tool) = tool else { return Ok(None) };
+    let mode = record.invocation.mode;
+    app.pipeline().compile(&tool, mode).await;
+    let Ok(plan) = tool.entry.plan(mode.into(), app.registry().executors()) else { return Ok(None) };
+    let is_same = match content_digest(&plan, tenant, mode).await {
+        Ok(digest) => digest == approval.definition_hash,
+        Err(error) if matches!(error.code, ErrorCode::StoreUnavailable | ErrorCode::Cancelled) => {
+            return Err(ServiceError { of_call: false, ..error.into() });
+        }
+        // What the call runs was deleted or disabled.
+        Err(_) => false,
+    };
+    Ok(is_same.then(|| CurrentCall { record, entry: Arc::clone(&tool.entry), plan }))
 }
 
 /// Ends an approval whose tool has changed, and returns the error.
-async fn outdated(app: &Installation, identity: &Identity, approval: &Approval) -> ServiceError {
+async fn outdated(app: &Context, identity: &Identity, approval: &Approval) -> ServiceError {
     audit::note(identity, "approval.approve", &approval.id.to_string());
-    match app.store().decide(approval.id, identity, ApprovalDecision::Outdate).await {
+    match app.store().approvals().decide(approval.id, identity, ApprovalDecision::Outdate).await {
         Ok(_) => ServiceError::new(
             ErrorCode::Conflict,
-            "the tool was changed or deleted after the call was requested; the requester has to call again",
+            "the tool, or what it runs, was changed or deleted after the call was requested; the requester has to call again",
         ),
         Err(error) => error.into(),
     }

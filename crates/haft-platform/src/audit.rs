@@ -14,12 +14,12 @@ use haft_core::audit::AuditRecord;
 use haft_core::outcome::ErrorCode;
 use haft_core::problem::excerpt;
 use haft_mcp::client::LoginResult;
-use haft_store::Store;
+use haft_store::AuditLog;
 use uuid::Uuid;
 
+use crate::context::Context;
 use crate::error::ServiceError;
 use crate::identity::Identity;
-use crate::installation::Installation;
 use crate::request_id;
 
 /// The longest recorded target, in characters.
@@ -48,14 +48,14 @@ pub fn note(identity: &Identity, action: &str, target: &str) {
 }
 
 /// Returns the record of one of several changes of a request, to be stored with them.
-pub fn change_record(app: &Installation, identity: &Identity, action: &str, target: &str) -> AuditRecord {
+pub fn change_record(app: &Context, identity: &Identity, action: &str, target: &str) -> AuditRecord {
     new_record(app, identity, AuditNote { action: action.to_owned(), target: target.to_owned() })
 }
 
 /// Runs a change requested by a tool call instead of a route: recorded in the same way, and to its end even if the
 /// caller stops waiting.
 pub async fn run_change<T: Send + 'static>(
-    app: &Arc<Installation>,
+    app: &Arc<Context>,
     identity: &Identity,
     change: (&str, &str),
     work: impl Future<Output = Result<T, ServiceError>> + Send + 'static,
@@ -69,7 +69,7 @@ pub async fn run_change<T: Send + 'static>(
 /// Runs what may change something to its end, even if the caller stops waiting, and records the outcome. The action and
 /// the target are those that the work notes, otherwise the given ones.
 pub async fn run_recorded<T: Send + 'static>(
-    app: &Arc<Installation>,
+    app: &Arc<Context>,
     identity: &Identity,
     (action, target): (&str, &str),
     work: impl Future<Output = T> + Send + 'static,
@@ -78,7 +78,7 @@ pub async fn run_recorded<T: Send + 'static>(
     let note = AuditNote { action: action.to_owned(), target: target.to_owned() };
     let (record, app) = (new_record(app, identity, note), Arc::clone(app));
     let work = async move {
-        let result = Store::recorded(record.clone(), work).await;
+        let result = AuditLog::recorded(record.clone(), work).await;
         write(&app, record, NOTE.with(RefCell::take), outcome(&result)).await;
         result
     };
@@ -86,8 +86,8 @@ pub async fn run_recorded<T: Send + 'static>(
 }
 
 /// Records the end of a login to an MCP server, in the name of the principal that started it.
-pub async fn record_login(app: &Installation, login: &LoginResult) {
-    let record = app.store().new_record(AuditRecord {
+pub async fn record_login(app: &Context, login: &LoginResult) {
+    let record = app.store().audit().new_record(AuditRecord {
         // The store sets both.
         id: Uuid::nil(),
         at: Timestamp::UNIX_EPOCH,
@@ -115,8 +115,8 @@ async fn run_detached<T: Send + 'static>(
 }
 
 /// Returns the preliminary record of a request; it is stored together with the change.
-fn new_record(app: &Installation, identity: &Identity, note: AuditNote) -> AuditRecord {
-    app.store().new_record(AuditRecord {
+fn new_record(app: &Context, identity: &Identity, note: AuditNote) -> AuditRecord {
+    app.store().audit().new_record(AuditRecord {
         // The store sets both.
         id: Uuid::nil(),
         at: Timestamp::UNIX_EPOCH,
@@ -130,12 +130,12 @@ fn new_record(app: &Installation, identity: &Identity, note: AuditNote) -> Audit
     })
 }
 
-async fn write(app: &Installation, mut record: AuditRecord, note: Option<AuditNote>, outcome: &str) {
+async fn write(app: &Context, mut record: AuditRecord, note: Option<AuditNote>, outcome: &str) {
     if let Some(note) = note {
         (record.action, record.target) = (note.action, excerpt(&note.target, MAX_TARGET_LENGTH));
     }
     outcome.clone_into(&mut record.outcome);
-    if let Err(error) = app.store().record_change(record).await {
+    if let Err(error) = app.store().audit().record(record).await {
         let error = &error as &dyn std::error::Error;
         tracing::error!(error, outcome, "failed to write the audit record of a change");
     }

@@ -11,12 +11,12 @@ use haft_core::token::Role;
 use haft_runtime::registry::Entry;
 
 use crate::audit;
+use crate::context::Context;
 use crate::error::ServiceError;
 use crate::identity::Identity;
-use crate::installation::Installation;
 
 /// Finds a bundle that the caller's tenant sees by id or slug.
-pub fn find(app: &Installation, identity: &Identity, key: &str) -> Result<Arc<Bundle>, ServiceError> {
+pub fn find(app: &Context, identity: &Identity, key: &str) -> Result<Arc<Bundle>, ServiceError> {
     let snapshot = app.registry().snapshot();
     let bundle = match key.parse::<BundleId>() {
         Ok(id) => snapshot.bundle(id).filter(|bundle| identity.tenant.sees(&bundle.tenant)).cloned(),
@@ -26,11 +26,7 @@ pub fn find(app: &Installation, identity: &Identity, key: &str) -> Result<Arc<Bu
 }
 
 /// Rejects changes to a tool whose bundle is disabled. The store itself rejects changes to built-in tools.
-pub fn require_enabled_bundle(
-    app: &Installation,
-    identity: &Identity,
-    entry: &Entry,
-) -> Result<(), ServiceError> {
+pub fn require_enabled_bundle(app: &Context, identity: &Identity, entry: &Entry) -> Result<(), ServiceError> {
     if entry.tool.built_in {
         return Ok(());
     }
@@ -57,7 +53,7 @@ pub struct BundleFields {
 
 /// Creates or replaces a bundle, or restores a deleted one. The key is its id or its slug.
 pub async fn put(
-    app: &Installation,
+    app: &Context,
     identity: &Identity,
     key: String,
     fields: BundleFields,
@@ -86,30 +82,30 @@ pub async fn put(
         description: fields.description,
         enabled: fields.enabled,
     };
-    let (bundle, result) = app.store().put_bundle(put).await?;
+    let (bundle, result) = app.store().catalog().put_bundle(put).await?;
     audit::note(identity, "bundle.put", bundle.slug.as_str());
     Ok((bundle, result))
 }
 
 /// Enables or disables a bundle with all its tools.
 pub async fn set_enabled(
-    app: &Installation,
+    app: &Context,
     identity: &Identity,
     key: &str,
     enabled: bool,
 ) -> Result<Bundle, ServiceError> {
     let bundle = find(app, identity, key)?;
     identity.require_editor_of(&bundle.tenant)?;
-    let bundle = app.store().enable_bundle(bundle.id, enabled).await?;
+    let bundle = app.store().catalog().enable_bundle(bundle.id, enabled).await?;
     audit::note(identity, if enabled { "bundle.enable" } else { "bundle.disable" }, bundle.slug.as_str());
     Ok(bundle)
 }
 
 /// Deletes an empty bundle; it can be restored for some time.
-pub async fn delete(app: &Installation, identity: &Identity, key: &str) -> Result<Arc<Bundle>, ServiceError> {
+pub async fn delete(app: &Context, identity: &Identity, key: &str) -> Result<Arc<Bundle>, ServiceError> {
     identity.require(Role::Editor)?;
     let bundle = find(app, identity, key)?;
-    app.store().delete_bundle(bundle.id).await?;
+    app.store().catalog().delete_bundle(bundle.id).await?;
     audit::note(identity, "bundle.delete", bundle.slug.as_str());
     Ok(bundle)
 }

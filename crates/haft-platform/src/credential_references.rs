@@ -5,25 +5,26 @@ use std::collections::{BTreeMap, BTreeSet};
 use haft_core::catalog::StoreError;
 use haft_core::implementation::Implementation;
 use haft_core::name::TenantId;
+use haft_core::secret::ExternalReference;
 use haft_core::spec::ToolSpec;
 use haft_runtime::registry::Entry;
 use haft_store::{ListPage, ResourceQuery};
 use serde_json::Value;
 
-use crate::installation::Installation;
+use crate::context::Context;
 
 /// The names of the credentials that are referred to, and by what.
 pub struct CredentialReferences(BTreeMap<String, BTreeSet<String>>);
 
 impl CredentialReferences {
     /// Collects the references of all tools, MCP servers and pipelines of a tenant, in one pass.
-    pub async fn collect(app: &Installation, tenant: &TenantId) -> Result<Self, StoreError> {
+    pub async fn collect(app: &Context, tenant: &TenantId) -> Result<Self, StoreError> {
         let mut references = Self(BTreeMap::new());
         let snapshot = app.registry().snapshot();
         for entry in snapshot.tools(tenant).filter(|entry| entry.tool.tenant == *tenant) {
             references.add(names_of(entry), &entry.qualified);
         }
-        for server in app.store().mcp_servers_of(tenant, &ListPage::ALL).await? {
+        for server in app.store().catalog().mcp_servers_of(tenant, &ListPage::ALL).await? {
             let text = serde_json::to_string(&server).unwrap_or_default();
             references.add(template_names(&text), &format!("MCP server {}", server.id));
         }
@@ -75,7 +76,9 @@ fn named_credential(spec: &ToolSpec) -> Option<String> {
 /// Returns the names in `${…}`, without filters.
 fn template_names(text: &str) -> BTreeSet<String> {
     let parts = text.split("${").skip(1);
-    let names = parts.filter_map(|part| {
+    // Secrets outside of haft are no credentials.
+    let is_external = |part: &str| ExternalReference::parse(part.split('}').next().unwrap_or(part)).is_some();
+    let names = parts.filter(|part| !is_external(part)).filter_map(|part| {
         let end = part.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-')))?;
         part.get(..end).filter(|name| !name.is_empty()).map(str::to_owned)
     });
@@ -88,8 +91,9 @@ mod tests {
 
     #[test]
     fn names_are_found_in_templates() {
-        let names =
-            template_names(r#"{"url":"https://x/${city}?k=${API-KEY}","auth":"${github.token}","x":"${"}"#);
+        let names = template_names(
+            r#"{"url":"https://x/${city}?k=${API-KEY}&v=${vault:a/b#c}","auth":"${github.token}","x":"${"}"#,
+        );
         assert_eq!(names.into_iter().collect::<Vec<_>>(), ["API-KEY", "city", "github.token"]);
     }
 

@@ -9,23 +9,23 @@ use haft_store::{Credential, CredentialInfo, CredentialPurpose, CredentialValue}
 use serde_json::json;
 
 use crate::audit;
+use crate::context::Context;
 use crate::credential_references::CredentialReferences;
 use crate::error::ServiceError;
 use crate::identity::Identity;
-use crate::installation::Installation;
 
 async fn find(
-    app: &Installation,
+    app: &Context,
     identity: &Identity,
     name: &str,
 ) -> Result<Option<CredentialInfo>, ServiceError> {
-    let all = app.store().credentials(&identity.tenant).await?;
+    let all = app.store().vault().list(&identity.tenant).await?;
     Ok(all.into_iter().find(|info| info.name == name))
 }
 
 /// Returns the secret to store: the new one, with masked fields as they are stored, or the stored one.
 async fn value(
-    app: &Installation,
+    app: &Context,
     identity: &Identity,
     name: &str,
     new: (Option<String>, Option<BTreeMap<String, String>>),
@@ -66,8 +66,8 @@ async fn value(
     }
 }
 
-async fn stored_text(app: &Installation, identity: &Identity, name: &str) -> Result<Secret, ServiceError> {
-    let found = app.store().credential(&identity.tenant, CredentialSelector::Name(name)).await;
+async fn stored_text(app: &Context, identity: &Identity, name: &str) -> Result<Secret, ServiceError> {
+    let found = app.store().vault().credential(&identity.tenant, CredentialSelector::Name(name)).await;
     let found = found.map_err(|error| {
         ServiceError::new(ErrorCode::Internal, format!("{error}: {}; enter the value again", error.source))
     })?;
@@ -75,7 +75,7 @@ async fn stored_text(app: &Installation, identity: &Identity, name: &str) -> Res
 }
 
 async fn stored_fields(
-    app: &Installation,
+    app: &Context,
     identity: &Identity,
     name: &str,
 ) -> Result<Option<BTreeMap<String, Secret>>, ServiceError> {
@@ -109,11 +109,7 @@ pub struct UsedCredential {
 }
 
 /// Returns a credential with those who refer to it.
-pub async fn used(
-    app: &Installation,
-    identity: &Identity,
-    name: &str,
-) -> Result<UsedCredential, ServiceError> {
+pub async fn used(app: &Context, identity: &Identity, name: &str) -> Result<UsedCredential, ServiceError> {
     let info = find(app, identity, name).await?.ok_or_else(|| ServiceError::not_found("credential", name))?;
     let references = CredentialReferences::collect(app, &identity.tenant).await?;
     Ok(UsedCredential { used_by: references.of(&info.name), info })
@@ -121,7 +117,7 @@ pub async fn used(
 
 /// Stores or replaces a credential.
 pub async fn put(
-    app: &Installation,
+    app: &Context,
     identity: &Identity,
     name: &str,
     fields: CredentialFields,
@@ -137,18 +133,13 @@ pub async fn put(
         description: fields.description.unwrap_or(purpose.description),
     };
     let credential = Credential { value, purpose };
-    app.store().store_credential(identity.tenant.clone(), name.to_owned(), credential).await?;
+    app.store().vault().store(identity.tenant.clone(), name.to_owned(), credential).await?;
     audit::note(identity, "credential.put", name);
     Ok(())
 }
 
-/// Deletes a credential. One that somebody refers to is deleted only by force.
-pub async fn delete(
-    app: &Installation,
-    identity: &Identity,
-    name: &str,
-    force: bool,
-) -> Result<(), ServiceError> {
+/// Deletes a credential. One that is in use is deleted only with `force`.
+pub async fn delete(app: &Context, identity: &Identity, name: &str, force: bool) -> Result<(), ServiceError> {
     let used_by = used(app, identity, name).await?.used_by;
     if !used_by.is_empty() && !force {
         let message = format!(
@@ -157,7 +148,7 @@ pub async fn delete(
         );
         return Err(ServiceError::new(ErrorCode::Conflict, message).with_details(json!({"used_by": used_by})));
     }
-    app.store().delete_credential(identity.tenant.clone(), name.to_owned()).await?;
+    app.store().vault().delete(identity.tenant.clone(), name.to_owned()).await?;
     audit::note(identity, "credential.delete", name);
     Ok(())
 }

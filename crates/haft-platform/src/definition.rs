@@ -14,8 +14,8 @@ use haft_definition::check;
 use haft_definition::dialect::{self, Defaults, ParsedDefinition};
 use haft_runtime::registry::CompiledTool;
 
-use crate::error::ServiceError;
-use crate::installation::Installation;
+use crate::context::Context;
+use crate::error::{ServiceError, is_ignored_field};
 use crate::planned_references::{PlannedReferences, PlannedTarget};
 
 /// Returns name and version of the stored definition that a new one replaces.
@@ -42,11 +42,6 @@ pub fn read_all(text: &str, form: FileForm, defaults: &Defaults) -> Result<Parse
     })
 }
 
-/// Returns whether a problem is an unknown field, which is ignored and therefore a warning.
-pub fn is_ignored_field(problem: &Problem) -> bool {
-    problem.code == dialect::UNKNOWN_FIELD
-}
-
 /// A definition that passed every check and can be stored.
 pub struct CheckedDefinition {
     pub spec: ToolSpec,
@@ -57,7 +52,7 @@ pub struct CheckedDefinition {
 
 /// What a definition is checked against.
 pub struct CheckContext<'a> {
-    pub app: &'a Installation,
+    pub app: &'a Context,
     pub tenant: &'a TenantId,
     /// The folder of its bundle, relative to the home folder.
     pub folder: Option<String>,
@@ -67,7 +62,7 @@ pub struct CheckContext<'a> {
 
 /// Restores masked values and checks the definition. Problems carry line numbers if there is a text.
 pub async fn check(
-    app: &Installation,
+    app: &Context,
     tenant: &TenantId,
     parsed: (ParsedDefinition, Option<&SourceText>),
     earlier: Option<&ToolSpec>,
@@ -106,7 +101,7 @@ pub async fn check_in(
 /// Reports all errors and warnings about a definition, including those of its executor. `folder` is the folder of its
 /// bundle, relative to the home folder.
 pub async fn validate(
-    app: &Installation,
+    app: &Context,
     tenant: &TenantId,
     spec: &ToolSpec,
     folder: Option<String>,
@@ -139,7 +134,7 @@ async fn validate_in(context: &CheckContext<'_>, spec: &ToolSpec) -> check::Chec
 
 /// Like [`validate`], without the checks that start a process, such as the syntax check of a script.
 pub async fn validate_without_process(
-    app: &Installation,
+    app: &Context,
     tenant: &TenantId,
     spec: &ToolSpec,
     folder: Option<String>,
@@ -190,11 +185,11 @@ async fn missing_reference(context: &CheckContext<'_>, spec: &ToolSpec) -> Optio
 }
 
 /// Reads the names again that a definition may refer to, if they have changed; returns whether they are known.
-pub async fn refresh_references(app: &Installation, spec: &ToolSpec) -> bool {
+pub async fn refresh_references(app: &Context, spec: &ToolSpec) -> bool {
     let refreshed = match spec.implementation {
         Implementation::RagRetrieval(_) => app.retrieval().refresh_names().await,
         Implementation::Artifact(_) => app.artifacts().refresh_names().await,
-        Implementation::AgentCall(_) => app.runs().agents().refresh_names().await,
+        Implementation::AgentCall(_) => app.agents().refresh_names().await,
         // Other kinds refer to nothing, or to tools, which are in memory.
         _ => Ok(()),
     };
@@ -208,7 +203,7 @@ pub async fn refresh_references(app: &Installation, spec: &ToolSpec) -> bool {
 }
 
 /// Warns if a built-in tool has the same name: the bare name resolves to the built-in tool.
-fn shadowed_by_built_in(app: &Installation, spec: &ToolSpec) -> Option<Problem> {
+fn shadowed_by_built_in(app: &Context, spec: &ToolSpec) -> Option<Problem> {
     let snapshot = app.registry().snapshot();
     let (bundle, version) = (Some(BundleSlug::built_in()), None);
     let reference = ToolRef::Name { bundle, name: spec.name.clone(), version };
@@ -226,32 +221,32 @@ fn shadowed_by_built_in(app: &Installation, spec: &ToolSpec) -> Option<Problem> 
 pub const UNKNOWN_NAME: &str = "unknown_name";
 
 /// Warns of template names that are unknown: a misspelled argument, or a secret that is not stored yet.
-async fn unknown_names(app: &Installation, tenant: &TenantId, compiled: &CompiledTool) -> Vec<Problem> {
+async fn unknown_names(app: &Context, tenant: &TenantId, compiled: &CompiledTool) -> Vec<Problem> {
     let mut warnings = Vec::new();
     for name in compiled.secret_names() {
         // If the store is unavailable, do not warn.
-        if !app.has_secret(tenant, name).await.unwrap_or(true) {
-            warnings.push(unknown_name(&compiled.spec, name));
+        if let Some(missing) = app.secrets().missing(tenant, name).await.unwrap_or_default() {
+            warnings.push(unknown_name(&compiled.spec, name, missing));
         }
     }
     warnings
 }
 
-/// Returns the warning about a name that is neither an argument nor a stored secret.
-pub fn unknown_name(spec: &ToolSpec, name: &str) -> Problem {
+/// Returns the warning about a name that is neither an argument nor a secret that can be read.
+pub fn unknown_name(spec: &ToolSpec, name: &str, missing: String) -> Problem {
     let arguments = spec.declared_arguments();
     let message = match nearest(name, arguments.iter().map(String::as_str)) {
         Some(argument) => format!(
             "`{name}` is neither an argument nor a stored secret; did you mean the argument `{argument}`?"
         ),
-        None => format!("secret `{name}` is not stored; store it with `haft secret set {name}`"),
+        None => missing,
     };
     Problem::new("implementation", UNKNOWN_NAME, message)
 }
 
 /// Compiles a definition on the blocking pool: a wasm module takes a while.
 async fn compile(
-    app: &Installation,
+    app: &Context,
     spec: &Arc<ToolSpec>,
     folder: Option<String>,
 ) -> Result<CompiledTool, Vec<Problem>> {

@@ -5,11 +5,11 @@ use std::path::Path;
 
 use haft_core::problem::Problem;
 use haft_definition::folder::TOOLSET_FILE;
+use haft_executors::secret_sources::SourceReport;
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
+use crate::context::Context;
 use crate::identity::Identity;
-use crate::installation::Installation;
 use crate::tools::file_warnings;
 use crate::viewer::Viewer;
 use crate::warnings::Warnings;
@@ -24,30 +24,27 @@ const MAX_DEFINITIONS: usize = 50;
 const MAX_LOOKUPS: usize = 200;
 
 /// The result of a check.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CheckStatus {
-    /// It works.
+    /// No problem was found.
     Ok,
-    /// It works, but should be looked at.
+    /// It works, but needs attention.
     Warning,
     /// It does not work.
     Error,
 }
 
 /// One check of an installation.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[schema(as = DoctorCheck)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Check {
-    /// What was checked.
-    #[schema(example = "disk space")]
+    /// The name of the check.
     pub name: String,
     /// The result.
     pub status: CheckStatus,
-    /// What was found.
-    #[schema(example = "51200 MiB free")]
+    /// The finding.
     pub message: String,
-    /// What to do about it.
+    /// The fix.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fix: Option<String>,
 }
@@ -70,7 +67,7 @@ impl Check {
         Self::new(name, CheckStatus::Error, message)
     }
 
-    /// Sets what to do about it.
+    /// Sets the fix.
     #[must_use]
     pub fn with_fix(mut self, fix: impl Into<String>) -> Self {
         self.fix = Some(fix.into());
@@ -153,7 +150,7 @@ fn check_private(path: &Path) -> Option<Check> {
     })
 }
 
-/// Warns of toolset manifests in the folders of bundles: haft does not read them yet.
+/// Warns about toolset manifests in bundle folders, which are ignored: packages must be installed.
 fn check_toolsets(home: &Path) -> Vec<Check> {
     let bundles = std::fs::read_dir(home.join("skills")).into_iter().flatten().flatten();
     bundles
@@ -161,14 +158,14 @@ fn check_toolsets(home: &Path) -> Vec<Check> {
         .filter(|path| path.is_file())
         .map(|path| {
             let shown = path.strip_prefix(home).unwrap_or(&path).display().to_string();
-            Check::warning(format!("toolset `{shown}`"), "toolset manifests are not read yet")
-                .with_fix("define each of its tools in a file of its own")
+            Check::warning(format!("toolset `{shown}`"), "a package is ignored here")
+                .with_fix(format!("run `haft toolset install {}`", quoted(path.parent().unwrap_or(home))))
         })
         .collect()
 }
 
 /// Runs all checks of an installation, for an admin of a tenant. Only platform admins learn about the machine.
-pub async fn check_all(app: &Installation, identity: &Identity) -> Vec<Check> {
+pub async fn check_all(app: &Context, identity: &Identity) -> Vec<Check> {
     let mut checks = Vec::new();
     if identity.is_platform_admin() {
         let warnings = app.settings().config.warnings.iter();
@@ -180,16 +177,19 @@ pub async fn check_all(app: &Installation, identity: &Identity) -> Vec<Check> {
     checks.extend(check_ledger(app).await);
     checks.extend(check_sandbox(app).await);
     checks.extend(check_secrets(app, identity).await);
+    if identity.is_platform_admin() {
+        checks.extend(check_secret_sources(app).await);
+    }
     checks.extend(check_definitions(app, identity).await);
     checks
 }
 
 /// Returns the name of the database engine.
-pub fn store_name(app: &Installation) -> &'static str {
+pub fn store_name(app: &Context) -> &'static str {
     if app.settings().database_url.is_some() { "PostgreSQL" } else { "SQLite" }
 }
 
-async fn check_store(app: &Installation) -> Check {
+async fn check_store(app: &Context) -> Check {
     let name = format!("database ({})", store_name(app));
     match app.store().ping().await {
         Ok(()) => Check::ok(name, "available"),
@@ -197,14 +197,14 @@ async fn check_store(app: &Installation) -> Check {
     }
 }
 
-async fn check_ledger(app: &Installation) -> Option<Check> {
+async fn check_ledger(app: &Context) -> Option<Check> {
     let error = app.ledger().probe().await.err()?;
     let check = Check::error("ledger", error.with_cause());
     Some(check.with_fix("calls are rejected until they can be recorded"))
 }
 
 /// Reports the sandbox engine and the results of its probes.
-async fn check_sandbox(app: &Installation) -> Vec<Check> {
+async fn check_sandbox(app: &Context) -> Vec<Check> {
     let engine = app.sandbox().settings().engine;
     let name = format!("sandbox ({})", engine.as_str());
     let verdict = app.sandbox().probe_report(engine).await;
@@ -226,9 +226,9 @@ async fn check_sandbox(app: &Installation) -> Vec<Check> {
 }
 
 /// Checks that the key decrypts the stored secrets.
-async fn check_secrets(app: &Installation, identity: &Identity) -> Option<Check> {
+async fn check_secrets(app: &Context, identity: &Identity) -> Option<Check> {
     let name = "secrets";
-    let stored = match app.store().credentials(&identity.tenant).await {
+    let stored = match app.store().vault().list(&identity.tenant).await {
         Ok(stored) => stored,
         Err(error) => return Some(Check::error(name, error.to_string())),
     };
@@ -249,7 +249,27 @@ async fn check_secrets(app: &Installation, identity: &Identity) -> Option<Check>
     Some(Check::error(name, message).with_fix(fix))
 }
 
-async fn check_definitions(app: &Installation, identity: &Identity) -> Vec<Check> {
+/// Checks that the sources of secrets outside of haft respond.
+async fn check_secret_sources(app: &Context) -> Vec<Check> {
+    let reports = app.secrets().sources.probe().await.into_iter();
+    let checks = reports.map(|SourceReport { name, result }| {
+        let name = format!("secrets of `{name}`");
+        match result {
+            Ok(message) => Check::ok(name, message),
+            Err(error) => Check::error(name, error.to_string())
+                .with_fix("tools whose secrets it has fail until it works; see `[secrets]` in `haft.toml`"),
+        }
+    });
+    let mut checks: Vec<Check> = checks.collect();
+    if app.secrets().sources.shares_vault_paths() {
+        let message = "each tenant of `secrets.vault.tenants` can read the paths of all others";
+        let fix = "write `path_prefix = \"tenants/{tenant}\"` below `[secrets.vault]`, and store the secrets of each tenant below that path";
+        checks.push(Check::warning("paths in Vault", message).with_fix(fix));
+    }
+    checks
+}
+
+async fn check_definitions(app: &Context, identity: &Identity) -> Vec<Check> {
     let name = "definitions";
     let snapshot = app.registry().snapshot();
     let viewer = Viewer::new(app, identity);
@@ -263,7 +283,7 @@ async fn check_definitions(app: &Installation, identity: &Identity) -> Vec<Check
             continue;
         }
         let mut found: Vec<Problem> = Vec::new();
-        // The slow checks are for tools whose file nobody may have checked.
+        // The slow checks are for tools whose file may be unchecked.
         if entry.tool.path.is_some() && lookups > 0 {
             lookups -= 1;
             found.extend(file_warnings(app, entry).await);

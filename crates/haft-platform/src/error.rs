@@ -8,6 +8,7 @@ use haft_core::name::NameError;
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::page::PageTokenError;
 use haft_core::problem::{Problem, join};
+use haft_definition::dialect;
 use haft_mcp::client::OAuthError;
 use haft_runtime::registry::ResolveError;
 use serde_json::{Value, json};
@@ -87,7 +88,7 @@ impl ServiceError {
     /// Creates an `invalid_definition` error that lists all problems.
     pub fn invalid_definition(problems: &[Problem]) -> Self {
         let (warnings, errors): (Vec<Problem>, Vec<Problem>) =
-            problems.iter().cloned().partition(crate::definition::is_ignored_field);
+            problems.iter().cloned().partition(is_ignored_field);
         let mut details = json!({"problems": errors});
         if let Value::Object(map) = &mut details
             && !warnings.is_empty()
@@ -97,9 +98,35 @@ impl ServiceError {
         Self::new(ErrorCode::InvalidDefinition, join(&errors)).with_details(details)
     }
 
+    /// Returns the listed problems, or the message as one problem.
+    pub fn problems(&self) -> Vec<Problem> {
+        let listed = self.details.as_ref().and_then(|details| details.get("problems")).cloned();
+        let listed: Vec<Problem> =
+            listed.and_then(|list| serde_json::from_value(list).ok()).unwrap_or_default();
+        if listed.is_empty() {
+            vec![Problem::new("", self.code.as_str(), self.message.clone())]
+        } else {
+            listed
+        }
+    }
+
     /// Creates an `invalid_request` error that lists the problems of policy rules.
     pub fn invalid_policy(problems: &[Problem]) -> Self {
         Self::bad_request(join(problems)).with_details(json!({"problems": problems}))
+    }
+}
+
+/// Returns whether a problem is an unknown field, which is ignored and therefore a warning.
+pub fn is_ignored_field(problem: &Problem) -> bool {
+    problem.code == dialect::UNKNOWN_FIELD
+}
+
+/// Converts the error of a change into the error of the call that requested it.
+pub fn call_error(error: ServiceError) -> CallError {
+    let converted = CallError::new(error.code, error.message);
+    match error.details {
+        Some(details) => converted.with_details(*details),
+        None => converted,
     }
 }
 

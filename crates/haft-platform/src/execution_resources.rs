@@ -25,17 +25,12 @@ use haft_sandbox::{Sandbox, SandboxError};
 use haft_store::Store;
 use haft_wasm::{CacheSettings, TenantFolders, WasmExecutor, WasmFolder, WasmNetwork, WasmSettings};
 
-use crate::artifacts::{ArtifactHandle, ArtifactHost};
-use crate::installation::StartError;
+use crate::artifact_host::{ArtifactHandle, ArtifactHost};
+use crate::home::{PACKAGES, TENANT_FILES};
 use crate::mcp_connections;
 use crate::retrieval::{HostParts, RetrievalHandle, RetrievalHost};
 use crate::settings::Settings;
-
-/// The folder in the home folder with the workspaces of tenants.
-pub const TENANT_FILES: &str = "files";
-
-/// The folder in the home folder with the unpacked packages of toolsets.
-pub const PACKAGES: &str = "toolsets";
+use crate::start_error::StartError;
 
 /// The resources that tools run with.
 pub struct ExecutionResources {

@@ -11,8 +11,8 @@ use haft_core::principal::Principal;
 use haft_core::token::Role;
 
 use crate::access::Token;
+use crate::context::Context;
 use crate::error::ServiceError;
-use crate::installation::Installation;
 
 /// The authenticated principal of a request.
 #[derive(Debug, Clone)]
@@ -61,7 +61,7 @@ impl Identity {
     }
 
     /// Completes when an open stream has to end: the token or the session no longer gives access, or the server stops.
-    pub fn stream_end(&self, app: &Arc<Installation>) -> impl Future<Output = ()> + Send + 'static {
+    pub fn stream_end(&self, app: &Arc<Context>) -> impl Future<Output = ()> + Send + 'static {
         let (app, token, session) = (Arc::clone(app), self.token.clone(), self.session.clone());
         async move {
             let stopping = app.events().stopping().clone();
@@ -91,6 +91,15 @@ impl Identity {
             return Ok(());
         }
         let message = format!("role `{}` required; the token has `{}`", role.as_str(), self.role.as_str());
+        Err(ServiceError::new(ErrorCode::Forbidden, message))
+    }
+
+    /// Rejects a token with an allow-list of tools, for requests that concern all tools.
+    pub fn require_all_tools(&self, action: &str) -> Result<(), ServiceError> {
+        if self.tools.is_unlimited() {
+            return Ok(());
+        }
+        let message = format!("the token has an allow-list of tools; to {action}, use one without");
         Err(ServiceError::new(ErrorCode::Forbidden, message))
     }
 
@@ -128,12 +137,12 @@ impl Deref for Identity {
 }
 
 /// Completes when a session has expired or its browser has logged out, on whatever node.
-async fn session_ends(app: &Installation, session: &SessionRecord) {
+async fn session_ends(app: &Context, session: &SessionRecord) {
     loop {
         // One that another node has just opened is not in memory yet.
         let is_open = app.now() < session.expires_at
             && (app.access().session(&session.hash, app.now()).is_some()
-                || !matches!(app.store().find_session(&session.hash).await, Ok(None)));
+                || !matches!(app.store().access().find_session(&session.hash).await, Ok(None)));
         if !is_open {
             return;
         }

@@ -1,22 +1,18 @@
-//! An open installation: store, registry and pipeline, and what the capabilities need from them.
+//! An open installation: builds the [`Context`] of the capabilities and the services above it. No capability depends on it.
 
-use std::path::PathBuf;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
 use haft_agent::model::{ModelEgress, ModelEgressError};
+use haft_core::Clock;
 use haft_core::catalog::{ChangeSink, StoreError};
-use haft_core::id::TokenId;
-use haft_core::ledger::Ledger;
-use haft_core::name::{NameError, TenantId};
-use haft_core::principal::AllowList;
-use haft_core::secret::{Secret, SecretError, SecretSource};
+use haft_core::name::TenantId;
+use haft_core::secret::{Secret, SecretSource};
 use haft_core::spec::ToolSpec;
-use haft_core::token::{Role, TokenRecord};
-use haft_core::{Clock, Timestamp, hash};
-use haft_executors::egress::{Egress, EgressRules, RulesError};
-use haft_executors::files::{Files, RootsError};
+use haft_executors::egress::EgressRules;
 use haft_executors::python::PythonEnvironments;
+use haft_executors::secret_sources::{SecretSources, SourceSettingsError};
 use haft_mcp::client::McpClients;
 use haft_runtime::clock::SystemClock;
 use haft_runtime::function::{FunctionExecutor, Functions};
@@ -25,24 +21,24 @@ use haft_runtime::pipeline::{Pipeline, PipelineParts, TenantLimitSource, Waiting
 use haft_runtime::queue::QueueRunner;
 use haft_runtime::registry::Registry;
 use haft_runtime::stages::Stage;
-use haft_sandbox::{Sandbox, SandboxError};
 use haft_store::{Blobs, ReindexReport, Store, StoreSettings};
-use haft_workspace::{Limits, WorkspaceError};
+use haft_workspace::Limits;
 use tokio_util::sync::CancellationToken;
-use uuid::Uuid;
 
-use crate::access::{Access, AccessRecords};
-use crate::agents::{KnownAgents, ModelConnections};
-use crate::artifacts::ArtifactHost;
-use crate::built_ins::{InstallationHandle, Installed, install};
+use crate::access::Access;
+use crate::artifact_host::ArtifactHost;
+use crate::attempt_limit::AttemptLimit;
+use crate::built_ins::{LateServices, install};
+use crate::context::Context;
 use crate::events::{EventHub, EventSink};
 use crate::execution_resources::ExecutionResources;
-use crate::local_token::{self, LocalTokenError};
-use crate::maintenance::LoopStates;
+use crate::known_agents::KnownAgents;
+use crate::late::Late;
 use crate::mcp_approvals::McpApprovals;
 use crate::mcp_resources::McpPackages;
 use crate::metrics::{Gauges, Metrics};
-use crate::policy::{LoadPolicyError, PolicyState};
+use crate::models::ModelConnections;
+use crate::policy::PolicyState;
 use crate::rendering::RenderKey;
 use crate::results::ResultStore;
 use crate::retrieval::RetrievalHost;
@@ -50,8 +46,11 @@ use crate::runs::{AgentCallExecutor, RunEngine};
 use crate::search::ToolSearch;
 use crate::secrets::Secrets;
 use crate::settings::Settings;
+use crate::start_error::StartError;
+use crate::stream_limit::StreamLimit;
+use crate::supervisor::LoopStates;
 use crate::workspaces::WorkspaceHost;
-use crate::{mcp_connections, tenant_files, toolsets};
+use crate::{local_token, mcp_connections, toolsets};
 
 /// How often the usage counters are written.
 const USAGE_INTERVAL: Duration = Duration::from_secs(5);
@@ -59,46 +58,6 @@ const USAGE_INTERVAL: Duration = Duration::from_secs(5);
 const TOKEN_USE_INTERVAL: Duration = Duration::from_mins(1);
 /// How long a request for metrics waits for the store.
 const METRICS_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// An error that prevents an installation from opening.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// The home folder cannot be created.
-    #[error("cannot create the home folder `{}`", path.display())]
-    Home {
-        /// The folder.
-        path: PathBuf,
-        /// The cause.
-        source: std::io::Error,
-    },
-    /// The local token cannot be read or created.
-    #[error(transparent)]
-    LocalToken(#[from] LocalTokenError),
-    /// The egress rules are invalid.
-    #[error(transparent)]
-    Egress(#[from] RulesError),
-    /// The sandbox cannot be prepared.
-    #[error("cannot prepare the sandbox")]
-    Sandbox(#[from] SandboxError),
-    /// The folders of file tools are invalid.
-    #[error("invalid setting `files`: {0}")]
-    Files(#[from] RootsError),
-    /// A built-in tool has an invalid name.
-    #[error("cannot create the built-in tools")]
-    BuiltIns(#[from] NameError),
-    /// The stored policy cannot be used.
-    #[error("cannot load the policy")]
-    Policy(#[from] LoadPolicyError),
-    /// The folder of the files of workspaces cannot be opened.
-    #[error("cannot open the workspaces")]
-    Workspaces(#[from] WorkspaceError),
-    /// The addresses of model servers are invalid.
-    #[error("invalid setting `models.private_urls`: {0}")]
-    Models(#[from] ModelEgressError),
-    /// The store cannot be opened.
-    #[error("cannot open the store")]
-    Store(#[from] StoreError),
-}
 
 /// What an embedding program adds: functions, built-in tools that use them, and stages.
 #[derive(Default)]
@@ -111,34 +70,27 @@ pub struct Extensions {
     pub stages: Vec<Arc<dyn Stage>>,
 }
 
-/// An open installation.
+/// An open installation: its context, and the services that need it.
 pub struct Installation {
-    settings: Settings,
-    store: Arc<Store>,
-    registry: Arc<Registry>,
-    pipeline: Arc<Pipeline>,
-    clock: Arc<dyn Clock>,
-    policy: PolicyState,
-    access: Arc<Access>,
-    files: Files,
-    local_token: Secret,
-    metrics: Arc<Metrics>,
-    sandbox: Sandbox,
-    python_environments: PythonEnvironments,
-    egress: Egress,
-    mcp_clients: Arc<McpClients>,
+    context: Arc<Context>,
+    runs: Arc<RunEngine>,
     mcp_packages: Arc<McpPackages>,
-    handle: InstallationHandle,
-    workspaces: Arc<WorkspaceHost>,
     results: Arc<ResultStore>,
     render_key: RenderKey,
-    search: Arc<ToolSearch>,
-    events: Arc<EventHub>,
-    queue_stop: CancellationToken,
-    runs: RunEngine,
-    retrieval: Arc<RetrievalHost>,
-    artifacts: Arc<ArtifactHost>,
+    metrics: Arc<Metrics>,
+    python_environments: PythonEnvironments,
     maintenance: Arc<LoopStates>,
+    streams: Arc<StreamLimit>,
+    wrong_codes: AttemptLimit,
+    queue_stop: CancellationToken,
+}
+
+impl Deref for Installation {
+    type Target = Arc<Context>;
+
+    fn deref(&self) -> &Arc<Context> {
+        &self.context
+    }
 }
 
 impl Installation {
@@ -153,41 +105,35 @@ impl Installation {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let resources = ExecutionResources::new(&settings)?;
         let Extensions { functions, built_ins, stages } = extensions;
-        let Installed { specs, handle } = {
+        let (late_runs, services, access) = (Late::default(), LateServices::default(), Arc::default());
+        let specs = {
             // Dropped at once, so that the future stays small.
             let parts = settings.built_ins.enabled.then(|| resources.built_in_parts(&settings, &clock));
-            install(parts.as_ref(), &functions, built_ins)?
+            install(parts.as_ref(), &functions, built_ins, &services)?
         };
         let executors = resources
             .executors(&settings, &clock, &local_token)
-            .with(Arc::new(AgentCallExecutor::new(handle.clone())))
+            .with(Arc::new(AgentCallExecutor::new(late_runs.clone())))
             .with(Arc::new(FunctionExecutor::new(functions)));
         let registry = resources.registry(executors);
         let (search, events, sink) = followers(&registry);
-        let store = Store::open(store_settings(&settings), Arc::clone(&clock), sink).await?;
-        store.set_built_ins(specs).await?;
+        let store = open_store(&settings, &clock, sink, specs).await?;
         let policy = PolicyState::load(&store).await?;
         let metrics = Arc::new(Metrics::new(settings.metrics.top_tools));
-        let access = Arc::new(Access::default());
-        let secrets = secret_source(&settings, &store, &access);
-        let model_egress = model_egress(&settings, &clock)?;
-        let retrieval = resources.retrieval_host(&settings, &store, &secrets, &model_egress).await?;
-        let artifacts = resources.artifact_host(&store).await?;
-        let agents = KnownAgents::open(Arc::clone(&store)).await?;
-        let runs = RunEngine::new(ModelConnections::new(model_egress, Arc::clone(&secrets)), agents);
-        let mcp_clients = resources.mcp_clients(&secrets, &store);
+        let secrets = secrets(&settings, &store, &access, &resources, &clock)?;
+        let secret_source: Arc<dyn SecretSource> = Arc::clone(&secrets) as _;
+        let hosts = Hosts::open(&resources, &settings, &store, &secret_source, &clock).await?;
         let blobs = Blobs::open(&settings.home, &settings.blobs)?;
         let workspaces = WorkspaceHost::open(&settings.home, Arc::clone(&store), &blobs, Limits::default())?;
         let results = Arc::new(ResultStore::new(&settings, &store, blobs));
-        let render_key = RenderKey::new(store.signing_key("render").await?);
         let pipeline = Arc::new(Pipeline::new(PipelineParts {
             registry: Arc::clone(&registry),
-            ledger: Some(Arc::clone(&store) as _),
+            ledger: Some(Arc::new(store.calls().clone()) as _),
             waiting: Some(waiting_calls(&settings, &store)),
             policy: Arc::clone(policy.handle()),
             observer: Some(metrics.observer()),
             rejections: Some(metrics.rejections()),
-            secrets,
+            secrets: secret_source,
             clock: Arc::clone(&clock),
             stages,
             max_running: settings.server.max_running_calls,
@@ -197,64 +143,54 @@ impl Installation {
             workspaces: Some(workspaces.for_calls()),
             results: Some(Arc::clone(&results) as _),
         }));
-        let app = Arc::new(Self {
+        let context = Arc::new(Context {
             settings,
             store,
             registry,
-            search,
-            events,
             pipeline,
             clock,
             policy,
             access,
-            files: resources.files,
+            secrets,
+            events,
+            search,
             local_token,
-            metrics,
+            files: resources.files,
             sandbox: resources.processes.sandbox().clone(),
-            python_environments: resources.python_environments,
             egress: resources.egress,
-            mcp_clients,
-            mcp_packages: Arc::new(McpPackages::new(handle.clone())),
-            handle: handle.clone(),
+            mcp_clients: hosts.mcp_clients,
+            models: hosts.models,
+            agents: hosts.agents,
+            retrieval: hosts.retrieval,
+            artifacts: hosts.artifacts,
             workspaces,
-            results,
-            render_key,
-            queue_stop: CancellationToken::new(),
-            runs,
-            retrieval,
-            artifacts,
-            maintenance: Arc::default(),
         });
-        handle.set(&app);
-        app.prepare().await?;
+        let app = Arc::new(Self {
+            runs: Arc::new(RunEngine::new(Arc::clone(&context))),
+            mcp_packages: Arc::clone(&services.packages),
+            results,
+            render_key: RenderKey::new(context.store.signing_key("render").await?),
+            metrics,
+            python_environments: resources.python_environments,
+            maintenance: Arc::default(),
+            streams: StreamLimit::new((&context.settings.server).into()),
+            wrong_codes: AttemptLimit::default(),
+            queue_stop: CancellationToken::new(),
+            context,
+        });
+        app.prepare(&services.context, &late_runs).await?;
         Ok(app)
     }
 
     /// Loads and stores what needs the whole installation.
-    async fn prepare(self: &Arc<Self>) -> Result<(), StoreError> {
+    async fn prepare(&self, context: &Late<Context>, runs: &Late<RunEngine>) -> Result<(), StoreError> {
+        context.set(&self.context);
+        runs.set(&self.runs);
         self.retrieval.connect(&self.pipeline);
         self.reload_access().await?;
         mcp_connections::declare_servers(self).await?;
         toolsets::start(self).await;
         Ok(())
-    }
-
-    /// Returns the settings.
-    pub fn settings(&self) -> &Settings {
-        &self.settings
-    }
-
-    /// Returns an admin token for the owner of the home folder.
-    pub fn local_token(&self) -> Secret {
-        self.settings.token.clone().unwrap_or_else(|| self.local_token.clone())
-    }
-
-    /// Compiles every definition, so that lists show which are ready; a server does this in the background.
-    pub async fn verify(&self) {
-        let registry = Arc::clone(&self.registry);
-        if let Err(error) = tokio::task::spawn_blocking(move || registry.verify()).await {
-            tracing::error!(error = %error, "failed to compile the definitions");
-        }
     }
 
     /// Probes the sandbox before the first tool needs it, and logs the result.
@@ -264,7 +200,7 @@ impl Installation {
 
     /// Rebuilds the index of the definitions from their files.
     pub async fn reindex(&self) -> Result<ReindexReport, StoreError> {
-        self.store.reindex().await
+        self.store.catalog().reindex().await
     }
 
     /// Writes pending counters and closes the store.
@@ -274,54 +210,24 @@ impl Installation {
         self.store.close().await;
     }
 
-    pub fn store(&self) -> &Arc<Store> {
-        &self.store
+    /// Returns the context.
+    pub fn context(&self) -> &Arc<Context> {
+        &self.context
     }
 
-    pub fn ledger(&self) -> &dyn Ledger {
-        &*self.store
+    /// Returns the limit of streams that stay open.
+    pub fn streams(&self) -> &Arc<StreamLimit> {
+        &self.streams
     }
 
-    pub fn registry(&self) -> &Arc<Registry> {
-        &self.registry
-    }
-
-    pub fn search(&self) -> &Arc<ToolSearch> {
-        &self.search
-    }
-
-    /// Returns the live events.
-    pub fn events(&self) -> &Arc<EventHub> {
-        &self.events
+    /// Returns the limit of wrong codes of logins.
+    pub fn wrong_codes(&self) -> &AttemptLimit {
+        &self.wrong_codes
     }
 
     /// Returns the runs of agents on this node.
-    pub fn runs(&self) -> &RunEngine {
+    pub fn runs(&self) -> &Arc<RunEngine> {
         &self.runs
-    }
-
-    /// Returns the retrieval pipelines on this node.
-    pub fn retrieval(&self) -> &Arc<RetrievalHost> {
-        &self.retrieval
-    }
-
-    /// Returns the code artifacts.
-    pub fn artifacts(&self) -> &ArtifactHost {
-        &self.artifacts
-    }
-
-    /// Returns the clock.
-    pub fn clock(&self) -> Arc<dyn Clock> {
-        Arc::clone(&self.clock)
-    }
-
-    pub fn pipeline(&self) -> &Arc<Pipeline> {
-        &self.pipeline
-    }
-
-    /// Returns the workspaces of this node.
-    pub fn workspaces(&self) -> &Arc<WorkspaceHost> {
-        &self.workspaces
     }
 
     /// Returns the results of calls.
@@ -334,15 +240,6 @@ impl Installation {
         &self.render_key
     }
 
-    /// Returns the guard of outgoing connections.
-    pub fn egress(&self) -> &Egress {
-        &self.egress
-    }
-
-    pub fn mcp_clients(&self) -> &McpClients {
-        &self.mcp_clients
-    }
-
     /// Returns the packages whose skills MCP clients and tools read.
     pub fn mcp_packages(&self) -> &Arc<McpPackages> {
         &self.mcp_packages
@@ -350,25 +247,12 @@ impl Installation {
 
     /// Returns the decisions that persons make at MCP clients.
     pub fn mcp_approvals(&self) -> Arc<McpApprovals> {
-        Arc::new(McpApprovals(self.handle.clone()))
-    }
-
-    pub fn sandbox(&self) -> &Sandbox {
-        &self.sandbox
+        Arc::new(McpApprovals(Arc::clone(&self.context)))
     }
 
     /// Returns the installed packages of Python tools.
     pub fn python_environments(&self) -> &PythonEnvironments {
         &self.python_environments
-    }
-
-    pub fn access(&self) -> &Arc<Access> {
-        &self.access
-    }
-
-    /// Returns the policy rules.
-    pub fn policy(&self) -> &PolicyState {
-        &self.policy
     }
 
     /// Returns which background loops run.
@@ -382,7 +266,7 @@ impl Installation {
 
     /// Returns all metrics in the text format of Prometheus. The counts of the store are left out if it is unavailable.
     pub async fn metrics_text(&self) -> String {
-        let counted = tokio::time::timeout(METRICS_TIMEOUT, self.store.waiting_counts()).await;
+        let counted = tokio::time::timeout(METRICS_TIMEOUT, self.store.limits().waiting_counts()).await;
         let waiting = counted.ok().and_then(Result::ok);
         self.metrics.text(&Gauges {
             tools: self.registry.snapshot().len(),
@@ -391,50 +275,12 @@ impl Installation {
         })
     }
 
-    pub fn now(&self) -> Timestamp {
-        self.clock.now()
-    }
-
-    /// Reloads tenants, tokens and sessions after a change.
-    pub async fn reload_access(&self) -> Result<(), StoreError> {
-        let _turn = self.access.reload.lock().await;
-        let mut tokens = self.store.tokens().await?;
-        tokens.push(self.admin("local", &self.local_token));
-        if let Some(token) = &self.settings.token {
-            tokens.push(self.admin("environment", token));
-        }
-        let (tenants, sessions) = (self.store.tenants().await?, self.store.sessions().await?);
-        let lost = self.access.replace(AccessRecords { tenants, tokens, sessions });
-        lost.stopped.iter().for_each(|tenant| self.pipeline.stop_tenant(tenant));
-        tenant_files::apply(&self.settings, &self.files, &self.access.tenants(), lost.gone).await;
-        Ok(())
-    }
-
-    fn admin(&self, name: &str, token: &Secret) -> TokenRecord {
-        TokenRecord {
-            // Nil: it is not a stored token.
-            id: TokenId(Uuid::nil()),
-            tenant: TenantId::default_tenant(),
-            name: name.to_owned(),
-            hash: hash::of_bytes(token.expose().as_bytes()),
-            role: Role::Admin,
-            elevated: true,
-            platform: true,
-            tools: AllowList::default(),
-            rate_limit: None,
-            created_at: self.now(),
-            expires_at: None,
-            last_used_at: None,
-            previous: None,
-        }
-    }
-
     /// Runs queued calls until it is stopped.
     pub async fn run_queue(self: Arc<Self>) {
         let app = Arc::clone(&self);
         let runner = QueueRunner {
             pipeline: Arc::clone(&self.pipeline),
-            queue: Arc::clone(&self.store) as _,
+            queue: Arc::new(self.store.calls().clone()) as _,
             workers: self.settings.queue.workers,
             current_principal: Arc::new(move |principal| app.access.current(principal, app.now())),
             on_end: Arc::new(|_| {}),
@@ -452,16 +298,9 @@ impl Installation {
         self.queue_stop.cancel();
     }
 
-    /// Returns whether `${NAME}` has a value.
-    pub async fn has_secret(&self, tenant: &TenantId, name: &str) -> Result<bool, SecretError> {
-        let is_configured = self.settings.secrets.environment.iter().any(|(known, _)| known == name);
-        let may_read = || self.access.tenant(tenant).is_some_and(|tenant| tenant.may_read_variable(name));
-        Ok((is_configured && may_read()) || self.store.secret(tenant, name).await?.is_some())
-    }
-
     /// Reloads tenants, tokens and sessions when other processes change them, until dropped.
     pub async fn follow_access(&self) {
-        let mut changes = self.store.token_changes();
+        let mut changes = self.store.access().token_changes();
         // At the start too: what changed before, for example while this loop was down, is not signalled again.
         loop {
             if let Err(error) = self.reload_access().await {
@@ -486,7 +325,7 @@ impl Installation {
         if uses.is_empty() {
             return;
         }
-        if let Err(error) = self.store.touch_tokens(uses).await {
+        if let Err(error) = self.store.access().record_token_use(uses).await {
             tracing::warn!(error = %error, "failed to write the last use of tokens");
         }
     }
@@ -505,22 +344,29 @@ impl Installation {
         if calls.is_empty() {
             return;
         }
-        if let Err(error) = self.store.add_usage(calls).await {
+        if let Err(error) = self.store.catalog().add_usage(calls).await {
             tracing::warn!(error = %error, "failed to write the usage counters");
         }
     }
 }
 
-/// Returns the values of `${NAME}`: stored credentials, and the configured environment variables.
-fn secret_source(settings: &Settings, store: &Arc<Store>, access: &Arc<Access>) -> Arc<dyn SecretSource> {
-    Arc::new(Secrets {
+/// Returns the values of `${…}`: stored credentials, the configured environment variables, and the sources outside of haft.
+fn secrets(
+    settings: &Settings,
+    store: &Arc<Store>,
+    access: &Arc<Access>,
+    resources: &ExecutionResources,
+    clock: &Arc<dyn Clock>,
+) -> Result<Arc<Secrets>, SourceSettingsError> {
+    Ok(Arc::new(Secrets {
         store: Arc::clone(store),
         environment: settings.secrets.environment.iter().cloned().collect(),
         access: Arc::clone(access),
-    })
+        sources: SecretSources::open(&settings.secrets.sources, resources.processes.clone(), clock)?,
+    }))
 }
 
-/// Returns what follows the changes of the store: search, live events, and the sink that tells them and the registry.
+/// Returns the observers of store changes: search, live events, and the sink that notifies them and the registry.
 fn followers(registry: &Arc<Registry>) -> (Arc<ToolSearch>, Arc<EventHub>, Arc<dyn ChangeSink>) {
     let search = Arc::new(ToolSearch::new(Arc::clone(registry)));
     let hub = Arc::new(EventHub::default());
@@ -536,6 +382,46 @@ fn model_egress(settings: &Settings, clock: &Arc<dyn Clock>) -> Result<ModelEgre
         private_hosts: settings.egress.private_hosts.clone(),
     };
     ModelEgress::new(&rules, &settings.models.private_urls, Arc::clone(clock))
+}
+
+/// The state of models, agents, pipelines, artifacts and MCP servers on this node.
+struct Hosts {
+    models: ModelConnections,
+    agents: KnownAgents,
+    retrieval: Arc<RetrievalHost>,
+    artifacts: Arc<ArtifactHost>,
+    mcp_clients: Arc<McpClients>,
+}
+
+impl Hosts {
+    async fn open(
+        resources: &ExecutionResources,
+        settings: &Settings,
+        store: &Arc<Store>,
+        secrets: &Arc<dyn SecretSource>,
+        clock: &Arc<dyn Clock>,
+    ) -> Result<Self, StartError> {
+        let egress = model_egress(settings, clock)?;
+        Ok(Self {
+            retrieval: resources.retrieval_host(settings, store, secrets, &egress).await?,
+            artifacts: resources.artifact_host(store).await?,
+            agents: KnownAgents::open(Arc::clone(store)).await?,
+            models: ModelConnections::new(settings.models.clone(), egress, Arc::clone(secrets)),
+            mcp_clients: resources.mcp_clients(secrets, store),
+        })
+    }
+}
+
+/// Opens the store with the built-in tools.
+async fn open_store(
+    settings: &Settings,
+    clock: &Arc<dyn Clock>,
+    sink: Arc<dyn ChangeSink>,
+    built_ins: Vec<ToolSpec>,
+) -> Result<Arc<Store>, StoreError> {
+    let store = Store::open(store_settings(settings), Arc::clone(clock), sink).await?;
+    store.catalog().set_built_ins(built_ins).await?;
+    Ok(store)
 }
 
 /// Creates the home folder if necessary, and returns its token.
@@ -556,8 +442,8 @@ fn tenant_limits(access: &Arc<Access>) -> TenantLimitSource {
 /// Returns where calls wait.
 fn waiting_calls(settings: &Settings, store: &Arc<Store>) -> WaitingCalls {
     WaitingCalls {
-        approvals: Arc::clone(store) as _,
-        queue: Arc::clone(store) as _,
+        approvals: Arc::new(store.approvals().clone()) as _,
+        queue: Arc::new(store.calls().clone()) as _,
         approval_lifetime: settings.approvals.lifetime,
         max_queued: settings.queue.max_queued,
     }
@@ -567,7 +453,7 @@ fn limit_settings(settings: &Settings, store: &Arc<Store>) -> LimitSettings {
     LimitSettings {
         session_calls_per_minute: settings.limits.session_calls_per_minute,
         identical_calls: settings.limits.identical_calls,
-        shared: store.shares_limits().then(|| Arc::clone(store) as _),
+        shared: store.limits().is_shared().then(|| Arc::new(store.limits().clone()) as _),
     }
 }
 

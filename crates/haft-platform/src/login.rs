@@ -12,8 +12,8 @@ use haft_core::login::{LoginLinkRecord, SessionRecord};
 use haft_core::secret::Secret;
 
 use crate::access::Token;
+use crate::context::Context;
 use crate::error::ServiceError;
-use crate::installation::Installation;
 
 /// How long a login link works.
 const LINK_LIFETIME: Duration = Duration::from_mins(10);
@@ -25,7 +25,7 @@ pub struct LoginLink {
     pub record: LoginLinkRecord,
 }
 
-impl Installation {
+impl Context {
     /// Returns a URL that logs a browser in with the local token, once, within ten minutes.
     pub async fn login_link(&self, addr: SocketAddr) -> Result<Secret, StoreError> {
         let token_hash = hash::of_bytes(self.local_token().expose().as_bytes());
@@ -41,13 +41,13 @@ impl Installation {
             token_hash,
             expires_at: self.now() + LINK_LIFETIME,
         };
-        self.store().insert_login_link(record.clone()).await?;
+        self.store().access().insert_login_link(record.clone()).await?;
         Ok(LoginLink { path: Secret::new(format!("/login?code={}", code.expose())), record })
     }
 
     /// Uses a login link up; returns its token if that still gives access.
     pub async fn use_login_link(&self, code: &str) -> Result<Option<Arc<Token>>, StoreError> {
-        let token_hash = self.store().take_login_link(&hash::of_bytes(code.as_bytes())).await?;
+        let token_hash = self.store().access().take_login_link(&hash::of_bytes(code.as_bytes())).await?;
         Ok(token_hash.and_then(|hash| self.access().token_by_hash(&hash, self.now())))
     }
 
@@ -63,7 +63,7 @@ impl Installation {
             created_at: now,
             expires_at: token.expires_at.map_or(end, |token_end| token_end.min(end)),
         };
-        self.store().insert_session(record.clone()).await?;
+        self.store().access().insert_session(record.clone()).await?;
         self.reload_access().await?;
         Ok((value, record))
     }

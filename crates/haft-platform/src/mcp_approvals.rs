@@ -12,19 +12,20 @@ use haft_store::ApprovalDecision;
 
 use crate::approvals::{approve_as, check_approver};
 use crate::audit;
-use crate::built_ins::{InstallationHandle, call_error};
+use crate::context::Context;
+use crate::error::call_error;
 use crate::identity::Identity;
 
 /// The approvals of an installation.
-pub struct McpApprovals(pub InstallationHandle);
+pub struct McpApprovals(pub Arc<Context>);
 
 impl ApprovalDesk for McpApprovals {
     fn decidable<'a>(&'a self, principal: &'a Principal, id: ApprovalId) -> BoxFuture<'a, Option<Approval>> {
         Box::pin(async move {
-            let app = self.0.get().ok()?;
-            let approval = app.store().approval(&principal.tenant, id).await.ok().flatten()?;
+            let app = &self.0;
+            let approval = app.store().approvals().get(&principal.tenant, id).await.ok().flatten()?;
             let waits = approval.status == ApprovalStatus::Waiting;
-            (waits && check_approver(&app, &approval, principal).is_ok()).then_some(approval)
+            (waits && check_approver(app, &approval, principal).is_ok()).then_some(approval)
         })
     }
 
@@ -35,10 +36,10 @@ impl ApprovalDesk for McpApprovals {
         decision: ElicitedDecision,
     ) -> BoxFuture<'a, Result<(), CallError>> {
         Box::pin(async move {
-            let app = self.0.get()?;
+            let app = &self.0;
             let identity = Identity::from_principal(Arc::new(principal.clone()));
             let (target, approval) = (approval.id.to_string(), approval.clone());
-            let (worker, decider) = (Arc::clone(&app), identity.clone());
+            let (worker, decider) = (Arc::clone(app), identity.clone());
             let action = match &decision {
                 ElicitedDecision::Approve { .. } => "approval.approve",
                 ElicitedDecision::Deny { .. } => "approval.deny",
@@ -50,19 +51,18 @@ impl ApprovalDesk for McpApprovals {
                     }
                     ElicitedDecision::Deny { reason } => {
                         let decision = ApprovalDecision::Deny { reason };
-                        worker.store().decide(approval.id, &decider, decision).await?;
+                        worker.store().approvals().decide(approval.id, &decider, decision).await?;
                         Ok(())
                     }
                 }
             };
-            audit::run_change(&app, &identity, (action, &target), work).await.map_err(call_error)
+            Box::pin(audit::run_change(app, &identity, (action, &target), work)).await.map_err(call_error)
         })
     }
 
     fn collect<'a>(&'a self, approval: &'a Approval) -> BoxFuture<'a, ()> {
         Box::pin(async move {
-            let Ok(app) = self.0.get() else { return };
-            if let Err(error) = app.store().collect_approval(approval.id).await {
+            if let Err(error) = self.0.store().approvals().collect(approval.id).await {
                 tracing::warn!(error = &error as &dyn std::error::Error, "a decision stays to be picked up");
             }
         })

@@ -13,7 +13,7 @@ use haft_mcp::client::{ClientParts, McpClients, McpServerStore};
 use haft_sandbox::Sandbox;
 use haft_store::Store;
 
-use crate::installation::Installation;
+use crate::context::Context;
 
 /// How often the configured servers are reloaded: another process may have changed them.
 const RELOAD_INTERVAL: Duration = Duration::from_secs(5);
@@ -42,7 +42,7 @@ struct StoredServers(Arc<Store>);
 
 impl McpServerStore for StoredServers {
     fn servers(&self) -> BoxFuture<'_, Result<Vec<McpServer>, StoreError>> {
-        Box::pin(self.0.mcp_servers())
+        Box::pin(self.0.catalog().mcp_servers())
     }
 
     fn listed<'a>(
@@ -52,18 +52,18 @@ impl McpServerStore for StoredServers {
     ) -> BoxFuture<'a, Result<Vec<String>, StoreError>> {
         Box::pin(async move {
             let imported = import(server, &tools);
-            self.0.set_mcp_tools(server.clone(), imported.tools).await?;
+            self.0.catalog().set_mcp_tools(server.clone(), imported.tools).await?;
             Ok(imported.refused.iter().map(|(tool, problem)| format!("{tool}: {problem}")).collect())
         })
     }
 }
 
 /// Stores the servers that the configuration declares, and deletes those that it no longer declares.
-pub async fn declare_servers(app: &Installation) -> Result<(), StoreError> {
+pub async fn declare_servers(app: &Context) -> Result<(), StoreError> {
     let settings = &app.settings().mcp;
     let Some(declared) = settings.servers.as_ref() else { return Ok(()) };
     let file = declared.file.display().to_string();
-    let mut stored = app.store().mcp_servers().await?;
+    let mut stored = app.store().catalog().mcp_servers().await?;
     for server in &declared.servers {
         let position = stored.iter().position(|old| old.tenant == server.tenant && old.id == server.id);
         let old = position.map(|position| stored.swap_remove(position));
@@ -75,7 +75,7 @@ pub async fn declare_servers(app: &Installation) -> Result<(), StoreError> {
             continue;
         }
         let server = McpServer { modified_at: now, ..server };
-        match app.store().put_mcp_server(server).await {
+        match app.store().catalog().put_mcp_server(server).await {
             // A conflict with one server does not prevent the start.
             Err(StoreError::Conflict(reason)) => {
                 tracing::error!(file, reason, "skipped an MCP server of the configuration");
@@ -84,13 +84,13 @@ pub async fn declare_servers(app: &Installation) -> Result<(), StoreError> {
         }
     }
     for removed in stored.into_iter().filter(|old| old.declared_in.as_ref() == Some(&file)) {
-        app.store().delete_mcp_server(removed.tenant, removed.id).await?;
+        app.store().catalog().delete_mcp_server(removed.tenant, removed.id).await?;
     }
     Ok(())
 }
 
 /// Keeps the configured servers connected, until dropped.
-pub async fn keep_connected(app: &Installation) {
+pub async fn keep_connected(app: &Context) {
     app.mcp_clients().connect_all();
     loop {
         if let Err(error) = app.mcp_clients().reload().await {

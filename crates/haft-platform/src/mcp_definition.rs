@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use haft_core::Timestamp;
 use haft_core::mcp::{
-    MAX_RESPONSE_BYTES, McpServer, OAuthClient, OAuthGrant, Stdio, StreamableHttp, Transport,
+    MAX_RESPONSE_BYTES, MAX_START_TIMEOUT, McpServer, OAuthClient, OAuthGrant, Stdio, StreamableHttp,
+    Transport,
 };
 use haft_core::name::{BundleSlug, TenantId, ToolName};
 use haft_core::secret::MASK;
@@ -12,19 +13,16 @@ use haft_core::spec::Policy;
 use haft_definition::check::{MAX_TIMEOUT, has_userinfo};
 use serde::Deserialize;
 use url::Url;
-use utoipa::ToSchema;
 
 /// An MCP server: a program (`command`) or an address (`url`). Values may refer to secrets as `${NAME}`.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "an object")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a field of the request")]
 pub struct NewServer {
     /// The id of the server, and of the bundle with its tools.
     #[serde(default)]
-    #[schema(required, example = "files", pattern = "^[A-Za-z0-9_-]{1,64}$")]
     id: String,
     /// The program to start.
-    #[schema(example = "mcp-server-files")]
     command: Option<String>,
     /// Arguments of the program.
     #[serde(default)]
@@ -60,16 +58,17 @@ pub struct NewServer {
     #[serde(default)]
     accept_changes: bool,
     /// Who may call its tools: `allow`, `elevated` or `deny`.
-    #[schema(value_type = Option<Policy>)]
     policy: Option<String>,
     /// The timeout of a call, in milliseconds; progress of the tool restarts it. Default: 30000.
     timeout_ms: Option<u64>,
+    /// How long the server may take to start, in milliseconds. Default: 120000.
+    start_timeout_ms: Option<u64>,
     /// The size limit of a result, in bytes. Default: 4194304.
     max_response_bytes: Option<u64>,
 }
 
 /// The OAuth client of a server; without a `client_id`, haft registers dynamically.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "an object")]
 struct NewOAuth {
     /// The id of a client registered at the authorization server.
@@ -82,7 +81,6 @@ struct NewOAuth {
     #[serde(default)]
     scopes: Vec<String>,
     /// The grant: `authorization_code` (a user logs in, the default) or `client_credentials`.
-    #[schema(value_type = Option<OAuthGrant>)]
     grant: Option<String>,
 }
 
@@ -157,6 +155,7 @@ impl NewServer {
         }
         let policy = parse_policy(self.policy.as_deref())?;
         let timeout_ms = self.timeout_ms.map(check_timeout).transpose()?;
+        let start_timeout_ms = self.start_timeout_ms.map(check_start_timeout).transpose()?;
         let max_response_bytes = self.max_response_bytes.map(check_response_limit).transpose()?;
         let is_masked = self.args.iter().chain(&self.url).any(|text| text.contains(MASK));
         if is_masked || self.env.values().chain(self.headers.values()).any(|value| value == MASK) {
@@ -191,6 +190,7 @@ impl NewServer {
             policy,
             prefix: self.prefix,
             timeout_ms,
+            start_timeout_ms,
             max_response_bytes,
             created_at: now,
             modified_at: now,
@@ -214,6 +214,15 @@ pub fn check_timeout(millis: u64) -> Result<u64, String> {
     let max = MAX_TIMEOUT.as_millis();
     if millis == 0 || u128::from(millis) > max {
         return Err(format!("`timeout_ms` is {millis}; expected 1 to {max}"));
+    }
+    Ok(millis)
+}
+
+/// Checks the start timeout of a server.
+pub fn check_start_timeout(millis: u64) -> Result<u64, String> {
+    let max = MAX_START_TIMEOUT.as_millis();
+    if millis < 1000 || u128::from(millis) > max {
+        return Err(format!("`start_timeout_ms` is {millis}; expected 1000 to {max}"));
     }
     Ok(millis)
 }

@@ -11,7 +11,8 @@ use haft_mcp::server::{PackageSource, Skill, SkillFile};
 use haft_package::files::{MANIFEST, PackageFiles, SIGNATURE, SKILL};
 use haft_package::skill_folder::{self, RUNNER};
 
-use crate::built_ins::InstallationHandle;
+use crate::context::Context;
+use crate::late::Late;
 use crate::toolsets::{read_file, read_package};
 
 /// How many skills are kept in memory.
@@ -45,12 +46,12 @@ impl SkillCache {
 
 /// The packages of an installation.
 pub struct McpPackages {
-    handle: InstallationHandle,
+    handle: Late<Context>,
     cache: SkillCache,
 }
 
 impl McpPackages {
-    pub fn new(handle: InstallationHandle) -> Self {
+    pub fn new(handle: Late<Context>) -> Self {
         Self { handle, cache: SkillCache::default() }
     }
 }
@@ -64,7 +65,13 @@ impl PackageSource for McpPackages {
         Box::pin(async move {
             let app = self.handle.get()?;
             // A definition can name any package.
-            if !app.store().has_package(tenant, package).await.map_err(|error| unavailable(&error))? {
+            if !app
+                .store()
+                .catalog()
+                .has_package(tenant, package)
+                .await
+                .map_err(|error| unavailable(&error))?
+            {
                 return Ok(None);
             }
             let cache = &self.cache;
@@ -92,8 +99,12 @@ impl PackageSource for McpPackages {
     ) -> BoxFuture<'a, Result<Option<Vec<u8>>, CallError>> {
         Box::pin(async move {
             let app = self.handle.get()?;
-            let is_own =
-                app.store().has_package(tenant, package).await.map_err(|error| unavailable(&error))?;
+            let is_own = app
+                .store()
+                .catalog()
+                .has_package(tenant, package)
+                .await
+                .map_err(|error| unavailable(&error))?;
             if !is_own || !package.bytes().all(|byte| byte.is_ascii_hexdigit()) {
                 return Ok(None);
             }
@@ -108,7 +119,8 @@ impl PackageSource for McpPackages {
     ) -> BoxFuture<'a, Result<Option<String>, CallError>> {
         Box::pin(async move {
             let app = self.handle.get()?;
-            let found = app.store().toolset(tenant, toolset).await.map_err(|error| unavailable(&error))?;
+            let found =
+                app.store().catalog().toolset(tenant, toolset).await.map_err(|error| unavailable(&error))?;
             Ok(found.map(|toolset| toolset.package))
         })
     }

@@ -1,16 +1,16 @@
 //! MCP servers whose tools are used: adding, changing and deleting them, and reviewing their changed tools.
 
-use haft_core::mcp::McpServer;
+use haft_core::mcp::{McpServer, Transport};
 use haft_core::outcome::ErrorCode;
 use haft_core::redact;
 use haft_core::token::Role;
 use haft_store::PendingToolChange;
 
 use crate::audit;
+use crate::context::Context;
 use crate::error::ServiceError;
 use crate::identity::Identity;
-use crate::installation::Installation;
-use crate::mcp_definition::{check_response_limit, check_timeout, parse_policy};
+use crate::mcp_definition::{check_response_limit, check_start_timeout, check_timeout, parse_policy};
 
 /// Warns of values that look like credentials in clear, which other users of the machine may see.
 pub fn plain_credentials(server: &McpServer) -> Vec<String> {
@@ -22,13 +22,35 @@ pub fn plain_credentials(server: &McpServer) -> Vec<String> {
     redact::redact_transport(&server.transport).suspicious.into_iter().map(warning).collect()
 }
 
+/// Package runners: they download the program before they start it.
+const DOWNLOADERS: [&str; 6] = ["npx", "uvx", "uv", "pipx", "bunx", "pnpx"];
+
+/// Warns about a program that downloads packages when it starts but may not use the network.
+pub fn missing_network(server: &McpServer) -> Option<String> {
+    let Transport::Stdio(program) = &server.transport else { return None };
+    let name = program.command.rsplit('/').next()?;
+    (!program.network && DOWNLOADERS.contains(&name)).then(|| {
+        format!(
+            "`{name}` downloads packages, but the server may not use the network; set `network: true` (`haft mcp-server update {} --network`)",
+            server.id
+        )
+    })
+}
+
+/// Returns all warnings about the definition of a server.
+pub fn warnings(server: &McpServer) -> Vec<String> {
+    let mut warnings = plain_credentials(server);
+    warnings.extend(missing_network(server));
+    warnings
+}
+
 /// Returns the changed tools with these names, or all of them.
 async fn selected_changes(
-    app: &Installation,
+    app: &Context,
     server: &McpServer,
     names: Option<&[String]>,
 ) -> Result<Vec<PendingToolChange>, ServiceError> {
-    let mut changed = app.store().changed_mcp_tools(&server.tenant, &server.id).await?;
+    let mut changed = app.store().catalog().changed_mcp_tools(&server.tenant, &server.id).await?;
     let Some(names) = names else { return Ok(changed) };
     let has_name = |change: &PendingToolChange, name: &String| change.tool.spec.name.as_str() == name;
     if let Some(unknown) = names.iter().find(|name| !changed.iter().any(|change| has_name(change, name))) {
@@ -47,8 +69,8 @@ fn require_undeclared(server: &McpServer) -> Result<(), ServiceError> {
 }
 
 /// Finds a server of the tenant.
-pub async fn find(app: &Installation, identity: &Identity, id: &str) -> Result<McpServer, ServiceError> {
-    let all = app.store().mcp_servers().await?;
+pub async fn find(app: &Context, identity: &Identity, id: &str) -> Result<McpServer, ServiceError> {
+    let all = app.store().catalog().mcp_servers().await?;
     let server = all.into_iter().find(|server| server.tenant == identity.tenant && server.id.as_str() == id);
     server.ok_or_else(|| ServiceError::not_found("MCP server", id))
 }
@@ -59,12 +81,15 @@ pub struct ServerChange {
     pub accept_changes: Option<bool>,
     pub policy: Option<String>,
     pub timeout_ms: Option<Option<u64>>,
+    pub start_timeout_ms: Option<Option<u64>>,
+    /// Whether the program may use the network.
+    pub network: Option<bool>,
     pub max_response_bytes: Option<Option<u64>>,
 }
 
 /// Adds a server.
 pub async fn create(
-    app: &Installation,
+    app: &Context,
     identity: &Identity,
     server: McpServer,
 ) -> Result<McpServer, ServiceError> {
@@ -73,18 +98,14 @@ pub async fn create(
         let message = format!("MCP server `{}` already exists; delete it first", server.id);
         return Err(ServiceError::new(ErrorCode::Conflict, message));
     }
-    app.store().put_mcp_server(server.clone()).await?;
+    app.store().catalog().put_mcp_server(server.clone()).await?;
     app.mcp_clients().reload().await?;
     audit::note(identity, "mcp_server.create", server.id.as_str());
     Ok(server)
 }
 
 /// Finds a server that may be changed here.
-pub async fn changeable(
-    app: &Installation,
-    identity: &Identity,
-    id: &str,
-) -> Result<McpServer, ServiceError> {
+pub async fn changeable(app: &Context, identity: &Identity, id: &str) -> Result<McpServer, ServiceError> {
     let server = find(app, identity, id).await?;
     require_undeclared(&server)?;
     Ok(server)
@@ -92,7 +113,7 @@ pub async fn changeable(
 
 /// Changes a server.
 pub async fn update(
-    app: &Installation,
+    app: &Context,
     identity: &Identity,
     mut server: McpServer,
     change: &ServerChange,
@@ -103,6 +124,16 @@ pub async fn update(
     if let Some(timeout) = change.timeout_ms {
         server.timeout_ms = timeout.map(check_timeout).transpose().map_err(ServiceError::bad_request)?;
     }
+    if let Some(timeout) = change.start_timeout_ms {
+        server.start_timeout_ms =
+            timeout.map(check_start_timeout).transpose().map_err(ServiceError::bad_request)?;
+    }
+    if let Some(network) = change.network {
+        let Transport::Stdio(program) = &mut server.transport else {
+            return Err(ServiceError::bad_request("`network` is a setting of programs; the server is a URL"));
+        };
+        program.network = network;
+    }
     if let Some(limit) = change.max_response_bytes {
         server.max_response_bytes =
             limit.map(check_response_limit).transpose().map_err(ServiceError::bad_request)?;
@@ -110,24 +141,24 @@ pub async fn update(
     server.enabled = change.enabled.unwrap_or(server.enabled);
     server.accept_changes = change.accept_changes.unwrap_or(server.accept_changes);
     server.modified_at = app.now();
-    app.store().put_mcp_server(server.clone()).await?;
+    app.store().catalog().put_mcp_server(server.clone()).await?;
     app.mcp_clients().reload().await?;
     audit::note(identity, "mcp_server.update", server.id.as_str());
     Ok(server)
 }
 
 /// Deletes a server and its tools.
-pub async fn delete(app: &Installation, identity: &Identity, id: &str) -> Result<(), ServiceError> {
+pub async fn delete(app: &Context, identity: &Identity, id: &str) -> Result<(), ServiceError> {
     identity.require(Role::Admin)?;
     let server = changeable(app, identity, id).await?;
-    app.store().delete_mcp_server(identity.tenant.clone(), server.id).await?;
+    app.store().catalog().delete_mcp_server(identity.tenant.clone(), server.id).await?;
     app.mcp_clients().reload().await?;
     audit::note(identity, "mcp_server.delete", id);
     Ok(())
 }
 
 /// Loads the tools of a server again, connecting to it if needed.
-pub async fn refresh(app: &Installation, identity: &Identity, id: &str) -> Result<McpServer, ServiceError> {
+pub async fn refresh(app: &Context, identity: &Identity, id: &str) -> Result<McpServer, ServiceError> {
     identity.require(Role::Editor)?;
     let server = find(app, identity, id).await?;
     let refreshed = app.mcp_clients().refresh(&server.tenant, &server.id).await;
@@ -137,14 +168,14 @@ pub async fn refresh(app: &Installation, identity: &Identity, id: &str) -> Resul
 
 /// Accepts changed tools of a server: those with these names, or all. Returns their names.
 pub async fn accept(
-    app: &Installation,
+    app: &Context,
     identity: &Identity,
     server: &McpServer,
     names: Option<&[String]>,
 ) -> Result<Vec<String>, ServiceError> {
     let mut accepted = Vec::new();
     for change in selected_changes(app, server, names).await? {
-        app.store().accept_mcp_tool(change.tool.id).await?;
+        app.store().catalog().accept_mcp_tool(change.tool.id).await?;
         accepted.push(change.tool.spec.name.to_string());
     }
     audit::note(identity, "mcp_server.accept", &format!("{}: {}", server.id, accepted.join(", ")));
@@ -153,14 +184,14 @@ pub async fn accept(
 
 /// Rejects changed tools of a server: those with these names, or all. Returns their names.
 pub async fn reject(
-    app: &Installation,
+    app: &Context,
     identity: &Identity,
     server: &McpServer,
     names: Option<&[String]>,
 ) -> Result<Vec<String>, ServiceError> {
     let mut rejected = Vec::new();
     for change in selected_changes(app, server, names).await? {
-        app.store().reject_mcp_tool(change.tool.id).await?;
+        app.store().catalog().reject_mcp_tool(change.tool.id).await?;
         rejected.push(change.tool.spec.name.to_string());
     }
     audit::note(identity, "mcp_server.reject", &format!("{}: {}", server.id, rejected.join(", ")));

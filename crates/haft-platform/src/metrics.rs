@@ -1,5 +1,6 @@
 //! The metrics of a server, in the text format of Prometheus.
 
+mod call_end;
 mod tools;
 
 use std::collections::HashMap;
@@ -8,15 +9,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use haft_core::call::CallRecord;
 use haft_core::limit::LimitName;
-use haft_core::outcome::ErrorCode;
 use haft_runtime::pipeline::CallObserver;
 use metrics::{Counter, Gauge, Histogram, Key, Label, Level, Metadata, Recorder};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 
+use self::call_end::{BUCKETS, CallEnd};
 use self::tools::ToolMetrics;
-
-/// The upper bounds of the histogram buckets of call durations, in seconds.
-const BUCKETS: [f64; 12] = [0.000_1, 0.000_5, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 60.0];
 
 const META: Metadata<'static> = Metadata::new("haft", Level::INFO, None);
 
@@ -39,42 +37,6 @@ pub struct Metrics {
 
 /// The busiest tools are selected after this many upkeeps, which are seconds apart.
 const UPKEEPS_PER_SELECTION: u32 = 12;
-
-/// How a call ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum CallEnd {
-    Success,
-    Error,
-    Timeout,
-    Cancelled,
-    /// It did not run.
-    Rejected,
-}
-
-impl CallEnd {
-    const ALL: [CallEnd; 5] =
-        [CallEnd::Success, CallEnd::Error, CallEnd::Timeout, CallEnd::Cancelled, CallEnd::Rejected];
-
-    const fn as_str(self) -> &'static str {
-        match self {
-            CallEnd::Success => "success",
-            CallEnd::Error => "error",
-            CallEnd::Timeout => "timeout",
-            CallEnd::Cancelled => "cancelled",
-            CallEnd::Rejected => "rejected",
-        }
-    }
-
-    /// Returns how a call that ran has ended.
-    fn of(record: &CallRecord) -> Self {
-        match record.error.as_ref().map(|error| error.code) {
-            None => CallEnd::Success,
-            Some(ErrorCode::Timeout) => CallEnd::Timeout,
-            Some(ErrorCode::Cancelled) => CallEnd::Cancelled,
-            Some(_) => CallEnd::Error,
-        }
-    }
-}
 
 /// Values that are read when the metrics are requested.
 pub struct Gauges {

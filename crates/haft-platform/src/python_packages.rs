@@ -2,21 +2,23 @@
 
 use std::time::Duration;
 
-use crate::installation::Installation;
+use haft_executors::python::PythonEnvironments;
+
+use crate::context::Context;
 
 /// How often unused packages are looked for.
 const INTERVAL: Duration = Duration::from_hours(6);
 
 /// Removes unused packages until it is dropped.
-pub async fn collect_periodically(app: &Installation) {
+pub async fn collect_periodically(app: &Context, environments: &PythonEnvironments) {
     loop {
         tokio::time::sleep(INTERVAL).await;
-        collect(app).await;
+        collect(app, environments).await;
     }
 }
 
-async fn collect(app: &Installation) {
-    let (environments, settings) = (app.python_environments(), app.settings());
+async fn collect(app: &Context, environments: &PythonEnvironments) {
+    let settings = app.settings();
     let home = settings.database_url.is_none().then_some(settings.home.as_path());
     // Nothing is removed as long as it is unknown what is needed.
     let referenced = match environments.referenced(&app.registry().snapshot(), home).await {

@@ -1,89 +1,82 @@
 //! Operations that are the same for every kind of resource: find, create, change, publish, deprecate, enable, restore,
-//! delete. What a kind adds is in its implementation of [`ServedKind`] and in its own module.
+//! delete. The module of each kind implements [`ServedKind`] with the differences.
 
-use haft_core::agent::AgentDefinition;
-use haft_core::artifact::ArtifactDefinition;
-use haft_core::catalog::StoreError;
 use haft_core::live::ResourceAction;
-use haft_core::outcome::{CallError, ErrorCode};
+use haft_core::problem::{Problem, excerpt};
 use haft_core::resource::{Resource, ResourceRevision};
-use haft_core::retrieval::PipelineDefinition;
 use haft_core::token::Role;
 use haft_core::tool::Status;
-use haft_store::{ResourceUpdate, StoredKind};
+use haft_store::{ResourceQuery, ResourceUpdate};
 
 use crate::audit;
+use crate::context::Context;
 use crate::error::ServiceError;
+use crate::field_changes::{FieldChange, compare};
 use crate::identity::Identity;
-use crate::installation::Installation;
-use crate::tools::{FieldChange, compare};
-
-/// A kind of resource that the server has.
-pub trait ServedKind: StoredKind {
-    /// Returns whether a caller may see a resource.
-    fn is_visible(_identity: &Identity, _resource: &Resource<Self>) -> bool {
-        true
-    }
-
-    /// Makes a change known on this node at once.
-    fn announce(app: &Installation) -> impl Future<Output = Result<(), StoreError>> + Send;
-}
-
-impl ServedKind for AgentDefinition {
-    async fn announce(app: &Installation) -> Result<(), StoreError> {
-        app.runs().agents().refresh_names().await
-    }
-}
-
-impl ServedKind for PipelineDefinition {
-    /// Whoever may not query it does not read its documents either; editors see what they may change.
-    fn is_visible(identity: &Identity, pipeline: &Resource<Self>) -> bool {
-        identity.role >= Role::Editor || identity.allows_pipeline(&pipeline.definition.slug)
-    }
-
-    async fn announce(app: &Installation) -> Result<(), StoreError> {
-        app.retrieval().refresh_names().await?;
-        app.retrieval().ingest();
-        Ok(())
-    }
-}
-
-impl ServedKind for ArtifactDefinition {
-    async fn announce(app: &Installation) -> Result<(), StoreError> {
-        app.artifacts().refresh_names().await
-    }
-}
+use crate::resource_kind::ServedKind;
+use crate::resource_usage::require_unused;
 
 /// Finds a resource of the caller's tenant by its id or slug.
 pub async fn find<S: ServedKind>(
-    app: &Installation,
+    app: &Context,
     identity: &Identity,
     reference: &str,
 ) -> Result<Resource<S>, ServiceError> {
     let found = app.store().resources::<S>().find(&identity.tenant, reference).await?;
-    let found = found.filter(|resource| S::is_visible(identity, resource));
+    let found = found.filter(|resource| identity.sees_resource(S::KIND, resource.definition.slug()));
     found.ok_or_else(|| ServiceError::not_found(S::KIND.noun(), reference))
 }
 
 /// Notes a change of a resource for the audit log.
-pub fn note<S: ServedKind>(identity: &Identity, change: ResourceAction, definition: &S) {
+fn note<S: ServedKind>(identity: &Identity, change: ResourceAction, definition: &S) {
     audit::note(identity, S::KIND.audit_action(change), definition.slug());
 }
 
-/// Creates a resource, as a draft.
-pub async fn create<S: ServedKind>(
-    app: &Installation,
+/// Lists the resources of the caller's tenant that it may see, with the number of all that match. Only who can restore deleted ones sees
+/// them.
+pub async fn list<S: ServedKind>(
+    app: &Context,
     identity: &Identity,
-    definition: S,
-) -> Result<Resource<S>, ServiceError> {
-    let created = app.store().resources().create(&identity.tenant, definition, &identity.name).await?;
-    S::announce(app).await?;
-    Ok(created)
+    query: &ResourceQuery,
+) -> Result<(Vec<Resource<S>>, u64), ServiceError> {
+    if query.deleted {
+        identity.require(Role::Editor)?;
+    }
+    let slugs = identity.visible_slugs(S::KIND);
+    let query = ResourceQuery { slugs, ..query.clone() };
+    Ok(app.store().resources::<S>().list(&identity.tenant, &query).await?)
 }
 
-/// Replaces the definition of a resource: a new revision.
+/// Creates a resource, as a draft. Returns it with the warnings about it.
+pub async fn create<S: ServedKind>(
+    app: &Context,
+    identity: &Identity,
+    definition: S,
+) -> Result<(Resource<S>, Vec<Problem>), ServiceError> {
+    identity.require(Role::Editor)?;
+    note(identity, ResourceAction::Created, &definition);
+    let warnings = S::check_saved(app, identity, &definition).await?;
+    let created = app.store().resources().create(&identity.tenant, definition, &identity.name).await?;
+    S::announce(app).await?;
+    Ok((created, warnings))
+}
+
+/// Replaces the definition of a resource: a new revision. Returns it with the warnings about it.
 pub async fn update<S: ServedKind>(
-    app: &Installation,
+    app: &Context,
+    identity: &Identity,
+    earlier: &Resource<S>,
+    definition: S,
+    expected_revision: Option<u32>,
+) -> Result<(Resource<S>, Vec<Problem>), ServiceError> {
+    identity.require(Role::Editor)?;
+    note(identity, ResourceAction::Updated, &definition);
+    let warnings = S::check_saved(app, identity, &definition).await?;
+    Ok((replace(app, identity, earlier, definition, expected_revision).await?, warnings))
+}
+
+async fn replace<S: ServedKind>(
+    app: &Context,
     identity: &Identity,
     earlier: &Resource<S>,
     definition: S,
@@ -95,23 +88,26 @@ pub async fn update<S: ServedKind>(
     Ok(updated)
 }
 
-/// Publishes the newest revision of a resource, unless it has changed meanwhile.
+/// Publishes the newest revision of a resource, unless it changes meanwhile. Returns it with the warnings about it.
 pub async fn publish<S: ServedKind>(
-    app: &Installation,
+    app: &Context,
     identity: &Identity,
-    found: &Resource<S>,
-) -> Result<Resource<S>, ServiceError> {
+    reference: &str,
+) -> Result<(Resource<S>, Vec<Problem>), ServiceError> {
     identity.require(Role::Editor)?;
+    let found = find::<S>(app, identity, reference).await?;
     note(identity, ResourceAction::Published, &*found.definition);
+    let warnings = S::check_published(app, identity, &found)?;
     let resources = app.store().resources::<S>();
+    // Publishes only the checked revision.
     let published = resources.publish(&identity.tenant, found.id, Some(found.revision)).await?;
     S::announce(app).await?;
-    Ok(published)
+    Ok((published, warnings))
 }
 
 /// Deprecates a resource: it still works.
 pub async fn deprecate<S: ServedKind>(
-    app: &Installation,
+    app: &Context,
     identity: &Identity,
     reference: &str,
 ) -> Result<Resource<S>, ServiceError> {
@@ -126,7 +122,7 @@ pub async fn deprecate<S: ServedKind>(
 
 /// Enables or disables a resource.
 pub async fn set_enabled<S: ServedKind>(
-    app: &Installation,
+    app: &Context,
     identity: &Identity,
     reference: &str,
     enabled: bool,
@@ -140,22 +136,41 @@ pub async fn set_enabled<S: ServedKind>(
     Ok(changed)
 }
 
-/// Deletes a resource with its revisions.
+/// Deletes a resource, which can be restored for 48 hours. One that is in use is deleted only with `force`.
 pub async fn delete<S: ServedKind>(
-    app: &Installation,
+    app: &Context,
     identity: &Identity,
-    found: &Resource<S>,
-) -> Result<(), ServiceError> {
+    reference: &str,
+    force: bool,
+) -> Result<Resource<S>, ServiceError> {
     identity.require(Role::Editor)?;
+    let found = find::<S>(app, identity, reference).await?;
     note(identity, ResourceAction::Deleted, &*found.definition);
+    // The store rejects the deletion of a resource that a file defines, even with `force`.
+    if !force && found.path.is_none() {
+        require_unused(app, &found).await?;
+    }
     app.store().resources::<S>().delete(&identity.tenant, found.id).await?;
     S::announce(app).await?;
-    Ok(())
+    Ok(found)
+}
+
+/// Restores a deleted resource with its revisions, as it was.
+pub async fn undelete<S: ServedKind>(
+    app: &Context,
+    identity: &Identity,
+    reference: &str,
+) -> Result<Resource<S>, ServiceError> {
+    identity.require(Role::Editor)?;
+    audit::note(identity, &format!("{}.undelete", S::KIND.as_str()), &excerpt(reference, 120));
+    let restored = app.store().resources::<S>().undelete(&identity.tenant, reference).await?;
+    S::announce(app).await?;
+    Ok(restored)
 }
 
 /// Finds a revision of a resource by its number. `noun` is the word for a revision in the error.
 pub async fn revision<S: ServedKind>(
-    app: &Installation,
+    app: &Context,
     found: &Resource<S>,
     noun: &str,
     number: &str,
@@ -167,17 +182,19 @@ pub async fn revision<S: ServedKind>(
 }
 
 /// Restores an earlier definition as the newest one. The slug stays: it belongs to the resource, not to the revision.
+/// Returns the resource with the warnings about the definition.
 pub async fn restore<S: ServedKind>(
-    app: &Installation,
+    app: &Context,
     identity: &Identity,
     found: &Resource<S>,
     definition: &S,
-) -> Result<Resource<S>, ServiceError> {
+) -> Result<(Resource<S>, Vec<Problem>), ServiceError> {
     identity.require(Role::Editor)?;
     audit::note(identity, &format!("{}.restore", S::KIND.as_str()), found.definition.slug());
+    let warnings = S::check_saved(app, identity, definition).await?;
     let mut definition = definition.clone();
     definition.set_slug(&found.definition);
-    update(app, identity, found, definition, Some(found.revision)).await
+    Ok((replace(app, identity, found, definition, Some(found.revision)).await?, warnings))
 }
 
 /// Two revisions, and the fields in which they differ.
@@ -190,7 +207,7 @@ pub struct Difference {
 /// Compares two revisions of a resource. Without numbers, the newest one is compared with the published one, or with the
 /// one before it.
 pub async fn diff<S: ServedKind>(
-    app: &Installation,
+    app: &Context,
     found: &Resource<S>,
     from: Option<&str>,
     to: Option<&str>,
@@ -207,18 +224,4 @@ pub async fn diff<S: ServedKind>(
     let mut changes = Vec::new();
     compare("", &value(&from), &value(&to), &mut changes);
     Ok(Difference { from: from.number, to: to.number, changes })
-}
-
-/// Rejects a resource that is disabled, or whose file is invalid.
-pub fn require_in_service<S: StoredKind>(found: &Resource<S>) -> Result<(), CallError> {
-    let (kind, slug) = (S::KIND, found.definition.slug());
-    if found.is_disabled() {
-        return Err(CallError::new(ErrorCode::Disabled, format!("{kind} `{slug}` is disabled")));
-    }
-    match &found.error {
-        Some(error) => {
-            Err(CallError::new(ErrorCode::NotReady, format!("{kind} `{slug}` is not ready: {error}")))
-        }
-        None => Ok(()),
-    }
 }

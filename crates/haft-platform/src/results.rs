@@ -105,7 +105,7 @@ impl ResultStore {
     }
 
     async fn is_gone(&self, tenant: &TenantId, call: CallId) -> Result<bool, StoreError> {
-        let record = self.store.call(tenant, call).await?;
+        let record = self.store.calls().call(tenant, call).await?;
         Ok(record.is_none_or(|record| record.stored_bytes.is_none()))
     }
 }
@@ -126,7 +126,7 @@ impl Results for ResultStore {
         call: CallId,
     ) -> BoxFuture<'a, Result<LoadedResult, CallError>> {
         Box::pin(async move {
-            let record = self.store.call(&principal.tenant, call).await.map_err(unavailable)?;
+            let record = self.store.calls().call(&principal.tenant, call).await.map_err(unavailable)?;
             let visible = record.filter(|record| {
                 sees_calls_of_others(principal) || record.invocation.principal.id() == principal.id()
             });

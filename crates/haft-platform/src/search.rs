@@ -218,7 +218,7 @@ impl ToolSearch {
         pending.ids.extend(ids);
         pending.changes += 1;
         if pending.ids.len() > pending.compact_at.max(MIN_COMPACTION) {
-            // Without a background task nothing is indexed until somebody searches.
+            // Without a background task, the first search builds the index.
             let snapshot = self.registry.snapshot();
             let indexes = self.indexes.read().unwrap_or_else(PoisonError::into_inner);
             pending.ids.retain(|id| snapshot.entry(*id).is_some() || indexes.owners.contains_key(id));

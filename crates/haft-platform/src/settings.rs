@@ -13,15 +13,18 @@ use haft_core::secret::Secret;
 pub use haft_executors::egress::check_host;
 pub use haft_executors::process::ProcessSettings;
 pub use haft_executors::python::PythonSettings;
+pub use haft_executors::secret_sources::{
+    SecretCommandSettings, SecretFileSettings, SecretSourceSettings, VaultAuth, VaultSettings,
+};
 use haft_package::signature::TrustedKey;
 pub use haft_sandbox::EngineName;
 pub use haft_store::{BlobSettings, LedgerSync, Retention};
 pub use haft_wasm::WasmLimits;
 use serde::Serialize;
 use serde_json::Value;
-use utoipa::ToSchema;
 
 pub use crate::mcp_definition::declared as declared_mcp_server;
+pub use crate::secret_command::{DeclaredSecretCommand, declared as declared_secret_command};
 
 /// All settings.
 #[derive(Debug, Clone)]
@@ -102,24 +105,21 @@ pub struct ConfigReport {
 }
 
 /// A configuration value and where it comes from.
-#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct EffectiveSetting {
     /// The key, or the name of an environment variable.
-    #[schema(example = "server.max_body_bytes")]
     pub key: String,
     /// The value; `***` for a secret.
-    #[schema(value_type = Value, example = 8_388_608)]
     pub value: Value,
     /// Where it comes from.
     pub source: SettingSource,
-    /// What it is for.
+    /// Its purpose.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "Maximum size of a request body in bytes.")]
     pub description: Option<String>,
 }
 
 /// Where a configuration value comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SettingSource {
     /// It is the default.
@@ -145,6 +145,12 @@ pub struct ServerSettings {
     pub shutdown_grace: Duration,
     /// How long a browser stays logged in.
     pub session_lifetime: Duration,
+    /// The maximum number of open sockets and event streams of a node.
+    pub max_streams: usize,
+    /// The maximum per token.
+    pub max_streams_per_token: usize,
+    /// The maximum per address; 0 means no limit.
+    pub max_streams_per_address: usize,
 }
 
 /// Imports of API descriptions.
@@ -220,6 +226,8 @@ pub struct FileSettings {
 pub struct SecretSettings {
     /// Values from the environment, by name.
     pub environment: Vec<(String, Secret)>,
+    /// The sources outside of haft.
+    pub sources: SecretSourceSettings,
 }
 
 /// The built-in tools.
@@ -268,7 +276,7 @@ impl Default for QueueSettings {
 pub struct ModelSettings {
     /// The model of agents that name none.
     pub default: Option<String>,
-    /// The addresses of model servers that agents may use although they are private.
+    /// The private addresses of model servers that agents may use.
     pub private_urls: Vec<String>,
     /// What models cost, by name; `*` stands for any text.
     pub prices: BTreeMap<String, Prices>,
@@ -322,7 +330,7 @@ impl Default for RunSettings {
 pub struct ApprovalSettings {
     /// How long a call waits for a decision.
     pub lifetime: Duration,
-    /// Whether nobody may decide about a call of their own.
+    /// Whether requesters are forbidden to decide about their own calls.
     pub four_eyes: bool,
 }
 
@@ -478,6 +486,9 @@ impl Default for ServerSettings {
             cors_origins: Vec::new(),
             shutdown_grace: Duration::from_secs(30),
             session_lifetime: Duration::from_hours(12),
+            max_streams: 2000,
+            max_streams_per_token: 100,
+            max_streams_per_address: 500,
         }
     }
 }

@@ -9,9 +9,8 @@ use haft_core::tenant::Tenant;
 use haft_executors::files::{Files, Root};
 use uuid::Uuid;
 
-use crate::execution_resources::TENANT_FILES;
+use crate::home::{TENANT_FILES, WORKSPACES};
 use crate::settings::Settings;
-use crate::workspaces::WORKSPACES;
 
 /// The start of the names of folders that are being removed; no tenant has such a name.
 const REMOVED: &str = ".removed-";

@@ -7,16 +7,16 @@ use haft_core::tenant::{self, FileRoot, Tenant};
 use haft_store::TenantChange;
 
 use crate::audit;
+use crate::context::Context;
 use crate::error::ServiceError;
 use crate::identity::Identity;
-use crate::installation::Installation;
 
 fn parse_id(id: &str) -> Result<TenantId, ServiceError> {
     id.parse().map_err(|_| ServiceError::not_found("tenant", id))
 }
 
 /// Rejects roots that overlap the home folder, which holds keys, tokens and the files of other tenants.
-fn check_outside_home(app: &Installation, roots: &[FileRoot]) -> Result<(), ServiceError> {
+fn check_outside_home(app: &Context, roots: &[FileRoot]) -> Result<(), ServiceError> {
     let home = &app.settings().home;
     // A link could hide the home folder.
     let real_home = std::fs::canonicalize(home).unwrap_or_else(|_| home.clone());
@@ -35,28 +35,28 @@ fn check_outside_home(app: &Installation, roots: &[FileRoot]) -> Result<(), Serv
 
 /// Creates a tenant; its name is the id unless another one is given.
 pub async fn create(
-    app: &Installation,
+    app: &Context,
     identity: &Identity,
     id: &str,
     name: Option<String>,
 ) -> Result<Tenant, ServiceError> {
     let id = tenant::parse_new_id(id)?;
     let name = name.map_or_else(|| id.to_string(), |name| name.trim().to_owned());
-    let tenant = app.store().create_tenant(id, name).await?;
+    let tenant = app.store().tenants().create(id, name).await?;
     app.reload_access().await?;
     audit::note(identity, "tenant.create", tenant.id.as_str());
     Ok(tenant)
 }
 
 /// Finds a tenant.
-pub async fn find(app: &Installation, id: &str) -> Result<Tenant, ServiceError> {
-    let found = app.store().tenants().await?.into_iter().find(|tenant| tenant.id.as_str() == id);
+pub async fn find(app: &Context, id: &str) -> Result<Tenant, ServiceError> {
+    let found = app.store().tenants().all().await?.into_iter().find(|tenant| tenant.id.as_str() == id);
     found.ok_or_else(|| ServiceError::not_found("tenant", id))
 }
 
 /// Changes a tenant; what is missing stays.
 pub async fn update(
-    app: &Installation,
+    app: &Context,
     identity: &Identity,
     id: &str,
     change: TenantChange,
@@ -64,7 +64,7 @@ pub async fn update(
     let parsed = parse_id(id)?;
     check_outside_home(app, change.file_roots.as_deref().unwrap_or_default())?;
     let change = TenantChange { name: change.name.map(|name| name.trim().to_owned()), ..change };
-    let tenant = app.store().update_tenant(parsed, change).await?;
+    let tenant = app.store().tenants().update(parsed, change).await?;
     app.reload_access().await?;
     audit::note(identity, "tenant.update", id);
     Ok(tenant)
@@ -72,7 +72,7 @@ pub async fn update(
 
 /// Deletes a tenant with everything but its audit records, if its id is confirmed.
 pub async fn delete(
-    app: &Installation,
+    app: &Context,
     identity: &Identity,
     id: &str,
     confirmed: Option<&str>,
@@ -86,7 +86,7 @@ pub async fn delete(
             "deleting a tenant removes its tools, calls, credentials, tokens and files; confirm it with `?confirm={id}`"
         )));
     }
-    app.store().delete_tenant(parsed).await?;
+    app.store().tenants().delete(parsed).await?;
     app.reload_access().await?;
     audit::note(identity, "tenant.delete", id);
     Ok(())

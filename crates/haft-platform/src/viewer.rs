@@ -8,8 +8,8 @@ use haft_core::token::Role;
 use haft_runtime::policy::PolicyHandle;
 use haft_runtime::registry::{Entry, Snapshot};
 
+use crate::context::Context;
 use crate::identity::Identity;
-use crate::installation::Installation;
 
 /// The surface of calls through the API.
 const SURFACE: &str = "rest";
@@ -23,7 +23,7 @@ pub struct Viewer {
 }
 
 impl Viewer {
-    pub fn new(app: &Installation, identity: &Identity) -> Self {
+    pub fn new(app: &Context, identity: &Identity) -> Self {
         Self {
             principal: identity.principal(),
             policy: Arc::clone(app.policy().handle()),

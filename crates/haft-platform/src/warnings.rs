@@ -9,24 +9,25 @@ use haft_core::tool::Source;
 use haft_definition::folder::TOOLSET_FILE;
 use haft_runtime::registry::Entry;
 
+use crate::context::Context;
 use crate::definition;
 use crate::identity::Identity;
-use crate::installation::Installation;
 
 /// The maximum number of secrets that are looked up for one response.
 const MAX_LOOKUPS: usize = 200;
 
 /// Collects the warnings of the tools of one response. What tools share is looked up once.
 pub struct Warnings<'a> {
-    app: &'a Installation,
+    app: &'a Context,
     identity: &'a Identity,
-    stored: HashMap<String, bool>,
+    /// Why each secret is missing; `None` if it is not.
+    missing: HashMap<String, Option<String>>,
     toolsets: HashMap<String, bool>,
 }
 
 impl<'a> Warnings<'a> {
-    pub fn new(app: &'a Installation, identity: &'a Identity) -> Self {
-        Self { app, identity, stored: HashMap::new(), toolsets: HashMap::new() }
+    pub fn new(app: &'a Context, identity: &'a Identity) -> Self {
+        Self { app, identity, missing: HashMap::new(), toolsets: HashMap::new() }
     }
 
     /// Returns the warnings of a tool.
@@ -40,8 +41,8 @@ impl<'a> Warnings<'a> {
         // Only editors may learn which secrets exist.
         if self.identity.role >= Role::Editor {
             for name in entry.secrets() {
-                if !self.is_stored(name).await {
-                    warnings.push(definition::unknown_name(&entry.tool.spec, name));
+                if let Some(missing) = self.missing(name).await {
+                    warnings.push(definition::unknown_name(&entry.tool.spec, name, missing));
                 }
             }
         }
@@ -49,7 +50,7 @@ impl<'a> Warnings<'a> {
         warnings
     }
 
-    /// Makes the slow checks of a tool whose file nobody has checked, before its warnings are shown. They start a
+    /// Runs the slow checks of a tool with an unchecked file, before its warnings are shown. They start a
     /// process, so that only editors may cause them.
     pub async fn examine(&self, entry: &Entry) {
         let spec = &entry.tool.spec;
@@ -64,20 +65,21 @@ impl<'a> Warnings<'a> {
         entry.set_examined(problems);
     }
 
-    async fn is_stored(&mut self, name: &str) -> bool {
-        if let Some(known) = self.stored.get(name) {
-            return *known;
+    /// Returns why a secret is missing.
+    async fn missing(&mut self, name: &str) -> Option<String> {
+        if let Some(known) = self.missing.get(name) {
+            return known.clone();
         }
-        if self.stored.len() >= MAX_LOOKUPS {
-            return true;
+        if self.missing.len() >= MAX_LOOKUPS {
+            return None;
         }
         // If the store is unavailable, do not warn.
-        let is_stored = self.app.has_secret(&self.identity.tenant, name).await.unwrap_or(true);
-        self.stored.insert(name.to_owned(), is_stored);
-        is_stored
+        let missing = self.app.secrets().missing(&self.identity.tenant, name).await.unwrap_or_default();
+        self.missing.insert(name.to_owned(), missing.clone());
+        missing
     }
 
-    /// Warns of a toolset manifest beside the definition: haft does not read it yet.
+    /// Warns about a toolset manifest next to the definition, which is ignored: packages must be installed.
     fn unread_toolset(&mut self, entry: &Entry) -> Option<Problem> {
         let folder = entry.tool.folder()?;
         let home = &self.app.settings().home;
@@ -87,7 +89,7 @@ impl<'a> Warnings<'a> {
             .or_insert_with(|| home.join(folder).join(TOOLSET_FILE).is_file());
         is_there.then(|| {
             let message = format!(
-                "`{folder}/{TOOLSET_FILE}` is not read yet: define each of its tools in a file of its own"
+                "`{folder}/{TOOLSET_FILE}` is ignored here: install a package with `haft toolset install DIR`"
             );
             Problem::new("", "toolset_not_read", message)
         })

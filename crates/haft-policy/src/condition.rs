@@ -68,16 +68,45 @@ fn compile_one(source: &str, patterns: &mut Patterns) -> Result<Condition, Condi
     }
     let parsed = catch_unwind(AssertUnwindSafe(|| ENVIRONMENT.parser().parse(source)));
     let mut expression =
-        parsed.map_err(|_| ConditionError::ParserFailed)?.map_err(|errors| syntax_error(&errors))?;
+        parsed.map_err(|_| ConditionError::ParserFailed)?.map_err(|errors| syntax_error(source, &errors))?;
     let uses_args = bounds::check(&mut expression, patterns)?;
     Ok(Condition { expression, uses_args })
 }
 
-fn syntax_error(errors: &cel::ParseErrors) -> ConditionError {
+fn syntax_error(source: &str, errors: &cel::ParseErrors) -> ConditionError {
     let Some(first) = errors.errors.first() else { return ConditionError::ParserFailed };
     let (line, column) = first.pos;
     let message = first.msg.strip_prefix("Syntax error: ").unwrap_or(&first.msg);
-    ConditionError::Syntax { line, column, message: excerpt(message, 200) }
+    let message = plain_message(source, message).unwrap_or_else(|| excerpt(message, 200));
+    ConditionError::Syntax { line, column, message }
+}
+
+/// Rewrites a parser message without token names; `None` if there is no better message.
+fn plain_message(source: &str, message: &str) -> Option<String> {
+    let last = || excerpt(source.split_whitespace().next_back().unwrap_or_default(), 40);
+    if let Some(rest) = message.strip_prefix("token recognition error at: '") {
+        let found = rest.strip_suffix('\'').unwrap_or(rest).trim();
+        return Some(match found {
+            "=" => "write `==` to compare".to_owned(),
+            "&" => "write `&&` for and".to_owned(),
+            "|" => "write `||` for or".to_owned(),
+            _ => format!("unexpected `{}`", excerpt(found, 40)),
+        });
+    }
+    let (kind, rest) = message.split_once(" input '")?;
+    let (found, expected) = rest.split_once('\'')?;
+    match (kind, found, expected) {
+        ("mismatched" | "extraneous", "<EOF>", _) if source.trim().is_empty() => {
+            Some("the condition is empty".to_owned())
+        }
+        (_, "<EOF>", _) => Some(format!("the condition ends after `{}`", last())),
+        ("mismatched" | "extraneous", "=", _) => Some("write `==` to compare".to_owned()),
+        ("mismatched" | "extraneous", found, " expecting <EOF>") => {
+            Some(format!("unexpected `{}` after the end of the condition", excerpt(found, 40)))
+        }
+        ("mismatched" | "extraneous", found, _) => Some(format!("unexpected `{}`", excerpt(found, 40))),
+        (_, found, _) => Some(format!("unexpected `{}`", excerpt(found.trim(), 40))),
+    }
 }
 
 /// Returns the deepest nesting of brackets. Brackets in strings count too: this only limits what the parser is given.

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use super::attributes::CallAttributes;
 use super::condition::compile;
 use super::evaluator::{Evaluator, Patterns};
-use super::facts::Facts;
 
 /// Evaluates a condition; errors of both steps become text.
 fn evaluate(source: &str, args: &Value) -> Result<bool, String> {
@@ -16,7 +16,7 @@ fn evaluate(source: &str, args: &Value) -> Result<bool, String> {
     let condition =
         compile(&[source], &mut patterns).remove(0).map_err(|error| format!("compile: {error}"))?;
     let tags = ["money".to_owned(), "write".to_owned()];
-    let facts = Facts {
+    let attributes = CallAttributes {
         tenant: "acme",
         role: "caller",
         elevated: false,
@@ -32,7 +32,7 @@ fn evaluate(source: &str, args: &Value) -> Result<bool, String> {
         args: Some(args),
     };
     let patterns = Arc::new(patterns);
-    Evaluator::new(&facts, &patterns).evaluate(&condition).map_err(|failure| failure.to_string())
+    Evaluator::new(&attributes, &patterns).evaluate(&condition).map_err(|failure| failure.to_string())
 }
 
 #[test]

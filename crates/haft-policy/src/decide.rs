@@ -10,14 +10,14 @@ use haft_core::principal::Principal;
 use haft_core::problem::{Problem, join};
 use serde_json::Value;
 
+use super::attributes::{CallAttributes, Subject};
 use super::evaluator::Patterns;
-use super::facts::{Facts, Subject};
 use super::rules::{CompiledRule, RuleSet};
 use super::views::Views;
 
 /// A call about which the rules are asked.
 #[derive(Debug, Clone, Copy)]
-pub struct Question<'a> {
+pub struct PolicyRequest<'a> {
     /// Who calls.
     pub principal: &'a Principal,
     /// What is called.
@@ -29,25 +29,25 @@ pub struct Question<'a> {
     /// The arguments.
     pub args: &'a Value,
     /// On whose behalf the call is made.
-    pub above: Above<'a>,
+    pub above: CallAncestors<'a>,
 }
 
 /// What is above a call: rules that deny or ask for approval hold if they name any of it.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Above<'a> {
+pub struct CallAncestors<'a> {
     /// The surfaces, that of the root first.
     pub surfaces: &'a [Cow<'static, str>],
     /// The agents, outermost first.
     pub agents: &'a [AgentSlug],
 }
 
-impl<'a> Question<'a> {
-    fn facts(&self) -> Facts<'a> {
-        Facts {
+impl<'a> PolicyRequest<'a> {
+    fn attributes(&self) -> CallAttributes<'a> {
+        CallAttributes {
             agent: self.agent,
             agents_above: self.above.agents,
             args: Some(self.args),
-            ..Facts::new(self.principal, self.subject, self.surface)
+            ..CallAttributes::new(self.principal, self.subject, self.surface)
         }
     }
 }
@@ -127,11 +127,11 @@ impl Policy {
 
     /// Returns what happens to a call: deny wins over approve, approve over allow. Without a rule that applies, the call
     /// is allowed without a rule.
-    pub fn decide(&self, question: &Question<'_>) -> Decision {
-        let Some(sets) = self.sets(&question.principal.tenant) else { return Decision::no_match() };
-        let views = Views::new(question.facts(), question.above.surfaces, &self.patterns);
+    pub fn decide(&self, request: &PolicyRequest<'_>) -> Decision {
+        let Some(sets) = self.sets(&request.principal.tenant) else { return Decision::no_match() };
+        let views = Views::new(request.attributes(), request.above.surfaces, &self.patterns);
         let mut strongest: Option<&CompiledRule> = None;
-        for rule in sets.iter().flat_map(|set| set.candidates(views.facts().tool)) {
+        for rule in sets.iter().flat_map(|set| set.candidates(views.attributes().tool)) {
             // Among equals, the first one decides.
             let is_stronger = strongest.is_none_or(|found| rule.effect > found.effect);
             if is_stronger && rule.applies(&views) {
@@ -154,16 +154,16 @@ impl Policy {
         surfaces_above: &[Cow<'static, str>],
     ) -> Option<Decision> {
         let sets = self.sets(&principal.tenant)?;
-        let facts = Facts::new(principal, subject.into(), surface);
-        let views = Views::new(facts, surfaces_above, &self.patterns);
-        let mut rules = sets.iter().flat_map(|set| set.candidates(views.facts().tool));
+        let attributes = CallAttributes::new(principal, subject.into(), surface);
+        let views = Views::new(attributes, surfaces_above, &self.patterns);
+        let mut rules = sets.iter().flat_map(|set| set.candidates(views.attributes().tool));
         rules.find(|rule| rule.effect == Effect::Deny && rule.applies_always(&views)).map(decision)
     }
 
     /// Returns what happens to a call and why each rule applies or not.
-    pub fn explain(&self, question: &Question<'_>) -> Explanation {
-        let views = Views::new(question.facts(), question.above.surfaces, &self.patterns);
-        let sets = self.sets(&question.principal.tenant);
+    pub fn explain(&self, request: &PolicyRequest<'_>) -> Explanation {
+        let views = Views::new(request.attributes(), request.above.surfaces, &self.patterns);
+        let sets = self.sets(&request.principal.tenant);
         let mut strongest: Option<&CompiledRule> = None;
         let mut considered = Vec::new();
         for rule in sets.iter().flatten().flat_map(|set| set.rules()) {

@@ -14,8 +14,8 @@ use haft_core::problem::excerpt;
 use regex::Regex;
 use serde_json::Value as Json;
 
+use super::attributes::CallAttributes;
 use super::condition::{Condition, ENVIRONMENT};
-use super::facts::Facts;
 
 /// The maximum size of the arguments that conditions see.
 pub(super) const MAX_ARGS_BYTES: usize = 64 * 1024;
@@ -55,7 +55,7 @@ pub(super) enum Failure {
 
 /// Evaluates the conditions for one call; the arguments are converted once, when the first condition needs them.
 pub(super) struct Evaluator<'a> {
-    facts: Facts<'a>,
+    attributes: CallAttributes<'a>,
     patterns: &'a Arc<Patterns>,
     context: OnceCell<Result<Prepared, Failure>>,
 }
@@ -67,8 +67,8 @@ struct Prepared {
 
 impl<'a> Evaluator<'a> {
     /// Creates an evaluator.
-    pub(super) fn new(facts: &Facts<'a>, patterns: &'a Arc<Patterns>) -> Self {
-        Self { facts: *facts, patterns, context: OnceCell::new() }
+    pub(super) fn new(attributes: &CallAttributes<'a>, patterns: &'a Arc<Patterns>) -> Self {
+        Self { attributes: *attributes, patterns, context: OnceCell::new() }
     }
 
     /// Returns the value of a condition.
@@ -88,24 +88,27 @@ impl<'a> Evaluator<'a> {
     }
 
     fn prepare(&self) -> Result<Prepared, Failure> {
-        let facts = &self.facts;
-        let args = facts.args.unwrap_or(&Json::Null);
+        let attributes = &self.attributes;
+        let args = attributes.args.unwrap_or(&Json::Null);
         if !fits(args, &mut 0) {
             return Err(Failure::ArgumentsTooLarge);
         }
         let budget = Arc::new(Budget::new());
         let mut context = Context::with_env(Arc::clone(&ENVIRONMENT));
         context.add_variable_from_value("args", convert(args));
-        context.add_variable_from_value("surface", text(facts.surface));
-        let tags = facts.tags.iter().map(|tag| text(tag)).collect::<Vec<_>>();
-        let tool =
-            [("name", text(facts.tool)), ("bundle", text(facts.bundle)), ("tags", Value::List(tags.into()))];
+        context.add_variable_from_value("surface", text(attributes.surface));
+        let tags = attributes.tags.iter().map(|tag| text(tag)).collect::<Vec<_>>();
+        let tool = [
+            ("name", text(attributes.tool)),
+            ("bundle", text(attributes.bundle)),
+            ("tags", Value::List(tags.into())),
+        ];
         context.add_variable_from_value("tool", object(tool));
         let principal = [
-            ("name", text(facts.token)),
-            ("role", text(facts.role)),
-            ("tenant", text(facts.tenant)),
-            ("elevated", Value::Bool(facts.elevated)),
+            ("name", text(attributes.token)),
+            ("role", text(attributes.role)),
+            ("tenant", text(attributes.tenant)),
+            ("elevated", Value::Bool(attributes.elevated)),
         ];
         context.add_variable_from_value("principal", object(principal));
         let (counter, patterns) = (Arc::clone(&budget), Arc::clone(self.patterns));

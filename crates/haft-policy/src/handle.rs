@@ -51,7 +51,7 @@ impl PolicyHandle {
     }
 
     /// Returns whether a principal may call a tool through the API or through MCP. For lists whose reader may use either.
-    pub fn may_call_anywhere(&self, principal: &Principal, tool: &Tool) -> bool {
+    pub fn may_call_on_any_surface(&self, principal: &Principal, tool: &Tool) -> bool {
         ["rest", "mcp"].into_iter().any(|surface| self.may_call(principal, tool, surface))
     }
 

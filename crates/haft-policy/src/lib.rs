@@ -5,18 +5,18 @@
 //! approval also holds for what is done on behalf of the surface or agent that it names; a rule that allows does not. The
 //! `cel` crate is used in `condition`, `bounds` and `evaluator` only.
 
+mod attributes;
 mod bounds;
 mod condition;
 mod decide;
 mod evaluator;
-mod facts;
 mod handle;
 mod matcher;
 mod rules;
 mod views;
 
-pub use decide::{Above, Considered, Explanation, Policy, PolicyError, Question};
-pub use facts::{Subject, acting_agent, agents_above};
+pub use attributes::{Subject, acting_agent, agents_above};
+pub use decide::{CallAncestors, Considered, Explanation, Policy, PolicyError, PolicyRequest};
 pub use handle::PolicyHandle;
 
 #[cfg(test)]

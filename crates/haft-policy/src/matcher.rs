@@ -8,7 +8,7 @@ use haft_core::policy::{Effect, RuleMatch};
 use haft_core::principal::matches_pattern;
 use haft_core::tool_pattern::ToolPattern;
 
-use super::facts::Facts;
+use super::attributes::CallAttributes;
 
 /// A compiled `match`.
 pub(super) struct Matcher {
@@ -60,63 +60,65 @@ impl Matcher {
     }
 
     /// Returns whether it matches. Tools come first: most rules are about other tools.
-    pub(super) fn matches(&self, facts: &Facts<'_>) -> bool {
-        self.matches_tool(facts)
-            && self.matches_tags(facts)
-            && any(self.roles.as_ref(), facts.role)
-            && any(self.surfaces.as_ref(), facts.surface)
-            && any(self.tenants.as_ref(), facts.tenant)
-            && self.matches_agent(facts)
-            && self.matches_token(facts)
+    pub(super) fn matches(&self, attributes: &CallAttributes<'_>) -> bool {
+        self.matches_tool(attributes)
+            && self.matches_tags(attributes)
+            && any(self.roles.as_ref(), attributes.role)
+            && any(self.surfaces.as_ref(), attributes.surface)
+            && any(self.tenants.as_ref(), attributes.tenant)
+            && self.matches_agent(attributes)
+            && self.matches_token(attributes)
     }
 
     /// Returns the first field that does not match, for explanations.
-    pub(super) fn mismatch(&self, facts: &Facts<'_>) -> Option<Mismatch> {
+    pub(super) fn mismatch(&self, attributes: &CallAttributes<'_>) -> Option<Mismatch> {
         let checks: [(&'static str, bool, &dyn Fn() -> String); 7] = [
-            ("tenants", any(self.tenants.as_ref(), facts.tenant), &|| {
-                format!("the tenant `{}`", facts.tenant)
+            ("tenants", any(self.tenants.as_ref(), attributes.tenant), &|| {
+                format!("the tenant `{}`", attributes.tenant)
             }),
-            ("roles", any(self.roles.as_ref(), facts.role), &|| format!("the role `{}`", facts.role)),
-            ("tokens", self.matches_token(facts), &|| format!("the token `{}`", facts.token)),
-            ("agents", self.matches_agent(facts), &|| {
-                let path: Vec<&str> = self.agents_of(facts).collect();
+            ("roles", any(self.roles.as_ref(), attributes.role), &|| {
+                format!("the role `{}`", attributes.role)
+            }),
+            ("tokens", self.matches_token(attributes), &|| format!("the token `{}`", attributes.token)),
+            ("agents", self.matches_agent(attributes), &|| {
+                let path: Vec<&str> = self.agents_of(attributes).collect();
                 match &*path {
                     [] => "a call outside of an agent".to_owned(),
                     [agent] => format!("the agent `{agent}`"),
                     path => format!("the agents `{}`", path.join("` → `")),
                 }
             }),
-            ("tools", self.matches_tool(facts), &|| {
-                let kind = facts.resource.map_or("tool", CallableKind::as_str);
-                format!("the {kind} `{}:{}`", facts.bundle, facts.tool)
+            ("tools", self.matches_tool(attributes), &|| {
+                let kind = attributes.resource.map_or("tool", CallableKind::as_str);
+                format!("the {kind} `{}:{}`", attributes.bundle, attributes.tool)
             }),
-            ("tags", self.matches_tags(facts), &|| match facts.tags {
+            ("tags", self.matches_tags(attributes), &|| match attributes.tags {
                 [] => "a tool without tags".to_owned(),
                 tags => format!("the tags `{}`", tags.join("`, `")),
             }),
-            ("surfaces", any(self.surfaces.as_ref(), facts.surface), &|| {
-                format!("the surface `{}`", facts.surface)
+            ("surfaces", any(self.surfaces.as_ref(), attributes.surface), &|| {
+                format!("the surface `{}`", attributes.surface)
             }),
         ];
         let (field, _, value) = checks.into_iter().find(|(_, matches, _)| !matches)?;
         Some(Mismatch { field, value: value() })
     }
 
-    fn matches_tool(&self, facts: &Facts<'_>) -> bool {
+    fn matches_tool(&self, attributes: &CallAttributes<'_>) -> bool {
         self.tools.as_ref().is_none_or(|tools| {
-            tools.iter().any(|pattern| match facts.resource {
-                Some(_) => pattern.matches_resource(facts.bundle, facts.tool),
-                None => pattern.matches_parts(facts.bundle, facts.tool, facts.tags),
+            tools.iter().any(|pattern| match attributes.resource {
+                Some(_) => pattern.matches_resource(attributes.bundle, attributes.tool),
+                None => pattern.matches_parts(attributes.bundle, attributes.tool, attributes.tags),
             })
         })
     }
 
-    fn matches_tags(&self, facts: &Facts<'_>) -> bool {
-        self.tags.is_none() || facts.tags.iter().any(|tag| any(self.tags.as_ref(), tag))
+    fn matches_tags(&self, attributes: &CallAttributes<'_>) -> bool {
+        self.tags.is_none() || attributes.tags.iter().any(|tag| any(self.tags.as_ref(), tag))
     }
 
-    fn matches_agent(&self, facts: &Facts<'_>) -> bool {
-        self.agents.is_none() || self.agents_of(facts).any(|agent| any(self.agents.as_ref(), agent))
+    fn matches_agent(&self, attributes: &CallAttributes<'_>) -> bool {
+        self.agents.is_none() || self.agents_of(attributes).any(|agent| any(self.agents.as_ref(), agent))
     }
 
     /// Returns the agents of a call that the rule is about, outermost first.
@@ -124,16 +126,16 @@ impl Matcher {
     /// A rule that allows is about the agent that makes the call, which must not lend what only it is allowed. Others are
     /// also about the agents above, which must not get around a rule by calling another agent. An agent that may do
     /// nothing is not started either; one whose calls need approval is.
-    fn agents_of<'a>(&self, facts: &Facts<'a>) -> impl Iterator<Item = &'a str> + use<'a> {
-        let above = if self.effect == Effect::Allow { &[] } else { facts.agents_above };
-        let is_started = facts.resource == Some(CallableKind::Agent) && self.effect == Effect::Deny;
-        let started = is_started.then_some(facts.tool);
-        above.iter().map(AgentSlug::as_str).chain(facts.agent).chain(started)
+    fn agents_of<'a>(&self, attributes: &CallAttributes<'a>) -> impl Iterator<Item = &'a str> + use<'a> {
+        let above = if self.effect == Effect::Allow { &[] } else { attributes.agents_above };
+        let is_started = attributes.resource == Some(CallableKind::Agent) && self.effect == Effect::Deny;
+        let started = is_started.then_some(attributes.tool);
+        above.iter().map(AgentSlug::as_str).chain(attributes.agent).chain(started)
     }
 
-    fn matches_token(&self, facts: &Facts<'_>) -> bool {
-        any(self.tokens.as_ref(), facts.token)
-            || facts.token_id.is_some_and(|id| any(self.tokens.as_ref(), &id.to_string()))
+    fn matches_token(&self, attributes: &CallAttributes<'_>) -> bool {
+        any(self.tokens.as_ref(), attributes.token)
+            || attributes.token_id.is_some_and(|id| any(self.tokens.as_ref(), &id.to_string()))
     }
 }
 

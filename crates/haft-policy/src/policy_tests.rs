@@ -15,7 +15,7 @@ use haft_core::tool::{Source, Status, Tool, Usage};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{Above, Policy, PolicyHandle, Question};
+use super::{CallAncestors, Policy, PolicyHandle, PolicyRequest};
 
 fn rules(value: Value) -> PolicyRules {
     PolicyRules::read(&[("rules".to_owned(), value)].into_iter().collect()).unwrap()
@@ -68,16 +68,16 @@ fn caller() -> Principal {
 
 fn decide(policy: &Policy, tool: &Tool, args: &Value) -> (Effect, Option<String>) {
     let principal = caller();
-    let question = Question {
+    let request = PolicyRequest {
         principal: &principal,
         subject: tool.into(),
         surface: "rest",
         agent: None,
         args,
-        above: Above::default(),
+        above: CallAncestors::default(),
     };
-    let decision = policy.decide(&question);
-    assert_eq!(policy.explain(&question).decision, decision, "an explanation says what happens");
+    let decision = policy.decide(&request);
+    assert_eq!(policy.explain(&request).decision, decision, "an explanation says what happens");
     (decision.effect, decision.rule.map(|rule| rule.to_string()))
 }
 
@@ -115,15 +115,15 @@ fn every_field_of_match_must_match() {
     let tool = tool("bank", "pay", &["money"]);
     let effect = |matching: Value, agent: Option<&str>| {
         let policy = policy(json!([{"name": "r", "match": matching, "effect": "deny"}]), json!([]));
-        let question = Question {
+        let request = PolicyRequest {
             principal: &principal,
             subject: (&tool).into(),
             surface: "mcp",
             agent,
             args: &Value::Null,
-            above: Above::default(),
+            above: CallAncestors::default(),
         };
-        policy.decide(&question).effect == Effect::Deny
+        policy.decide(&request).effect == Effect::Deny
     };
     for (matching, expected) in [
         (json!({}), true),
@@ -186,15 +186,15 @@ fn an_explanation_says_why_each_rule_matches_or_not() {
         ]),
     );
     let (principal, tool, args) = (caller(), tool("bank", "pay", &["money"]), json!({"amount": 500}));
-    let question = Question {
+    let request = PolicyRequest {
         principal: &principal,
         subject: (&tool).into(),
         surface: "rest",
         agent: None,
         args: &args,
-        above: Above::default(),
+        above: CallAncestors::default(),
     };
-    let explained = policy.explain(&question);
+    let explained = policy.explain(&request);
     let lines: Vec<String> =
         explained.considered.iter().map(|one| format!("{} {}: {}", one.rule, one.matched, one.why)).collect();
     insta::assert_snapshot!(lines.join("\n"), @r"
@@ -275,7 +275,7 @@ fn a_rule_set_that_fails_its_examples_is_rejected_with_every_problem() {
         {"name": "c", "when": "foo", "effect": "deny"},
     ]);
     insta::assert_snapshot!(problems(invalid), @r"
-        `rules[0].when`: rule `a`: syntax error at line 1, column 6: no viable alternative at input '.'
+        `rules[0].when`: rule `a`: syntax error at line 1, column 6: unexpected `.`
         `rules[2].when`: rule `c`: unknown variable `foo`; expected `args`, `tool`, `principal`, `surface`
         ");
     let bad = rules(json!([{"name": "a", "when": "foo", "effect": "deny"}]));
@@ -307,17 +307,17 @@ fn many_rules_about_other_tools_cost_little() {
     let rule = |number: usize| json!({"name": format!("r{number}"), "match": {"tools": [format!("tool-{number}")]}, "when": "args.x > 1", "effect": "deny"});
     let policy = policy(json!([]), (0..200).map(rule).collect());
     let (principal, tool, args) = (caller(), tool("bank", "pay", &[]), json!({}));
-    let question = Question {
+    let request = PolicyRequest {
         principal: &principal,
         subject: (&tool).into(),
         surface: "rest",
         agent: None,
         args: &args,
-        above: Above::default(),
+        above: CallAncestors::default(),
     };
     let start = Instant::now();
     for _ in 0..10_000 {
-        assert_eq!(policy.decide(&question), Decision::no_match());
+        assert_eq!(policy.decide(&request), Decision::no_match());
     }
     // Unoptimised and on a busy machine; each of them would take over 100 µs if all rules were looked at.
     assert!(start.elapsed() < Duration::from_millis(500), "{:?}", start.elapsed());
@@ -365,19 +365,19 @@ fn rules_that_restrict_hold_for_what_is_done_on_behalf_of_others() {
         let (above, agents) = (surfaces(above), slugs(agents));
         let (agent, agents) =
             agents.split_last().map_or((None, &[][..]), |(last, above)| (Some(last), above));
-        let question = Question {
+        let request = PolicyRequest {
             principal: &principal,
             subject: (&pay).into(),
             surface,
             agent: agent.map(AgentSlug::as_str),
             args: &Value::Null,
-            above: Above { surfaces: &above, agents },
+            above: CallAncestors { surfaces: &above, agents },
         };
         for (effect, expected) in [("deny", restricted), ("approve", restricted), ("allow", allowed)] {
             let policy = policy(json!([]), json!([{"name": "r", "match": rule, "effect": effect}]));
-            let decision = policy.decide(&question);
+            let decision = policy.decide(&request);
             assert_eq!(decision.rule.is_some(), expected, "{effect} {rule} {surface} {above:?} {agents:?}");
-            assert_eq!(policy.explain(&question).decision, decision);
+            assert_eq!(policy.explain(&request).decision, decision);
         }
     }
 }
@@ -393,8 +393,8 @@ fn a_condition_about_the_surface_sees_every_surface_above() {
         ("surface == 'mcp'", "approve", Effect::Approve),
     ] {
         let policy = policy(json!([]), json!([{"name": "r", "when": when, "effect": effect}]));
-        let above = Above { surfaces: &above, agents: &[] };
-        let question = Question {
+        let above = CallAncestors { surfaces: &above, agents: &[] };
+        let request = PolicyRequest {
             principal: &principal,
             subject: (&pay).into(),
             surface: "steps",
@@ -402,8 +402,8 @@ fn a_condition_about_the_surface_sees_every_surface_above() {
             args: &args,
             above,
         };
-        assert_eq!(policy.decide(&question).effect, expected, "{when}");
-        let explained = policy.explain(&question);
+        assert_eq!(policy.decide(&request).effect, expected, "{when}");
+        let explained = policy.explain(&request);
         assert_eq!(explained.decision.effect, expected);
         if expected != Effect::Allow {
             let why = "`match` matches and `when` is true, for the surface `mcp` above the call";
@@ -428,16 +428,16 @@ fn a_condition_sees_the_command_line_as_a_client_of_the_rest_api() {
             json!({"tool": "pay", "surface": surface, "expect": if expected { "match" } else { "no_match" }});
         let rule = json!({"name": "r", "when": when, "effect": effect, "examples": [example]});
         let policy = policy(json!([]), json!([rule]));
-        let question = Question {
+        let request = PolicyRequest {
             principal: &principal,
             subject: (&pay).into(),
             surface,
             agent: None,
             args: &args,
-            above: Above::default(),
+            above: CallAncestors::default(),
         };
-        assert_eq!(policy.decide(&question).rule.is_some(), expected, "{effect} {when} {surface}");
-        assert_eq!(policy.explain(&question).decision, policy.decide(&question));
+        assert_eq!(policy.decide(&request).rule.is_some(), expected, "{effect} {when} {surface}");
+        assert_eq!(policy.explain(&request).decision, policy.decide(&request));
     }
 }
 
@@ -469,17 +469,17 @@ fn rules_match_agents_and_pipelines_by_their_qualified_names() {
     ] {
         let policy = policy(json!([]), json!([{"name": "r", "match": matching, "effect": effect}]));
         for (resource, expected) in [(&planner, agent), (&handbook, pipeline)] {
-            let question = Question {
+            let request = PolicyRequest {
                 principal: &principal,
                 subject: resource.into(),
                 surface: "rest",
                 agent: Some("boss"),
                 args: &args,
-                above: Above::default(),
+                above: CallAncestors::default(),
             };
-            let decision = policy.decide(&question);
+            let decision = policy.decide(&request);
             assert_eq!(decision.rule.is_some(), expected, "{effect} {matching} {}", resource.qualified());
-            assert_eq!(policy.explain(&question).decision, decision);
+            assert_eq!(policy.explain(&request).decision, decision);
         }
     }
     let by_name = |expect: &str| {

@@ -9,9 +9,9 @@ use haft_core::policy::{Approvers, Effect, Expectation, PolicyRule, PolicyRules}
 use haft_core::problem::Problem;
 use serde_json::Value;
 
+use super::attributes::CallAttributes;
 use super::condition::{self, Condition};
 use super::evaluator::Patterns;
-use super::facts::Facts;
 use super::matcher::Matcher;
 use super::views::{View, Views};
 
@@ -41,7 +41,7 @@ impl CompiledRule {
     }
 
     fn applies_to(&self, view: &View<'_>) -> bool {
-        if !self.matcher.matches(&view.facts) {
+        if !self.matcher.matches(&view.attributes) {
             return false;
         }
         let Some(condition) = &self.condition else { return true };
@@ -59,13 +59,13 @@ impl CompiledRule {
         }
         let mut above = views.map(|view| {
             let (matched, why) = self.explain_view(view);
-            (matched, format!("{why}, for the surface `{}` above the call", view.facts.surface))
+            (matched, format!("{why}, for the surface `{}` above the call", view.attributes.surface))
         });
         above.find(|(matched, _)| *matched).unwrap_or(direct)
     }
 
     fn explain_view(&self, view: &View<'_>) -> (bool, String) {
-        if let Some(mismatch) = self.matcher.mismatch(&view.facts) {
+        if let Some(mismatch) = self.matcher.mismatch(&view.attributes) {
             return (false, mismatch.to_string());
         }
         match self.condition.as_ref().map(|condition| view.evaluator.evaluate(condition)) {
@@ -162,8 +162,8 @@ impl RuleSet {
                     return;
                 }
                 let args = Value::Object(example.args.clone());
-                let facts = Facts::of_example(example, tenant, &args);
-                let (applies, why) = compiled.explain(&Views::new(facts, &[], patterns));
+                let attributes = CallAttributes::of_example(example, tenant, &args);
+                let (applies, why) = compiled.explain(&Views::new(attributes, &[], patterns));
                 let found = if applies { Expectation::Match } else { Expectation::NoMatch };
                 if found != example.expect {
                     let message = format!(

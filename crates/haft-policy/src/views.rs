@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use haft_core::policy::Effect;
 
+use super::attributes::CallAttributes;
 use super::evaluator::{Evaluator, Patterns};
-use super::facts::Facts;
 
 /// The surface that clients of the REST API claim by a header.
 const CLAIMED: &str = "cli";
@@ -21,7 +21,7 @@ const REST: &str = "rest";
 
 /// A call as it is seen on one surface.
 pub(super) struct View<'a> {
-    pub(super) facts: Facts<'a>,
+    pub(super) attributes: CallAttributes<'a>,
     pub(super) evaluator: Evaluator<'a>,
 }
 
@@ -36,30 +36,35 @@ pub(super) struct Views<'a> {
 impl<'a> Views<'a> {
     /// Creates the views of a call.
     pub(super) fn new(
-        facts: Facts<'a>,
+        attributes: CallAttributes<'a>,
         surfaces_above: &'a [Cow<'static, str>],
         patterns: &'a Arc<Patterns>,
     ) -> Self {
         let view = |surface: &'a str| {
-            let facts = Facts { surface, ..facts };
-            View { evaluator: Evaluator::new(&facts, patterns), facts }
+            let attributes = CallAttributes { surface, ..attributes };
+            View { evaluator: Evaluator::new(&attributes, patterns), attributes }
         };
         let mut above: Vec<View<'a>> = Vec::new();
-        for surface in std::iter::once(facts.surface).chain(surfaces_above.iter().map(|above| &**above)) {
+        for surface in std::iter::once(attributes.surface).chain(surfaces_above.iter().map(|above| &**above))
+        {
             let implied = (surface == CLAIMED).then_some(REST);
             for surface in std::iter::once(surface).chain(implied) {
-                let is_seen = |view: &View<'_>| view.facts.surface == surface;
-                if surface != facts.surface && !above.iter().any(is_seen) {
+                let is_seen = |view: &View<'_>| view.attributes.surface == surface;
+                if surface != attributes.surface && !above.iter().any(is_seen) {
                     above.push(view(surface));
                 }
             }
         }
-        Self { direct: view(facts.surface), verified: (facts.surface == CLAIMED).then(|| view(REST)), above }
+        Self {
+            direct: view(attributes.surface),
+            verified: (attributes.surface == CLAIMED).then(|| view(REST)),
+            above,
+        }
     }
 
     /// Returns what is called, as its own surface sees it.
-    pub(super) fn facts(&self) -> &Facts<'a> {
-        &self.direct.facts
+    pub(super) fn attributes(&self) -> &CallAttributes<'a> {
+        &self.direct.attributes
     }
 
     /// Returns the views of the call for rules of an effect, that of the direct caller first.

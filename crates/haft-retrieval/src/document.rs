@@ -8,7 +8,7 @@ use crate::read::Format;
 /// A document as text with structure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Document {
-    /// The format that it was read as.
+    /// The detected format.
     pub format: Format,
     /// Its own title, if it declares one.
     pub title: Option<String>,

@@ -69,7 +69,7 @@ pub enum IndexError {
 #[derive(Default)]
 pub struct Index {
     current: RwLock<Arc<State>>,
-    /// Whoever updates the index has this lock.
+    /// Updates hold this lock.
     updating: Mutex<()>,
 }
 

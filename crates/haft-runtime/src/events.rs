@@ -1,72 +1,49 @@
 //! Calls from the queue that run on this node, their events and their cancellation.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use haft_core::executor::{CallEvent, EventSink};
 use haft_core::id::CallId;
 use haft_core::ledger::NumberedEvent;
 use haft_core::name::TenantId;
-use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 
-/// How many events a slow subscriber may lag behind, and how many past events a new one receives.
-const EVENT_BUFFER: usize = 256;
+use crate::event_log::{EventLog, LogEntry, LogLimits, LogReader};
+
+/// The number of events that a slow reader may lag behind and that a new reader receives: readers can subscribe only after
+/// the call has started.
+const LIMITS: LogLimits = LogLimits::events(256);
 
 /// A call from the queue that runs on this node.
-#[derive(Clone)]
 pub struct BackgroundCall {
     /// The tenant for which it runs.
     pub tenant: TenantId,
     /// Cancels it.
     pub cancel: CancellationToken,
-    events: broadcast::Sender<NumberedEvent>,
-    past: Arc<Mutex<PastEvents>>,
-}
-
-/// The latest events for later subscribers: nobody can subscribe before the call has started.
-#[derive(Default)]
-struct PastEvents {
-    latest: VecDeque<NumberedEvent>,
-    /// The number of the newest event.
-    last: u64,
+    log: Arc<EventLog<CallEvent>>,
     /// The number of the newest event that is stored for readers on other nodes.
-    saved: u64,
+    saved: Mutex<u64>,
 }
 
 impl BackgroundCall {
-    /// Returns the latest events after a number, and a receiver of all further ones, which closes when the call ends.
-    pub fn subscribe(&self, after: u64) -> (Vec<NumberedEvent>, broadcast::Receiver<NumberedEvent>) {
-        // Under the lock, so that every event is in exactly one of them.
-        let past = self.past();
-        let latest = past.latest.iter().filter(|event| event.number > after).cloned().collect();
-        (latest, self.events.subscribe())
+    /// Returns a reader of the events after a number; the log is closed when the call ends.
+    pub fn events(&self, after: u64) -> LogReader<CallEvent> {
+        self.log.reader(after)
     }
 
     /// Returns the latest events that are not stored yet, and marks them as stored.
     pub(crate) fn take_unsaved(&self) -> Vec<NumberedEvent> {
-        let mut past = self.past();
-        let (saved, last) = (past.saved, past.last);
-        past.saved = last;
-        past.latest.iter().filter(|event| event.number > saved).cloned().collect()
-    }
-
-    fn past(&self) -> MutexGuard<'_, PastEvents> {
-        self.past.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut saved = self.saved.lock().unwrap_or_else(PoisonError::into_inner);
+        let unsaved = self.log.after(*saved, usize::MAX).entries;
+        *saved = unsaved.last().map_or(*saved, |entry| entry.number);
+        unsaved.into_iter().map(|LogEntry { number, event }| NumberedEvent { number, event }).collect()
     }
 }
 
 impl EventSink for BackgroundCall {
     fn emit(&self, event: CallEvent) {
-        let mut past = self.past();
-        past.last += 1;
-        let event = NumberedEvent { number: past.last, event };
-        if past.latest.len() == EVENT_BUFFER {
-            past.latest.pop_front();
-        }
-        past.latest.push_back(event.clone());
-        // No subscriber is not an error.
-        let _ = self.events.send(event);
+        self.log.push(event);
     }
 }
 
@@ -83,15 +60,16 @@ impl BackgroundCalls {
         id: CallId,
         tenant: TenantId,
         cancel: CancellationToken,
-    ) -> (Arc<BackgroundCall>, ListedGuard) {
+    ) -> (Arc<BackgroundCall>, RegistrationGuard) {
         let running = Arc::new(BackgroundCall {
             tenant,
             cancel,
-            events: broadcast::Sender::new(EVENT_BUFFER),
-            past: Arc::default(),
+            log: Arc::new(EventLog::new(LIMITS)),
+            saved: Mutex::default(),
         });
         self.lock().insert(id, Arc::clone(&running));
-        (running, ListedGuard { background: Arc::clone(self), id })
+        let log = Arc::clone(&running.log);
+        (running, RegistrationGuard { background: Arc::clone(self), id, log })
     }
 
     /// Returns a running call.
@@ -109,15 +87,18 @@ impl BackgroundCalls {
     }
 }
 
-/// Keeps a call listed.
-pub(crate) struct ListedGuard {
+/// Keeps a call listed; dropping it closes the log.
+pub(crate) struct RegistrationGuard {
     background: Arc<BackgroundCalls>,
     id: CallId,
+    log: Arc<EventLog<CallEvent>>,
 }
 
-impl Drop for ListedGuard {
+impl Drop for RegistrationGuard {
     fn drop(&mut self) {
+        // Removed before the log is closed, so that its readers do not find the call again.
         self.background.lock().remove(&self.id);
+        self.log.close();
     }
 }
 
@@ -127,25 +108,27 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn a_late_subscriber_receives_the_latest_events() {
+    #[tokio::test]
+    async fn a_late_reader_receives_the_latest_events_and_the_end() {
         let background = Arc::new(BackgroundCalls::default());
         let cancel = CancellationToken::new();
-        let (running, _listed) =
-            background.insert(CallId(Uuid::now_v7()), TenantId::default_tenant(), cancel);
-        for number in 0..EVENT_BUFFER + 2 {
+        let (running, listed) = background.insert(CallId(Uuid::now_v7()), TenantId::default_tenant(), cancel);
+        for number in 0..LIMITS.events + 2 {
             running.emit(CallEvent::Output(number.to_string()));
         }
-        let (past, mut coming) = running.subscribe(0);
-        assert_eq!(past.len(), EVENT_BUFFER);
-        let numbered =
-            |number, text: &str| NumberedEvent { number, event: CallEvent::Output(text.to_owned()) };
-        assert_eq!(past.first(), Some(&numbered(3, "2")));
-        assert_eq!(running.subscribe(257).0, [numbered(258, "257")]);
-        assert_eq!(running.take_unsaved().len(), EVENT_BUFFER);
-        running.emit(CallEvent::Output("next".to_owned()));
-        assert_eq!(running.take_unsaved(), [numbered(259, "next")]);
-        assert_eq!(coming.try_recv(), Ok(numbered(259, "next")));
-        assert!(coming.try_recv().is_err(), "no event is received twice");
+        let mut reader = running.events(0);
+        let batch = reader.read(usize::MAX).await;
+        assert!(batch.missed);
+        assert_eq!(batch.entries.len(), LIMITS.events);
+        let output = |text: &str| CallEvent::Output(text.to_owned());
+        assert_eq!(batch.entries.first(), Some(&LogEntry { number: 3, event: output("2") }));
+        assert_eq!(running.take_unsaved().len(), LIMITS.events);
+        running.emit(output("next"));
+        assert_eq!(running.take_unsaved(), [NumberedEvent { number: 259, event: output("next") }]);
+        assert_eq!(running.take_unsaved(), []);
+        drop(listed);
+        let batch = reader.read(usize::MAX).await;
+        assert_eq!(batch.entries, [LogEntry { number: 259, event: output("next") }]);
+        assert!(batch.closed);
     }
 }

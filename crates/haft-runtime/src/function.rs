@@ -10,7 +10,6 @@ use haft_core::executor::{CallContext, Executor, Prepared};
 use haft_core::implementation::{Implementation, Kind};
 use haft_core::outcome::{CallError, ErrorCode, Outcome};
 use haft_core::problem::Problem;
-use haft_core::schema;
 use haft_core::spec::ToolSpec;
 use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
@@ -127,43 +126,7 @@ impl Executor for FunctionExecutor {
         {
             function = function.with_config(&named.config).map_err(|problem| vec![problem])?;
         }
-        let defaults = defaults(spec);
-        if defaults.is_empty() {
-            return Ok(function);
-        }
-        Ok(Arc::new(WithDefaults { function, defaults }))
-    }
-}
-
-/// Returns the default values that the schema declares for arguments.
-pub fn defaults(spec: &ToolSpec) -> Args {
-    let with_default = |(name, property): (&str, &Value)| {
-        let value = property.get("default").filter(|value| !value.is_null())?;
-        Some((name.to_owned(), value.clone()))
-    };
-    schema::declared_properties(&spec.input_schema.value()).into_iter().filter_map(with_default).collect()
-}
-
-/// A function whose missing arguments get the defaults of the schema.
-struct WithDefaults {
-    function: Arc<dyn Prepared>,
-    defaults: Args,
-}
-
-impl Prepared for WithDefaults {
-    fn run<'a>(&'a self, call: &'a CallContext, args: &'a Args) -> BoxFuture<'a, Outcome> {
-        if self.defaults.keys().all(|name| args.contains_key(name)) {
-            return self.function.run(call, args);
-        }
-        let mut args = args.clone();
-        for (name, value) in &self.defaults {
-            args.entry(name).or_insert_with(|| value.clone());
-        }
-        Box::pin(async move { self.function.run(call, &args).await })
-    }
-
-    fn works_with_files(&self) -> bool {
-        self.function.works_with_files()
+        Ok(function)
     }
 }
 

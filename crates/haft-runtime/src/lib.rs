@@ -5,6 +5,7 @@
 pub mod clock;
 pub mod concurrency;
 mod depth;
+pub mod event_log;
 pub mod events;
 pub mod executors;
 pub mod function;

@@ -9,6 +9,8 @@
 //! node, it passes the same steps again.
 
 mod admission;
+mod approved;
+mod bound;
 mod call;
 mod checks;
 mod in_flight;
@@ -30,7 +32,7 @@ use haft_core::approval::{ApprovalCause, Approvals};
 use haft_core::call::{CallRecord, StepTimes};
 use haft_core::catalog::StoreError;
 use haft_core::executor::CallContext;
-use haft_core::id::{CallId, ToolId};
+use haft_core::id::CallId;
 use haft_core::invocation::{Invocation, Invoker, Lineage, NestedCall};
 use haft_core::large_result::Results;
 use haft_core::ledger::{CallQueue, Ledger};
@@ -43,32 +45,37 @@ use haft_core::secret::SecretSource;
 use haft_core::tenant::TenantLimits;
 use haft_core::workspace::{WorkspaceFolder, Workspaces};
 use haft_core::{BoxFuture, Clock};
+use haft_definition::defaults::ArgumentDefaults;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+pub use self::approved::content_digest;
+pub(crate) use self::approved::digest_within;
+pub use self::bound::bound_defaults;
 pub use self::call::Call;
+pub(crate) use self::call::CallParts;
 pub use self::checks::check_args;
 pub(crate) use self::queued::ClaimedCall;
-pub use self::request::{CallTarget, Labels, Principal, Request};
+pub use self::request::{CallOptions, CallTarget, Principal, Request};
 
 use self::admission::{Admission, admit};
-use self::call::CallDraft;
+use self::bound::CallInputs;
+use self::call::{CallDraft, Callee};
 use self::checks::{
-    approval_impossible, cause_of, check_allow_list, check_role, compiled, ledger_unavailable, not_recorded,
-    policy_denied,
+    above, approval_impossible, cause_of, check_allow_list, check_role, compiled, fill_defaults,
+    ledger_unavailable, not_recorded, policy_denied,
 };
 pub(crate) use self::checks::{milliseconds, timed_out};
 use self::in_flight::{InFlight, InFlightGuard};
 use self::record_guard::RecordGuard;
-use self::results::LoadedResults;
 use self::stops::TenantStops;
-use self::waiting::Reserved;
+use self::waiting::CallReservation;
 use crate::concurrency::ConcurrencyLimit;
 use crate::events::BackgroundCalls;
 use crate::function::catch_panic;
 use crate::limits::{AppliedRate, LimitSettings, LimitUsage, LimitedCall, LimitedSubject, Limits};
-use crate::policy::{Above, PolicyHandle, Question, Subject, acting_agent, agents_above};
+use crate::policy::{PolicyHandle, PolicyRequest, Subject, acting_agent};
 use crate::registry::{CompiledTool, Entry, Registry, ResolvedTool};
 use crate::stages::{Next, Stage};
 use crate::{clock, depth};
@@ -182,20 +189,6 @@ struct CheckedCall {
     listed: Option<InFlightGuard>,
 }
 
-/// What a call names in its record: a tool, an agent, a retrieval pipeline.
-struct Callee {
-    id: ToolId,
-    name: Arc<str>,
-    revision: u32,
-}
-
-impl Callee {
-    fn of(entry: &Entry, mode: Mode) -> Self {
-        let revision = entry.definition(mode.into()).map_or(entry.tool.revision, |(number, _)| number);
-        Self { id: entry.tool.id, name: Arc::clone(&entry.qualified), revision }
-    }
-}
-
 /// A call that failed a check.
 struct RejectedCall {
     error: CallError,
@@ -299,8 +292,8 @@ impl Pipeline {
         let pipeline = Arc::clone(self);
         let task = tokio::spawn(async move {
             let reserved = match &checked.needs_approval {
-                Some(_) => match pipeline.ask(checked).await? {
-                    Reserved::Run(checked) if checked.draft.has_idempotency_key() => {
+                Some(_) => match pipeline.request_approval(checked).await? {
+                    CallReservation::Run(checked) if checked.draft.has_idempotency_key() => {
                         pipeline.reserve(*checked).await?
                     }
                     reserved => reserved,
@@ -308,8 +301,8 @@ impl Pipeline {
                 None => pipeline.reserve(checked).await?,
             };
             match reserved {
-                Reserved::Run(checked) => Box::pin(pipeline.run_reserved(*checked)).await,
-                Reserved::Earlier(completed) => Ok(completed),
+                CallReservation::Run(checked) => Box::pin(pipeline.run_reserved(*checked)).await,
+                CallReservation::Replay(completed) => Ok(completed),
             }
         });
         task.await
@@ -327,9 +320,9 @@ impl Pipeline {
         // In a task of its own, so that a client that disconnects does not stop between two steps.
         let task = tokio::spawn(async move {
             let checked = match &checked.needs_approval {
-                Some(_) => match pipeline.ask(checked).await? {
-                    Reserved::Run(checked) => *checked,
-                    Reserved::Earlier(completed) => return Ok(completed),
+                Some(_) => match pipeline.request_approval(checked).await? {
+                    CallReservation::Run(checked) => *checked,
+                    CallReservation::Replay(completed) => return Ok(completed),
                 },
                 None => checked,
             };
@@ -345,7 +338,8 @@ impl Pipeline {
             return Err(CallError::internal("a pipeline with a ledger runs recorded calls only"));
         }
         check_role(&request.principal)?;
-        let checked = self.check_resolved(tool, request, Ok(None)).map_err(|rejected| rejected.error)?;
+        let checked =
+            self.check_resolved(tool, request, CallInputs::none()).map_err(|rejected| rejected.error)?;
         if let Some(cause) = &checked.needs_approval {
             return Err(approval_impossible(checked.plan.spec.name.as_str(), cause));
         }
@@ -357,8 +351,8 @@ impl Pipeline {
     async fn check(self: &Arc<Self>, target: CallTarget, request: Request) -> Result<CheckedCall, CallError> {
         check_role(&request.principal)?;
         let tool = self.resolve(target, &request).await?;
-        let loaded = self.load_handles(&request.principal, request.args.values()).await;
-        match self.check_resolved(tool, request, loaded) {
+        let inputs = self.read_inputs(&tool, request.mode, &request.principal, request.args.values()).await;
+        match self.check_resolved(tool, request, inputs) {
             Ok(checked) => Ok(checked),
             Err(rejected) => Err(self.record_rejection(rejected).await),
         }
@@ -401,13 +395,14 @@ impl Pipeline {
         self: &Arc<Self>,
         tool: ResolvedTool,
         request: Request,
-        loaded: Result<Option<LoadedResults>, CallError>,
+        CallInputs { loaded, bound }: CallInputs,
     ) -> Result<CheckedCall, Box<RejectedCall>> {
-        let (is_trial, callee) = (request.is_trial, Callee::of(&tool.entry, request.mode));
+        let (is_test, callee) = (request.is_test, Callee::of(&tool.entry, request.mode));
         let mut draft = self.draft(request, callee);
+        draft.bound = bound;
         let checked = loaded.and_then(|loaded| {
             draft.loaded = loaded;
-            self.check_draft(&tool, &mut draft, is_trial)
+            self.check_draft(&tool, &mut draft, is_test)
         });
         match checked {
             Ok((plan, needs_approval)) => {
@@ -422,7 +417,7 @@ impl Pipeline {
         &self,
         tool: &ResolvedTool,
         draft: &mut CallDraft,
-        is_trial: bool,
+        is_test: bool,
     ) -> Result<(Arc<CompiledTool>, Option<ApprovalCause>), CallError> {
         let entry = &tool.entry;
         let runnable = entry.runnable(tool.bundle_enabled, draft.context.mode);
@@ -436,7 +431,7 @@ impl Pipeline {
             .map_err(|error| self.certain_denial(draft, subject).unwrap_or(error))?;
         // A person who tries the tool overrides its own flag.
         let decision = self.authorise(draft, subject);
-        let needs_approval = cause_of(&decision, &plan.spec, is_trial || draft.context.principal().elevated)?;
+        let needs_approval = cause_of(&decision, &plan.spec, is_test || draft.context.principal().elevated)?;
         let CallDraft { context, invocation, .. } = &mut *draft;
         invocation.is_pure = plan.spec.execution.is_pure;
         let timeout = invocation.timeout_ms.map_or(plan.deadline, Duration::from_millis);
@@ -447,17 +442,22 @@ impl Pipeline {
 
     /// Checks the request against the definition: workspace, depth, arguments.
     fn validate(&self, entry: &Entry, draft: &mut CallDraft) -> Result<Arc<CompiledTool>, CallError> {
-        let CallDraft { context, invocation, loaded, full_args, .. } = draft;
+        let CallDraft { context, invocation, loaded, full_args, bound, .. } = draft;
         let plan = compiled(entry, context.mode, &self.registry)?;
         self.check_workspace(invocation)?;
         depth::check(plan.spec.name.as_str(), context.lineage.depth.max(depth::current()))?;
+        // Of the arguments as requested: a default that changes later does not make a retry another call.
+        if invocation.idempotency_key.is_some() && invocation.args_digest.is_none() {
+            invocation.args_digest = Some(haft_core::hash::of_args(&invocation.args));
+        }
         if let Some(loaded) = loaded.take() {
             *full_args = Some(Box::new(loaded.inserted_into(&invocation.args, &plan.input_schema)?));
         }
-        check_args(&plan, full_args.as_deref_mut().unwrap_or(&mut invocation.args))?;
-        // The digest of a call that waited is that of the arguments as requested.
-        if invocation.idempotency_key.is_some() && invocation.args_digest.is_none() {
-            invocation.args_digest = Some(haft_core::hash::of_args(&invocation.args));
+        let unbound = ArgumentDefaults::default();
+        let bound_defaults = bound.as_ref().map_or(&unbound, |bound| &bound.defaults);
+        check_args(&plan, bound_defaults, full_args.as_deref_mut().unwrap_or(&mut invocation.args))?;
+        if full_args.is_some() {
+            fill_defaults(&plan, bound_defaults, &mut invocation.args);
         }
         Ok(plan)
     }
@@ -475,7 +475,7 @@ impl Pipeline {
 
     /// Asks the policy rules, and notes the rule that decides.
     fn authorise(&self, draft: &mut CallDraft, subject: Subject<'_>) -> Decision {
-        let decision = self.decide(&Question {
+        let decision = self.decide(&PolicyRequest {
             principal: draft.context.principal(),
             subject,
             surface: &draft.invocation.surface,
@@ -489,9 +489,9 @@ impl Pipeline {
         decision
     }
 
-    fn decide(&self, question: &Question<'_>) -> Decision {
+    fn decide(&self, request: &PolicyRequest<'_>) -> Decision {
         let policy = self.policy.load();
-        if policy.is_empty() { Decision::no_match() } else { policy.decide(question) }
+        if policy.is_empty() { Decision::no_match() } else { policy.decide(request) }
     }
 
     /// Returns why a call that waits needs approval as the rules are now and with these arguments; an error if a rule
@@ -508,7 +508,7 @@ impl Pipeline {
         let agent = acting_agent(principal);
         let above = above(&call.invocation);
         let decision =
-            self.decide(&Question { principal, subject: tool.into(), surface, agent, args, above });
+            self.decide(&PolicyRequest { principal, subject: tool.into(), surface, agent, args, above });
         cause_of(&decision, &plan.spec, principal.elevated)
     }
 
@@ -519,16 +519,16 @@ impl Pipeline {
             mode,
             surface,
             events,
-            labels,
+            options,
             lineage,
             timeout,
             workspace,
             cancel,
             ..
         } = request;
-        let labels = labels.map(|labels| *labels).unwrap_or_default();
+        let options = options.map(|options| *options).unwrap_or_default();
         let args = Value::Object(args);
-        let session = labels.session.or_else(|| labels.chat_id.as_deref().map(Arc::from));
+        let session = options.session.or_else(|| options.chat_id.as_deref().map(Arc::from));
         let invocation = Invocation {
             id: CallId(Uuid::now_v7()),
             lineage,
@@ -541,13 +541,13 @@ impl Pipeline {
             mode,
             args_digest: None,
             args,
-            idempotency_key: labels.idempotency_key,
-            request_id: labels.request_id,
-            chat_id: labels.chat_id,
-            message_id: labels.message_id,
-            workspace: labels.workspace,
+            idempotency_key: options.idempotency_key,
+            request_id: options.request_id,
+            chat_id: options.chat_id,
+            message_id: options.message_id,
+            workspace: options.workspace,
             session,
-            webhook: labels.webhook,
+            webhook: options.webhook,
             timeout_ms: timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
             is_pure: false,
             fence: 0,
@@ -583,6 +583,7 @@ impl Pipeline {
             context,
             loaded: None,
             full_args: None,
+            bound: None,
             stop: None,
             started_at: self.clock.now(),
             decision: None,
@@ -676,7 +677,7 @@ impl Pipeline {
             None => Err(CallError::internal("the call has already ended")),
         };
         let (outcome, whole) = match guard.call() {
-            Some(call) => self.set_aside(call, outcome).await,
+            Some(call) => self.offload_large_result(call, outcome).await,
             None => (outcome, None),
         };
         let record = guard.finish(outcome)?;
@@ -766,11 +767,11 @@ impl Invoker for Pipeline {
             events: parent.events.clone(),
             lineage: Lineage::below(parent),
             workspace: parent.workspace.clone(),
-            labels: Some(Box::new(Labels {
+            options: Some(Box::new(CallOptions {
                 request_id,
                 session: parent.session.clone(),
                 workspace: parent.workspace_name.clone(),
-                ..Labels::default()
+                ..CallOptions::default()
             })),
             ..Request::new(Arc::clone(parent.principal()), surface, args)
         };
@@ -785,9 +786,4 @@ impl Invoker for Pipeline {
                 .unwrap_or_else(|| Err(CallError::internal("the nested call has not ended")))
         })
     }
-}
-
-/// Returns on whose behalf a call is made.
-fn above(invocation: &Invocation) -> Above<'_> {
-    Above { surfaces: &invocation.lineage.surfaces, agents: agents_above(&invocation.principal) }
 }

@@ -37,7 +37,7 @@ pub struct QueueRunner {
     pub workers: usize,
     /// Looks up who asked for a call.
     pub current_principal: CurrentPrincipal,
-    /// Is told about calls that have ended.
+    /// Is notified of calls that have ended.
     pub on_end: OnEnd,
 }
 
@@ -132,7 +132,7 @@ impl QueueRunner {
         match self.pipeline.run_claimed(record, principal).await {
             Ok(ClaimedCall::Ended(record)) => (self.on_end)(record),
             Ok(ClaimedCall::PutBack(record, not_before)) => {
-                if let Err(error) = self.queue.put_back(*record, not_before).await {
+                if let Err(error) = self.queue.requeue(*record, not_before).await {
                     tracing::error!(call = %id, error = &error as &dyn std::error::Error, "cannot put a call back into the queue");
                 }
             }

@@ -53,10 +53,10 @@ pub enum SandboxError {
         source: io::Error,
     },
     /// A system call failed.
-    #[error("failed to {doing}")]
+    #[error("failed to {operation}")]
     System {
         /// The attempted operation.
-        doing: &'static str,
+        operation: &'static str,
         /// The cause.
         source: io::Error,
     },
@@ -78,7 +78,7 @@ impl SandboxError {
     }
 
     /// Returns a constructor for [`SandboxError::System`].
-    pub(crate) fn system(doing: &'static str) -> impl FnOnce(io::Error) -> SandboxError {
-        move |source| SandboxError::System { doing, source }
+    pub(crate) fn system(operation: &'static str) -> impl FnOnce(io::Error) -> SandboxError {
+        move |source| SandboxError::System { operation, source }
     }
 }

@@ -77,7 +77,7 @@ pub(crate) async fn probe_all(target: ProbeTarget<'_>) -> ProbeReport {
     }
     let report = ProbeReport { engine, probes };
     match report.reason() {
-        None => tracing::info!(%engine, limits = target.sandbox.limiter(), "sandbox probes passed"),
+        None => tracing::debug!(%engine, limits = target.sandbox.limiter(), "sandbox probes passed"),
         Some(reason) => {
             tracing::warn!(%engine, reason, "sandbox probes failed; tools that need this engine are rejected");
         }

@@ -44,7 +44,7 @@ impl App {
     pub async fn open_with(settings: Settings, extensions: Extensions) -> Result<Arc<Self>, StartError> {
         let Extensions { functions, built_ins, stages, mcp } = extensions;
         let extensions = haft_platform::Extensions { functions, built_ins, stages };
-        let installation = Installation::open_with(settings, extensions).await?;
+        let installation = Box::pin(Installation::open_with(settings, extensions)).await?;
         let mcp = Arc::new(Mcp::new(&installation, mcp));
         Ok(Arc::new(Self { installation, mcp }))
     }

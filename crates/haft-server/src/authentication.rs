@@ -53,7 +53,7 @@ pub(crate) async fn authenticate_session(app: &Installation, cookie: &str) -> Re
     let now = app.now();
     let session = match app.access().session(&hash, now) {
         Some(session) => session,
-        None => app.store().find_session(&hash).await?.ok_or_else(ended)?,
+        None => app.store().access().find_session(&hash).await?.ok_or_else(ended)?,
     };
     let token = app.access().token_by_hash(&session.token_hash, now).ok_or_else(ended)?;
     Ok(Identity::from_session(token, session))

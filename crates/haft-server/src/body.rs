@@ -1,7 +1,5 @@
 //! Request bodies: bounded in size and time, with errors that name the field.
 
-use std::fmt;
-use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,11 +9,10 @@ use axum::http::{HeaderMap, header};
 use haft_core::outcome::ErrorCode;
 use haft_core::problem::excerpt;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
-use serde::Deserialize;
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{DeserializeOwned, Deserializer, MapAccess, Visitor};
+use serde::de::DeserializeOwned;
 
 use crate::error::ApiError;
+pub(crate) use haft_api::read::optional_object;
 use haft_platform::Installation;
 
 /// The deepest nesting that the JSON parser accepts.
@@ -63,32 +60,6 @@ impl Body {
                 }
             })?;
         Ok(Self { bytes: collected.to_bytes(), media_type })
-    }
-}
-
-/// Reads an object or `null`. A derived reader would take an array for the fields in their order, too.
-pub(crate) fn optional_object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
-    deserializer: D,
-) -> Result<Option<T>, D::Error> {
-    deserializer.deserialize_any(OptionalObject(PhantomData))
-}
-
-/// Passes the fields of an object on as they come, so that errors name them.
-struct OptionalObject<T>(PhantomData<T>);
-
-impl<'de, T: Deserialize<'de>> Visitor<'de> for OptionalObject<T> {
-    type Value = Option<T>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Option<T>, A::Error> {
-        T::deserialize(MapAccessDeserializer::new(map)).map(Some)
-    }
-
-    fn visit_unit<E>(self) -> Result<Option<T>, E> {
-        Ok(None)
     }
 }
 
@@ -176,6 +147,7 @@ impl Body {
         let path = serde_path_to_error::deserialize::<_, T>(&mut reader).err();
         let path = path.map(|error| error.path().to_string()).filter(|path| path != ".");
         let field = path.map_or_else(String::new, |path| format!("`{}`: ", excerpt(&path, 120)));
+        let error = error.to_string().replace("expected a sequence", "expected a list, such as `[…]`");
         format!("invalid request body: {field}{error}")
     }
 

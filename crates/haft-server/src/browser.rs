@@ -45,6 +45,19 @@ pub(crate) fn clear_cookie() -> HeaderValue {
     HeaderValue::from_static("haft_session=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0")
 }
 
+/// Returns the URL of this server as a browser knows it: the configured one, otherwise the one of a request.
+pub(crate) fn own_url(app: &Installation, headers: &HeaderMap) -> String {
+    if let Some(url) = &app.settings().mcp.public_url {
+        return url.trim_end_matches('/').to_owned();
+    }
+    let scheme = if is_https(app, headers) { "https" } else { "http" };
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()?.parse::<Authority>().ok());
+    match host {
+        Some(host) => format!("{scheme}://{host}"),
+        None => format!("{scheme}://{}", app.settings().addr),
+    }
+}
+
 /// Returns whether the browser uses https: the proxy in front of this server says so, or the public URL does.
 fn is_https(app: &Installation, headers: &HeaderMap) -> bool {
     let forwarded = headers.get("x-forwarded-proto").and_then(|value| value.to_str().ok());

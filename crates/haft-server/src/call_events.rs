@@ -14,14 +14,14 @@ use futures_util::stream;
 use haft_core::call::{CallRecord, CallStatus};
 use haft_core::executor::CallEvent;
 use haft_core::ledger::{CallQueue as _, NumberedEvent};
+use haft_runtime::event_log::{LogEntry, LogReader};
 use serde_json::{Value, json};
-use tokio::sync::broadcast;
-use tokio::sync::broadcast::error::RecvError;
 
-use crate::view::CallErrorView;
+use crate::sse;
+use haft_api::call::CallErrorView;
 use haft_platform::Installation;
 
-/// How often a call that does not run on this node is looked at.
+/// How often a call on another node is polled.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Streams the events of a call after a number; the last event carries the outcome.
@@ -44,7 +44,7 @@ struct Reader {
     /// The last status that was sent.
     announced: Option<CallStatus>,
     ready: VecDeque<NumberedEvent>,
-    live: Option<broadcast::Receiver<NumberedEvent>>,
+    live: Option<LogReader<CallEvent>>,
     ended: bool,
 }
 
@@ -73,19 +73,21 @@ impl Reader {
     /// Waits for further events or another status; `None` if the call is gone.
     async fn wait(&mut self) -> Option<()> {
         if let Some(live) = &mut self.live {
-            match live.recv().await {
-                Ok(event) => self.ready.push_back(event),
-                // Missed events are in the store, as far as they are kept.
-                Err(RecvError::Lagged(_)) => self.read_stored().await,
-                Err(RecvError::Closed) => self.live = None,
+            let batch = live.read(usize::MAX).await;
+            if batch.closed {
+                self.live = None;
             }
+            if batch.missed {
+                // Missed events are in the store, as far as they are kept.
+                self.read_stored().await;
+            }
+            let numbered = |LogEntry { number, event }| NumberedEvent { number, event };
+            self.ready.extend(batch.entries.into_iter().map(numbered));
             return Some(());
         }
         let (tenant, id) = (self.record.tenant().clone(), self.record.id());
         if let Some(running) = self.app.pipeline().background().get(&tenant, id) {
-            let (past, live) = running.subscribe(self.after);
-            self.ready.extend(past);
-            self.live = Some(live);
+            self.live = Some(running.events(self.after));
             self.record.status = CallStatus::Running;
             return Some(());
         }
@@ -103,7 +105,7 @@ impl Reader {
 
     async fn read_stored(&mut self) {
         let after = self.ready.back().map_or(self.after, |event| event.number);
-        match self.app.store().events(self.record.id(), after).await {
+        match self.app.store().calls().events(self.record.id(), after).await {
             Ok(events) => self.ready.extend(events),
             Err(error) => {
                 tracing::warn!(error = &error as &dyn std::error::Error, "cannot read the events of a call");
@@ -113,22 +115,22 @@ impl Reader {
 }
 
 fn call_event(event: &NumberedEvent) -> Event {
-    let named = match &event.event {
-        CallEvent::Output(line) => named("output", &json!({"line": line, "stream": "stderr"})),
+    let sent = match &event.event {
+        CallEvent::Output(line) => sse::event("output", &json!({"line": line, "stream": "stderr"})),
         CallEvent::Printed(line) | CallEvent::Value(line) => {
-            named("output", &json!({"line": line, "stream": "stdout"}))
+            sse::event("output", &json!({"line": line, "stream": "stdout"}))
         }
         CallEvent::Progress(progress, message) => {
-            named("progress", &json!({"progress": progress, "message": message}))
+            sse::event("progress", &json!({"progress": progress, "message": message}))
         }
     };
-    named.id(event.number.to_string())
+    sent.id(event.number.to_string())
 }
 
 fn status_event(record: &CallRecord) -> Event {
     let mut data = json!({"status": record.status, "duration_ms": record.duration_ms});
     if !record.status.is_final() {
-        return named("status", &json!({"status": record.status}));
+        return sse::event("status", &json!({"status": record.status}));
     }
     match (&record.error, data.as_object_mut()) {
         (Some(error), Some(map)) => {
@@ -142,9 +144,5 @@ fn status_event(record: &CallRecord) -> Event {
     if let (false, Some(map)) = (record.content.is_empty(), data.as_object_mut()) {
         map.insert("content".to_owned(), json!(record.content));
     }
-    named("status", &data)
-}
-
-fn named(name: &str, data: &Value) -> Event {
-    Event::default().event(name).data(data.to_string())
+    sse::event("status", &data)
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::http::StatusCode;
 use haft_platform::Installation;
-use haft_platform::maintenance::{Importance, LoopSpec, LoopStates, Supervisor};
 use haft_platform::settings::Settings;
+use haft_platform::supervisor::{Importance, LoopSpec, LoopStates, Supervisor};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 

@@ -5,13 +5,12 @@ use std::time::Duration;
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use haft_core::id::CallId;
+pub(crate) use haft_api::error::ErrorBody;
+use haft_api::error::{ErrorDetail, ErrorStatus};
 use haft_core::limit::RateStatus;
 use haft_core::outcome::{CallError, ErrorCode, model_text};
 use haft_core::problem::Problem;
-use serde::Serialize;
 use serde_json::Value;
-use utoipa::ToSchema;
 
 use haft_platform::error::ServiceError;
 
@@ -62,63 +61,6 @@ impl ApiError {
     pub(crate) fn of_call(self) -> Self {
         Self(self.0.of_call())
     }
-}
-
-/// The body of every error.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ErrorBody {
-    status: ErrorStatus,
-    /// `false` where the request was a call.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    ok: Option<bool>,
-    /// The error.
-    error: ErrorDetail,
-    /// The id of the rejected call; `null` if it was rejected before it was recorded. For calls only.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
-    #[expect(clippy::option_option, reason = "missing, null, or an id")]
-    call_id: Option<Option<CallId>>,
-    /// The approval that the call waits for.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(required = false)]
-    approval_id: Option<String>,
-    /// The path of that approval.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(required = false)]
-    approval_url: Option<String>,
-    /// The id of the request, as in the log.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    request_id: Option<String>,
-}
-
-/// The error.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ErrorDetail {
-    /// A stable code.
-    code: ErrorCode,
-    /// What failed and how to fix it.
-    #[schema(example = "tool `greet` not found")]
-    message: String,
-    /// Whether a retry may succeed; for calls only.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    retryable: Option<bool>,
-    /// Machine-readable details.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
-    details: Option<Value>,
-    /// The message for the model; for calls only.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    model_text: Option<String>,
-}
-
-/// The status of every error.
-#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-enum ErrorStatus {
-    /// The request failed.
-    Error,
-    /// The call is stored and waits for a person's decision.
-    AwaitingApproval,
 }
 
 /// Returns the HTTP status of a code.

@@ -33,20 +33,26 @@ mod document;
 mod edge;
 mod error;
 mod event_stream;
+mod html_page;
 mod import_request;
 mod mcp;
+mod open_stream;
 mod openai;
+mod package_view;
 mod params;
 mod query;
 mod reply;
+mod report_view;
 mod request_headers;
 mod resource_view;
 mod router;
 mod routes;
 mod run_stream;
 mod run_view;
+mod schemas;
 mod serve;
 mod socket;
+mod sse;
 mod ui;
 mod view;
 
@@ -55,6 +61,7 @@ pub use haft_mcp::server::{
     ExtensionClient, ExtensionError, ExtensionRequest, ExtensionResult, ProtocolExtension,
 };
 pub use haft_platform::local_token::LocalTokenError;
-pub use haft_platform::{StartError, doctor, settings};
+pub use haft_platform::{StartError, settings};
 pub use haft_runtime::function::Functions;
 pub use mcp::{StdioClient, UnknownBundle};
+pub use report_view::check_home;

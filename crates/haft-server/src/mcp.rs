@@ -20,6 +20,7 @@ use crate::body;
 use crate::error::ApiError;
 use haft_platform::Installation;
 use haft_platform::identity::Identity;
+use haft_platform::stream_limit::StreamPermit;
 
 /// The upgrade protocol with one message per line, in both directions.
 pub(crate) const LINE_PROTOCOL: &str = "mcp-lines";
@@ -91,7 +92,7 @@ impl Mcp {
         &self,
         app: &Arc<Installation>,
         client: ClientContext,
-        identity: Identity,
+        (identity, stream): (Identity, StreamPermit),
         mut request: Request,
     ) -> Response {
         let Ok(permit) = Arc::clone(&self.pipes).try_acquire_owned() else {
@@ -125,7 +126,7 @@ impl Mcp {
                     tracing::debug!(error = %error, "an MCP client disconnected before the upgrade");
                 }
             }
-            drop(permit);
+            drop((permit, stream));
         });
         let mut response = StatusCode::SWITCHING_PROTOCOLS.into_response();
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("upgrade"));

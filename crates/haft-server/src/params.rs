@@ -160,6 +160,14 @@ impl Params {
         self.page_up_to(list, page::MAX_SIZE)
     }
 
+    /// Parses the requested page of a list that is usually short: the default size is the maximum.
+    pub(crate) fn long_page(&self, list: &'static str) -> Result<Page, ApiError> {
+        let page = self.page(list)?;
+        let names = ["page_size", "recommended_page_size", "limit"];
+        let has_size = names.into_iter().any(|name| self.get(name).is_some());
+        Ok(if has_size { page } else { Page { size: page::MAX_SIZE, ..page } })
+    }
+
     /// Parses the requested page of a list with a page size limit of its own.
     pub(crate) fn page_up_to(&self, list: &'static str, max_size: u32) -> Result<Page, ApiError> {
         let mut size = self.count("page_size")?;
@@ -209,7 +217,7 @@ impl Page {
         (selected, next)
     }
 
-    /// Returns the page of a list that the store orders by name, with one item more: it tells whether there is a next page.
+    /// Returns the page of a list that the store orders by name, with one extra item, which shows whether there is a next page.
     pub(crate) fn of_store(&self) -> ListPage {
         ListPage { after: self.after.clone(), skip: self.skip, limit: self.size.saturating_add(1) }
     }

@@ -3,31 +3,8 @@
 use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+pub(crate) use haft_api::reply::{Message, Success, SuccessStatus};
 use serde::Serialize;
-use utoipa::ToSchema;
-
-/// `{"status":"success","data":…}`.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Success<T> {
-    status: SuccessStatus,
-    /// The result.
-    data: T,
-}
-
-/// The status of every successful response.
-#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum SuccessStatus {
-    /// The request succeeded.
-    Success,
-}
-
-/// A message.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Message {
-    #[schema(example = "Token deleted")]
-    message: String,
-}
 
 /// Wraps a result.
 pub(crate) fn success<T: Serialize>(data: T) -> Json<Success<T>> {

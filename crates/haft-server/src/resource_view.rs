@@ -1,13 +1,10 @@
-//! What requests and responses of every kind of resource have in common.
-
-use std::sync::Arc;
+//! The parts of requests and responses that all kinds of resources share.
 
 use axum::http::HeaderMap;
-use haft_core::Timestamp;
 use haft_core::resource::{Resource, ResourceSpec};
 use haft_core::tool::Status;
-use haft_store::ResourceQuery;
-use serde::{Deserialize, Serialize};
+use haft_store::{ResourceQuery, ResourceSource};
+use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::error::ApiError;
@@ -21,60 +18,6 @@ pub(crate) struct ResourcePatch {
     pub(crate) enabled: bool,
 }
 
-/// The state of a resource beside its definition.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ResourceState {
-    /// The status.
-    status: Status,
-    /// Whether it may be used.
-    enabled: bool,
-    /// The number of the newest revision.
-    revision: u32,
-    /// The number of the published revision, which production uses.
-    #[schema(required)]
-    published_revision: Option<u32>,
-    /// The file that defines it, relative to the home folder.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    path: Option<String>,
-    /// Why its file cannot be used.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<String>,
-    /// Who created it.
-    #[schema(value_type = Option<String>, required)]
-    created_by: Option<Arc<str>>,
-    /// Who stored the newest revision.
-    #[schema(value_type = Option<String>, required)]
-    modified_by: Option<Arc<str>>,
-    /// When it was created.
-    #[schema(value_type = String, format = DateTime)]
-    created_at: Timestamp,
-    /// When its definition last changed.
-    #[schema(value_type = String, format = DateTime)]
-    modified_at: Timestamp,
-    /// When it was published.
-    #[schema(value_type = Option<String>, format = DateTime, required)]
-    published_at: Option<Timestamp>,
-}
-
-impl ResourceState {
-    /// Returns the state of a resource.
-    pub(crate) fn of<S: ResourceSpec>(resource: &Resource<S>) -> Self {
-        Self {
-            status: resource.status,
-            enabled: resource.enabled,
-            revision: resource.revision,
-            published_revision: resource.published_revision(),
-            path: resource.path.clone(),
-            error: resource.error.clone(),
-            created_by: resource.created_by.clone(),
-            modified_by: resource.modified_by.clone(),
-            created_at: resource.created_at,
-            modified_at: resource.modified_at,
-            published_at: resource.published_at,
-        }
-    }
-}
-
 /// Which resources are listed.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -84,19 +27,49 @@ pub(crate) struct ResourceListParams {
     q: Option<String>,
     /// The status.
     status: Option<Status>,
+    /// The source of the definition: `file` (in the home folder) or `store`.
+    #[param(pattern = "^(file|store)$")]
+    source: Option<String>,
+    /// Whether to list the deleted resources that can be restored, instead of the others; for editors.
+    deleted: Option<bool>,
 }
 
 impl Page {
-    /// Returns the page of a list of resources, with one item more: it tells whether there is a next page.
+    /// Returns the page of a list of resources with one extra item, which shows whether there is a next page.
     pub(crate) fn of_resources(&self, params: &Params) -> Result<ResourceQuery, ApiError> {
         let expected = "`draft`, `published`, `deprecated`, `disabled`";
+        let deleted = params.flag("deleted")?;
+        // Several deleted ones can have the same slug, so their position is a number.
+        let (after, skip) = if deleted {
+            (None, self.after::<u32>()?.unwrap_or(0).saturating_add(self.skip))
+        } else {
+            (self.after.clone(), self.skip)
+        };
         Ok(ResourceQuery {
             q: params.get("q").map(str::to_owned),
             status: params.choice("status", Status::parse, expected)?,
-            after: self.after.clone(),
-            skip: self.skip,
+            after,
+            skip,
             limit: self.size.saturating_add(1),
+            deleted,
+            source: params.choice("source", ResourceSource::parse, "`file`, `store`")?,
+            slugs: None,
         })
+    }
+
+    /// Removes the extra item of a list of resources; returns the token of the next page.
+    pub(crate) fn next_of_resources<S: ResourceSpec>(
+        &self,
+        query: &ResourceQuery,
+        found: &mut Vec<Resource<S>>,
+    ) -> Option<String> {
+        let next = query.skip.saturating_add(self.size).to_string();
+        self.truncate(
+            found,
+            |last| {
+                if query.deleted { next.clone() } else { last.definition.slug().to_owned() }
+            },
+        )
     }
 }
 

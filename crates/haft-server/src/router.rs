@@ -5,8 +5,11 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::Request;
 use axum::middleware;
-use axum::routing::{any, get};
+use axum::routing::{any, get, post};
+use haft_core::agent::AgentDefinition;
+use haft_core::artifact::ArtifactDefinition;
 use haft_core::outcome::ErrorCode;
+use haft_core::retrieval::PipelineDefinition;
 use serde_json::Value;
 use utoipa::OpenApi;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
@@ -19,15 +22,14 @@ use crate::mcp::Mcp;
 use crate::query::QueryParameters;
 use crate::routes::mcp::McpState;
 use crate::routes::{
-    agent_revisions, agents, apply, approval_grants, approvals, artifact_life_cycle, audit_log,
-    bundle_publish, bundle_tools, bundles, call_histogram, calls, chat_answers, chat_workspace, chats,
-    code_artifacts, credentials, definitions, deliveries, events, examples, health, import, import_items,
-    import_registry, installation, invoke, key, lifecycle, limits, login, mcp, mcp_logins, mcp_servers,
-    models, pipeline_documents, pipeline_life_cycle, pipelines, policy, policy_explain, render, revisions,
-    runs, search, sessions, stats, tenants, test, token_rates, tokens, tool, tools, toolsets, usage,
-    validate, webhooks, workspaces,
+    agents, apply, approval_grants, approvals, audit_log, bundle_publish, bundle_tools, bundles,
+    call_histogram, calls, chat_answers, chats, credentials, definitions, deliveries, device_oauth,
+    device_page, events, examples, health, import, import_items, import_registry, installation, invoke, key,
+    lifecycle, limits, login, mcp, mcp_logins, mcp_servers, models, pipeline_documents, pipelines, policy,
+    policy_explain, render, resource_routes, revisions, runs, search, sessions, stats, tenants, test,
+    token_rates, tokens, tool, tools, toolsets, usage, validate, webhooks, workspace_files, workspaces,
 };
-use crate::{audit_layer, docs, document, openai, socket, ui};
+use crate::{audit_layer, docs, document, openai, schemas, socket, ui};
 use haft_platform::Installation;
 
 /// The OpenAPI document that the routes are added to.
@@ -61,12 +63,15 @@ pub(crate) fn edge(app: &Arc<Installation>, mcp: &Arc<Mcp>) -> Edge {
         .merge(openai::router().with_state(Arc::clone(app)))
         .merge(socket::router().with_state(Arc::clone(app)))
         .merge(render_routes().with_state(Arc::clone(app)))
+        .merge(device_routes().with_state(Arc::clone(app)))
         .merge(ui_routes().with_state(Arc::clone(app)))
         .route("/", get(ui::home))
         .route("/ui", get(ui::home))
         .route("/docs", get(docs::page))
         .route("/docs/start.js", get(docs::script))
         .route("/docs/{file}", get(docs::file))
+        .route("/schemas", get(schemas::list))
+        .route("/schemas/{file}", get(schemas::file))
         .route("/login/style.css", get(login::style))
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed);
@@ -136,6 +141,7 @@ fn tool_routes(app: &Arc<Installation>) -> OpenApiRouter<Arc<Installation>> {
         .routes(routes!(definitions::all))
         .routes(routes!(tool::get, tool::put, tool::patch, tool::delete))
         .routes(routes!(tool::source))
+        .routes(routes!(tool::undelete))
         .routes(routes!(definitions::one))
         .routes(routes!(lifecycle::publish))
         .routes(routes!(lifecycle::deprecate))
@@ -186,8 +192,7 @@ fn other_routes(app: &Arc<Installation>) -> OpenApiRouter<Arc<Installation>> {
         .routes(routes!(chat_answers::export))
         .routes(routes!(chats::message_manifest))
         .merge(workspace_routes())
-        .merge(retrieval_routes())
-        .merge(agent_routes())
+        .merge(kinds_of_resources())
         .routes(routes!(runs::cancel))
         .routes(routes!(toolsets::list, toolsets::import))
         .routes(routes!(toolsets::get, toolsets::delete))
@@ -247,69 +252,25 @@ fn other_routes(app: &Arc<Installation>) -> OpenApiRouter<Arc<Installation>> {
         .routes(routes!(mcp_logins::callback))
 }
 
-/// Agents and their revisions.
-fn agent_routes() -> OpenApiRouter<Arc<Installation>> {
+/// Agents, retrieval pipelines and code artifacts.
+fn kinds_of_resources() -> OpenApiRouter<Arc<Installation>> {
     OpenApiRouter::new()
-        .routes(routes!(agents::list, agents::create))
-        .routes(routes!(agents::get, agents::put, agents::patch, agents::delete))
+        .merge(resource_routes::routes::<AgentDefinition>())
         .routes(routes!(agents::tools))
-        .routes(routes!(agents::publish))
-        .routes(routes!(agents::deprecate))
-        .routes(routes!(agent_revisions::list))
-        .routes(routes!(agent_revisions::get))
-        .routes(routes!(agent_revisions::restore))
-        .routes(routes!(agent_revisions::diff))
-}
-
-/// Retrieval pipelines and code artifacts.
-fn retrieval_routes() -> OpenApiRouter<Arc<Installation>> {
-    OpenApiRouter::new()
-        .routes(routes!(pipelines::list, pipelines::create))
-        .routes(routes!(pipelines::get, pipelines::put, pipeline_life_cycle::patch, pipelines::delete))
-        .routes(routes!(pipelines::publish))
-        .routes(routes!(pipeline_life_cycle::deprecate))
-        .routes(routes!(pipeline_life_cycle::revisions))
-        .routes(routes!(pipeline_life_cycle::revision))
-        .routes(routes!(pipeline_life_cycle::restore))
-        .routes(routes!(pipeline_life_cycle::diff))
+        .merge(resource_routes::routes::<PipelineDefinition>())
         .routes(routes!(pipelines::reingest))
         .routes(routes!(pipelines::ingests))
         .routes(routes!(pipeline_documents::list, pipeline_documents::add))
         .routes(routes!(pipeline_documents::get, pipeline_documents::delete))
-        .routes(routes!(code_artifacts::list, code_artifacts::create))
-        .routes(routes!(
-            code_artifacts::get,
-            code_artifacts::put,
-            artifact_life_cycle::patch,
-            code_artifacts::delete
-        ))
-        .routes(routes!(artifact_life_cycle::publish))
-        .routes(routes!(artifact_life_cycle::deprecate))
-        .routes(routes!(code_artifacts::versions))
-        .routes(routes!(code_artifacts::version))
-        .routes(routes!(artifact_life_cycle::restore))
-        .routes(routes!(artifact_life_cycle::diff))
+        .merge(resource_routes::routes::<ArtifactDefinition>())
 }
 
 /// The files of chats and of named workspaces.
 fn workspace_routes() -> OpenApiRouter<Arc<Installation>> {
     OpenApiRouter::new()
-        .routes(routes!(chat_workspace::files))
-        .routes(routes!(chat_workspace::read, chat_workspace::write, chat_workspace::remove))
-        .routes(routes!(chat_workspace::archive))
-        .routes(routes!(chat_workspace::manifests))
-        .routes(routes!(chat_workspace::diff))
-        .routes(routes!(chat_workspace::changes))
-        .routes(routes!(chat_workspace::restore))
         .routes(routes!(workspaces::list))
         .routes(routes!(workspaces::delete))
-        .routes(routes!(workspaces::files))
-        .routes(routes!(workspaces::read, workspaces::write, workspaces::remove))
-        .routes(routes!(workspaces::archive))
-        .routes(routes!(workspaces::manifests))
-        .routes(routes!(workspaces::diff))
-        .routes(routes!(workspaces::changes))
-        .routes(routes!(workspaces::restore))
+        .merge(workspace_files::router())
 }
 
 /// MCP, for requests of every method; the handler authenticates them. Not in the OpenAPI document.
@@ -319,6 +280,14 @@ fn mcp_routes() -> Router<McpState> {
         .route("/mcp/{*path}", any(mcp::handle))
         .route(mcp::METADATA, any(mcp::metadata))
         .route(&format!("{}/{{*path}}", mcp::METADATA), any(mcp::metadata))
+}
+
+/// Logins of command lines. Not in the OpenAPI document: the endpoints are those of RFC 8628, and the page is for people.
+fn device_routes() -> Router<Arc<Installation>> {
+    Router::new()
+        .route("/oauth/device_authorization", post(device_oauth::authorize))
+        .route("/oauth/token", post(device_oauth::token))
+        .route("/device", get(device_page::page).post(device_page::decide))
 }
 
 /// The web interface.

@@ -21,6 +21,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::edge::Edge;
 use crate::mcp::{Mcp, StdioClient, UnknownBundle};
+use crate::open_stream::ClientAddress;
 use crate::router;
 use haft_platform::Installation;
 use haft_platform::maintenance::BackgroundTasks;
@@ -61,6 +62,7 @@ pub(crate) async fn http(
     stop: impl Future<Output = ()> + Send,
 ) {
     permissions::warn_if_open(&app.settings().home);
+    app.store().keep_reserve().await;
     let background = BackgroundTasks::start(app);
     let connections = Connections::default();
     let accepting = accept(&listener, router::edge(app, mcp), &connections);
@@ -138,8 +140,8 @@ async fn accept(listener: &TcpListener, edge: Edge, connections: &Connections) {
     builder.timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT).keep_alive(true);
     loop {
         let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { return };
-        let stream = match listener.accept().await {
-            Ok((stream, _)) => stream,
+        let (stream, client) = match listener.accept().await {
+            Ok(accepted) => accepted,
             Err(error) => {
                 tracing::warn!(error = %error, "failed to accept a connection");
                 tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
@@ -148,8 +150,10 @@ async fn accept(listener: &TcpListener, edge: Edge, connections: &Connections) {
         };
         set_nodelay(&stream);
         let edge = Arc::clone(&edge);
-        let service = service_fn(move |request: http::Request<Incoming>| {
+        let client = ClientAddress(client.ip());
+        let service = service_fn(move |mut request: http::Request<Incoming>| {
             let edge = Arc::clone(&edge);
+            request.extensions_mut().insert(client);
             async move { Ok::<_, Infallible>(respond(&edge, request).await) }
         });
         let connection = builder.serve_connection(TokioIo::new(stream), service).with_upgrades();

@@ -4,30 +4,22 @@
 //! completes.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::sync::Arc;
 
-use haft_core::audit::{AuditPage, AuditQuery, AuditRecord};
-use haft_core::catalog::StoreError;
-use haft_core::id::TokenId;
+use haft_core::Timestamp;
+use haft_core::audit::AuditRecord;
 use haft_core::name::TenantId;
-use jiff::SignedDuration;
-use sqlx::any::{AnyArguments, AnyRow};
+use sqlx::any::AnyArguments;
 use sqlx::query::Query;
-use sqlx::{Any, AssertSqlSafe, Row as _, Transaction};
+use sqlx::{Any, AssertSqlSafe, Transaction};
 
-use crate::engine::failed_to;
-use crate::retention::delete_batch;
-use crate::rows;
-use crate::store::{Inner, Store};
 use crate::time;
 
-const READ: &str = "read the audit records";
 /// The actor of edits of definition files.
 pub(crate) const FILE_ACTOR: &str = "file";
 /// The largest number of records of one look at the definition files.
 const MAX_FILE_RECORDS: usize = 500;
-const COLUMNS: &str = "id, tenant, at, actor, actor_id, action, target, outcome, request_id";
+pub(crate) const COLUMNS: &str = "id, tenant, at, actor, actor_id, action, target, outcome, request_id";
 
 tokio::task_local! {
     /// The audit record of the current request.
@@ -43,6 +35,11 @@ pub(crate) fn in_current_request<F: Future>(work: F) -> impl Future<Output = F::
             None => work.await,
         }
     }
+}
+
+/// Runs the work of a request, whose changes are stored with its record.
+pub(crate) async fn recorded<F: Future>(record: AuditRecord, work: F) -> F::Output {
+    CURRENT.scope(Arc::new(record), work).await
 }
 
 /// Returns who makes the current request.
@@ -77,16 +74,16 @@ pub(crate) struct FileEdit {
 }
 
 /// Stores the records of edited definition files. If there are very many, as after a restored backup, the last record
-/// of a tenant counts the rest.
+/// of a tenant counts the rest. Each record has a different time, because lists are ordered by it.
 pub(crate) async fn store_file_edits(
     tx: &mut Transaction<'static, Any>,
     edits: Vec<FileEdit>,
-    inner: &Inner,
+    now: impl Fn() -> Timestamp,
 ) -> Result<(), sqlx::Error> {
     let mut uncounted: BTreeMap<TenantId, usize> = BTreeMap::new();
     for (index, edit) in edits.into_iter().enumerate() {
         if index < MAX_FILE_RECORDS {
-            insert(file_record(edit, inner), "DO NOTHING").execute(&mut **tx).await?;
+            insert(file_record(edit, now()), "DO NOTHING").execute(&mut **tx).await?;
         } else {
             *uncounted.entry(edit.tenant).or_default() += 1;
         }
@@ -94,7 +91,7 @@ pub(crate) async fn store_file_edits(
     for (tenant, count) in uncounted {
         let target = format!("{count} more tools");
         let edit = FileEdit { tenant, action: "tool.update", target, outcome: "success" };
-        insert(file_record(edit, inner), "DO NOTHING").execute(&mut **tx).await?;
+        insert(file_record(edit, now()), "DO NOTHING").execute(&mut **tx).await?;
     }
     Ok(())
 }
@@ -110,8 +107,7 @@ pub(crate) async fn store_records(
     Ok(())
 }
 
-fn file_record(edit: FileEdit, inner: &Inner) -> AuditRecord {
-    let at = inner.now();
+fn file_record(edit: FileEdit, at: Timestamp) -> AuditRecord {
     AuditRecord {
         id: time::id_at_microsecond(at),
         tenant: edit.tenant,
@@ -125,7 +121,7 @@ fn file_record(edit: FileEdit, inner: &Inner) -> AuditRecord {
     }
 }
 
-fn insert(record: AuditRecord, on_conflict: &str) -> Query<'static, Any, AnyArguments> {
+pub(crate) fn insert(record: AuditRecord, on_conflict: &str) -> Query<'static, Any, AnyArguments> {
     sqlx::query(AssertSqlSafe(format!(
         "INSERT INTO audit ({COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (id) {on_conflict}"
     )))
@@ -138,159 +134,4 @@ fn insert(record: AuditRecord, on_conflict: &str) -> Query<'static, Any, AnyArgu
     .bind(record.target)
     .bind(record.outcome)
     .bind(record.request_id)
-}
-
-/// Records before an id.
-pub(crate) const OLD_RECORDS: &str = "SELECT id FROM audit WHERE id < $1";
-
-impl Store {
-    /// Sets the id and the time of a record.
-    pub fn new_record(&self, record: AuditRecord) -> AuditRecord {
-        let at = self.inner.now();
-        AuditRecord { id: time::id_at_microsecond(at), at, ..record }
-    }
-
-    /// Runs the work of a request; its changes and the record are stored together or not at all.
-    pub async fn recorded<F: Future>(record: AuditRecord, work: F) -> F::Output {
-        CURRENT.scope(Arc::new(record), work).await
-    }
-
-    /// Stores a record, or the outcome of a request whose record is already stored.
-    pub async fn record_change(&self, record: AuditRecord) -> Result<(), StoreError> {
-        let on_conflict =
-            "DO UPDATE SET action = excluded.action, target = excluded.target, outcome = excluded.outcome";
-        self.run(|inner| async move {
-            let written = insert(record, on_conflict).execute(&inner.engine.pool).await;
-            written.map(drop).map_err(failed_to("store an audit record"))
-        })
-        .await
-    }
-
-    /// Lists records, newest first, without their total number.
-    pub async fn change_records(&self, query: &AuditQuery) -> Result<Vec<AuditRecord>, StoreError> {
-        self.inner.select_changes(Filter::new(query), query).await.map_err(failed_to(READ))
-    }
-
-    /// Counts the records that match a query.
-    pub async fn count_changes(&self, query: &AuditQuery) -> Result<u64, StoreError> {
-        self.inner.count_changes(&Filter::new(query)).await.map_err(failed_to(READ))
-    }
-
-    /// Lists records, newest first.
-    pub async fn changes(&self, query: &AuditQuery) -> Result<AuditPage, StoreError> {
-        self.inner.changes(query).await.map_err(failed_to(READ))
-    }
-}
-
-impl Inner {
-    async fn changes(&self, query: &AuditQuery) -> Result<AuditPage, sqlx::Error> {
-        let filter = Filter::new(query);
-        let total = self.count_changes(&filter).await?;
-        Ok(AuditPage { records: self.select_changes(filter, query).await?, total })
-    }
-
-    async fn count_changes(&self, filter: &Filter) -> Result<u64, sqlx::Error> {
-        let counted = filter.select("SELECT COUNT(*) FROM audit", "", self).await?;
-        let total: i64 = counted.first().map_or(Ok(0), |row| row.try_get(0))?;
-        Ok(u64::try_from(total).unwrap_or_default())
-    }
-
-    async fn select_changes(
-        &self,
-        mut filter: Filter,
-        query: &AuditQuery,
-    ) -> Result<Vec<AuditRecord>, sqlx::Error> {
-        if let Some(before) = query.before {
-            filter.add("id < ", before.to_string());
-        }
-        let end = format!("ORDER BY id DESC LIMIT {} OFFSET {}", query.limit, query.skip);
-        let found = filter.select(&format!("SELECT {COLUMNS} FROM audit"), &end, self).await?;
-        found.iter().map(record).collect()
-    }
-
-    /// Removes the records beyond the retention limits.
-    pub(crate) async fn reap_audit(&self) -> Result<(), sqlx::Error> {
-        let keep = self.retention;
-        if keep.audit_days > 0 {
-            let oldest = self.now() - SignedDuration::from_hours(24 * i64::from(keep.audit_days));
-            self.reap_audit_before(&time::min_id_at(oldest).to_string()).await?;
-        }
-        if let Some(skip) = keep.audit_records.checked_sub(1) {
-            let sql = format!("SELECT id FROM audit ORDER BY id DESC LIMIT 1 OFFSET {skip}");
-            let row = sqlx::query(AssertSqlSafe(sql)).fetch_optional(&self.engine.pool).await?;
-            if let Some(row) = row {
-                self.reap_audit_before(row.try_get(0)?).await?;
-            }
-        }
-        Ok(())
-    }
-
-    async fn reap_audit_before(&self, id: &str) -> Result<(), sqlx::Error> {
-        self.delete_batches(&delete_batch("audit", OLD_RECORDS), &[id]).await
-    }
-}
-
-/// An SQL condition and its parameters.
-struct Filter {
-    condition: String,
-    values: Vec<String>,
-}
-
-impl Filter {
-    fn new(query: &AuditQuery) -> Self {
-        let mut filter = Self { condition: "tenant = $1".to_owned(), values: vec![query.tenant.to_string()] };
-        if let Some(action) = &query.action {
-            filter.add("action = ", action.clone());
-        }
-        if let Some(part) = &query.target {
-            filter.add("target LIKE ", format!("%{}%", rows::escape_like(part)));
-            filter.condition.push_str(" ESCAPE '!'");
-        }
-        if let Some(actor) = &query.actor {
-            filter.values.push(actor.clone());
-            let number = filter.values.len();
-            let _ = write!(filter.condition, " AND (actor = ${number} OR actor_id = ${number})");
-        }
-        if let Some(outcome) = &query.outcome {
-            filter.add("outcome = ", outcome.clone());
-        }
-        if let Some(since) = query.since {
-            filter.add("id >= ", time::min_id_at(since).to_string());
-        }
-        if let Some(until) = query.until {
-            filter.add("id < ", time::min_id_at(until).to_string());
-        }
-        filter
-    }
-
-    fn add(&mut self, condition: &str, value: String) {
-        self.values.push(value);
-        let _ = write!(self.condition, " AND {condition}${}", self.values.len());
-    }
-
-    async fn select(&self, columns: &str, suffix: &str, inner: &Inner) -> Result<Vec<AnyRow>, sqlx::Error> {
-        let mut select = sqlx::query(AssertSqlSafe(format!("{columns} WHERE {} {suffix}", self.condition)));
-        for value in &self.values {
-            select = select.bind(value);
-        }
-        select.fetch_all(&inner.engine.pool).await
-    }
-}
-
-fn record(row: &AnyRow) -> Result<AuditRecord, sqlx::Error> {
-    let actor_id = match row.try_get::<Option<&str>, _>("actor_id")? {
-        Some(_) => Some(rows::parse_column::<TokenId>(row, "actor_id")?),
-        None => None,
-    };
-    Ok(AuditRecord {
-        id: rows::parse_column(row, "id")?,
-        tenant: rows::parse_column::<TenantId>(row, "tenant")?,
-        at: rows::timestamp(row, "at")?,
-        actor: row.try_get("actor")?,
-        actor_id,
-        action: row.try_get("action")?,
-        target: row.try_get("target")?,
-        outcome: row.try_get("outcome")?,
-        request_id: row.try_get("request_id")?,
-    })
 }

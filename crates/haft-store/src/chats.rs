@@ -5,27 +5,37 @@ use std::sync::Arc;
 use haft_core::catalog::StoreError;
 use haft_core::chat::{Chat, Message, MessageRole};
 use haft_core::id::{CallId, ChatId, ManifestId, MessageId, RunId};
+use haft_core::limit::LimitName;
 use haft_core::live::{ChatAction, ChatEvent, ObjectAudience, ObjectChange, ObjectEvent};
 use haft_core::name::TenantId;
 use haft_core::run::RunLease;
 use haft_core::workspace::WorkspaceName;
+use jiff::SignedDuration;
 use serde_json::Value;
 use sqlx::any::AnyRow;
 use sqlx::{Any, AssertSqlSafe, Row as _, Transaction};
 
 use crate::claims::holds;
+use crate::database::Database;
 use crate::engine::failed_to;
 use crate::rows;
+use crate::runs::Runs;
 use crate::runs::retention::delete_runs_of_chat;
-use crate::store::{Inner, Store};
 use crate::time;
 
 const READ: &str = "read the chat";
+const CREATE: &str = "create the chat";
 const CHANGE: &str = "change the chat";
+const REAP: &str = "remove old chats";
 
 const CHAT: &str =
     "SELECT id, title, owner, owner_name, agent, active_leaf, shared, created_at, modified_at FROM chats";
 const MESSAGE: &str = "SELECT id, parent_id, role, body, manifest_id, run_id, created_at FROM messages";
+/// Chats that have not changed since a time and have no run that works or waits.
+pub(crate) const OLD_CHATS: &str = "SELECT tenant, id FROM chats WHERE modified_at < $1 AND NOT EXISTS \
+    (SELECT 1 FROM runs WHERE runs.chat_id = chats.id AND runs.final = 0) ORDER BY modified_at LIMIT $2";
+/// How many chats are read at once; each is removed with all that belongs to it.
+const CHATS_PER_QUERY: u32 = 50;
 /// The longest branch that is read, in messages.
 const MAX_BRANCH: u32 = 10_000;
 /// The longest text of a message that a search looks at, in bytes.
@@ -94,13 +104,25 @@ pub struct ChatQuery {
     pub limit: u32,
 }
 
-impl Store {
+/// The chats and their messages.
+#[derive(Clone)]
+pub struct Chats {
+    db: Arc<Database>,
+    runs: Runs,
+}
+
+impl Chats {
+    pub(crate) fn new(db: &Arc<Database>, runs: &Runs) -> Self {
+        Self { db: Arc::clone(db), runs: runs.clone() }
+    }
+}
+
+impl Chats {
     /// Creates a chat.
-    pub async fn create_chat(&self, tenant: &TenantId, new: NewChat) -> Result<Chat, StoreError> {
-        let inner = &self.inner;
-        let now = inner.now();
+    pub async fn create(&self, tenant: &TenantId, new: NewChat) -> Result<Chat, StoreError> {
+        let now = self.db.now();
         let chat = Chat {
-            id: ChatId(time::new_id(&*inner.clock)),
+            id: ChatId(time::new_id(&*self.db.clock)),
             title: new.title,
             owner: new.owner,
             owner_name: new.owner_name,
@@ -110,6 +132,8 @@ impl Store {
             created_at: now,
             modified_at: now,
         };
+        let mut tx = self.db.engine.begin().await.map_err(failed_to(CREATE))?;
+        self.db.check_room(&mut tx, tenant, LimitName::Chats).await?;
         let sql = "INSERT INTO chats (id, tenant, owner, owner_name, title, search, agent, created_at, modified_at) \
                    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8)";
         sqlx::query(sql)
@@ -121,23 +145,24 @@ impl Store {
             .bind(rows::search_text(&chat.title))
             .bind(chat.agent.as_deref())
             .bind(now.as_microsecond())
-            .execute(&inner.engine.pool)
+            .execute(&mut *tx)
             .await
-            .map_err(failed_to("create the chat"))?;
-        inner.report_chat(tenant, ChatReport::of(&chat), ChatAction::Created);
+            .map_err(failed_to(CREATE))?;
+        tx.commit().await.map_err(failed_to(CREATE))?;
+        self.report_chat(tenant, ChatReport::of(&chat), ChatAction::Created);
         Ok(chat)
     }
 
     /// Returns a chat.
-    pub async fn chat(&self, tenant: &TenantId, id: ChatId) -> Result<Option<Chat>, StoreError> {
+    pub async fn get(&self, tenant: &TenantId, id: ChatId) -> Result<Option<Chat>, StoreError> {
         let sql = AssertSqlSafe(format!("{CHAT} WHERE tenant = $1 AND id = $2"));
         let query = sqlx::query(sql).bind(tenant.as_str()).bind(id.to_string());
-        let found = query.fetch_optional(&self.inner.engine.pool).await.map_err(failed_to(READ))?;
+        let found = query.fetch_optional(&self.db.engine.pool).await.map_err(failed_to(READ))?;
         found.as_ref().map(chat).transpose().map_err(failed_to(READ))
     }
 
     /// Lists chats, newest first.
-    pub async fn chats(&self, tenant: &TenantId, query: &ChatQuery) -> Result<Vec<Chat>, StoreError> {
+    pub async fn list(&self, tenant: &TenantId, query: &ChatQuery) -> Result<Vec<Chat>, StoreError> {
         let (scope, owner) = match &query.scope {
             ChatScope::Owner(owner) => ("owner = $3", owner.as_str()),
             ChatScope::Shared => ("shared = 1 AND $3 = ''", ""),
@@ -157,14 +182,14 @@ impl Store {
             .bind(owner)
             .bind(text.map(rows::containing).unwrap_or_default())
             .bind(i64::from(query.limit))
-            .fetch_all(&self.inner.engine.pool)
+            .fetch_all(&self.db.engine.pool)
             .await
             .map_err(failed_to(READ))?;
         found.iter().map(chat).collect::<Result<_, _>>().map_err(failed_to(READ))
     }
 
     /// Changes a chat; returns it as it is then, or `None` if it does not exist.
-    pub async fn change_chat(
+    pub async fn change(
         &self,
         tenant: &TenantId,
         id: ChatId,
@@ -172,7 +197,7 @@ impl Store {
     ) -> Result<Option<Chat>, StoreError> {
         // Those who can no longer read it have to know, too.
         let was_shared = match change.shared {
-            Some(false) => self.chat(tenant, id).await?.is_some_and(|chat| chat.shared),
+            Some(false) => self.get(tenant, id).await?.is_some_and(|chat| chat.shared),
             _ => false,
         };
         let sql = "UPDATE chats SET title = COALESCE($1, title), search = COALESCE($2, search), \
@@ -184,31 +209,32 @@ impl Store {
             .bind(change.active_leaf.map(|leaf| leaf.to_string()))
             .bind(change.shared.map(i64::from))
             .bind(change.agent.as_deref())
-            .bind(self.inner.now().as_microsecond())
+            .bind(self.db.now().as_microsecond())
             .bind(tenant.as_str())
             .bind(id.to_string())
-            .execute(&self.inner.engine.pool)
+            .execute(&self.db.engine.pool)
             .await
             .map_err(failed_to(CHANGE))?;
-        let changed = self.chat(tenant, id).await?;
+        let changed = self.get(tenant, id).await?;
         if let Some(chat) = &changed {
             let report = ChatReport { is_public: chat.shared || was_shared, ..ChatReport::of(chat) };
-            self.inner.report_chat(tenant, report, ChatAction::Updated);
+            self.report_chat(tenant, report, ChatAction::Updated);
         }
         Ok(changed)
     }
 
     /// Deletes a chat with its messages, its runs and its workspace; returns whether there was one. Calls that its runs
     /// wait for are cancelled.
-    pub async fn delete_chat(&self, tenant: &TenantId, id: ChatId) -> Result<bool, StoreError> {
+    pub async fn delete(&self, tenant: &TenantId, id: ChatId) -> Result<bool, StoreError> {
         let tenant = tenant.clone();
-        self.run(move |inner| async move {
-            let deleted = inner.delete_chat(&tenant, id).await.map_err(failed_to("delete the chat"));
+        let this = self.clone();
+        let work = async move {
+            let deleted = this.delete_rows(&tenant, id).await.map_err(failed_to("delete the chat"));
             let (deleted, calls) = deleted?;
-            inner.cancel_waiting_calls(&tenant, calls).await;
+            this.runs.cancel_waiting_calls(&tenant, calls).await;
             Ok(deleted)
-        })
-        .await
+        };
+        self.db.complete(work).await
     }
 
     /// Appends a message, which becomes the last one of the branch that is shown. Returns `None` if the chat or the parent
@@ -216,14 +242,32 @@ impl Store {
     pub async fn add_message(
         &self,
         tenant: &TenantId,
-        id: ChatId,
+        chat: ChatId,
         new: NewMessage,
     ) -> Result<Option<Message>, StoreError> {
         let tenant = tenant.clone();
-        self.run(
-            move |inner| async move { inner.add_message(&tenant, id, new).await.map_err(failed_to(CHANGE)) },
-        )
-        .await
+        let this = self.clone();
+        let work = async move {
+            let mut tx = this.db.engine.begin().await.map_err(failed_to(CHANGE))?;
+            // A question is admitted only if its answer fits, too.
+            let needed = if new.role == MessageRole::User { 2 } else { 1 };
+            this.db.check_message_room(&mut tx, &tenant, chat, needed).await?;
+            // The answer of a run was admitted with its question.
+            let quota = match new.run_id {
+                Some(_) => None,
+                None => Some(this.db.byte_quota(&mut tx, &tenant).await?),
+            };
+            let inserted =
+                this.insert_message(&mut tx, &tenant, chat, new).await.map_err(failed_to(CHANGE))?;
+            let Some((message, report)) = inserted else { return Ok(None) };
+            if let Some(quota) = quota {
+                quota.check(&mut tx, &tenant).await?;
+            }
+            tx.commit().await.map_err(failed_to(CHANGE))?;
+            this.report_chat(&tenant, report, ChatAction::Message);
+            Ok(Some(message))
+        };
+        self.db.complete(work).await
     }
 
     /// Returns a message.
@@ -235,7 +279,7 @@ impl Store {
     ) -> Result<Option<Message>, StoreError> {
         let sql = AssertSqlSafe(format!("{MESSAGE} WHERE tenant = $1 AND chat_id = $2 AND id = $3"));
         let query = sqlx::query(sql).bind(tenant.as_str()).bind(chat.to_string()).bind(id.to_string());
-        let found = query.fetch_optional(&self.inner.engine.pool).await.map_err(failed_to(READ))?;
+        let found = query.fetch_optional(&self.db.engine.pool).await.map_err(failed_to(READ))?;
         found.as_ref().map(message).transpose().map_err(failed_to(READ))
     }
 
@@ -255,7 +299,7 @@ impl Store {
             .bind(chat.to_string())
             .bind(after.map(|id| id.to_string()).unwrap_or_default())
             .bind(i64::from(limit))
-            .fetch_all(&self.inner.engine.pool)
+            .fetch_all(&self.db.engine.pool)
             .await
             .map_err(failed_to(READ))?;
         found.iter().map(message).collect::<Result<_, _>>().map_err(failed_to(READ))
@@ -263,21 +307,23 @@ impl Store {
 
     /// Returns a branch: the messages from the root to a leaf, at most the last 10,000. It is empty if the chat has no such
     /// message.
-    pub async fn chat_branch(
+    pub async fn branch(
         &self,
         tenant: &TenantId,
         chat: ChatId,
         leaf: MessageId,
     ) -> Result<Vec<Message>, StoreError> {
+        // A left join, so that SQLite looks up the messages of the branch instead of the branch of each message.
+        let messages = MESSAGE.replace("FROM messages", "FROM line LEFT JOIN messages ON id = line_id");
         let sql = AssertSqlSafe(format!(
             "WITH RECURSIVE line (line_id, line_parent, depth) AS ( \
              SELECT id, parent_id, 1 FROM messages WHERE tenant = $1 AND chat_id = $2 AND id = $3 \
              UNION ALL SELECT m.id, m.parent_id, line.depth + 1 FROM messages m \
              JOIN line ON m.id = line.line_parent WHERE m.chat_id = $2 AND line.depth < {MAX_BRANCH}) \
-             {MESSAGE} JOIN line ON id = line_id ORDER BY depth DESC"
+             {messages} ORDER BY depth DESC"
         ));
         let query = sqlx::query(sql).bind(tenant.as_str()).bind(chat.to_string()).bind(leaf.to_string());
-        let found = query.fetch_all(&self.inner.engine.pool).await.map_err(failed_to(READ))?;
+        let found = query.fetch_all(&self.db.engine.pool).await.map_err(failed_to(READ))?;
         found.iter().map(message).collect::<Result<_, _>>().map_err(failed_to(READ))
     }
 
@@ -290,11 +336,12 @@ impl Store {
         content: Value,
     ) -> Result<bool, StoreError> {
         let tenant = tenant.clone();
-        self.run(move |inner| async move {
-            let tx = inner.engine.begin().await.map_err(failed_to(CHANGE))?;
-            inner.set_content(tx, &tenant, (chat, id), &content).await.map_err(failed_to(CHANGE))
-        })
-        .await
+        let this = self.clone();
+        let work = async move {
+            let tx = this.db.engine.begin().await.map_err(failed_to(CHANGE))?;
+            this.set_content(tx, &tenant, (chat, id), &content).await.map_err(failed_to(CHANGE))
+        };
+        self.db.complete(work).await
     }
 
     /// Writes the answer of a run into its chat; returns whether there was such a message. While the run is open, only the
@@ -308,14 +355,15 @@ impl Store {
         content: Value,
     ) -> Result<bool, StoreError> {
         let (tenant, lease) = (tenant.clone(), lease.cloned());
-        self.run(move |inner| async move {
-            let mut tx = inner.engine.begin().await.map_err(failed_to(CHANGE))?;
-            if !inner.may_answer(&mut tx, run, lease.as_ref()).await.map_err(failed_to(CHANGE))? {
+        let this = self.clone();
+        let work = async move {
+            let mut tx = this.db.engine.begin().await.map_err(failed_to(CHANGE))?;
+            if !this.may_answer(&mut tx, run, lease.as_ref()).await.map_err(failed_to(CHANGE))? {
                 return Err(StoreError::ClaimLost);
             }
-            inner.set_content(tx, &tenant, (chat, message), &content).await.map_err(failed_to(CHANGE))
-        })
-        .await
+            this.set_content(tx, &tenant, (chat, message), &content).await.map_err(failed_to(CHANGE))
+        };
+        self.db.complete(work).await
     }
 
     /// Returns the state of the workspace at a message: its own, or that of the nearest message before it.
@@ -331,19 +379,30 @@ impl Store {
                    JOIN line ON m.id = line.parent_id WHERE line.manifest_id IS NULL AND line.depth < 10000) \
                    SELECT manifest_id FROM line WHERE manifest_id IS NOT NULL ORDER BY depth LIMIT 1";
         let query = sqlx::query(sql).bind(tenant.as_str()).bind(chat.to_string()).bind(id.to_string());
-        let found = query.fetch_optional(&self.inner.engine.pool).await.map_err(failed_to(READ))?;
+        let found = query.fetch_optional(&self.db.engine.pool).await.map_err(failed_to(READ))?;
         found.map(|row| rows::parse_column(&row, "manifest_id")).transpose().map_err(failed_to(READ))
+    }
+
+    /// Returns the state of the workspace before the first message of a chat; `None` if it was empty.
+    pub async fn manifest_before_messages(
+        &self,
+        tenant: &TenantId,
+        chat: ChatId,
+    ) -> Result<Option<ManifestId>, StoreError> {
+        // Ids grow with time.
+        let sql = "SELECT id FROM workspace_manifests WHERE tenant = $1 AND workspace = $2 AND id < \
+                   (SELECT MIN(id) FROM messages WHERE tenant = $1 AND chat_id = $3) ORDER BY id DESC LIMIT 1";
+        let workspace = WorkspaceName::Chat(chat).to_string();
+        let query = sqlx::query(sql).bind(tenant.as_str()).bind(workspace).bind(chat.to_string());
+        let found = query.fetch_optional(&self.db.engine.pool).await.map_err(failed_to(READ))?;
+        found.map(|row| rows::parse_column(&row, "id")).transpose().map_err(failed_to(READ))
     }
 }
 
-impl Inner {
-    /// Returns whether there was one, and the calls that nobody waits for any more.
-    pub(crate) async fn delete_chat(
-        &self,
-        tenant: &TenantId,
-        id: ChatId,
-    ) -> Result<(bool, Vec<CallId>), sqlx::Error> {
-        let mut tx = self.engine.begin().await?;
+impl Chats {
+    /// Returns whether the chat existed, and the calls that no run waits for any more.
+    async fn delete_rows(&self, tenant: &TenantId, id: ChatId) -> Result<(bool, Vec<CallId>), sqlx::Error> {
+        let mut tx = self.db.engine.begin().await?;
         let calls = delete_runs_of_chat(&mut tx, tenant, id).await?;
         let workspace = WorkspaceName::Chat(id).to_string();
         for sql in [
@@ -366,56 +425,82 @@ impl Inner {
         }
         Ok((is_deleted, calls))
     }
+}
 
-    async fn add_message(
+impl Chats {
+    async fn insert_message(
         &self,
+        tx: &mut Transaction<'static, Any>,
         tenant: &TenantId,
         chat: ChatId,
         new: NewMessage,
-    ) -> Result<Option<Message>, sqlx::Error> {
-        let mut tx = self.engine.begin().await?;
+    ) -> Result<Option<(Message, ChatReport)>, sqlx::Error> {
         if let Some(parent) = new.parent_id
-            && !has_message(&mut tx, tenant, chat, parent).await?
+            && !has_message(tx, tenant, chat, parent).await?
         {
             return Ok(None);
         }
         let message = Message {
-            id: MessageId(time::new_id(&*self.clock)),
+            id: MessageId(time::new_id(&*self.db.clock)),
             parent_id: new.parent_id,
             role: new.role,
             content: new.content,
             manifest_id: None,
             run_id: new.run_id,
-            created_at: self.now(),
+            created_at: self.db.now(),
         };
-        let sql = "UPDATE chats SET active_leaf = $1, modified_at = $2 WHERE tenant = $3 AND id = $4 \
-                   RETURNING owner, shared";
+        let body = message.content.to_string();
+        let sql = "UPDATE chats SET active_leaf = $1, modified_at = $2, bytes = bytes + $3 \
+                   WHERE tenant = $4 AND id = $5 RETURNING owner, shared";
         let updated = sqlx::query(sql)
             .bind(message.id.to_string())
             .bind(message.created_at.as_microsecond())
+            .bind(i64::try_from(body.len()).unwrap_or(i64::MAX))
             .bind(tenant.as_str())
             .bind(chat.to_string())
-            .fetch_optional(&mut *tx)
+            .fetch_optional(&mut **tx)
             .await?;
         let Some(updated) = updated else { return Ok(None) };
         let report = ChatReport::read(&updated, chat, Some(message.id))?;
         let sql = "INSERT INTO messages (id, tenant, chat_id, parent_id, role, body, search, run_id, created_at) \
-                   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
         sqlx::query(sql)
             .bind(message.id.to_string())
             .bind(tenant.as_str())
             .bind(chat.to_string())
             .bind(message.parent_id.map(|id| id.to_string()))
             .bind(message.role.as_str())
-            .bind(message.content.to_string())
+            .bind(body)
             .bind(searchable(&message.content))
             .bind(message.run_id.map(|id| id.to_string()))
             .bind(message.created_at.as_microsecond())
-            .execute(&mut *tx)
+            .execute(&mut **tx)
             .await?;
-        tx.commit().await?;
-        self.report_chat(tenant, report, ChatAction::Message);
-        Ok(Some(message))
+        Ok(Some((message, report)))
+    }
+}
+
+impl Chats {
+    /// Removes chats beyond their retention, with all their data.
+    pub(crate) async fn reap(&self) -> Result<(), StoreError> {
+        let days = self.db.retention.chat_days;
+        if days == 0 {
+            return Ok(());
+        }
+        let oldest = (self.db.now() - SignedDuration::from_hours(24 * i64::from(days))).as_microsecond();
+        loop {
+            let found = sqlx::query(OLD_CHATS).bind(oldest).bind(i64::from(CHATS_PER_QUERY));
+            let found = found.fetch_all(&self.db.engine.pool).await.map_err(failed_to(REAP))?;
+            for row in &found {
+                let tenant: TenantId = rows::parse_column(row, "tenant").map_err(failed_to(REAP))?;
+                let id: ChatId = rows::parse_column(row, "id").map_err(failed_to(REAP))?;
+                let (_, calls) = self.delete_rows(&tenant, id).await.map_err(failed_to(REAP))?;
+                self.runs.cancel_waiting_calls(&tenant, calls).await;
+            }
+            if found.len() < CHATS_PER_QUERY as usize {
+                return Ok(());
+            }
+        }
     }
 }
 
@@ -442,16 +527,16 @@ impl ChatReport {
     }
 }
 
-impl Inner {
+impl Chats {
     fn report_chat(&self, tenant: &TenantId, report: ChatReport, change: ChatAction) {
         let ChatReport { id, owner, shared, is_public, message } = report;
         let audience = if is_public { ObjectAudience::Tenant } else { ObjectAudience::OwnerAndAdmins(owner) };
         let event = ObjectEvent::Chat(ChatEvent { change, id, shared, message_id: message });
-        self.report_object(ObjectChange { tenant: tenant.clone(), audience, event });
+        self.db.report_object(ObjectChange { tenant: tenant.clone(), audience, event });
     }
 }
 
-impl Inner {
+impl Chats {
     /// Tells whether the answer of a run may be written, and locks the run so that nobody claims it before that is done.
     async fn may_answer(
         &self,
@@ -463,9 +548,9 @@ impl Inner {
             Some(_) => format!("status = 'running' AND {}", holds(2)),
             None => "final = 1".to_owned(),
         };
-        let lock = self.engine.row_lock();
+        let lock = self.db.engine.row_lock();
         let sql = AssertSqlSafe(format!("SELECT 1 FROM runs WHERE id = $1 AND {condition} {lock}"));
-        let claim = lease.map(|lease| self.claim_of_run(lease));
+        let claim = lease.map(|lease| self.runs.claim_of(lease));
         let query = sqlx::query(sql).bind(run.to_string());
         let query = match &claim {
             Some(claim) => claim.bind(query),
@@ -481,18 +566,27 @@ impl Inner {
         (chat, id): (ChatId, MessageId),
         content: &Value,
     ) -> Result<bool, sqlx::Error> {
+        let body = content.to_string();
+        // Before the message, whose old size it subtracts.
+        let sql = "UPDATE chats SET modified_at = $1, bytes = bytes + COALESCE((SELECT $2 - OCTET_LENGTH(m.body) \
+                   FROM messages m WHERE m.tenant = $3 AND m.chat_id = $4 AND m.id = $5), 0) \
+                   WHERE tenant = $3 AND id = $4 RETURNING owner, shared";
+        let touch = sqlx::query(sql)
+            .bind(self.db.now().as_microsecond())
+            .bind(i64::try_from(body.len()).unwrap_or(i64::MAX))
+            .bind(tenant.as_str())
+            .bind(chat.to_string())
+            .bind(id.to_string());
+        let touched = touch.fetch_optional(&mut *tx).await?;
         let sql = "UPDATE messages SET body = $1, search = $2 WHERE tenant = $3 AND chat_id = $4 AND id = $5";
         let updated = sqlx::query(sql)
-            .bind(content.to_string())
+            .bind(body)
             .bind(searchable(content))
             .bind(tenant.as_str())
             .bind(chat.to_string())
             .bind(id.to_string())
             .execute(&mut *tx)
             .await?;
-        let sql = "UPDATE chats SET modified_at = $1 WHERE tenant = $2 AND id = $3 RETURNING owner, shared";
-        let touch = sqlx::query(sql).bind(self.now().as_microsecond()).bind(tenant.as_str());
-        let touched = touch.bind(chat.to_string()).fetch_optional(&mut *tx).await?;
         let report = touched.map(|row| ChatReport::read(&row, chat, Some(id))).transpose()?;
         tx.commit().await?;
         let is_updated = updated.rows_affected() > 0;

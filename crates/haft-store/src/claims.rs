@@ -2,9 +2,9 @@
 //! workspaces, refresh tokens.
 //!
 //! A row that can be claimed has two columns: `node` is the process that holds it, empty if nobody does, and `fence` grows
-//! with each claim. A claim lasts as long as its node shows signs of life ([`crate::nodes`]); then its rows are free
-//! again, with a higher fence. Whatever is written under a claim names the fence, so a node that lost its claim without
-//! knowing writes nothing: it gets [`StoreError::ClaimLost`] and drops its result.
+//! with each claim. A claim is valid while its node has a lease ([`crate::database`]); afterwards, its rows are free
+//! again, with a higher fence. Each write under a claim checks the fence, so the write of a node that lost its claim fails
+//! with [`StoreError::ClaimLost`], and the node drops its result.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use sqlx::any::{AnyArguments, AnyQueryResult, AnyRow};
 use sqlx::query::Query;
 use sqlx::{Any, AssertSqlSafe, Row as _};
 
+use crate::database::Database;
 use crate::engine::failed_to;
-use crate::store::Inner;
 
 /// Queued calls. The fence alone is compared: nobody else claims a call that was interrupted, so the late result of the
 /// node that ran it replaces that verdict.
@@ -74,7 +74,7 @@ pub(crate) fn written(done: &AnyQueryResult) -> Result<(), StoreError> {
     if done.rows_affected() == 0 { Err(StoreError::ClaimLost) } else { Ok(()) }
 }
 
-impl Inner {
+impl Database {
     /// Returns the claim of this node on a row, from the result of [`Claimable::claim`].
     pub(crate) fn claimed(&self, row: &AnyRow) -> Result<Claim, sqlx::Error> {
         Ok(Claim::new(&self.node, row.try_get("fence")?))

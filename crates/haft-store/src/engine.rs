@@ -18,7 +18,7 @@ use sqlx::{
     SqlitePool, Transaction,
 };
 
-use crate::watch::notification::ChangeSet;
+use crate::notification::ChangeSet;
 
 /// The channel of change notifications between PostgreSQL nodes.
 pub(crate) const CHANNEL: &str = "haft_catalog";
@@ -72,7 +72,7 @@ pub(crate) fn failed_to(action: &str) -> impl FnOnce(sqlx::Error) -> StoreError 
     }
 }
 
-/// Tells whether a statement gave up waiting for a lock.
+/// Returns whether a statement timed out waiting for a lock.
 pub(crate) fn is_busy(error: &sqlx::Error) -> bool {
     let Some(error) = error.as_database_error() else { return false };
     let code = error.code().unwrap_or_default();
@@ -88,8 +88,13 @@ pub(crate) fn storage_failure(error: &sqlx::Error) -> StorageFailure {
     let Some(error) = error.as_database_error() else { return StorageFailure::of(error) };
     let code = error.code().unwrap_or_default();
     if error.try_downcast_ref::<SqliteError>().is_some() {
+        let code = code.parse::<u32>().unwrap_or_default();
+        // SQLITE_IOERR_SHMSIZE: the file that connections share cannot be extended.
+        if code == 4874 {
+            return StorageFailure::DiskFull;
+        }
         // The low byte of an extended result code is the primary one.
-        return match code.parse::<u32>().unwrap_or_default() & 0xff {
+        return match code & 0xff {
             8 => StorageFailure::ReadOnly,
             10 => StorageFailure::DiskError,
             13 => StorageFailure::DiskFull,

@@ -38,6 +38,11 @@ const SCRIPTS: &[&str] = &[
     include_str!("../migrations/0029_claims.sql"),
     include_str!("../migrations/0030_bounds.sql"),
     RESOURCES,
+    include_str!("../migrations/0032_quotas.sql"),
+    include_str!("../migrations/0033_bytes.sql"),
+    include_str!("../migrations/0034_names.sql"),
+    include_str!("../migrations/0035_device_logins.sql"),
+    include_str!("../migrations/0036_token_parent.sql"),
 ];
 
 /// The script after which the moved rows of resources are completed.
@@ -245,13 +250,13 @@ mod tests {
         assert_eq!((number, published.instructions.as_str()), (1, "one"));
         assert_eq!(agent.definition.instructions, "two");
 
-        let pipeline = store.pipeline(&tenant, PIPELINE_ID).await.unwrap().unwrap();
+        let pipeline = store.documents().pipeline(&tenant, PIPELINE_ID).await.unwrap().unwrap();
         assert_eq!((pipeline.revision, pipeline.published_revision()), (1, Some(1)));
         assert_eq!((pipeline.ingest_revision, pipeline.generation, pipeline.documents), (3, 7, 1));
         assert_eq!((pipeline.definition.chunking.size, pipeline.created_by.as_deref()), (500, Some("ann")));
         assert_eq!(pipeline.hash, haft_core::hash::of_value(&*pipeline.definition).unwrap());
         let found = crate::ResourceQuery { q: Some("größe".to_owned()), ..crate::ResourceQuery::default() };
-        assert_eq!(store.list_pipelines(&tenant, &found).await.unwrap().1, 1);
+        assert_eq!(store.documents().list_pipelines(&tenant, &found).await.unwrap().1, 1);
 
         let artifacts = store.artifacts();
         let artifact = artifacts.find(&tenant, "count").await.unwrap().unwrap();
@@ -289,6 +294,105 @@ mod tests {
         engine.close().await;
     }
 
+    const CALL_ID: &str = "018faf50-b7b6-7a01-9a05-000000000007";
+
+    async fn store_call(engine: &Engine) {
+        let record = serde_json::json!({
+            "id": CALL_ID, "tenant": "default", "tool_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+            "tool": "web:weather@1.0.0", "revision": 1, "mode": "debug", "status": "success", "args": {},
+            "value": 1, "caller": "c", "surface": "rest", "started_at": "2026-01-31T12:00:00Z",
+        });
+        let sql = "INSERT INTO calls (id, tenant, tool_id, status, final, node, record) \
+                   VALUES ($1, 'default', '018faf50-b7b6-7a01-9a05-a22a6e0af101', 'success', 1, '', $2)";
+        let insert = sqlx::query(sql).bind(CALL_ID).bind(record.to_string());
+        insert.execute(&engine.pool).await.unwrap();
+    }
+
+    /// The first versions of the schema with chats, with runs, and with the bytes of both.
+    const CHATS: usize = 20;
+    const RUNS: usize = 24;
+    const BYTES: usize = 31;
+
+    /// Stores a chat with a message and a run with a step, as far as the schema has them.
+    async fn store_conversation(engine: &Engine, version: usize) {
+        let mut statements = Vec::new();
+        if version >= CHATS {
+            statements.push(
+                "INSERT INTO chats (id, tenant, owner, owner_name, title, created_at, modified_at) \
+                 VALUES ('018faf50-b7b6-7a01-9a05-0000000000e1', 'default', 'ann', 'ann', 'Hello', 1, 1)",
+            );
+            statements.push(
+                "INSERT INTO messages (id, tenant, chat_id, role, body, created_at) VALUES \
+                 ('018faf50-b7b6-7a01-9a05-0000000000e2', 'default', '018faf50-b7b6-7a01-9a05-0000000000e1', 'user', \
+                 '\"Größe\"', 1)",
+            );
+        }
+        if version >= RUNS {
+            statements.push(
+                "INSERT INTO runs (id, tenant, agent_id, principal, is_answer, status, final, node, fence, \
+                 cancel_requested, record, input, usage, output, created_at) VALUES \
+                 ('018faf50-b7b6-7a01-9a05-0000000000f1', 'default', '018faf50-b7b6-7a01-9a05-0000000000f2', 'ann', 0, \
+                 'success', 1, '', 1, 0, '{}', '[1]', '{}', '\"ok\"', 1)",
+            );
+            statements.push(
+                "INSERT INTO run_steps (run_id, number, step) \
+                 VALUES ('018faf50-b7b6-7a01-9a05-0000000000f1', 1, '{\"step\": 1}')",
+            );
+        }
+        for sql in statements {
+            sqlx::query(sql).execute(&engine.pool).await.unwrap();
+        }
+    }
+
+    /// Returns the bytes of chats and runs after the migration: those of the newest version are counted with the write.
+    fn conversation_bytes(version: usize) -> (u64, u64) {
+        let has = |first: usize| u64::from((first..BYTES).contains(&version));
+        (has(CHATS) * 9, has(RUNS) * (3 + 4 + 11))
+    }
+
+    /// Tables and columns of a PostgreSQL database.
+    async fn columns(engine: &Engine) -> Vec<(String, String, String)> {
+        let sql = "SELECT table_name::text, column_name::text, data_type::text FROM information_schema.columns \
+                   WHERE table_schema = 'public' ORDER BY table_name, column_name";
+        let rows = sqlx::query(sql).fetch_all(&engine.pool).await.unwrap();
+        rows.iter().map(|row| (row.get(0), row.get(1), row.get(2))).collect()
+    }
+
+    #[tokio::test]
+    async fn a_postgres_database_of_every_schema_version_is_migrated() {
+        let open = async |version: usize| {
+            let database =
+                tokio::task::spawn_blocking(haft_testkit::postgres::database).await.unwrap().unwrap();
+            let engine = Engine::postgres(&Secret::new(database.url.clone())).await.unwrap();
+            run_scripts(&engine, &SCRIPTS[..version]).await.unwrap();
+            (engine, database)
+        };
+        let (fresh, _database) = open(SCRIPTS.len()).await;
+        let newest = columns(&fresh).await;
+        fresh.close().await;
+        for version in 1..SCRIPTS.len() {
+            let (engine, _database) = open(version).await;
+            store_call(&engine).await;
+            store_conversation(&engine, version).await;
+            run(&engine).await.unwrap();
+            assert_eq!(columns(&engine).await, newest, "version {version}");
+            let sql = "SELECT (SELECT COUNT(*) FROM calls WHERE surface = 'rest'), \
+                       (SELECT CAST(COALESCE(SUM(bytes), 0) AS BIGINT) FROM chats), \
+                       (SELECT CAST(COALESCE(SUM(bytes), 0) AS BIGINT) FROM runs)";
+            let row = sqlx::query(sql).fetch_one(&engine.pool).await.unwrap();
+            let found: [i64; 3] = [0, 1, 2].map(|column| row.get(column));
+            let (chats, runs) = conversation_bytes(version);
+            // Newer versions store the surface in its own column.
+            let with_surface = i64::from(version < 18);
+            assert_eq!(
+                found.map(i64::unsigned_abs),
+                [with_surface.unsigned_abs(), chats, runs],
+                "version {version}"
+            );
+            engine.close().await;
+        }
+    }
+
     /// The tables and indexes of a SQLite database.
     async fn schema(engine: &Engine) -> Vec<(String, String)> {
         let sql =
@@ -309,16 +413,8 @@ mod tests {
             let file = home.path().join("haft.db");
             let engine = Engine::sqlite(&file).await.unwrap();
             run_scripts(&engine, &SCRIPTS[..version]).await.unwrap();
-            let id = "018faf50-b7b6-7a01-9a05-000000000007";
-            let record = serde_json::json!({
-                "id": id, "tenant": "default", "tool_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
-                "tool": "web:weather@1.0.0", "revision": 1, "mode": "debug", "status": "success", "args": {},
-                "value": 1, "caller": "c", "surface": "rest", "started_at": "2026-01-31T12:00:00Z",
-            });
-            let sql = "INSERT INTO calls (id, tenant, tool_id, status, final, node, record) \
-                       VALUES ($1, 'default', '018faf50-b7b6-7a01-9a05-a22a6e0af101', 'success', 1, '', $2)";
-            let insert = sqlx::query(sql).bind(id).bind(record.to_string());
-            insert.execute(&engine.pool).await.unwrap();
+            store_call(&engine).await;
+            store_conversation(&engine, version).await;
             if SEPARATE_TABLES.contains(&version) {
                 store_separately(&engine).await;
             }
@@ -327,9 +423,11 @@ mod tests {
             if SEPARATE_TABLES.contains(&version) {
                 assert_resources_are_kept(&store).await;
             }
-            let (tenant, id) = ("default".parse().unwrap(), id.parse().unwrap());
-            let call = store.call(&tenant, id).await.unwrap();
+            let (tenant, id) = ("default".parse().unwrap(), CALL_ID.parse().unwrap());
+            let call = store.calls().call(&tenant, id).await.unwrap();
             assert!(call.is_some(), "version {version}: the call is lost");
+            let usage = store.limits().tenant_usage(&tenant).await.unwrap();
+            assert_eq!((usage.chat_bytes, usage.run_bytes), conversation_bytes(version), "version {version}");
             store.close().await;
             let engine = Engine::sqlite(&file).await.unwrap();
             assert_eq!(schema(&engine).await, newest, "version {version}");

@@ -1,5 +1,7 @@
 //! Policy rules: one row for the platform and one for each tenant that has rules.
 
+use std::sync::Arc;
+
 use haft_core::Timestamp;
 use haft_core::catalog::StoreError;
 use haft_core::name::TenantId;
@@ -8,11 +10,10 @@ use sqlx::any::AnyRow;
 use sqlx::{Any, Row as _, Transaction};
 use tokio::sync::watch;
 
+use crate::database::{ChangeSignal, Database};
 use crate::engine::failed_to;
+use crate::notification::ChangeSet;
 use crate::rows;
-use crate::session::{Session, advance_generation};
-use crate::store::{Inner, Store};
-use crate::watch::notification::ChangeSet;
 
 /// The tenant column of the rules of the platform.
 const PLATFORM: &str = "";
@@ -39,12 +40,26 @@ impl StoredPolicies {
     }
 }
 
-impl Store {
+/// The policy rules.
+#[derive(Clone)]
+pub struct Policies {
+    db: Arc<Database>,
+    /// Changes whenever they may have changed.
+    signal: Arc<ChangeSignal>,
+}
+
+impl Policies {
+    pub(crate) fn new(db: &Arc<Database>) -> Self {
+        Self { db: Arc::clone(db), signal: Arc::default() }
+    }
+}
+
+impl Policies {
     /// Returns all policy rules.
-    pub async fn policies(&self) -> Result<StoredPolicies, StoreError> {
+    pub async fn all(&self) -> Result<StoredPolicies, StoreError> {
         let action = "load the policy rules";
         let sql = "SELECT tenant, rules FROM policies ORDER BY tenant";
-        let found = sqlx::query(sql).fetch_all(&self.inner.engine.pool).await.map_err(failed_to(action))?;
+        let found = sqlx::query(sql).fetch_all(&self.db.engine.pool).await.map_err(failed_to(action))?;
         let mut policies = StoredPolicies::default();
         for row in &found {
             match policy(row).map_err(failed_to(action))? {
@@ -56,61 +71,59 @@ impl Store {
     }
 
     /// Replaces the rules of a scope. The caller has compiled them.
-    pub async fn set_policy(&self, scope: &PolicyScope, rules: &PolicyRules) -> Result<(), StoreError> {
+    pub async fn set(&self, scope: &PolicyScope, rules: &PolicyRules) -> Result<(), StoreError> {
         let (scope, rules) = (scope.clone(), rules.clone());
-        self.run(|inner| async move { inner.set_policy(&scope, &rules).await }).await
+        let this = self.clone();
+        let work = async move {
+            let scope = &scope;
+            let rules = &rules;
+            let action = "store the policy rules";
+            let tenant = match scope {
+                PolicyScope::Platform => PLATFORM,
+                PolicyScope::Tenant(tenant) => tenant.as_str(),
+            };
+            let mut change = this.db.begin_shared().await.map_err(failed_to(action))?;
+            save(&mut change.tx, tenant, rules, this.db.now()).await.map_err(failed_to(action))?;
+            let _lock =
+                change.commit(&ChangeSet::policies(), scope.as_str()).await.map_err(failed_to(action))?;
+            this.signal_change();
+            Ok(())
+        };
+        self.db.complete(work).await
     }
 
     /// Returns a number that changes whenever policy rules may have changed. Changes by other processes and nodes are
-    /// detected only while the tasks of [`Store::watch`] run.
-    pub fn policy_changes(&self) -> watch::Receiver<u64> {
-        self.inner.policies.subscribe()
+    /// detected only while the tasks of [`crate::Store::watch`] run.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.signal.subscribe()
     }
 }
 
-impl Inner {
+impl Policies {
     /// Signals that policy rules may have changed.
-    pub(crate) fn signal_policy_change(&self) {
-        self.policies.send_modify(|number| *number = number.wrapping_add(1));
-    }
-
-    async fn set_policy(&self, scope: &PolicyScope, rules: &PolicyRules) -> Result<(), StoreError> {
-        let action = "store the policy rules";
-        let tenant = match scope {
-            PolicyScope::Platform => PLATFORM,
-            PolicyScope::Tenant(tenant) => tenant.as_str(),
-        };
-        let mut state = self.state.lock().await;
-        let mut tx = self.engine.begin_change().await.map_err(failed_to(action))?;
-        save(&mut tx, tenant, rules, self.now()).await.map_err(failed_to(action))?;
-        let notified = self.engine.notify(&mut tx, &self.node, &ChangeSet::policies()).await;
-        notified.map_err(failed_to(action))?;
-        let generation = advance_generation(&mut tx, scope.as_str()).await.map_err(failed_to(action))?;
-        tx.commit().await.map_err(failed_to(action))?;
-        state.advance(generation);
-        self.signal_policy_change();
-        Ok(())
+    pub(crate) fn signal_change(&self) {
+        self.signal.send();
     }
 }
 
-impl Session<'_> {
-    /// Replaces the rules of a tenant. The caller has compiled them.
-    pub(crate) async fn set_policy(
-        &mut self,
-        tenant: &TenantId,
-        rules: &PolicyRules,
-    ) -> Result<(), sqlx::Error> {
-        save(&mut self.tx, tenant.as_str(), rules, self.inner.now()).await?;
-        self.touch_policies();
-        Ok(())
-    }
+/// Replaces the rules of a tenant. The caller has compiled them, and signals the change when it is committed.
+pub(crate) async fn set_in(
+    tx: &mut Transaction<'static, Any>,
+    tenant: &TenantId,
+    rules: &PolicyRules,
+    now: Timestamp,
+) -> Result<(), sqlx::Error> {
+    save(tx, tenant.as_str(), rules, now).await
+}
 
-    /// Returns the rules of a tenant.
-    pub(crate) async fn policy_of(&mut self, tenant: &TenantId) -> Result<PolicyRules, sqlx::Error> {
-        let query = sqlx::query("SELECT tenant, rules FROM policies WHERE tenant = $1").bind(tenant.as_str());
-        let found = query.fetch_optional(&mut *self.tx).await?;
-        Ok(found.as_ref().map(policy).transpose()?.map(|(_, rules)| rules).unwrap_or_default())
-    }
+/// Returns the rules of a tenant.
+pub(crate) async fn rules_in(
+    tx: &mut Transaction<'static, Any>,
+    tenant: &TenantId,
+) -> Result<PolicyRules, sqlx::Error> {
+    let query = sqlx::query("SELECT tenant, rules FROM policies WHERE tenant = $1").bind(tenant.as_str());
+    let found = query.fetch_optional(&mut **tx).await?;
+    Ok(found.as_ref().map(policy).transpose()?.map(|(_, rules)| rules).unwrap_or_default())
 }
 
 async fn save(

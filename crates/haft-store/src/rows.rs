@@ -13,6 +13,7 @@ use haft_core::tool::{Revision, Source, Status, Tool, Usage};
 use sqlx::Row as _;
 use sqlx::any::AnyRow;
 
+use crate::engine::{Engine, Kind};
 use crate::time::from_micros;
 
 /// A column with an invalid value, in a damaged or foreign table.
@@ -111,18 +112,31 @@ pub(crate) fn bundle(row: &AnyRow) -> Result<Bundle, sqlx::Error> {
     })
 }
 
-/// The columns of a tool with its newest and its published definition.
-pub(crate) const TOOL: &str = "SELECT t.id AS id, t.tenant AS tenant, t.bundle_id AS bundle_id, \
-    b.slug AS bundle, t.revision AS revision, t.published_revision AS published_revision, \
-    t.status AS status, t.enabled AS enabled, t.built_in AS built_in, t.source AS source, t.path AS path, \
-    t.fault AS fault, t.call_count AS call_count, t.last_called_at AS last_called_at, \
-    t.created_at AS created_at, t.modified_at AS modified_at, t.published_at AS published_at, \
-    t.created_by AS created_by, t.modified_by AS modified_by, t.published_by AS published_by, \
-    t.deprecation AS deprecation, t.legacy AS legacy, r.spec AS spec, p.spec AS published_spec \
-    FROM tools t JOIN bundles b ON b.id = t.bundle_id AND t.gone_at IS NULL \
-    JOIN revisions r ON r.tool_id = t.id AND r.number = t.revision \
-    LEFT JOIN revisions p ON p.tool_id = t.id AND p.number = t.published_revision \
-        AND t.published_revision <> t.revision";
+/// The columns of a tool with its newest and its published definition. The first revision is
+/// joined as if it could be missing: otherwise SQLite begins with all revisions of all tools.
+macro_rules! tool_query {
+    ($visible:literal) => {
+        concat!(
+            "SELECT t.id AS id, t.tenant AS tenant, t.bundle_id AS bundle_id, b.slug AS bundle, t.revision AS revision, \
+             t.published_revision AS published_revision, t.status AS status, t.enabled AS enabled, \
+             t.built_in AS built_in, t.source AS source, t.path AS path, t.fault AS fault, t.call_count AS call_count, \
+             t.last_called_at AS last_called_at, t.created_at AS created_at, t.modified_at AS modified_at, \
+             t.published_at AS published_at, t.created_by AS created_by, t.modified_by AS modified_by, \
+             t.published_by AS published_by, t.deprecation AS deprecation, t.legacy AS legacy, t.gone_at AS gone_at, \
+             r.spec AS spec, p.spec AS published_spec \
+             FROM tools t JOIN bundles b ON b.id = t.bundle_id AND t.gone_at IS ",
+            $visible,
+            " LEFT JOIN revisions r ON r.tool_id = t.id AND r.number = t.revision \
+             LEFT JOIN revisions p ON p.tool_id = t.id AND p.number = t.published_revision \
+             AND t.published_revision <> t.revision"
+        )
+    };
+}
+
+/// The tools.
+pub(crate) const TOOL: &str = tool_query!("NULL");
+/// The deleted tools, and those whose file is missing.
+pub(crate) const HIDDEN_TOOL: &str = tool_query!("NOT NULL");
 
 pub(crate) fn tool(row: &AnyRow) -> Result<Tool, sqlx::Error> {
     let newest = spec(row.try_get("spec")?)?;
@@ -213,6 +227,23 @@ pub(crate) fn search_text(text: &str) -> String {
 /// Returns the pattern for `LIKE … ESCAPE '!'` of texts from [`search_text`] that contain a text.
 pub(crate) fn containing(text: &str) -> String {
     format!("%{}%", escape_like(&search_text(text)))
+}
+
+/// Returns the condition that a column matches the pattern in a parameter, made by [`pattern`].
+pub(crate) fn matches(engine: &Engine, column: &str, parameter: usize) -> String {
+    match engine.kind {
+        // `LIKE` would ignore the case.
+        Kind::Sqlite => format!("{column} GLOB ${parameter}"),
+        Kind::Postgres => format!("{column} LIKE ${parameter} ESCAPE '!'"),
+    }
+}
+
+/// Returns the engine's notation of a pattern in which `*` matches any text.
+pub(crate) fn pattern(engine: &Engine, pattern: &str) -> String {
+    match engine.kind {
+        Kind::Sqlite => pattern.replace('[', "[[]").replace('?', "[?]"),
+        Kind::Postgres => escape_like(pattern).replace('*', "%"),
+    }
 }
 
 /// Escapes a text for `LIKE … ESCAPE '!'`.

@@ -6,7 +6,6 @@ use std::time::Duration;
 use haft_core::secret::Secret;
 
 use crate::engine::CHANGE_TIMEOUT;
-use crate::ledger::usage::LedgerLimits;
 
 /// Where and how a store keeps its data.
 #[derive(Debug, Clone)]
@@ -61,11 +60,13 @@ pub struct Retention {
     pub workspace_days: u32,
     /// The largest number of states of a workspace. The active one and those of messages stay.
     pub workspace_states: u32,
+    /// The largest number of revisions of a tool. The newest and the published one stay.
+    pub tool_revisions: u32,
     /// The largest number of revisions of an agent. The newest and the published one stay.
     pub agent_revisions: u32,
     /// The largest number of revisions of a pipeline. The newest and the published one stay.
     pub pipeline_revisions: u32,
-    /// The largest number of versions of a code artifact. The newest and the published one stay.
+    /// The largest number of versions of a code artifact. The newest, the published one and those that tools pin stay.
     pub artifact_versions: u32,
     /// The largest size of the calls of a tenant in bytes. The oldest arguments and results are removed first, and the
     /// calls themselves only if that is not enough.
@@ -91,12 +92,13 @@ impl Default for Retention {
             run_days: 30,
             approval_days: 90,
             grant_days: 365,
-            chat_days: 0,
+            chat_days: 365,
             workspace_days: 90,
             workspace_states: 1000,
+            tool_revisions: 500,
             agent_revisions: 500,
             pipeline_revisions: 500,
-            artifact_versions: 0,
+            artifact_versions: 500,
             tenant_bytes: 4 << 30,
             ledger_bytes: 16 << 30,
             idempotency_keys: Duration::from_hours(24),
@@ -105,12 +107,6 @@ impl Default for Retention {
             history_days: 90,
             history_copies: 20,
         }
-    }
-}
-
-impl Retention {
-    pub(crate) fn ledger_limits(self) -> LedgerLimits {
-        LedgerLimits { tenant: self.tenant_bytes, total: self.ledger_bytes }
     }
 }
 

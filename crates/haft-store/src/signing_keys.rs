@@ -15,7 +15,7 @@ impl Store {
     pub async fn signing_key(&self, purpose: &str) -> Result<Vec<u8>, StoreError> {
         let mut random = [0_u8; 32];
         getrandom::fill(&mut random).map_err(|error| StoreError::unavailable(READ, error.to_string()))?;
-        let pool = &self.inner.engine.pool;
+        let pool = &self.db.engine.pool;
         let sql =
             "INSERT INTO signing_keys (purpose, value) VALUES ($1, $2) ON CONFLICT (purpose) DO NOTHING";
         let created = sqlx::query(sql).bind(purpose).bind(STANDARD.encode(random)).execute(pool).await;

@@ -1,117 +1,69 @@
 //! The store: its state, opening and closing.
 
-use std::collections::{HashMap, HashSet};
-use std::future::Future;
-use std::sync::atomic::{AtomicBool, AtomicI64};
-use std::sync::{Arc, RwLock};
+use std::sync::Arc;
 
-use futures_util::TryStreamExt as _;
-use haft_core::catalog::{Change, ChangeSink, StoreError};
-use haft_core::id::{BundleId, ToolId};
-use haft_core::name::{BundleSlug, TenantId, ToolName};
-use haft_core::secret::Secret;
-use haft_core::spec::ToolSpec;
-use haft_core::tool::Tool;
-use haft_core::{Clock, Timestamp};
-use haft_definition::folder::FileStamp;
-use sqlx::Row as _;
-use tokio::sync::{Mutex, Notify, watch};
+use haft_core::Clock;
+use haft_core::agent::AgentDefinition;
+use haft_core::artifact::ArtifactDefinition;
+use haft_core::catalog::{ChangeSink, StoreError};
+use haft_core::retrieval::PipelineDefinition;
+use tokio::sync::Mutex;
 
+use crate::access::Access;
+use crate::approvals::StoredApprovals;
+use crate::audit_log::AuditLog;
+use crate::catalog::Catalog;
+use crate::chats::Chats;
+use crate::database::Database;
+use crate::database::nodes::Leases;
+use crate::database::reports::ChangeReports;
 use crate::engine::{Engine, failed_to};
 use crate::files::Files;
 use crate::files::reserve::Reserve;
+use crate::ledger::Calls;
 use crate::ledger::LedgerBackend;
 use crate::ledger::database::{self, GroupCommitParts};
-use crate::ledger::health::LedgerHealth;
 use crate::ledger::journal::Journal;
-use crate::ledger::unsaved::UnsavedCalls;
-use crate::ledger::usage::LedgerUsage;
-use crate::nodes::Leases;
-use crate::resources::FileScope;
-use crate::runs::signals::RunSignals;
-use crate::settings::{Retention, StoreSettings};
-use crate::vault::Vault;
-use crate::watch::reports::ChangeReports;
-use crate::webhooks::Outbox;
-use crate::{audit, migrate, rows, time};
+use crate::ledger::usage::{LedgerLimits, LedgerUsage};
+use crate::limits::Limits;
+use crate::outbox::Outbox;
+use crate::pipelines::Documents;
+use crate::policies::Policies;
+use crate::reaper::{ReapReport, Reaper};
+use crate::resources::{FileScope, Resources, StoredKind};
+use crate::runs::Runs;
+use crate::settings::StoreSettings;
+use crate::tenants::Tenants;
+use crate::vault::{KeySource, Vault};
+use crate::watch::{Recovery, RemoteChanges};
+use crate::webhooks::Webhooks;
+use crate::workspaces::Workspaces;
+use crate::{migrate, time};
 
 /// The SQLite file in the home folder.
 const DATABASE_FILE: &str = "haft.db";
-const GENERATION: &str = "SELECT value FROM generation WHERE one = 1";
 
-/// The persistent data of haft.
+/// The persistent data of haft: one part for each domain, over one database layer.
 pub struct Store {
-    pub(crate) inner: Arc<Inner>,
-}
-
-/// The state that the tasks of the store share.
-pub(crate) struct Inner {
-    pub(crate) engine: Engine,
-    pub(crate) files: Option<Files>,
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) state: Mutex<State>,
-    /// The id of this process among those that share the database.
-    pub(crate) node: String,
-    pub(crate) keep_days: u32,
-    pub(crate) retention: Retention,
-    pub(crate) ledger: LedgerBackend,
-    pub(crate) usage: Arc<LedgerUsage>,
-    pub(crate) health: LedgerHealth,
-    /// The calls of dead processes wait for room on the disk.
-    pub(crate) recovery_due: AtomicBool,
-    pub(crate) unsaved: UnsavedCalls,
-    pub(crate) vault: Vault,
-    pub(crate) database_url: Option<Secret>,
-    /// With PostgreSQL, what is known of the other nodes.
-    pub(crate) leases: Leases,
-    /// Signals that there may be calls in the queue.
-    pub(crate) queue_changed: Notify,
-    /// The tenant whose queued call was claimed last: the next claim begins after it.
-    pub(crate) queue_cursor: Mutex<String>,
-    /// Workspaces that changed before this time have no surplus states.
-    pub(crate) workspaces_reaped_to: AtomicI64,
-    /// What the tasks of this process tell each other about runs of agents.
-    pub(crate) runs: RunSignals,
-    pub(crate) sink: Arc<dyn ChangeSink>,
-    /// Changes of objects that are reported soon.
-    pub(crate) reports: ChangeReports,
-    /// Which events are delivered to webhooks.
-    pub(crate) outbox: Arc<Outbox>,
-    /// The names of the built-in tools of this program, when they are set.
-    pub(crate) built_in_names: RwLock<Option<HashSet<ToolName>>>,
-    /// Changes whenever the tokens may have changed.
-    pub(crate) tokens: watch::Sender<u64>,
-    /// Changes whenever approvals may have changed.
-    pub(crate) approvals: watch::Sender<u64>,
-    /// Changes whenever the policy rules may have changed.
-    pub(crate) policies: watch::Sender<u64>,
-}
-
-/// The index as this process has loaded it. The lock serialises all changes.
-#[derive(Default)]
-pub(crate) struct State {
-    /// All definition files, by path.
-    pub(crate) files: HashMap<String, IndexedFile>,
-    /// All bundles that may have a folder.
-    pub(crate) bundles: HashMap<(TenantId, BundleSlug), IndexedBundle>,
-    /// The last announced generation of the catalog.
-    pub(crate) generation: i64,
-}
-
-/// A definition file when it was last read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct IndexedFile {
-    pub(crate) stamp: FileStamp,
-    /// Its tool; `None` if the file is invalid.
-    pub(crate) tool: Option<ToolId>,
-}
-
-/// A bundle when its folder was last read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct IndexedBundle {
-    pub(crate) id: BundleId,
-    /// The stamp of its `bundle.yaml`.
-    pub(crate) stamp: Option<FileStamp>,
+    pub(crate) db: Arc<Database>,
+    access: Access,
+    approvals: StoredApprovals,
+    audit: AuditLog,
+    pub(crate) calls: Calls,
+    pub(crate) catalog: Catalog,
+    chats: Chats,
+    documents: Documents,
+    limits: Limits,
+    policies: Policies,
+    pub(crate) runs: Runs,
+    tenants: Tenants,
+    vault: Vault,
+    webhooks: Webhooks,
+    workspaces: Workspaces,
+    /// The background loops.
+    pub(crate) changes: RemoteChanges,
+    pub(crate) reaper: Reaper,
+    pub(crate) recovery: Recovery,
 }
 
 impl Store {
@@ -121,12 +73,12 @@ impl Store {
         clock: Arc<dyn Clock>,
         sink: Arc<dyn ChangeSink>,
     ) -> Result<Arc<Store>, StoreError> {
-        let vault = Vault::new(&settings)?;
+        let keys = KeySource::of(&settings)?;
         let has_room = prepare_disk(&settings).await;
         let (engine, files) = open_engine(&settings).await?;
         migrate::run(&engine).await?;
         let node = time::new_id(&*clock).to_string();
-        let usage = Arc::new(LedgerUsage::new(&engine, settings.retention.ledger_limits()));
+        let usage = Arc::new(LedgerUsage::new(&engine, LedgerLimits::of(&settings.retention)));
         let outbox = Arc::new(Outbox::default());
         let sync = settings.sync;
         let ledger = match &files {
@@ -141,47 +93,181 @@ impl Store {
                 LedgerBackend::Journal(Box::new(journal))
             }
         };
-        let inner = Arc::new(Inner {
-            node,
+        let db = Arc::new(Database {
             engine,
             files,
             clock,
-            state: Mutex::default(),
-            keep_days: settings.keep_days,
-            retention: settings.retention,
-            ledger,
-            usage,
-            health: LedgerHealth::default(),
-            recovery_due: AtomicBool::new(false),
-            unsaved: UnsavedCalls::default(),
-            vault,
-            database_url: settings.database_url,
+            node,
+            url: settings.database_url,
             leases: Leases::new(settings.lease),
-            queue_changed: Notify::new(),
-            queue_cursor: Mutex::default(),
-            workspaces_reaped_to: AtomicI64::new(0),
-            runs: RunSignals::default(),
+            retention: settings.retention,
             sink,
             reports: ChangeReports::default(),
             outbox,
-            built_in_names: RwLock::default(),
-            tokens: watch::Sender::new(0),
-            approvals: watch::Sender::new(0),
-            policies: watch::Sender::new(0),
+            generation: Mutex::default(),
         });
-        inner.verify_key().await?;
+        let store = Self::of_parts(db, LedgerParts { backend: ledger, usage }, settings.keep_days, keys);
+        store.vault.verify_key().await?;
         // Before calls are recovered: webhooks get the end of those.
-        inner.load_webhooks().await?;
-        inner.begin_lease().await?;
+        store.webhooks.load().await?;
+        store.db.begin_lease().await?;
         if has_room {
-            inner.recover().await?;
+            store.recovery.recover().await?;
         } else {
-            inner.defer_recovery();
+            store.calls.defer_recovery();
         }
-        inner.ensure_default_tenant().await?;
-        inner.reload().await?;
-        inner.read_files(has_room).await?;
-        Ok(Arc::new(Store { inner }))
+        store.tenants.ensure_default().await?;
+        store.changes.reload().await?;
+        store.read_files(has_room).await?;
+        Ok(Arc::new(store))
+    }
+
+    fn of_parts(db: Arc<Database>, ledger: LedgerParts, keep_days: u32, keys: KeySource) -> Self {
+        let vault = Vault::new(&db, keys);
+        let calls = Calls::new(&db, ledger.backend, &ledger.usage, keep_days);
+        let runs = Runs::new(&db, &calls);
+        let (access, policies) = (Access::new(&db), Policies::new(&db));
+        let (catalog, webhooks) = (Catalog::new(&db, &policies), Webhooks::new(&db, &vault));
+        let changes = RemoteChanges {
+            db: Arc::clone(&db),
+            access: access.clone(),
+            calls: calls.clone(),
+            catalog: catalog.clone(),
+            policies: policies.clone(),
+            runs: runs.clone(),
+            vault: vault.clone(),
+            webhooks: webhooks.clone(),
+        };
+        let tenants = Tenants::new(&changes);
+        let (approvals, chats) = (StoredApprovals::new(&db, &calls), Chats::new(&db, &runs));
+        let (limits, workspaces) = (Limits::new(&db, &ledger.usage), Workspaces::new(&db));
+        let audit = AuditLog::new(&db);
+        let reaper = Reaper {
+            db: Arc::clone(&db),
+            access: access.clone(),
+            approvals: approvals.clone(),
+            audit: audit.clone(),
+            calls: calls.clone(),
+            catalog: catalog.clone(),
+            chats: chats.clone(),
+            limits: limits.clone(),
+            runs: runs.clone(),
+            tenants: tenants.clone(),
+            vault: vault.clone(),
+            webhooks: webhooks.clone(),
+            workspaces: workspaces.clone(),
+        };
+        let recovery = Recovery { calls: calls.clone(), runs: runs.clone(), approvals: approvals.clone() };
+        Self {
+            documents: Documents::new(&db),
+            db,
+            access,
+            approvals,
+            audit,
+            calls,
+            catalog,
+            chats,
+            limits,
+            policies,
+            runs,
+            tenants,
+            vault,
+            webhooks,
+            workspaces,
+            changes,
+            reaper,
+            recovery,
+        }
+    }
+
+    /// Returns the access tokens, sessions and login links.
+    pub fn access(&self) -> &Access {
+        &self.access
+    }
+
+    /// Returns the approvals that calls need.
+    pub fn approvals(&self) -> &StoredApprovals {
+        &self.approvals
+    }
+
+    /// Returns the recorded calls and the queue.
+    pub fn calls(&self) -> &Calls {
+        &self.calls
+    }
+
+    /// Returns the chats.
+    pub fn chats(&self) -> &Chats {
+        &self.chats
+    }
+
+    /// Returns the runs of agents.
+    pub fn runs(&self) -> &Runs {
+        &self.runs
+    }
+
+    /// Returns the audit log.
+    pub fn audit(&self) -> &AuditLog {
+        &self.audit
+    }
+
+    /// Returns the documents of retrieval pipelines.
+    pub fn documents(&self) -> &Documents {
+        &self.documents
+    }
+
+    /// Returns the limits that nodes share.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Returns the policy rules.
+    pub fn policies(&self) -> &Policies {
+        &self.policies
+    }
+
+    /// Returns the stored credentials.
+    pub fn vault(&self) -> &Vault {
+        &self.vault
+    }
+
+    /// Returns the webhooks and their deliveries.
+    pub fn webhooks(&self) -> &Webhooks {
+        &self.webhooks
+    }
+
+    /// Returns the workspaces and their states.
+    pub fn workspaces(&self) -> &Workspaces {
+        &self.workspaces
+    }
+
+    /// Returns the resources of a kind.
+    pub fn resources<S: StoredKind>(&self) -> Resources<'_, S> {
+        Resources::new(&self.db)
+    }
+
+    /// Returns the agents.
+    pub fn agents(&self) -> Resources<'_, AgentDefinition> {
+        self.resources()
+    }
+
+    /// Returns the definitions of retrieval pipelines.
+    pub fn pipelines(&self) -> Resources<'_, PipelineDefinition> {
+        self.resources()
+    }
+
+    /// Returns the code artifacts.
+    pub fn artifacts(&self) -> Resources<'_, ArtifactDefinition> {
+        self.resources()
+    }
+
+    /// Returns the bundles, tools, toolsets and MCP servers.
+    pub fn catalog(&self) -> &Catalog {
+        &self.catalog
+    }
+
+    /// Returns the tenants.
+    pub fn tenants(&self) -> &Tenants {
+        &self.tenants
     }
 
     /// Migrates the database to the newest schema and does nothing else.
@@ -194,12 +280,12 @@ impl Store {
 
     /// Drains the journal and closes the database. Stop the tasks of [`Store::watch`] first.
     pub async fn close(&self) {
-        match &self.inner.ledger {
+        match &self.calls.state.backend {
             LedgerBackend::Database(group_commit) => group_commit.flush().await,
             LedgerBackend::Journal(journal) => {
                 journal.close();
-                match self.inner.drain_journal().await {
-                    Ok(()) => drop(self.inner.with_journal(Journal::remove).await),
+                match self.calls.drain_journal().await {
+                    Ok(()) => drop(self.calls.with_journal(Journal::remove).await),
                     // The next start recovers them.
                     Err(error) => {
                         tracing::error!(
@@ -210,31 +296,81 @@ impl Store {
                 }
             }
         }
-        if let Err(error) = self.inner.usage.enforce().await {
+        if let Err(error) = self.calls.state.usage.enforce().await {
             tracing::warn!(%error, "cannot store the size of the ledger");
         }
-        self.inner.end_lease().await;
-        self.inner.engine.close().await;
+        self.db.end_lease().await;
+        self.db.engine.close().await;
+        self.keep_reserve().await;
     }
 
-    /// Runs a change to completion even if the caller stops waiting: a change must not be left half done.
-    pub(crate) async fn run<T, F>(&self, work: impl FnOnce(Arc<Inner>) -> F + Send) -> Result<T, StoreError>
-    where
-        T: Send + 'static,
-        F: Future<Output = Result<T, StoreError>> + Send + 'static,
-    {
-        match tokio::spawn(audit::in_current_request(work(Arc::clone(&self.inner)))).await {
-            Ok(result) => result,
-            Err(error) => Err(StoreError::unavailable("change the store", error)),
+    /// Reserves the remaining space after a start on a full disk, for the next start. Call it after the start; closing the
+    /// store does it as well, because SQLite frees files then.
+    pub async fn keep_reserve(&self) {
+        let Some(files) = &self.db.files else { return };
+        let reserve = files.reserve.clone();
+        let kept = files.run("reserve space".into(), move |_| {
+            reserve.reserve_remaining();
+            Ok(())
+        });
+        drop(kept.await);
+    }
+
+    /// Removes bundles deleted 48 hours ago, calls older than `keep_days`, and other expired data.
+    pub async fn reap(&self) -> Result<ReapReport, StoreError> {
+        let reaper = self.reaper.clone();
+        self.db.complete(async move { reaper.reap().await }).await
+    }
+
+    /// Checks that the database accepts writes.
+    pub async fn ping(&self) -> Result<(), StoreError> {
+        let action = "write to the database";
+        let tx = self.db.engine.begin().await.map_err(failed_to(action))?;
+        tx.rollback().await.map_err(failed_to(action))
+    }
+
+    /// Brings the index up to date with the files when the store opens.
+    async fn read_files(&self, has_room: bool) -> Result<(), StoreError> {
+        let Some(files) = &self.db.files else { return Ok(()) };
+        files.clean_history().await?;
+        if has_room {
+            // Undoes what a crash interrupted, before the files are read.
+            drop(self.catalog.state.session().await?);
         }
+        match self.catalog.state.sync().await {
+            // The catalog is that of the last sync.
+            Err(error) if !has_room => {
+                tracing::error!(error = &error as &dyn std::error::Error, "changed files are not read");
+            }
+            result => drop(result?),
+        }
+        if let Err(error) = self.db.sync_resource_files(FileScope::Changed).await {
+            // The resources are those of the last sync.
+            tracing::error!(
+                error = &error as &dyn std::error::Error,
+                "changed files of resources are not read"
+            );
+        }
+        if has_room {
+            // In a new home folder. A disk without room for it is full soon, and reports that itself.
+            let reserve = files.reserve.clone();
+            drop(files.run("reserve space".into(), move |_| reserve.ensure()).await);
+        }
+        Ok(())
     }
 }
 
-/// Makes room for the start on a full disk; returns whether calls can be recorded.
+/// The parts that [`Calls`] is built from.
+struct LedgerParts {
+    backend: LedgerBackend,
+    usage: Arc<LedgerUsage>,
+}
+
+/// Frees reserved space for a start on a full disk; returns whether calls can be recorded.
 async fn prepare_disk(settings: &StoreSettings) -> bool {
     let (None, Some(home)) = (&settings.database_url, &settings.home) else { return true };
     let reserve = Reserve::new(home);
-    // A home folder that does not exist yet is created next.
+    // A new home folder is created later.
     if !home.exists() {
         return true;
     }
@@ -254,126 +390,6 @@ async fn open_engine(settings: &StoreSettings) -> Result<(Engine, Option<Files>)
         (None, None) => {
             Err(StoreError::unavailable("open the store", "neither `home` nor `database_url` is set"))
         }
-    }
-}
-
-impl Inner {
-    /// Returns the current time in the precision of the tables.
-    pub(crate) fn now(&self) -> Timestamp {
-        time::now(&*self.clock)
-    }
-
-    /// Brings the index up to date with the files when the store opens.
-    async fn read_files(&self, has_room: bool) -> Result<(), StoreError> {
-        let Some(files) = &self.files else { return Ok(()) };
-        files.clean_history().await?;
-        if has_room {
-            // Undoes what a crash interrupted, before the files are read.
-            drop(self.session().await?);
-        }
-        match self.sync().await {
-            // The catalog is that of the last sync.
-            Err(error) if !has_room => {
-                tracing::error!(error = &error as &dyn std::error::Error, "changed files are not read");
-            }
-            result => drop(result?),
-        }
-        if let Err(error) = self.sync_resource_files(FileScope::Changed).await {
-            // The resources are those of the last sync.
-            tracing::error!(
-                error = &error as &dyn std::error::Error,
-                "changed files of resources are not read"
-            );
-        }
-        if has_room {
-            // In a new home folder. A disk without room for it is full soon, and reports that itself.
-            let reserve = files.reserve.clone();
-            drop(files.run("reserve space".into(), move |_| reserve.ensure()).await);
-        }
-        Ok(())
-    }
-
-    /// Announces changes to the sink.
-    pub(crate) fn announce(&self, changes: &[Change]) {
-        if !changes.is_empty() {
-            self.sink.apply(changes.to_vec());
-        }
-    }
-
-    /// Loads and announces the whole catalog.
-    pub(crate) async fn reload(&self) -> Result<(), StoreError> {
-        let mut state = self.state.lock().await;
-        let (fresh, everything) = self.load().await.map_err(failed_to("load the catalog"))?;
-        let everything = self.mark_missing_built_ins(everything);
-        *state = fresh;
-        self.sink.replace(everything);
-        self.signal_token_change();
-        self.signal_policy_change();
-        self.load_webhooks().await?;
-        self.open_vault().await
-    }
-
-    /// Returns the generation in the database.
-    pub(crate) async fn generation(&self) -> Result<i64, sqlx::Error> {
-        sqlx::query(GENERATION).fetch_one(&self.engine.pool).await?.try_get(0)
-    }
-
-    /// Reads the whole catalog as it is at one moment: a tool is never read with an earlier state of its bundle.
-    async fn load(&self) -> Result<(State, Vec<Change>), sqlx::Error> {
-        let mut tx = self.engine.begin_snapshot().await?;
-        let generation = sqlx::query(GENERATION).fetch_one(&mut *tx).await?.try_get(0)?;
-        let mut state = State { generation, ..State::default() };
-        // One by one: all rows at once would take as much memory as all tools.
-        let mut tools = Vec::new();
-        let mut found = sqlx::query(rows::TOOL).fetch(&mut *tx);
-        let mut texts = HashSet::new();
-        while let Some(row) = found.try_next().await? {
-            let mut tool = rows::tool(&row)?;
-            share_schemas(&mut tool, &mut texts);
-            tools.push(Change::Tool(Box::new(tool)));
-        }
-        drop(found);
-        let mut everything = Vec::new();
-        let bundles = "SELECT id, tenant, slug, display_name, description, enabled, kind, created_at, \
-                       modified_at, soft_deleted_at, stamp FROM bundles";
-        for row in sqlx::query(bundles).fetch_all(&mut *tx).await? {
-            let bundle = rows::bundle(&row)?;
-            if !bundle.kind.is_read_only() {
-                let stamp = row.try_get::<Option<String>, _>("stamp")?.map(FileStamp::from_text);
-                let key = (bundle.tenant.clone(), bundle.slug.clone());
-                state.bundles.insert(key, IndexedBundle { id: bundle.id, stamp });
-            }
-            everything.push(Change::Bundle(bundle));
-        }
-        everything.append(&mut tools);
-        for row in sqlx::query(rows::UNREADABLE).fetch_all(&mut *tx).await? {
-            everything.push(Change::Unreadable(rows::unreadable(&row)?));
-        }
-        let files = "SELECT path, id, stamp FROM tools WHERE path IS NOT NULL \
-                     UNION ALL SELECT path, NULL, stamp FROM unreadable";
-        for row in sqlx::query(files).fetch_all(&mut *tx).await? {
-            let tool = match row.try_get::<Option<&str>, _>("id")? {
-                Some(_) => Some(rows::parse_column(&row, "id")?),
-                None => None,
-            };
-            let stamp = FileStamp::from_text(row.try_get::<Option<String>, _>("stamp")?.unwrap_or_default());
-            state.files.insert(row.try_get("path")?, IndexedFile { stamp, tool });
-        }
-        Ok((state, everything))
-    }
-}
-
-/// Lets equal schemas of tools share their text.
-fn share_schemas(tool: &mut Tool, texts: &mut HashSet<Arc<str>>) {
-    // The published definition is usually the newest one; then both stay one object.
-    let is_newest = |(_, spec): &mut (u32, Arc<ToolSpec>)| Arc::ptr_eq(spec, &tool.spec);
-    let published = tool.published.take_if(is_newest).map(|(number, _)| number);
-    if let Some(spec) = Arc::get_mut(&mut tool.spec) {
-        spec.input_schema.share(texts);
-        spec.output_schema.share(texts);
-    }
-    if let Some(number) = published {
-        tool.published = Some((number, Arc::clone(&tool.spec)));
     }
 }
 

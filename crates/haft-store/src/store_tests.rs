@@ -1,3 +1,12 @@
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use haft_core::Timestamp;
+use haft_core::catalog::Change;
+use haft_core::name::{BundleSlug, TenantId};
+use haft_core::secret::Secret;
+use sqlx::Row as _;
+
 use super::*;
 use crate::ledger::insert::insert;
 use crate::ledger::record::{self, CallRow};
@@ -30,22 +39,22 @@ async fn a_touched_file_does_not_advance_the_generation() {
     std::fs::write(&path, "---\nname: a\nversion: 1.0.0\ndescription: x\nruntime: python\n---\nprint(1)\n")
         .unwrap();
     let store = open(home.path()).await;
-    let inner = &store.inner;
+    let catalog = &store.catalog.state;
     // Until the file is old enough to trust its stamp.
-    while inner.sync().await.unwrap().repeat {}
-    let stamp = async || inner.state.lock().await.files["skills/web/a.skill"].stamp.clone();
-    let (before, generation) = (stamp().await, inner.generation().await.unwrap());
+    while catalog.sync().await.unwrap().repeat {}
+    let stamp = async || catalog.index.lock().await.files["skills/web/a.skill"].stamp.clone();
+    let (before, generation) = (stamp().await, store.db.stored_generation().await.unwrap());
     let file = std::fs::File::options().write(true).open(&path).unwrap();
     file.set_modified(std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(4_000_000_000))
         .unwrap();
     loop {
-        let synced = inner.sync().await.unwrap();
+        let synced = catalog.sync().await.unwrap();
         assert_eq!(synced.changed, 0);
         if !synced.repeat && stamp().await != before {
             break;
         }
     }
-    assert_eq!(inner.generation().await.unwrap(), generation);
+    assert_eq!(store.db.stored_generation().await.unwrap(), generation);
     store.close().await;
 }
 
@@ -54,7 +63,7 @@ async fn a_touched_file_does_not_advance_the_generation() {
 async fn a_finished_call_is_not_marked_as_interrupted() {
     let home = tempfile::tempdir().unwrap();
     let store = open(home.path()).await;
-    let engine = &store.inner.engine;
+    let engine = &store.db.engine;
     let record = |status: &str| {
         let call = serde_json::json!({
             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af102", "tool_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
@@ -69,7 +78,7 @@ async fn a_finished_call_is_not_marked_as_interrupted() {
     };
     for (stored, expected) in [("success", "success"), ("running", "interrupted")] {
         insert(engine, &Outbox::default(), "n", &[CallRow::new(&record(stored)).unwrap()]).await.unwrap();
-        store.inner.recover_call("n", record("running")).await.unwrap();
+        store.calls.recover_call("n", record("running")).await.unwrap();
         assert_eq!(status().await, expected);
         sqlx::query("DELETE FROM calls").execute(&engine.pool).await.unwrap();
     }
@@ -82,7 +91,7 @@ async fn check_snapshot(store: Arc<Store>) {
         "name": "weather", "version": "1.0.0", "description": "x",
         "implementation": {"type": "http", "method": "GET", "url": "https://example.com/"},
     }));
-    let tool = store.create_tool(haft_core::catalog::NewTool {
+    let tool = store.catalog().create_tool(haft_core::catalog::NewTool {
         tenant: TenantId::default_tenant(),
         bundle: BundleSlug::new("web").unwrap(),
         spec: spec.unwrap(),
@@ -97,7 +106,7 @@ async fn check_snapshot(store: Arc<Store>) {
     let writing = tokio::spawn(async move {
         let mut enabled = 0_i64;
         while !stopped.is_cancelled() {
-            let mut tx = writer.inner.engine.begin().await.unwrap();
+            let mut tx = writer.db.engine.begin().await.unwrap();
             for sql in [
                 "UPDATE bundles SET enabled = $1 WHERE id = $2",
                 "UPDATE tools SET enabled = $1 WHERE bundle_id = $2",
@@ -111,7 +120,7 @@ async fn check_snapshot(store: Arc<Store>) {
     });
     let mut seen = HashSet::new();
     for round in 0.. {
-        let (_, everything) = store.inner.load().await.unwrap();
+        let (_, _, everything) = store.catalog.state.load().await.unwrap();
         let bundle = everything.iter().find_map(|change| match change {
             Change::Bundle(bundle) if bundle.id == tool.bundle_id => Some(bundle.enabled),
             _ => None,

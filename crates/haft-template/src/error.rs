@@ -2,6 +2,7 @@
 
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::problem::Problem;
+use haft_core::secret::missing_secret;
 
 /// A syntax error of a template.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -38,7 +39,7 @@ pub enum RenderError {
     #[error("missing required argument `{0}`")]
     MissingArgument(String),
     /// There is no secret with that name.
-    #[error("secret `{0}` is not stored; store it with `haft secret set {0}`")]
+    #[error("{}", missing_secret(.0))]
     MissingSecret(String),
     /// The value of an earlier step is missing.
     #[error("missing value `{0}` of an earlier step")]

@@ -116,7 +116,7 @@ impl ExecTemplate {
         let argv = match &self.program {
             ProgramTemplate::Command(command) => {
                 let script = command.render(values, &mut limits, &mut env)?;
-                ["bash", "--noprofile", "--norc", "-c", script].map(str::to_owned).to_vec()
+                ["bash", "--noprofile", "--norc", "-o", "pipefail", "-c", script].map(str::to_owned).to_vec()
             }
             ProgramTemplate::Argv(argv) => argv.render(values, &mut limits)?,
         };

@@ -37,7 +37,7 @@ pub use error::{RenderError, SyntaxError};
 pub use escape_context::EscapeContext;
 pub use exec::{ExecInvocation, ExecTemplate};
 pub use haft_core::implementation::Notation;
-pub use parse::overridden_defaults;
+pub use parse::template_defaults;
 pub use python::PythonTemplate;
 pub use reference::{Scope, Values};
 pub use scripts::script_secrets;

@@ -7,6 +7,7 @@ use super::reference::{Reference, Scope, Source};
 use super::text::Part;
 use haft_core::implementation::Notation;
 use haft_core::problem::excerpt;
+use haft_core::secret::ExternalReference;
 
 /// The maximum nesting of `{{if}}`.
 const MAX_DEPTH: usize = 32;
@@ -211,19 +212,17 @@ pub(super) fn control(inner: &str, scope: &Scope) -> Result<Control, String> {
     Ok(Control::Value(reference))
 }
 
-/// Finds the defaults in a text that differ from the schema: the argument, its default here, its default in the schema.
-pub fn overridden_defaults(text: &str, scope: &Scope) -> Vec<(String, Value, Value)> {
-    let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+/// Returns the defaults of arguments in a text, in its order.
+pub fn template_defaults(text: &str, scope: &Scope) -> Vec<(String, Value)> {
     let (mut found, mut rest) = (Vec::new(), text);
     while let Some((_, inner)) = rest.split_once("{{") {
         let Some(end) = closing(inner) else { break };
         let control = control(inner.get(..end).unwrap_or_default(), scope);
         if let Ok(Control::Value(Reference { source, name, path, default: Some(own) })) = control
-            && let Source::Argument { default: Some(declared), .. } = source
+            && matches!(source, Source::Argument { .. })
             && path.is_empty()
-            && plain(&own) != plain(&declared)
         {
-            found.push((name, own, declared));
+            found.push((name, own));
         }
         rest = inner.get(end + 2..).unwrap_or_default();
     }
@@ -281,6 +280,10 @@ fn dollar_name(name: &str, scope: &Scope) -> Result<Reference, String> {
 
 fn secret_name(name: &str) -> Result<Reference, String> {
     let name = name.trim();
+    if let Some(external) = ExternalReference::parse(name) {
+        external.map_err(|error| error.to_string())?;
+        return Ok(Reference::new(Source::Secret, name, ""));
+    }
     check_name(name)?;
     let plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
     if !name.chars().all(plain) || name.chars().count() > 128 {

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::error::RenderError;
 use haft_core::schema::declared_properties;
-use haft_core::secret::Secret;
+use haft_core::secret::{ExternalReference, Secret};
 
 /// The arguments and steps that the templates of a tool may use.
 #[derive(Debug, Clone, Default)]
@@ -59,7 +59,7 @@ impl Scope {
         };
         let default = match self.arguments.get(name) {
             Some(default) => default.clone(),
-            None if self.is_open => None,
+            None if self.is_open && ExternalReference::parse(text).is_none() => None,
             None => return None,
         };
         let source = Source::Argument {

@@ -315,6 +315,22 @@ fn secrets_are_named_masked_and_reported() {
 }
 
 #[test]
+fn secrets_outside_of_haft_have_a_scheme() {
+    for notation in [Notation::Dollar, Notation::Braces] {
+        let secrets = |text: &str, scope: &Scope| {
+            let template = Template::parse(notation, text, scope).unwrap();
+            template.secrets().map(str::to_owned).collect::<Vec<_>>()
+        };
+        let found = secrets("Bearer ${vault:apps/x#key} ${ file:db/password }", &scope());
+        assert_eq!(found, ["vault:apps/x#key", "file:db/password"]);
+        assert_eq!(secrets("${cmd:token}", &scope().open()), ["cmd:token"]);
+        let error = Template::parse(notation, "${vault:../sys#key}", &scope()).unwrap_err();
+        let expected = "invalid reference `vault:../sys#key`: the path has the part `.` or `..`";
+        assert_eq!(error.message, expected);
+    }
+}
+
+#[test]
 fn errors_become_outcomes() {
     let missing = CallError::from(RenderError::MissingSecret("KEY".into()));
     assert_eq!(missing.code.as_str(), "secret_missing");

@@ -1,4 +1,5 @@
-//! Helpers shared by haft's tests: PostgreSQL databases, S3 buckets, links to cut, SMTP and HTTP servers, prerequisites.
+//! Helpers shared by haft's tests: PostgreSQL databases, S3 buckets, links to cut, SMTP and HTTP servers, a Vault,
+//! prerequisites.
 
 pub mod link;
 pub mod postgres;
@@ -7,3 +8,4 @@ pub mod s3;
 pub mod smtp;
 pub mod soak;
 pub mod upstream;
+pub mod vault;

@@ -1,4 +1,4 @@
-//! A TCP connection that a test can cut and mend: what stands between a node and its database.
+//! A TCP proxy between a node and its database that a test can disconnect and reconnect.
 
 use std::io;
 use std::net::SocketAddr;

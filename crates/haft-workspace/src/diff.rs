@@ -121,7 +121,7 @@ fn listing(node: Node) -> Listing {
     }
 }
 
-/// The place of a content does not matter.
+/// The extent of a content does not matter.
 fn is_equal(first: &Listing, second: &Listing) -> bool {
     match (first, second) {
         (

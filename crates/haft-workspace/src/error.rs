@@ -12,10 +12,10 @@ pub type WorkspaceResult<T> = Result<T, WorkspaceError>;
 #[derive(Debug, thiserror::Error)]
 pub enum WorkspaceError {
     /// The operating system refused something.
-    #[error("failed to {doing} `{}`: {source}", path.display())]
+    #[error("failed to {operation} `{}`: {source}", path.display())]
     Io {
         /// What was done: a verb.
-        doing: &'static str,
+        operation: &'static str,
         /// The file or folder.
         path: PathBuf,
         /// The cause.
@@ -43,15 +43,15 @@ pub enum WorkspaceError {
     Damaged {
         /// The pack.
         pack: PackId,
-        /// What was found.
+        /// The problem.
         problem: &'static str,
     },
 }
 
 impl WorkspaceError {
     /// Returns a function that wraps an error of the operating system.
-    pub(crate) fn io<E: Into<io::Error>>(doing: &'static str, path: &Path) -> impl FnOnce(E) -> Self {
-        move |source| Self::Io { doing, path: path.to_owned(), source: source.into() }
+    pub(crate) fn io<E: Into<io::Error>>(operation: &'static str, path: &Path) -> impl FnOnce(E) -> Self {
+        move |source| Self::Io { operation, path: path.to_owned(), source: source.into() }
     }
 
     pub(crate) fn damaged(pack: PackId, problem: &'static str) -> Self {

@@ -91,7 +91,7 @@ impl Folder {
     /// Returns what is known of an entry; links are not followed.
     pub(crate) fn stat(&self, name: &CStr) -> WorkspaceResult<Stat> {
         let stat = rustix::fs::statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW);
-        stat.map_err(WorkspaceError::io("look at", &self.join(name)))
+        stat.map_err(WorkspaceError::io("stat", &self.join(name)))
     }
 
     pub(crate) fn link_target(&self, name: &CStr) -> WorkspaceResult<Box<[u8]>> {

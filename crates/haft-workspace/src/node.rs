@@ -19,7 +19,7 @@ impl fmt::Display for PackId {
 
 /// Where bytes are stored: a range of the uncompressed bytes of a pack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
+pub struct Extent {
     /// The pack.
     pub pack: PackId,
     /// The first byte.
@@ -28,19 +28,20 @@ pub struct Place {
     pub length: u64,
 }
 
-/// A stored content: its hash and its place.
+/// A stored content: its hash and its extent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Content {
     /// The hash; for a folder that of its names and hashes, see [`FolderNode::hash`].
     pub hash: Hash,
-    /// Where it is stored.
-    pub place: Place,
+    /// Where it is stored. The serialized name is an earlier one, for existing databases.
+    #[serde(rename = "place")]
+    pub extent: Extent,
 }
 
 impl Content {
     /// Stands for a content that is not known.
     pub(crate) const UNKNOWN: Self =
-        Self { hash: Hash::UNKNOWN, place: Place { pack: PackId(Uuid::nil()), offset: 0, length: 0 } };
+        Self { hash: Hash::UNKNOWN, extent: Extent { pack: PackId(Uuid::nil()), offset: 0, length: 0 } };
 }
 
 /// A folder: its entries, ordered by name.
@@ -65,7 +66,7 @@ pub(crate) enum Node {
 }
 
 impl FolderNode {
-    /// Returns the hash of names, kinds and hashes. Places do not count, so equal folders have equal hashes wherever
+    /// Returns the hash of names, kinds and hashes. Extents do not count, so equal folders have equal hashes wherever
     /// they are stored.
     pub(crate) fn hash(&self) -> Hash {
         // Another function than for files: no file has the hash of a folder.

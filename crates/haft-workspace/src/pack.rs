@@ -15,7 +15,7 @@ use std::path::PathBuf;
 
 use uuid::Uuid;
 
-use crate::{PackId, Packs, Place, WorkspaceError, WorkspaceResult};
+use crate::{Extent, PackId, Packs, WorkspaceError, WorkspaceResult};
 
 /// The number of uncompressed bytes in a block.
 pub(crate) const BLOCK: usize = 128 * 1024;
@@ -128,9 +128,9 @@ impl PackWriter {
         self.before == 0 && self.block.is_empty()
     }
 
-    /// Returns the place at which the next bytes are stored.
-    pub(crate) fn next_place(&self, length: u64) -> Place {
-        Place { pack: self.id, offset: self.before + self.block.len() as u64, length }
+    /// Returns the extent at which the next bytes are stored.
+    pub(crate) fn next_extent(&self, length: u64) -> Extent {
+        Extent { pack: self.id, offset: self.before + self.block.len() as u64, length }
     }
 
     pub(crate) fn append(&mut self, mut bytes: &[u8]) -> WorkspaceResult<()> {

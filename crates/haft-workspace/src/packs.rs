@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::{PackId, WorkspaceError, WorkspaceResult};
 
-/// Keeps packs. A pack is written once; only [`collect`](crate::collect) replaces one, by the same bytes with holes.
+/// Keeps packs. A pack is written once; only [`gc`](crate::gc) replaces one, by the same bytes with holes.
 pub trait Packs: Send + Sync {
     /// Returns a folder for files that become packs, on the same file system if packs are files.
     fn staging(&self) -> &Path;

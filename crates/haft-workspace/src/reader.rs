@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt as _;
 
 use crate::node::FolderNode;
 use crate::pack::{BLOCK, Block, FOOTER_BYTES, INDEX_ENTRY_BYTES, MAGIC};
-use crate::{Content, Hash, PackId, Packs, Place, WorkspaceError, WorkspaceResult};
+use crate::{Content, Extent, Hash, PackId, Packs, WorkspaceError, WorkspaceResult};
 
 /// Reads contents and verifies them. Keeps packs open, and the last block of each.
 pub(crate) struct Reader<'p> {
@@ -36,40 +36,40 @@ impl<'p> Reader<'p> {
         mut take: impl FnMut(&[u8]) -> WorkspaceResult<()>,
     ) -> WorkspaceResult<()> {
         let mut hasher = blake3::Hasher::new();
-        self.range(content.place, |bytes| {
+        self.range(content.extent, |bytes| {
             hasher.update(bytes);
             take(bytes)
         })?;
         if Hash::finish(&hasher) == content.hash {
             Ok(())
         } else {
-            Err(WorkspaceError::damaged(content.place.pack, "a file has another hash"))
+            Err(WorkspaceError::damaged(content.extent.pack, "a file has another hash"))
         }
     }
 
     /// Reads a folder node.
     pub(crate) fn folder(&mut self, content: &Content) -> WorkspaceResult<FolderNode> {
         let mut bytes = Vec::new();
-        self.range(content.place, |part| {
+        self.range(content.extent, |part| {
             bytes.extend_from_slice(part);
             Ok(())
         })?;
         let node: Option<FolderNode> = postcard::from_bytes(&bytes).ok();
         let node = node.filter(|node| node.is_valid() && node.hash() == content.hash);
-        node.ok_or_else(|| WorkspaceError::damaged(content.place.pack, "a folder has another hash"))
+        node.ok_or_else(|| WorkspaceError::damaged(content.extent.pack, "a folder has another hash"))
     }
 
     fn range(
         &mut self,
-        place: Place,
+        extent: Extent,
         mut take: impl FnMut(&[u8]) -> WorkspaceResult<()>,
     ) -> WorkspaceResult<()> {
-        if place.length == 0 {
+        if extent.length == 0 {
             return Ok(());
         }
-        let pack = self.pack(place.pack)?;
-        let damaged = || WorkspaceError::damaged(place.pack, "it ends too early");
-        let (mut offset, mut rest) = (place.offset, place.length);
+        let pack = self.pack(extent.pack)?;
+        let damaged = || WorkspaceError::damaged(extent.pack, "it ends too early");
+        let (mut offset, mut rest) = (extent.offset, extent.length);
         while rest > 0 {
             let block = pack.block(offset / BLOCK as u64)?;
             let start = usize::try_from(offset % BLOCK as u64).unwrap_or(usize::MAX);

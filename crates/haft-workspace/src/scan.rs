@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use rustix::fs::{FileType, Mode};
 
 use crate::folder::Folder;
-use crate::state::{Known, KnownEntry, KnownNode, Stamp};
+use crate::state::{CachedEntry, CachedNode, Stamp, StatCache};
 use crate::{Content, Limits, WorkspaceError, WorkspaceResult};
 
 /// What a scan finds besides the entries.
@@ -47,23 +47,23 @@ impl Scan {
 
     /// Looks at every entry of a folder. Files that look as they did are taken as known; the content of other files and
     /// of the folders around them is unknown.
-    pub(crate) fn folder(&mut self, folder: &Folder, known: &Known) -> WorkspaceResult<Known> {
+    pub(crate) fn folder(&mut self, folder: &Folder, cache: &StatCache) -> WorkspaceResult<StatCache> {
         let depth = self.path.len() as u64;
         if depth > self.limits.depth {
             return Err(WorkspaceError::TooLarge { what: "levels of folders", limit: self.limits.depth });
         }
         let path: std::sync::Arc<[CString]> = self.path.as_slice().into();
-        let mut entries = Vec::with_capacity(known.entries.len());
+        let mut entries = Vec::with_capacity(cache.entries.len());
         let mut is_known = true;
         for name in folder.names()? {
-            let before = known.get(name.as_bytes());
+            let before = cache.get(name.as_bytes());
             let Some((node, same)) = self.entry(folder, &path, &name, before)? else { continue };
             is_known &= same;
-            entries.push(KnownEntry { name: name.into_bytes().into(), node });
+            entries.push(CachedEntry { name: name.into_bytes().into(), node });
         }
-        is_known &= entries.len() == known.entries.len();
-        let content = if is_known { known.content } else { Content::UNKNOWN };
-        Ok(Known { content, entries })
+        is_known &= entries.len() == cache.entries.len();
+        let content = if is_known { cache.content } else { Content::UNKNOWN };
+        Ok(StatCache { content, entries })
     }
 
     /// Returns an entry and whether it is as it was; `None` if it is not stored.
@@ -72,8 +72,8 @@ impl Scan {
         folder: &Folder,
         path: &std::sync::Arc<[CString]>,
         name: &CString,
-        before: Option<&KnownNode>,
-    ) -> WorkspaceResult<Option<(KnownNode, bool)>> {
+        before: Option<&CachedNode>,
+    ) -> WorkspaceResult<Option<(CachedNode, bool)>> {
         let stat = folder.stat(name)?;
         let found = match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => {
@@ -81,35 +81,35 @@ impl Scan {
                 self.add(1, stamp.size())?;
                 let executable = Mode::from_raw_mode(stat.st_mode).contains(Mode::XUSR);
                 match before {
-                    Some(KnownNode::File { executable: before, content, stamp: Some(known) })
+                    Some(CachedNode::File { executable: before, content, stamp: Some(known) })
                         if *known == stamp && content.hash != Content::UNKNOWN.hash =>
                     {
-                        let node = KnownNode::File { executable, content: *content, stamp: Some(stamp) };
+                        let node = CachedNode::File { executable, content: *content, stamp: Some(stamp) };
                         (node, *before == executable)
                     }
                     _ => {
                         let (folders, name) = (path.clone(), name.clone());
                         self.changed.push(ChangedFile { folders, name, stamp });
-                        (KnownNode::File { executable, content: Content::UNKNOWN, stamp: None }, false)
+                        (CachedNode::File { executable, content: Content::UNKNOWN, stamp: None }, false)
                     }
                 }
             }
             FileType::Directory => {
                 self.add(0, 0)?;
-                let unknown = Known::unknown();
-                let known = if let Some(KnownNode::Folder(known)) = before { known } else { &unknown };
+                let unknown = StatCache::unknown();
+                let cache = if let Some(CachedNode::Folder(cache)) = before { cache } else { &unknown };
                 self.path.push(name.clone());
-                let found = self.folder(&folder.enter(name)?, known)?;
+                let found = self.folder(&folder.enter(name)?, cache)?;
                 self.path.pop();
                 let same =
-                    before.is_some() && found.content == known.content && found.content != Content::UNKNOWN;
-                (KnownNode::Folder(found), same)
+                    before.is_some() && found.content == cache.content && found.content != Content::UNKNOWN;
+                (CachedNode::Folder(found), same)
             }
             FileType::Symlink => {
                 self.add(0, 0)?;
                 let target = folder.link_target(name)?;
-                let same = matches!(before, Some(KnownNode::Link { target: before }) if *before == target);
-                (KnownNode::Link { target }, same)
+                let same = matches!(before, Some(CachedNode::Link { target: before }) if *before == target);
+                (CachedNode::Link { target }, same)
             }
             _ => {
                 self.skipped.push(folder.join(name));

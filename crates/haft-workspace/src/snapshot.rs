@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::folder::Folder;
 use crate::pack::PackWriter;
 use crate::scan::{ChangedFile, Scan};
-use crate::state::{Known, KnownNode, Stamp, now};
-use crate::{Content, Hash, Limits, Manifest, Packs, Place, WorkspaceError, WorkspaceResult};
+use crate::state::{CachedNode, Stamp, StatCache, now};
+use crate::{Content, Extent, Hash, Limits, Manifest, PackId, Packs, WorkspaceError, WorkspaceResult};
 
 /// A state that was stored.
 #[derive(Debug)]
@@ -21,6 +21,10 @@ pub struct Snapshot {
     pub manifest: Manifest,
     /// Sockets, devices and FIFOs, which are not stored.
     pub skipped: Vec<PathBuf>,
+    /// The number of newly stored bytes.
+    pub added: u64,
+    /// The pack that contains them.
+    pub pack: Option<PackId>,
 }
 
 /// The threads that read files.
@@ -35,38 +39,41 @@ pub(crate) fn store(
     packs: &dyn Packs,
     limits: Limits,
     folder: &Folder,
-    before: &Known,
-) -> WorkspaceResult<(Snapshot, Known)> {
+    before: &StatCache,
+) -> WorkspaceResult<(Snapshot, StatCache)> {
     let mut scan = Scan::new(limits);
-    let mut known = scan.folder(folder, before)?;
-    let is_changed = known.content == Content::UNKNOWN;
+    let mut cache = scan.folder(folder, before)?;
+    let is_changed = cache.content == Content::UNKNOWN;
+    let (mut added, mut pack) = (0, None);
     if is_changed {
         let mut stored = HashMap::new();
         remember(before, &mut stored);
         let store = Mutex::new(ContentStore { writer: PackWriter::create(packs)?, stored });
         let contents = read_all(folder, &scan.changed, &store)?;
         let mut store = store.into_inner().unwrap_or_else(PoisonError::into_inner);
-        fill(&mut known, &mut contents.into_iter());
-        store.folder(&mut known)?;
+        fill(&mut cache, &mut contents.into_iter());
+        store.folder(&mut cache)?;
         if !store.writer.is_empty() {
+            let end = store.writer.next_extent(0);
+            (added, pack) = (end.offset, Some(end.pack));
             store.writer.keep(packs)?;
         }
     }
-    let manifest = Manifest { root: known.content, files: scan.files, bytes: scan.bytes };
-    Ok((Snapshot { manifest, skipped: scan.skipped }, known))
+    let manifest = Manifest { root: cache.content, files: scan.files, bytes: scan.bytes };
+    Ok((Snapshot { manifest, skipped: scan.skipped, added, pack }, cache))
 }
 
 /// Collects the places of what is stored, so that what was only moved or copied is not stored again.
-fn remember(known: &Known, stored: &mut HashMap<Hash, Place>) {
-    if known.content != Content::UNKNOWN {
-        stored.insert(known.content.hash, known.content.place);
+fn remember(cache: &StatCache, stored: &mut HashMap<Hash, Extent>) {
+    if cache.content != Content::UNKNOWN {
+        stored.insert(cache.content.hash, cache.content.extent);
     }
-    for entry in &known.entries {
+    for entry in &cache.entries {
         match &entry.node {
-            KnownNode::File { content, .. } if *content != Content::UNKNOWN => {
-                stored.insert(content.hash, content.place);
+            CachedNode::File { content, .. } if *content != Content::UNKNOWN => {
+                stored.insert(content.hash, content.extent);
             }
-            KnownNode::Folder(known) => remember(known, stored),
+            CachedNode::Folder(cache) => remember(cache, stored),
             _ => {}
         }
     }
@@ -75,48 +82,48 @@ fn remember(known: &Known, stored: &mut HashMap<Hash, Place>) {
 /// The contents that are stored, and the pack for new ones.
 struct ContentStore {
     writer: PackWriter,
-    stored: HashMap<Hash, Place>,
+    stored: HashMap<Hash, Extent>,
 }
 
 impl ContentStore {
     /// Stores bytes unless they are stored.
     fn bytes(&mut self, hash: Hash, bytes: &[u8]) -> WorkspaceResult<Content> {
-        if let Some(place) = self.stored.get(&hash) {
-            return Ok(Content { hash, place: *place });
+        if let Some(extent) = self.stored.get(&hash) {
+            return Ok(Content { hash, extent: *extent });
         }
-        let place = self.writer.next_place(bytes.len() as u64);
+        let extent = self.writer.next_extent(bytes.len() as u64);
         self.writer.append(bytes)?;
-        self.stored.insert(hash, place);
-        Ok(Content { hash, place })
+        self.stored.insert(hash, extent);
+        Ok(Content { hash, extent })
     }
 
     /// Stores the nodes of a folder and the folders in it.
-    fn folder(&mut self, known: &mut Known) -> WorkspaceResult<()> {
-        if known.content != Content::UNKNOWN {
+    fn folder(&mut self, cache: &mut StatCache) -> WorkspaceResult<()> {
+        if cache.content != Content::UNKNOWN {
             return Ok(());
         }
-        for entry in &mut known.entries {
-            if let KnownNode::Folder(known) = &mut entry.node {
-                self.folder(known)?;
+        for entry in &mut cache.entries {
+            if let CachedNode::Folder(cache) = &mut entry.node {
+                self.folder(cache)?;
             }
         }
-        let node = known.to_node();
+        let node = cache.to_node();
         let encoded = postcard::to_allocvec(&node).unwrap_or_default();
-        known.content = self.bytes(node.hash(), &encoded)?;
+        cache.content = self.bytes(node.hash(), &encoded)?;
         Ok(())
     }
 }
 
 /// Enters the contents of files, which come in the order of the files.
-fn fill(known: &mut Known, contents: &mut impl Iterator<Item = (Content, Option<Stamp>)>) {
-    for entry in &mut known.entries {
+fn fill(cache: &mut StatCache, contents: &mut impl Iterator<Item = (Content, Option<Stamp>)>) {
+    for entry in &mut cache.entries {
         match &mut entry.node {
-            KnownNode::File { content, stamp, .. } if *content == Content::UNKNOWN => {
+            CachedNode::File { content, stamp, .. } if *content == Content::UNKNOWN => {
                 if let Some(found) = contents.next() {
                     (*content, *stamp) = found;
                 }
             }
-            KnownNode::Folder(known) => fill(known, contents),
+            CachedNode::Folder(cache) => fill(cache, contents),
             _ => {}
         }
     }
@@ -178,7 +185,7 @@ impl FileReader<'_> {
         let path = folder.join(&file.name);
         let opened = File::from(folder.read(&file.name)?);
         let stamp_of = |opened: &File| {
-            let stat = rustix::fs::fstat(opened).map_err(WorkspaceError::io("look at", &path))?;
+            let stat = rustix::fs::fstat(opened).map_err(WorkspaceError::io("stat", &path))?;
             Ok::<_, WorkspaceError>(Stamp::of(&stat))
         };
         let content = if file.stamp.size() > LARGE {
@@ -212,7 +219,7 @@ impl FileReader<'_> {
 /// Stores a large file while it is read; nothing else is stored meanwhile.
 fn large(mut file: &File, path: &std::path::Path, store: &Mutex<ContentStore>) -> WorkspaceResult<Content> {
     let mut store = store.lock().unwrap_or_else(PoisonError::into_inner);
-    let start = store.writer.next_place(0);
+    let start = store.writer.next_extent(0);
     let mut hasher = blake3::Hasher::new();
     let mut length = 0_u64;
     let mut buffer = vec![0; 256 * 1024];
@@ -228,6 +235,6 @@ fn large(mut file: &File, path: &std::path::Path, store: &Mutex<ContentStore>) -
     }
     let hash = Hash::finish(&hasher);
     // If it was stored before, these bytes are removed with the next collection.
-    let place = *store.stored.entry(hash).or_insert(Place { length, ..start });
-    Ok(Content { hash, place })
+    let extent = *store.stored.entry(hash).or_insert(Extent { length, ..start });
+    Ok(Content { hash, extent })
 }

@@ -13,21 +13,21 @@ use crate::{Content, Hash, WorkspaceError, WorkspaceResult};
 
 /// A folder whose content is known.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Known {
+pub(crate) struct StatCache {
     /// Its stored node; unknown if it differs from every stored one.
     pub(crate) content: Content,
     /// Its entries, ordered by name.
-    pub(crate) entries: Vec<KnownEntry>,
+    pub(crate) entries: Vec<CachedEntry>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct KnownEntry {
+pub(crate) struct CachedEntry {
     pub(crate) name: Box<[u8]>,
-    pub(crate) node: KnownNode,
+    pub(crate) node: CachedNode,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) enum KnownNode {
+pub(crate) enum CachedNode {
     File {
         executable: bool,
         /// Unknown if the file has changed and is not stored yet.
@@ -35,7 +35,7 @@ pub(crate) enum KnownNode {
         /// How the file looked when its content was read; `None` if that tells nothing.
         stamp: Option<Stamp>,
     },
-    Folder(Known),
+    Folder(StatCache),
     Link {
         target: Box<[u8]>,
     },
@@ -92,7 +92,7 @@ pub(crate) fn wait_for_next_time() {
     std::thread::sleep(std::time::Duration::from_nanos(CLOCK_STEP.unsigned_abs()));
 }
 
-impl Known {
+impl StatCache {
     /// A folder of which nothing is known.
     pub(crate) fn unknown() -> Self {
         Self { content: Content::UNKNOWN, entries: Vec::new() }
@@ -102,17 +102,17 @@ impl Known {
         let entries = self.entries.iter().map(|entry| Entry {
             name: entry.name.clone(),
             node: match &entry.node {
-                KnownNode::File { executable, content, .. } => {
+                CachedNode::File { executable, content, .. } => {
                     Node::File { executable: *executable, content: *content }
                 }
-                KnownNode::Folder(known) => Node::Folder { content: known.content },
-                KnownNode::Link { target } => Node::Link { target: target.clone() },
+                CachedNode::Folder(cache) => Node::Folder { content: cache.content },
+                CachedNode::Link { target } => Node::Link { target: target.clone() },
             },
         });
         FolderNode { entries: entries.collect() }
     }
 
-    pub(crate) fn get(&self, name: &[u8]) -> Option<&KnownNode> {
+    pub(crate) fn get(&self, name: &[u8]) -> Option<&CachedNode> {
         let found = self.entries.binary_search_by(|entry| entry.name.as_ref().cmp(name)).ok()?;
         self.entries.get(found).map(|entry| &entry.node)
     }
@@ -146,13 +146,13 @@ impl StateFiles {
     }
 
     /// Returns what is known of the folder.
-    pub(crate) fn load(&self) -> Known {
+    pub(crate) fn load(&self) -> StatCache {
         let read = || {
             let bytes = fs::read(self.known()).ok()?;
             let (hash, known) = bytes.split_at_checked(Hash::UNKNOWN.as_bytes().len())?;
             (hash == Hash::of(known).as_bytes()).then(|| postcard::from_bytes(known).ok()).flatten()
         };
-        read().unwrap_or_else(Known::unknown)
+        read().unwrap_or_else(StatCache::unknown)
     }
 
     /// Returns whether nothing has changed the folder since the state was saved.
@@ -172,8 +172,8 @@ impl StateFiles {
     }
 
     /// Saves what is known of the folder, which is in this state.
-    pub(crate) fn save(&self, known: &Known) -> WorkspaceResult<()> {
-        let known = postcard::to_allocvec(known).unwrap_or_default();
+    pub(crate) fn save(&self, cache: &StatCache) -> WorkspaceResult<()> {
+        let known = postcard::to_allocvec(cache).unwrap_or_default();
         let bytes = [Hash::of(&known).as_bytes(), &known].concat();
         replace(&self.known(), &bytes)?;
         replace(&self.clean(), &boot_id())

@@ -4,11 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::checkout::Checkout;
 use crate::folder::{Folder, Trash};
-use crate::materialise::Materialise;
 use crate::reader::Reader;
 use crate::scan::Scan;
-use crate::state::{Known, StateFiles, wait_for_next_time};
+use crate::state::{StatCache, StateFiles, wait_for_next_time};
 use crate::{Limits, Manifest, Packs, Snapshot, WorkspaceError, WorkspaceResult, snapshot};
 
 /// A folder whose states are stored. One process at a time may use it.
@@ -40,7 +40,7 @@ impl Workspace {
     }
 
     /// Says that the folder may change from now on. Call it before a program gets the folder: otherwise
-    /// [`Workspace::materialise`] does not look for changes.
+    /// [`Workspace::checkout`] does not scan for changes.
     ///
     /// # Errors
     /// Fails if that cannot be recorded.
@@ -56,36 +56,48 @@ impl Workspace {
     pub fn snapshot(&self) -> WorkspaceResult<Snapshot> {
         let before = self.state.load();
         let folder = Folder::open(&self.folder)?;
-        let (snapshot, known) = snapshot::store(&*self.packs, self.limits, &folder, &before)?;
-        self.state.save(&known)?;
+        let (snapshot, cache) = snapshot::store(&*self.packs, self.limits, &folder, &before)?;
+        self.state.save(&cache)?;
         Ok(snapshot)
+    }
+
+    /// Removes the stored data of a rejected snapshot. Nothing may have been stored since.
+    ///
+    /// # Errors
+    /// Fails if something cannot be removed.
+    pub fn discard(&self, snapshot: &Snapshot) -> WorkspaceResult<()> {
+        let Some(pack) = snapshot.pack else { return Ok(()) };
+        // The cache refers to the pack, so it is cleared.
+        self.state.save(&StatCache::unknown())?;
+        self.state.begin_change()?;
+        self.packs.remove(pack)
     }
 
     /// Brings the folder to a stored state. Costs what differs, if nothing changed the folder since the last snapshot.
     ///
     /// # Errors
     /// Fails if the state cannot be read or written. Then the folder is in between; a repetition continues.
-    pub fn materialise(&self, manifest: &Manifest) -> WorkspaceResult<()> {
+    pub fn checkout(&self, manifest: &Manifest) -> WorkspaceResult<()> {
         let mut trash = Trash::open(&self.state.trash())?;
-        let mut known = self.state.load();
+        let mut cache = self.state.load();
         let is_clean = self.state.is_clean();
-        if is_clean && known.content.hash == manifest.root.hash {
+        if is_clean && cache.content.hash == manifest.root.hash {
             return Ok(());
         }
         self.state.begin_change()?;
         let folder = self.writable_folder()?;
         if !is_clean {
-            known = self.look(&folder, &known)?;
+            cache = self.scan(&folder, &cache)?;
         }
-        let mut work = Materialise { reader: Reader::new(&*self.packs), trash, has_written: false };
-        let known = work.folder(&folder, known, &manifest.root)?;
+        let mut work = Checkout { reader: Reader::new(&*self.packs), trash, has_written: false };
+        let cache = work.folder(&folder, cache, &manifest.root)?;
         trash = work.trash;
         trash.empty()?;
         if work.has_written {
             // A program that changes a file at once would leave its times as they are.
             wait_for_next_time();
         }
-        self.state.save(&known)
+        self.state.save(&cache)
     }
 
     /// Empties the folder: the state of a workspace that has none.
@@ -100,7 +112,7 @@ impl Workspace {
             folder.remove(&name, &mut trash)?;
         }
         trash.empty()?;
-        self.state.save(&Known::unknown())
+        self.state.save(&StatCache::unknown())
     }
 
     /// Opens the folder; makes a new one if a program replaced it by something else.
@@ -117,18 +129,18 @@ impl Workspace {
 
     /// Returns what is in the folder, as far as it is known. What exceeds the limits is removed as a whole: it is not in
     /// any stored state.
-    fn look(&self, folder: &Folder, known: &Known) -> WorkspaceResult<Known> {
+    fn scan(&self, folder: &Folder, cache: &StatCache) -> WorkspaceResult<StatCache> {
         let mut scan = Scan::new(Limits { bytes: u64::MAX, ..self.limits });
-        let looked = scan.folder(folder, known);
-        let is_too_large = matches!(looked, Err(WorkspaceError::TooLarge { .. }));
+        let scanned = scan.folder(folder, cache);
+        let is_too_large = matches!(scanned, Err(WorkspaceError::TooLarge { .. }));
         if !is_too_large && scan.skipped.is_empty() {
-            return looked;
+            return scanned;
         }
         let mut trash = Trash::open(&self.state.trash())?;
         for name in folder.names()? {
             folder.remove(&name, &mut trash)?;
         }
         trash.empty()?;
-        Ok(Known::unknown())
+        Ok(StatCache::unknown())
     }
 }

@@ -121,7 +121,7 @@ impl ToolDef {
     }
 
     fn with_schema(name: String, input_schema: Value, function: Arc<dyn Prepared>) -> Self {
-        let spec = ToolName::for_program(&name).map(|tool| {
+        let spec = ToolName::new(&name).map(|tool| {
             let implementation = Implementation::Function(Function::new(name.as_str()));
             ToolSpec { input_schema: input_schema.into(), ..ToolSpec::new(tool, implementation) }
         });

@@ -25,7 +25,7 @@ impl ToolSet {
 
     /// Loads the changes in a folder tree; `root` has to be canonical. If it does not exist, its tools are removed.
     pub(crate) fn sync_folder(&self, root: &Path) -> LoadReport {
-        // Before the lock, so that nobody waits for the scan.
+        // Scanned before the lock is acquired, so that no other task waits for it.
         let scan = FolderScan::of(root);
         let mut report = LoadReport::default();
         report.failed.extend(scan.unlisted.iter().chain(&scan.skipped).cloned());

@@ -12,8 +12,8 @@ use haft_core::BoxFuture;
 use haft_core::executor::{CallContext, Prepared};
 use haft_core::outcome::Outcome;
 use haft_core::spec::ToolSpec;
+use haft_definition::defaults::ArgumentDefaults;
 use haft_executors::egress::EgressRules;
-use haft_runtime::function::defaults;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -105,7 +105,9 @@ impl MockTools {
     pub fn on(&self, tool: &str) -> Expectation<'_> {
         self.add_tool(tool);
         let real = self.tools.find(tool).ok();
-        let defaults = real.map(|found| defaults(&found.entry.tool.spec)).unwrap_or_default();
+        let defaults = real
+            .map(|found| ArgumentDefaults::of(&found.entry.tool.spec).values().clone())
+            .unwrap_or_default();
         let mut script = self.script.lock();
         script.expected.push(ExpectedCall::new(tool, Location::caller(), defaults));
         Expectation { index: script.expected.len() - 1, script: &self.script }

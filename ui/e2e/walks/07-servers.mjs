@@ -76,6 +76,28 @@ export const tests = {
     await page.getByText('read_page got {"page":"start"}').first().waitFor();
   },
 
+  async 'network access is proposed for package runners, and changed later'(world) {
+    const page = await world.open('/servers?new=1');
+    const dialog = page.getByRole('dialog');
+    const network = dialog.getByRole('checkbox', { name: 'Allow network access' });
+    const command = dialog.getByRole('textbox', { name: /^Command/ });
+    assert.equal(await network.isChecked(), false);
+    await command.fill('uvx');
+    assert.equal(await network.isChecked(), true);
+    await command.fill('python3');
+    assert.equal(await network.isChecked(), false);
+    await dialog.getByRole('textbox', { name: /^Name/ }).fill('local');
+    await network.check();
+    await command.fill('cat');
+    await dialog.getByRole('button', { name: 'Add server' }).click();
+    const drawer = page.getByRole('complementary');
+    const allowed = drawer.getByRole('switch', { name: 'Allow network access' });
+    await allowed.waitFor();
+    assert.equal(await allowed.isChecked(), true);
+    await allowed.click({ force: true });
+    while ((await world.haft.api('GET', '/mcp-servers/local')).network === true) await page.waitForTimeout(50);
+  },
+
   async 'a server that does not answer says why'(world) {
     const page = await world.open('/servers?new=1');
     const dialog = page.getByRole('dialog');

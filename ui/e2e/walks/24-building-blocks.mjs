@@ -129,6 +129,18 @@ export const tests = {
     assert.match((await world.haft.api('GET', '/code-artifacts/greeter')).source, /Hi, /);
   },
 
+  async 'what was deleted is listed and restored'(world) {
+    await world.haft.api('POST', '/code-artifacts', artifact('passing'));
+    await world.haft.api('DELETE', '/code-artifacts/passing');
+    const page = await world.open('/artifacts');
+    await page.getByRole('button', { name: 'Deleted' }).click();
+    const row = page.getByRole('row').filter({ hasText: 'passing' });
+    await row.getByRole('button', { name: 'Restore' }).click();
+    await page.getByText('Restored passing').waitFor();
+    await row.waitFor({ state: 'detached' });
+    assert.equal((await world.haft.api('GET', '/code-artifacts/passing')).version, 1);
+  },
+
   async 'a tool runs an artifact, in a fixed version; the artifact knows it'(world) {
     await world.haft.api('POST', '/code-artifacts', artifact('hello'));
     const page = await newTool(world, /^Artifact/, 'say-hello');
@@ -145,7 +157,7 @@ export const tests = {
     await page.getByRole('button', { name: 'More actions' }).click();
     await page.getByRole('menuitem', { name: 'Delete…' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
-    await page.getByRole('dialog').getByText('Tools still run this artifact').waitFor();
+    await page.getByRole('dialog').getByText('is in use').waitFor();
     await page.getByRole('dialog').getByText(/say-hello/).waitFor();
     await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click();
     assert.equal((await world.haft.api('GET', '/code-artifacts/hello')).version, 1);

@@ -30,7 +30,10 @@ export const tools = {
   publish: (target: string) => data(client.POST('/tools/{ref}/publish', { params: ref(target) })),
   deprecate: (target: string, options: Partial<DeprecateBody>) =>
     data(client.POST('/tools/{ref}/deprecate', { params: ref(target), body: options as DeprecateBody })),
-  remove: (target: string) => data(client.DELETE('/tools/{ref}', { params: ref(target) })),
+  /** `force` deletes it even if it is in use. */
+  remove: (target: string, force = false) => data(client.DELETE('/tools/{ref}', { params: { ...ref(target), query: force ? { force } : {} } })),
+  /** Restores a deleted tool with its revisions. */
+  undelete: (target: string) => data(client.POST('/tools/{ref}/undelete', { params: ref(target) })),
   restore: (target: string, n: number) =>
     data(client.POST('/tools/{ref}/revisions/{n}/restore', { params: { path: { ref: target, n } } })),
   setVersion: (target: string, version: string) =>

@@ -9,6 +9,5 @@ export type AgentDefinition = Schemas['AgentDefinition'];
 export type AgentPage = Schemas['AgentList'];
 /** In lists, without the definition. */
 export type AgentRevision = Schemas['AgentRevision'];
-export type AgentRevisionPage = Schemas['AgentRevisionList'];
 export type AgentTools = Schemas['AgentTools'];
 export type ModelList = Schemas['ModelList'];

@@ -1,13 +1,16 @@
 /** Agents: a model with instructions and tools. */
 import { queryOptions } from '@tanstack/react-query';
-import type { Agent, AgentCheck, AgentPage, AgentRevision, AgentRevisionPage, AgentTools, ModelList } from './agent-types';
+import type { Agent, AgentCheck, AgentPage, AgentRevision, AgentTools, ModelList } from './agent-types';
 import { request } from './client';
+import { lifeCycle, type ResourceKind } from './resources';
 import type { JsonObject } from './types';
 
 export const agentKeys = {
   all: ['agents'] as const,
   one: (ref: string) => ['agents', 'one', ref] as const,
 };
+
+export const AGENTS: ResourceKind = { path: 'agents', page: '/agents', ...agentKeys };
 
 const path = (ref: string, rest = '') => `/api/agents/${encodeURIComponent(ref)}${rest}`;
 
@@ -19,7 +22,7 @@ const agentPage = {
 
 export const agentsQuery = queryOptions({ ...agentPage, select: (page: AgentPage) => page.agents });
 
-/** The files in `agents/` that cannot be used. */
+/** Files with errors. */
 export const brokenAgentFilesQuery = queryOptions({ ...agentPage, select: (page: AgentPage) => page.broken_files });
 
 export const agentQuery = (ref: string) => queryOptions({ queryKey: agentKeys.one(ref), queryFn: ({ signal }) => request<Agent>(path(ref), { signal }), retry: false });
@@ -28,14 +31,7 @@ export const agentQuery = (ref: string) => queryOptions({ queryKey: agentKeys.on
 export const agentToolsQuery = (ref: string) =>
   queryOptions({ queryKey: [...agentKeys.one(ref), 'tools'], queryFn: ({ signal }) => request<AgentTools>(path(ref, '/tools'), { signal }), retry: false });
 
-export const agentRevisionsQuery = (ref: string) =>
-  queryOptions({
-    queryKey: [...agentKeys.one(ref), 'revisions'],
-    queryFn: async ({ signal }) => (await request<AgentRevisionPage>(path(ref, '/revisions'), { signal })).revisions,
-    retry: false,
-  });
-
-/** One of them with its definition. */
+/** A revision with its definition. */
 export const agentRevisionQuery = (ref: string, n: number) =>
   queryOptions({
     queryKey: [...agentKeys.one(ref), 'revision', n], queryFn: ({ signal }) => request<AgentRevision>(path(ref, `/revisions/${n}`), { signal }), staleTime: Number.POSITIVE_INFINITY, retry: false,
@@ -55,9 +51,5 @@ export const agents = {
   update: (ref: string, definition: JsonObject, revision?: number) =>
     request<Agent>(path(ref), { method: 'PUT', json: definition, headers: revision === undefined ? {} : { 'If-Match': String(revision) } }),
   check: (definition: JsonObject) => request<AgentCheck>('/api/agents/check', { method: 'POST', json: definition }),
-  enable: (ref: string, enabled: boolean) => request<Agent>(path(ref), { method: 'PATCH', json: { enabled } }),
-  publish: (ref: string) => request<Agent>(path(ref, '/publish'), { method: 'POST' }),
-  deprecate: (ref: string) => request<Agent>(path(ref, '/deprecate'), { method: 'POST' }),
-  restore: (ref: string, n: number) => request<Agent>(path(ref, `/revisions/${n}/restore`), { method: 'POST' }),
-  remove: (ref: string) => request<unknown>(path(ref), { method: 'DELETE' }),
+  ...lifeCycle<Agent>('agents'),
 };

@@ -1,8 +1,9 @@
 /** Code artifacts: stored source with declared inputs. */
 import { queryOptions } from '@tanstack/react-query';
-import type { ArtifactBody, ArtifactPage, ArtifactVersion, ArtifactVersionPage, CodeArtifact } from './artifact-types';
+import type { ArtifactBody, ArtifactPage, ArtifactVersionPage, CodeArtifact } from './artifact-types';
 import { client, data, request } from './client';
 import { keys } from './keys';
+import { lifeCycle, type ResourceKind } from './resources';
 import type { JsonObject, Tool } from './types';
 
 export const artifactKeys = {
@@ -10,13 +11,20 @@ export const artifactKeys = {
   one: (id: string) => ['artifacts', 'one', id] as const,
 };
 
+export const ARTIFACTS: ResourceKind = { path: 'code-artifacts', page: '/artifacts', ...artifactKeys };
+
 const path = (id: string, rest = '') => `/api/code-artifacts/${encodeURIComponent(id)}${rest}`;
 
-export const artifactsQuery = queryOptions({
+const artifactPage = {
   queryKey: ['artifacts', 'list'],
-  queryFn: async ({ signal }) => (await request<ArtifactPage>('/api/code-artifacts?page_size=500', { signal })).artifacts,
+  queryFn: ({ signal }: { signal: AbortSignal }) => request<ArtifactPage>('/api/code-artifacts?page_size=500', { signal }),
   retry: false,
-});
+} as const;
+
+export const artifactsQuery = queryOptions({ ...artifactPage, select: (page: ArtifactPage) => page.artifacts });
+
+/** Files with errors. */
+export const brokenArtifactFilesQuery = queryOptions({ ...artifactPage, select: (page: ArtifactPage) => page.broken_files });
 
 export const artifactQuery = (id: string) => queryOptions({ queryKey: artifactKeys.one(id), queryFn: ({ signal }) => request<CodeArtifact>(path(id), { signal }), retry: false });
 
@@ -26,9 +34,6 @@ export const artifactVersionsQuery = (id: string) =>
     queryFn: async ({ signal }) => (await request<ArtifactVersionPage>(path(id, '/versions?page_size=500'), { signal })).versions,
     retry: false,
   });
-
-export const artifactVersionQuery = (id: string, n: number) =>
-  queryOptions({ queryKey: [...artifactKeys.one(id), 'versions', n], queryFn: ({ signal }) => request<ArtifactVersion>(path(id, `/versions/${n}`), { signal }), staleTime: Number.POSITIVE_INFINITY, retry: false });
 
 /** The tools that run an artifact, with the version that each has pinned. */
 export const artifactUsersQuery = ({ id, slug }: Pick<CodeArtifact, 'id' | 'slug'>) =>
@@ -48,7 +53,5 @@ export const artifactUsersQuery = ({ id, slug }: Pick<CodeArtifact, 'id' | 'slug
 export const artifacts = {
   create: (fields: ArtifactBody) => request<CodeArtifact>('/api/code-artifacts', { method: 'POST', json: fields }),
   update: (id: string, fields: ArtifactBody) => request<CodeArtifact>(path(id), { method: 'PUT', json: fields }),
-  publish: (id: string) => request<CodeArtifact>(path(id, '/publish'), { method: 'POST' }),
-  /** `force` deletes it although tools use it. */
-  remove: (id: string, force: boolean) => request<unknown>(path(id, force ? '?force=true' : ''), { method: 'DELETE' }),
+  ...lifeCycle<CodeArtifact>('code-artifacts'),
 };

@@ -9,6 +9,7 @@ export type Hit = Schemas['ChunkHit'];
 export type IngestReport = Schemas['IngestReport'];
 export type NewDocuments = Schemas['NewDocuments'];
 /** Always sent with a name, which one may leave out when one writes. */
+export type PipelineRevision = Schemas['PipelineRevision'];
 export type Pipeline = Schemas['Pipeline'] & { name: string };
 export type PipelineBody = Schemas['PipelineBody'];
 export type PipelineDocument = Schemas['DocumentInfo'];

@@ -3,6 +3,7 @@ import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
 import { HEADERS, request } from './client';
 import { ApiError } from './error';
 import type { DocumentPage, IngestReport, NewDocuments, Pipeline, PipelineBody, RetrievalQuery, RetrievalResult } from './retrieval-types';
+import { lifeCycle, type BrokenFile, type ResourceKind } from './resources';
 import type { ErrorBody } from './types';
 
 export const pipelineKeys = {
@@ -10,15 +11,22 @@ export const pipelineKeys = {
   one: (ref: string) => ['pipelines', 'one', ref] as const,
 };
 
+export const PIPELINES: ResourceKind = { path: 'pipelines', page: '/retrieval', ...pipelineKeys };
+
 const path = (ref: string, rest = '') => `/api/pipelines/${encodeURIComponent(ref)}${rest}`;
 /** In case that the events of another node are missing. */
 const FALLBACK_MS = 10_000;
 
-export const pipelinesQuery = queryOptions({
+const pipelinePage = {
   queryKey: ['pipelines', 'list'],
-  queryFn: async ({ signal }) => (await request<{ pipelines: Pipeline[] }>('/api/pipelines?page_size=500', { signal })).pipelines,
+  queryFn: ({ signal }: { signal: AbortSignal }) => request<{ pipelines: Pipeline[]; broken_files: BrokenFile[] }>('/api/pipelines?page_size=500', { signal }),
   retry: false,
-});
+} as const;
+
+export const pipelinesQuery = queryOptions({ ...pipelinePage, select: (page) => page.pipelines });
+
+/** Files with errors. */
+export const brokenPipelineFilesQuery = queryOptions({ ...pipelinePage, select: (page) => page.broken_files });
 
 export const pipelineQuery = (ref: string) => queryOptions({ queryKey: pipelineKeys.one(ref), queryFn: ({ signal }) => request<Pipeline>(path(ref), { signal }), retry: false });
 
@@ -67,8 +75,7 @@ function sendFile(ref: string, name: string, file: File, onProgress: (share: num
 export const pipelines = {
   create: (fields: PipelineBody) => request<Pipeline>('/api/pipelines', { method: 'POST', json: fields }),
   update: (ref: string, fields: PipelineBody) => request<Pipeline>(path(ref), { method: 'PUT', json: fields }),
-  remove: (ref: string) => request<unknown>(path(ref), { method: 'DELETE' }),
-  publish: (ref: string) => request<Pipeline>(path(ref, '/publish'), { method: 'POST' }),
+  ...lifeCycle<Pipeline>('pipelines'),
   reingest: (ref: string) => request<unknown>(path(ref, '/reingest'), { method: 'POST' }),
   sendFile,
   add: (ref: string, documents: NewDocuments) => request<unknown>(path(ref, '/documents'), { method: 'POST', json: documents }),

@@ -11,7 +11,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List agents, by slug. */
+        /** List agents by slug. */
         get: operations["get_agents"];
         put?: never;
         /** Create an agent. */
@@ -51,7 +51,7 @@ export interface paths {
         /** Replace the definition of an agent: a new revision. */
         put: operations["put_agents_ref"];
         post?: never;
-        /** Delete an agent with its revisions. Its runs and chats stay. */
+        /** Delete an agent; for 48 hours it can be restored. If others refer to it, nothing is deleted unless `force=true`. */
         delete: operations["delete_agents_ref"];
         options?: never;
         head?: never;
@@ -68,7 +68,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Deprecate an agent: it still runs. */
+        /** Deprecate an agent: it still works. */
         post: operations["post_agents_ref_deprecate"];
         delete?: never;
         options?: never;
@@ -102,7 +102,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Publish the newest revision: it answers in production mode. Every tool must be published and able to run. */
+        /** Publish the newest revision of an agent: production uses it. */
         post: operations["post_agents_ref_publish"];
         delete?: never;
         options?: never;
@@ -153,7 +153,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Restore an earlier revision as the newest one. */
+        /** Restore an earlier revision of an agent as the newest one. */
         post: operations["post_agents_ref_revisions_n_restore"];
         delete?: never;
         options?: never;
@@ -187,6 +187,40 @@ export interface paths {
         };
         /** List the tools that an agent can call for you. */
         get: operations["get_agents_ref_tools"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/agents/{ref}/undelete": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Restore an agent that was deleted, as it was: with its revisions and its status. */
+        post: operations["post_agents_ref_undelete"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/agents/{ref}/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Return who uses the agent: tools, agents, tokens, policy rules and recent callers. */
+        get: operations["get_agents_ref_usage"];
         put?: never;
         post?: never;
         delete?: never;
@@ -256,7 +290,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List approvals, newest first. Callers see those they asked for; admins and elevated tokens those of the tenant. */
+        /** List approvals, newest first. Callers see their own requests; admins and elevated tokens all of the tenant. */
         get: operations["get_approvals"];
         put?: never;
         post?: never;
@@ -495,7 +529,10 @@ export interface paths {
         delete: operations["delete_chats_id"];
         options?: never;
         head?: never;
-        /** Rename or share a chat, choose its agent, or show another branch; the workspace is then brought to its state there. */
+        /**
+         * Rename or share a chat, choose its agent, or show another branch or another state of its workspace. Showing a branch
+         *     restores the state of the workspace at its last message.
+         */
         patch: operations["patch_chats_id"];
         trace?: never;
     };
@@ -609,7 +646,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List what the latest change of the files of a chat changed. */
+        /** List the files that the latest change of a chat affected. */
         get: operations["get_chats_id_workspace_changes"];
         put?: never;
         post?: never;
@@ -626,7 +663,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List the files of a chat that differ between two states. */
+        /** List the files that differ between two states of a chat. */
         get: operations["get_chats_id_workspace_diff"];
         put?: never;
         post?: never;
@@ -662,7 +699,7 @@ export interface paths {
         };
         /** Read a file of a chat, or a part of it (`Range: bytes=0-1023`). */
         get: operations["get_chats_id_workspace_files_path"];
-        /** Write a file of a chat. The body is the content. */
+        /** Write a file of a chat. A named workspace is created if necessary. The body is the content. */
         put: operations["put_chats_id_workspace_files_path"];
         post?: never;
         /** Delete a file of a chat, or a folder that is empty. */
@@ -713,10 +750,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List the code artifacts by slug. */
+        /** List artifacts by slug. */
         get: operations["get_code_artifacts"];
         put?: never;
-        /** Create a code artifact. */
+        /** Create an artifact. */
         post: operations["post_code_artifacts"];
         delete?: never;
         options?: never;
@@ -731,19 +768,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get a code artifact with its newest version. */
+        /** Get an artifact. */
         get: operations["get_code_artifacts_id"];
-        /**
-         * Append a version to a code artifact. Versions never change: tools that pin one keep it. Others follow the newest one in
-         *     debug mode, and the published one in production.
-         */
+        /** Append a version to a code artifact. Versions never change: tools that pin one keep it. Others follow the newest one in debug mode, and the published one in production. */
         put: operations["put_code_artifacts_id"];
         post?: never;
-        /** Delete a code artifact with its versions. If tools use it, nothing is deleted unless `force=true`. */
+        /** Delete an artifact; for 48 hours it can be restored. If others refer to it, nothing is deleted unless `force=true`. */
         delete: operations["delete_code_artifacts_id"];
         options?: never;
         head?: never;
-        /** Enable or disable a code artifact. */
+        /** Enable or disable an artifact. */
         patch: operations["patch_code_artifacts_id"];
         trace?: never;
     };
@@ -756,7 +790,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Deprecate a code artifact: tools still run it. */
+        /** Deprecate an artifact: it still works. */
         post: operations["post_code_artifacts_id_deprecate"];
         delete?: never;
         options?: never;
@@ -790,8 +824,42 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Publish the newest version of a code artifact: tools that follow the newest version run it in production mode. */
+        /** Publish the newest revision of an artifact: production uses it. */
         post: operations["post_code_artifacts_id_publish"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/code-artifacts/{id}/undelete": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Restore an artifact that was deleted, as it was: with its revisions and its status. */
+        post: operations["post_code_artifacts_id_undelete"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/code-artifacts/{id}/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Return who uses the artifact: tools, agents, tokens, policy rules and recent callers. */
+        get: operations["get_code_artifacts_id_usage"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -805,7 +873,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List the versions of a code artifact, newest first. */
+        /** List the versions of an artifact, newest first. */
         get: operations["get_code_artifacts_id_versions"];
         put?: never;
         post?: never;
@@ -822,7 +890,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get a version of a code artifact. */
+        /** Get a version of an artifact, with its definition. */
         get: operations["get_code_artifacts_id_versions_number"];
         put?: never;
         post?: never;
@@ -841,7 +909,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Restore an earlier version of a code artifact as the newest one. */
+        /** Restore an earlier revision of an artifact as the newest one. */
         post: operations["post_code_artifacts_id_versions_number_restore"];
         delete?: never;
         options?: never;
@@ -1340,7 +1408,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List the pipelines by slug. */
+        /** List pipelines by slug. */
         get: operations["get_pipelines"];
         put?: never;
         /** Create a pipeline. */
@@ -1360,13 +1428,10 @@ export interface paths {
         };
         /** Get a pipeline. */
         get: operations["get_pipelines_ref"];
-        /**
-         * Replace the definition of a pipeline: a new revision. A published pipeline keeps its published revision until the new
-         *     one is published; then documents that are cut or embedded differently are ingested again.
-         */
+        /** Replace the definition of a pipeline: a new revision. A published pipeline keeps its published revision until the new one is published; then documents that are cut or embedded differently are ingested again. */
         put: operations["put_pipelines_ref"];
         post?: never;
-        /** Delete a pipeline with its documents. Tools that query it are not ready afterwards. */
+        /** Delete a pipeline; for 48 hours it can be restored. If others refer to it, nothing is deleted unless `force=true`. */
         delete: operations["delete_pipelines_ref"];
         options?: never;
         head?: never;
@@ -1383,7 +1448,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Deprecate a pipeline: it can still be queried. */
+        /** Deprecate a pipeline: it still works. */
         post: operations["post_pipelines_ref_deprecate"];
         delete?: never;
         options?: never;
@@ -1473,7 +1538,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Publish the newest revision of a pipeline: tools query it in production mode, and its documents are read by it. */
+        /** Publish the newest revision of a pipeline: production uses it. */
         post: operations["post_pipelines_ref_publish"];
         delete?: never;
         options?: never;
@@ -1539,7 +1604,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get a revision of a pipeline. */
+        /** Get a revision of a pipeline, with its definition. */
         get: operations["get_pipelines_ref_revisions_n"];
         put?: never;
         post?: never;
@@ -1560,6 +1625,40 @@ export interface paths {
         put?: never;
         /** Restore an earlier revision of a pipeline as the newest one. */
         post: operations["post_pipelines_ref_revisions_n_restore"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/pipelines/{ref}/undelete": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Restore a pipeline that was deleted, as it was: with its revisions and its status. */
+        post: operations["post_pipelines_ref_undelete"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/pipelines/{ref}/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Return who uses the pipeline: tools, agents, tokens, policy rules and recent callers. */
+        get: operations["get_pipelines_ref_usage"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1664,7 +1763,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Cancel a run, on whatever node it runs. */
+        /** Cancel a run on any node. */
         post: operations["post_runs_id_cancel"];
         delete?: never;
         options?: never;
@@ -2040,7 +2139,10 @@ export interface paths {
         /** Update a tool: the definition becomes its newest revision. */
         put: operations["put_tools_ref"];
         post?: never;
-        /** Delete a tool; a backup of its definition is kept in `tool-history/` unless `keep_backup=false`. */
+        /**
+         * Delete a tool; for 48 hours it can be restored, and a backup of its definition is kept in `tool-history/`, unless
+         *     `keep_backup=false`. If tools or agents need it, nothing is deleted unless `force=true`.
+         */
         delete: operations["delete_tools_ref"];
         options?: never;
         head?: never;
@@ -2253,6 +2355,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/tools/{ref}/undelete": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Restore a deleted tool with its revisions, its status and its file. If the reference matches several deleted tools, the
+         *     last deleted one is restored.
+         */
+        post: operations["post_tools_ref_undelete"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/tools/{ref}/usage": {
         parameters: {
             query?: never;
@@ -2260,7 +2382,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Return who depends on a tool: tokens, policy rules, other tools, MCP endpoints and recent callers. */
+        /** Return who depends on a tool: tokens, policy rules, other tools, agents, MCP endpoints and recent callers. */
         get: operations["get_tools_ref_usage"];
         put?: never;
         post?: never;
@@ -2571,7 +2693,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List what the latest change of a workspace changed. */
+        /** List the files that the latest change of a workspace affected. */
         get: operations["get_workspaces_name_changes"];
         put?: never;
         post?: never;
@@ -2588,7 +2710,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List the files that differ between two states. */
+        /** List the files that differ between two states of a workspace. */
         get: operations["get_workspaces_name_diff"];
         put?: never;
         post?: never;
@@ -2624,7 +2746,7 @@ export interface paths {
         };
         /** Read a file of a workspace, or a part of it (`Range: bytes=0-1023`). */
         get: operations["get_workspaces_name_files_path"];
-        /** Write a file of a workspace, which is created if necessary. The body is the content. */
+        /** Write a file of a workspace. A named workspace is created if necessary. The body is the content. */
         put: operations["put_workspaces_name_files_path"];
         post?: never;
         /** Delete a file of a workspace, or a folder that is empty. */
@@ -2641,7 +2763,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List the states of a workspace, newest first. */
+        /** List the states of the files of a workspace, newest first. */
         get: operations["get_workspaces_name_manifests"];
         put?: never;
         post?: never;
@@ -2660,7 +2782,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Restore an earlier state of a workspace; that is a new state with the same files. */
+        /** Restore an earlier state of the files of a workspace; that is a new state with the same files. */
         post: operations["post_workspaces_name_restore"];
         delete?: never;
         options?: never;
@@ -2719,6 +2841,11 @@ export interface components {
             /** Format: date-time */
             created_at: string;
             created_by: string | null;
+            /**
+             * Format: date-time
+             * @description When it was deleted; for 48 hours it can be restored.
+             */
+            deleted_at?: string;
             enabled: boolean;
             /** @description Why it is not ready. */
             error: string | null;
@@ -2739,7 +2866,7 @@ export interface components {
              * @description The revision that answers in production mode.
              */
             published_revision: number | null;
-            /** @description Whether its definition can be used and it has the tools that it lists. */
+            /** @description Whether the definition is valid and every rule of its tools selects a tool that can run. */
             ready: boolean;
             /**
              * Format: int32
@@ -2748,7 +2875,7 @@ export interface components {
              */
             revision: number;
             status: components["schemas"]["ToolStatus"];
-            /** @description What may be wrong with the definition that was just written. */
+            /** @description Warnings about the new definition. */
             warnings?: components["schemas"]["Problem"][];
         };
         /**
@@ -2765,7 +2892,7 @@ export interface components {
         AgentBody: components["schemas"]["AgentDefinition"] | {
             [key: string]: unknown;
         };
-        /** @description What one run may use, child runs included. A missing limit is unlimited. */
+        /** @description The budget of one run, including child runs. A missing limit is unlimited. */
         AgentBudget: {
             /**
              * Format: int32
@@ -2809,14 +2936,14 @@ export interface components {
         };
         /** @description The definition of an agent, as its author writes it. */
         AgentDefinition: {
-            /** @description What one run may use. */
+            /** @description The budget of one run. */
             budget?: components["schemas"]["AgentBudget"];
             /**
              * Format: int64
              * @description The size of the context window of the model, in tokens; default: 128,000.
              */
             context_window?: number | null;
-            /** @description What it is for. */
+            /** @description Its purpose. */
             description: string;
             /** @description Tools that it may not call although a rule of `tools` matches them. */
             exclude_tools?: string[];
@@ -2886,8 +3013,8 @@ export interface components {
         /** @description A page of agents. */
         AgentList: {
             agents: components["schemas"]["Agent"][];
-            /** @description The files in `agents/` that cannot be used, or not wholly; only on the first page, whatever the filter. */
-            broken_files: components["schemas"]["BrokenAgentFile"][];
+            /** @description Files with errors, including partially valid ones; only on the first page, regardless of the filter. */
+            broken_files: components["schemas"]["BrokenFile"][];
             next_page_token: string | null;
             /**
              * Format: int64
@@ -2928,11 +3055,6 @@ export interface components {
             /** @description Whether tools are described in the instructions, for models without tool calling. */
             text_tools?: boolean;
         };
-        /** @description What to change in an agent without a new revision. */
-        AgentPatch: {
-            /** @description Whether it may run. */
-            enabled: boolean;
-        };
         /** @description A revision of an agent. */
         AgentRevision: {
             /** Format: date-time */
@@ -2950,11 +3072,11 @@ export interface components {
             /** @description Whether it answers in production mode. */
             published: boolean;
         };
-        /** @description The revisions of an agent. */
+        /** @description A page of revisions of an agent. */
         AgentRevisionList: {
-            /** @description Always `null`: there is one page. */
             next_page_token: string | null;
             revisions: components["schemas"]["AgentRevision"][];
+            /** Format: int64 */
             total: number;
         };
         /** @description A tool of an agent. */
@@ -2979,7 +3101,7 @@ export interface components {
             qualified: string;
             /** @description The renderer of its results. */
             renderer: string | null;
-            /** @description Whether calls need a person's approval by the tool's own settings. */
+            /** @description Whether the tool's own settings require approval. */
             requires_approval: boolean;
             /** @description The estimated number of tokens of its definition. */
             tokens: number;
@@ -3009,7 +3131,7 @@ export interface components {
             finish_reason: string;
             /** @description The model that answered. */
             model: string;
-            /** @description What it used. */
+            /** @description Its token usage and cost. */
             usage: components["schemas"]["RunUsage"];
         };
         /** @description A message and its answer. */
@@ -3023,24 +3145,24 @@ export interface components {
          * @enum {string}
          */
         ApiKeyLocation: "header" | "query";
-        /** @description What a folder changes, or has changed. */
+        /** @description The planned or applied changes of a folder. */
         ApplyReport: {
             /** @description Whether the changes were applied. */
             applied: boolean;
             changes: components["schemas"]["PlannedChange"][];
-            /** @description Identifies the folder and the state that it was compared with. Applying with this id fails if either differs. */
+            /** @description Identifies the folder and the state that it was compared with. Applying with this id fails if either has changed. */
             plan: string;
             summary: components["schemas"]["ApplySummary"];
-            /** @description What to know about the folder. */
+            /** @description Warnings about the folder. */
             warnings: components["schemas"]["Problem"][];
         };
-        /** @description How many things change. */
+        /** @description The number of items per action. */
         ApplySummary: {
             create: number;
             delete: number;
             publish: number;
             unchanged: number;
-            /** @description Things beside those of the folder, which `prune` would delete. */
+            /** @description Items that are not in the folder; `prune` would delete them. */
             unmanaged: number;
             update: number;
         };
@@ -3076,14 +3198,14 @@ export interface components {
              */
             preview?: string;
             reason?: string;
-            /** @description What the approver wanted to be remembered for later calls. */
+            /** @description The scope that the approver chose for remembering the decision. */
             remembered?: components["schemas"]["Remember"];
             /** @description The arguments as requested, if the approver changed them. */
             requested_args?: {
                 [key: string]: unknown;
             };
             /**
-             * @description The name of the token that asked.
+             * @description The name of the requesting token.
              * @example agent
              */
             requested_by: string;
@@ -3092,7 +3214,7 @@ export interface components {
              * @description The revision that runs if the call is approved.
              */
             revision: number;
-            /** @description Whether long arguments are left out of this list; request the approval by its id to get them. */
+            /** @description Whether long arguments are omitted in this list; request the approval by its id to get them. */
             shortened?: boolean;
             status: components["schemas"]["ApprovalStatus"];
             /**
@@ -3161,7 +3283,7 @@ export interface components {
             granted_by: string;
             /** Format: uuid */
             id: string;
-            /** @description How far it reaches. */
+            /** @description The later calls that it covers. */
             remember: components["schemas"]["Remember"];
             /**
              * @description `bundle:name@version`; missing if the tool is gone.
@@ -3226,7 +3348,7 @@ export interface components {
              */
             source?: string | null;
         };
-        /** @description What the author of an artifact writes. */
+        /** @description The content of an artifact. */
         ArtifactContent: {
             /** @description What it does. */
             description: string;
@@ -3237,7 +3359,7 @@ export interface components {
              * @example Word count
              */
             name: string;
-            /** @description What runs it. */
+            /** @description Its runtime. */
             runtime: components["schemas"]["ArtifactRuntime"];
             /**
              * @description The source.
@@ -3285,7 +3407,7 @@ export interface components {
         ArtifactInput: {
             /** @description The value if a call has none. */
             default?: unknown;
-            /** @description What it is for. */
+            /** @description Its purpose. */
             description?: string;
             /**
              * @description The name by which arguments are mapped.
@@ -3300,12 +3422,14 @@ export interface components {
         /** @description The artifacts of the tenant. */
         ArtifactList: {
             artifacts: components["schemas"]["CodeArtifact"][];
+            /** @description Files with errors, including partially valid ones; only on the first page, regardless of the filter. */
+            broken_files: components["schemas"]["BrokenFile"][];
             next_page_token: string | null;
             /** Format: int64 */
             total: number;
         };
         /**
-         * @description What runs the source of an artifact.
+         * @description The runtime of an artifact.
          * @enum {string}
          */
         ArtifactRuntime: "bash" | "python" | "wasm";
@@ -3329,6 +3453,8 @@ export interface components {
         /** @description A page of versions, newest first. */
         ArtifactVersionList: {
             next_page_token: string | null;
+            /** Format: int64 */
+            total: number;
             versions: components["schemas"]["ArtifactVersion"][];
         };
         /**
@@ -3427,9 +3553,9 @@ export interface components {
             /** @enum {string} */
             type: "oauth2";
         });
-        /** @description A file in `agents/` that cannot be used, or not wholly. */
-        BrokenAgentFile: {
-            /** @description Why, with the line if it is known. */
+        /** @description A definition file with errors. */
+        BrokenFile: {
+            /** @description The error, with the line if it is known. */
             error: string;
             /**
              * Format: date-time
@@ -3480,17 +3606,17 @@ export interface components {
             next_page_token: string | null;
             total: number;
         };
-        /** @description What publishing a bundle did, or would do. */
+        /** @description The result of publishing a bundle, or of a dry run. */
         BundlePublication: {
             /** @example demo */
             bundle: string;
             dry_run: boolean;
-            /** @description How many tools cannot be published; if there is one, nothing is published. */
+            /** @description The number of tools that cannot be published; if it is not 0, nothing is published. */
             failed: number;
-            /** @description How many tools were published, or would be. */
+            /** @description The number of tools that were published, or would be. */
             published: number;
             tools: components["schemas"]["PublicationLine"][];
-            /** @description How many tools stay as they are: their newest revision is published already. */
+            /** @description The number of unchanged tools, whose newest revision is already published. */
             unchanged: number;
         };
         /** @description A bundle, as the API shows it. */
@@ -3537,7 +3663,7 @@ export interface components {
             } | null;
             /** @description The hash of the arguments, if there is an idempotency key or the call had to wait. */
             args_digest?: string;
-            /** @description Set if the ledger reached its size limit and removed what the call received and returned. */
+            /** @description Set if the ledger reached its size limit and removed the arguments and the result. */
             body_removed?: boolean;
             /**
              * @description The name of the token that called.
@@ -3591,7 +3717,7 @@ export interface components {
             steps: components["schemas"]["StepTimes"];
             /**
              * Format: int64
-             * @description The size of the result if it is stored apart: then `value` describes it, and `/calls/{id}/result` returns it.
+             * @description The size of the result if it is stored separately: then `value` describes it, and `/calls/{id}/result` returns it.
              */
             stored_bytes?: number;
             /**
@@ -3620,7 +3746,7 @@ export interface components {
              * @example report
              */
             workspace?: string;
-            /** @description What the call did in its workspace. */
+            /** @description The effects of the call in its workspace. */
             workspace_use?: components["schemas"]["WorkspaceUse"];
         };
         /** @description The audit record of one call: everything about it but its arguments, its value and its messages. */
@@ -3684,7 +3810,7 @@ export interface components {
             error: number;
             /**
              * Format: int64
-             * @description Calls that have not ended, and those that ended in another way: cancelled, denied, expired, interrupted.
+             * @description Calls that have not ended, or that were cancelled, denied, expired or interrupted.
              * @example 0
              */
             other: number;
@@ -3755,7 +3881,7 @@ export interface components {
             /** Format: uuid */
             tool_id: string;
         };
-        /** @description How many calls started in each part of a period. */
+        /** @description The number of calls that started in each part of a period. */
         CallHistogram: {
             /**
              * Format: int64
@@ -3794,7 +3920,7 @@ export interface components {
          * @enum {string}
          */
         CallStatus: "pending" | "running" | "success" | "error" | "cancelled" | "awaiting_approval" | "denied" | "expired" | "interrupted";
-        /** @description Where the end of one call is posted. */
+        /** @description The webhook that receives the end of one call. */
         CallWebhook: {
             /**
              * @description The signing secret: `whsec_` and 24 to 64 bytes in base64. Default: a new one, which the response contains.
@@ -3823,12 +3949,12 @@ export interface components {
             status: components["schemas"]["RunStatus"];
         };
         /**
-         * @description What happens to a thing.
+         * @description The action for an item.
          * @enum {string}
          */
         ChangeAction: "create" | "update" | "publish" | "delete" | "unchanged" | "unmanaged";
         /**
-         * @description The kind of a thing.
+         * @description The kind of an item.
          * @enum {string}
          */
         ChangeKind: "bundle" | "tool" | "toolset" | "mcp_server" | "policy" | "agent" | "pipeline" | "code_artifact";
@@ -3943,12 +4069,30 @@ export interface components {
              * @description The last message of the branch to show. The workspace is brought to its state at that message.
              */
             active_leaf?: string | null;
+            /**
+             * Format: uuid
+             * @description The state of the workspace to restore.
+             */
+            active_manifest_id?: string | null;
             /** @description The slug of the agent that answers from now on. */
             agent?: string | null;
             /** @description Whether everybody in the tenant may read it. */
             shared?: boolean | null;
             /** @description The new title. */
             title?: string | null;
+        };
+        /** @description A chat with the state of its workspace. */
+        ChatState: components["schemas"]["Chat"] & {
+            /**
+             * Format: uuid
+             * @description The same as `active_leaf`.
+             */
+            active_leaf_message_id: string | null;
+            /**
+             * Format: uuid
+             * @description The state of the workspace; `null` if it never had files.
+             */
+            active_manifest_id: string | null;
         };
         /**
          * @description The result of a check.
@@ -4091,7 +4235,7 @@ export interface components {
         };
         /** @description A model that an agent may use. */
         ConfiguredModel: {
-            /** @description Whether it can answer: the key of its provider is stored, or it needs none. */
+            /** @description Whether the key of its provider is stored, or none is required. */
             has_key: boolean;
             /** @description Whether agents without a model use it. */
             is_default: boolean;
@@ -4100,10 +4244,10 @@ export interface components {
              * @example claude-sonnet-5
              */
             name: string;
-            /** @description What it costs per million tokens, if that is configured. */
+            /** @description The configured prices per million tokens. */
             prices?: components["schemas"]["ModelPrices"];
             /**
-             * @description Its provider, if that follows from the name.
+             * @description Its provider, if the name determines it.
              * @example anthropic
              */
             provider: string | null;
@@ -4115,7 +4259,7 @@ export interface components {
              * @example https://api.anthropic.com/v1
              */
             base_url: string | null;
-            /** @description The names of credentials that are used if an agent names none. */
+            /** @description The names of the credentials that agents without `credential` use. */
             credentials: string[];
             /** @description Whether its key is stored under its usual name. */
             has_key: boolean;
@@ -4124,12 +4268,12 @@ export interface components {
              * @example anthropic
              */
             name: string;
-            /** @description Whether it answers only with a key. */
+            /** @description Whether it requires a key. */
             requires_key: boolean;
         };
-        /** @description A rule or a check that was considered. */
+        /** @description An evaluated rule or check. */
         ConsideredView: {
-            /** @description What it does to the calls that it matches. */
+            /** @description Its effect on matching calls. */
             effect: components["schemas"]["PolicyEffect"];
             /** @description Whether it matches the call. */
             matched: boolean;
@@ -4148,8 +4292,10 @@ export interface components {
              * @example haft_…
              */
             token: string;
+            /** @description Warnings, such as a rule of `tools` that matches no tool. */
+            warnings?: string[];
         };
-        /** @description A credential: a `value` or a `payload`, and what it is for. Without either, the stored secret is kept. */
+        /** @description A credential: a `value` or a `payload`, with its metadata. Without either, the stored secret is kept. */
         CredentialBody: {
             /**
              * @description The category: lower-case letters, digits, `_`, `-` or `.`; default: `custom`.
@@ -4292,6 +4438,12 @@ export interface components {
         DefinitionBody: components["schemas"]["ToolSpec"] | {
             [key: string]: unknown;
         };
+        /** @description The result of checking a definition without storing it. */
+        DefinitionCheck: {
+            errors: components["schemas"]["Problem"][];
+            valid: boolean;
+            warnings: components["schemas"]["Problem"][];
+        };
         /** @description One or all definitions, with token counts and warnings. */
         Definitions_ModelDefinition: {
             /** @description A definition in the format of a model API. */
@@ -4362,7 +4514,7 @@ export interface components {
             id: string;
             /**
              * Format: date-time
-             * @description When it is tried next; `null` if it is not.
+             * @description The time of the next attempt; `null` if there is none.
              */
             next_attempt_at: string | null;
             /** @description The body. */
@@ -4393,7 +4545,7 @@ export interface components {
         /** @description The body of a denial. */
         DenyBody: {
             /**
-             * @description Why, for the requester: at most 1,000 characters.
+             * @description The reason, shown to the requester: at most 1,000 characters.
              * @example not before the release
              */
             reason?: string | null;
@@ -4440,15 +4592,15 @@ export interface components {
         };
         /** @description One check of an installation. */
         DoctorCheck: {
-            /** @description What to do about it. */
+            /** @description The fix. */
             fix?: string;
             /**
-             * @description What was found.
+             * @description The finding.
              * @example 51200 MiB free
              */
             message: string;
             /**
-             * @description What was checked.
+             * @description The name of the check.
              * @example disk space
              */
             name: string;
@@ -4487,7 +4639,7 @@ export interface components {
             pipeline_id: string;
             /** @description How far its embedding is. */
             progress?: components["schemas"]["IngestProgress"];
-            /** @description How far it is. */
+            /** @description The state of its ingestion. */
             state?: components["schemas"]["DocumentState"];
         };
         /** @description A document of a pipeline, without its content. */
@@ -4499,7 +4651,7 @@ export interface components {
             bytes: number;
             /**
              * Format: int64
-             * @description The number of chunks that can be found.
+             * @description The number of indexed chunks.
              */
             chunks: number;
             /** @description The hash of its content. */
@@ -4512,7 +4664,7 @@ export interface components {
             /** @description Why it could not be read. */
             error: string | null;
             /**
-             * @description The format that it was read as.
+             * @description The detected format.
              * @example markdown
              */
             format: string | null;
@@ -4542,11 +4694,11 @@ export interface components {
              * @example guide/install.md
              */
             name: string;
-            /** @description How many new chunks have been embedded, and of how many, while it is running. */
+            /** @description The number of new chunks that are embedded, and their total, while it is running. */
             progress?: components["schemas"]["IngestProgress"];
             /** @description The URL or the folder that it comes from; `null` if it was uploaded. */
             source: string | null;
-            /** @description How far it is. */
+            /** @description The state of its ingestion. */
             state: components["schemas"]["DocumentState"];
         };
         /** @description A page of documents, by name. */
@@ -4562,7 +4714,7 @@ export interface components {
         /** @description A configuration value and where it comes from. */
         EffectiveSetting: {
             /**
-             * @description What it is for.
+             * @description Its purpose.
              * @example Maximum size of a request body in bytes.
              */
             description?: string;
@@ -4599,8 +4751,9 @@ export interface components {
              */
             model: string;
         };
-        /** @description Whether a toolset is enabled. */
+        /** @description Whether a toolset is enabled. Default: true. */
         EnableToolset: {
+            /** @description Default: `true`. */
             enabled?: boolean;
         };
         /** @description The body of a `PATCH`. */
@@ -4618,7 +4771,7 @@ export interface components {
             call_id?: string | null;
             /** @description The error. */
             error: components["schemas"]["ErrorDetail"];
-            /** @description `false` where the request was a call. */
+            /** @description `false`; for calls only. */
             ok?: boolean;
             /** @description The id of the request, as in the log. */
             request_id?: string;
@@ -4658,7 +4811,7 @@ export interface components {
             args: {
                 [key: string]: unknown;
             };
-            /** @description What it shows. */
+            /** @description The description. */
             description?: string | null;
             /** @description The value that the tool should return; without it, any value passes. */
             expect?: unknown;
@@ -4674,7 +4827,7 @@ export interface components {
             duration_ms: number;
             /** @description Whether the tool succeeded. */
             ok: boolean;
-            /** @description Set if the value is left out because it is large. */
+            /** @description Set if the value is omitted because it is large. */
             shortened?: boolean;
             /** @description The value of the tool; missing if it failed or if the value is large. */
             value?: unknown;
@@ -4788,7 +4941,7 @@ export interface components {
              */
             surface?: string | null;
             /**
-             * @description The surfaces that the call is made on behalf of, that of the root first; default: none.
+             * @description The surfaces on whose behalf the call is made, from the root; default: none.
              * @example [
              *       "mcp"
              *     ]
@@ -4802,16 +4955,16 @@ export interface components {
              */
             token?: string | null;
         };
-        /** @description What would happen to a call, and why. */
+        /** @description The decision about a call and its reasons. */
         ExplanationView: {
-            /** @description Everything that was considered: the checks of haft itself, the rules of the platform, those of the tenant. */
+            /** @description All evaluated checks and rules: the checks of haft, the rules of the platform, the rules of the tenant. */
             considered: components["schemas"]["ConsideredView"][];
             effect: components["schemas"]["PolicyEffect"];
             /** @description The reason of the rule, as callers see it. */
             reason: string | null;
             /**
-             * @description The rule that decided; `null` if the call is allowed because nothing says otherwise. The checks of haft itself
-             *     have the prefix `built-in:`, the rules of the platform `platform:`.
+             * @description The rule that decided; `null` if the call is allowed because no rule matches. The checks of haft itself have the
+             *     prefix `built-in:`, the rules of the platform `platform:`.
              * @example large-payments
              */
             rule: string | null;
@@ -4854,7 +5007,7 @@ export interface components {
          */
         FileEncoding: "utf-8" | "base64" | "binary";
         /**
-         * @description What a file of a package is for.
+         * @description The purpose of a file of a package.
          * @enum {string}
          */
         FileKind: "python" | "artifact" | "asset" | "config";
@@ -5107,7 +5260,7 @@ export interface components {
          */
         ImplementationType: "function" | "http" | "script" | "wasm" | "exec" | "file_read" | "file_write" | "python" | "mcp" | "artifact" | "agent_call" | "rag_retrieval" | "steps";
         /**
-         * @description What was done for an operation.
+         * @description The action for an operation.
          * @enum {string}
          */
         ImportAction: "created" | "updated" | "unchanged" | "skipped" | "missing" | "deleted";
@@ -5143,7 +5296,7 @@ export interface components {
         };
         /** @description One item of an import. */
         ImportItem: {
-            /** @description What was done, or would be done in a dry run. */
+            /** @description The action, which a dry run only plans. */
             action: components["schemas"]["ItemAction"];
             /** @description The definition that is stored, in the canonical form with secrets masked; for tools only. */
             definition?: {
@@ -5192,7 +5345,7 @@ export interface components {
             /** @description Warnings about the document. */
             warnings: components["schemas"]["Problem"][];
         };
-        /** @description What an import would install, or has installed. */
+        /** @description The result of an installation, or of a dry run. */
         ImportResult: components["schemas"]["ToolsetPreview"] | components["schemas"]["InstalledReport"];
         /** @description Where a package comes from. A ZIP file can also be the body itself (`application/zip`). */
         ImportToolset: {
@@ -5209,7 +5362,7 @@ export interface components {
         };
         /** @description One operation and its tool. */
         ImportedTool: {
-            /** @description What was done, or would be done in a dry run. */
+            /** @description The action, which a dry run only plans. */
             action: components["schemas"]["ImportAction"];
             /** @description The fields that the import changed. */
             changed?: string[];
@@ -5240,7 +5393,7 @@ export interface components {
              */
             total: number;
         };
-        /** @description How far the documents of a pipeline are. */
+        /** @description The ingestion state of the documents of a pipeline. */
         IngestReport: components["schemas"]["IngestStatus"] & {
             /** @description The documents that are queued, running or failed, by name. */
             documents: components["schemas"]["DocumentInfo"][];
@@ -5253,26 +5406,26 @@ export interface components {
          * @enum {string}
          */
         IngestState: "queued" | "running" | "done";
-        /** @description How many documents are in which state. */
+        /** @description The number of documents in each state. */
         IngestStatus: {
             /**
              * Format: int64
-             * @description They can be found.
+             * @description Documents that queries can find.
              */
             done: number;
             /**
              * Format: int64
-             * @description They could not be read.
+             * @description Documents that could not be read.
              */
             failed: number;
             /**
              * Format: int64
-             * @description They wait.
+             * @description Documents in the queue.
              */
             queued: number;
             /**
              * Format: int64
-             * @description They are being read.
+             * @description Documents that are being read.
              */
             running: number;
         };
@@ -5281,23 +5434,23 @@ export interface components {
          * @enum {string}
          */
         InputType: "any" | "string" | "integer" | "number" | "boolean" | "array" | "object";
-        /** @description What an installation did. */
+        /** @description The result of an installation. */
         InstalledReport: {
             /** @description The names of new tools. */
             added: string[];
             /** @description The names of changed tools. */
             changed: string[];
-            /** @description The names of tools that the package does not have any more. */
+            /** @description The names of removed tools, which the package no longer has. */
             removed: string[];
             toolset: components["schemas"]["InstalledToolset"];
-            /** @description What to know about the package. */
+            /** @description Warnings about the package. */
             warnings: string[];
         };
         /** @description An installed toolset. */
         InstalledToolset: {
             /** @description The Python packages that it needs. */
             dependencies: string[];
-            /** @description What it is for. */
+            /** @description Its purpose. */
             description: string;
             /**
              * @description The name of its bundle.
@@ -5366,11 +5519,11 @@ export interface components {
             workspace?: string | null;
         };
         /**
-         * @description What is done with an item.
+         * @description The action for an item.
          * @enum {string}
          */
         ItemAction: "create" | "replace" | "skip" | "error";
-        /** @description What an import of single items did, or would do. */
+        /** @description The report of an import of single items, or of a dry run. */
         ItemImportReport: {
             created: number;
             /** @description Whether this was a dry run, which stores nothing. */
@@ -5394,12 +5547,12 @@ export interface components {
              * @example 2
              */
             generation: number;
-            /** @description What is left to do; `null` if nothing is. */
+            /** @description The next manual step; `null` if none is needed. */
             next_step: string | null;
         };
         /** @description The fields of a registry row that haft keeps but does not use to run the tool. */
         LegacyFields: {
-            /** @description The built-in tool that the row stands for. */
+            /** @description The built-in tool that the row represents. */
             builtin_key?: string;
             /** @description The template that the row was copied from. */
             builtin_template_id?: string;
@@ -5429,7 +5582,7 @@ export interface components {
         /** @description A limit. */
         LimitView: {
             /**
-             * @description Where it is set; errors and metrics have the same name.
+             * @description The name, which errors and metrics use, too.
              * @example tenant.calls_per_minute
              */
             name: string;
@@ -5440,13 +5593,13 @@ export interface components {
             per?: string;
             /**
              * Format: int64
-             * @description How much is left.
+             * @description The remaining amount.
              * @example 588
              */
             remaining?: number;
             /**
              * Format: int64
-             * @description After how many seconds a used rate has more left.
+             * @description The number of seconds until the rate allows more calls.
              * @example 42
              */
             reset_seconds?: number;
@@ -5457,7 +5610,7 @@ export interface components {
             subject: string | null;
             /**
              * Format: int64
-             * @description How much is used now; missing where it is counted apart for each session.
+             * @description The current use; missing for limits that are counted per session.
              * @example 12
              */
             used?: number;
@@ -5485,7 +5638,7 @@ export interface components {
             target?: string;
         };
         /**
-         * @description What an entry of a workspace is.
+         * @description The kind of an entry of a workspace.
          * @enum {string}
          */
         ListedKind: "file" | "folder" | "link";
@@ -5505,7 +5658,7 @@ export interface components {
             /** @description The code of a login link, instead of a token. */
             code?: string | null;
             /**
-             * @description The page to show after the login: a path below `/ui/`; anything else is ignored.
+             * @description The page to show after the login: a path below `/ui/`, or `/device`; anything else is ignored.
              * @example /ui/tools
              */
             next?: string | null;
@@ -5554,7 +5707,7 @@ export interface components {
              * @description The state before.
              */
             parent_id: string | null;
-            /** @description What led to it. */
+            /** @description Its cause. */
             source: components["schemas"]["ManifestSource"];
             /** @description The call, message or manifest that it comes from. */
             source_ref: string | null;
@@ -5565,7 +5718,7 @@ export interface components {
             next_page_token: string | null;
         };
         /**
-         * @description What led to a state of a workspace.
+         * @description The cause of a state of a workspace.
          * @enum {string}
          */
         ManifestSource: "tool_run" | "edit" | "user_upload" | "restore" | "branch";
@@ -5603,7 +5756,7 @@ export interface components {
          * @description The connection phase of a server.
          * @enum {string}
          */
-        McpPhase: "connecting" | "connected" | "disconnected" | "error" | "needs_auth";
+        McpPhase: "starting" | "connecting" | "connected" | "disconnected" | "error" | "needs_auth";
         /** @description The configuration of an MCP server. */
         McpServer: components["schemas"]["McpTransport"] & {
             /** @description Whether changes of its tools are accepted without review. */
@@ -5636,6 +5789,11 @@ export interface components {
             policy: components["schemas"]["Policy"];
             /** @description A prefix for the names of its tools; empty keeps the names. */
             prefix?: string;
+            /**
+             * Format: int64
+             * @description How long it may take to start, in milliseconds. Two minutes by default.
+             */
+            start_timeout_ms?: number;
             /**
              * @description The tenant that owns it.
              * @example default
@@ -5710,7 +5868,7 @@ export interface components {
             headers?: {
                 [key: string]: string;
             };
-            /** @description What the server says about the behavior of the tool. */
+            /** @description The annotations of the server about the behavior of the tool. */
             hints?: components["schemas"]["ToolHints"];
             /** @description The id of a configured server. */
             server?: string | null;
@@ -5723,20 +5881,20 @@ export interface components {
         };
         /** @description A tool of an MCP server that changed since it was accepted. */
         McpToolChange: {
-            /** @description What was accepted. */
+            /** @description The accepted definition. */
             agreed: components["schemas"]["McpToolSide"];
             /** @example read_file */
             name: string;
-            /** @description What the server lists now. */
+            /** @description The definition that the server lists now. */
             offered: components["schemas"]["McpToolSide"];
             /** @description Whether the change was rejected: the tool stays out of service until the server changes it again. */
             rejected: boolean;
         };
-        /** @description What the server says about a tool. */
+        /** @description The annotations of a tool. */
         McpToolHints: components["schemas"]["ToolHints"] & {
             read_only: boolean;
         };
-        /** @description What a model reads of a tool. */
+        /** @description The parts of a tool definition that a model reads. */
         McpToolSide: {
             /** @example Reads a file */
             description: string;
@@ -5778,7 +5936,7 @@ export interface components {
         ModelList: {
             /** @description The models that the settings and the agents of the tenant name. */
             models: components["schemas"]["ConfiguredModel"][];
-            /** @description The addresses of model servers that agents may use although they are private. */
+            /** @description The private addresses of model servers that agents may use. */
             private_urls: string[];
             /** @description The providers. */
             providers: components["schemas"]["ConfiguredProvider"][];
@@ -5881,7 +6039,7 @@ export interface components {
         };
         /** @description What to run. */
         NewRunBody: {
-            /** @description What the agent is asked: a text, or messages with `role` and `content`. */
+            /** @description The input of the agent: a text, or messages with `role` and `content`. */
             input: unknown;
             /** @description The values of variables in the instructions. */
             variables?: {
@@ -5930,6 +6088,11 @@ export interface components {
             prefix?: string;
             /** @description Whether the program can access only system folders and `cwd`. */
             sandbox?: boolean;
+            /**
+             * Format: int64
+             * @description How long the server may take to start, in milliseconds. Default: 120000.
+             */
+            start_timeout_ms?: number | null;
             /**
              * Format: int64
              * @description The timeout of a call, in milliseconds; progress of the tool restarts it. Default: 30000.
@@ -6088,11 +6251,11 @@ export interface components {
             ok: boolean;
             /** @description How the result is shown, if the tool has a renderer. */
             render_plan?: components["schemas"]["RenderPlan"];
-            /** @description The value of the tool. One that is too large is described by a `LargeResult`, unless `result=inline` asks for it. */
+            /** @description The value of the tool. A large one is replaced by a `LargeResult`, unless `result=inline` is set. */
             value?: unknown;
-            /** @description What the caller should know, such as that the tool is deprecated and what replaces it. */
+            /** @description Warnings for the caller, such as that the tool is deprecated and which tool replaces it. */
             warnings?: string[];
-            /** @description What the call did in its workspace. */
+            /** @description The effects of the call in its workspace. */
             workspace_use?: components["schemas"]["WorkspaceUse"];
         };
         /**
@@ -6104,7 +6267,7 @@ export interface components {
         PackageFile: {
             /** @description Whether it can be executed as a program. */
             executable: boolean;
-            /** @description What it is for. */
+            /** @description Its purpose. */
             kind: components["schemas"]["FileKind"];
             /** @description The path in the package. */
             path: string;
@@ -6120,13 +6283,13 @@ export interface components {
         PackageInspection: {
             /** @description The Python packages that are installed. */
             dependencies: string[];
-            /** @description What it is for. */
+            /** @description Its purpose. */
             description: string;
             /** @description The files. */
             files: components["schemas"]["PackageFile"][];
-            /** @description Whether the package has wheels for them, so that no network is needed. */
+            /** @description Whether the package contains their wheels, so that the installation needs no network. */
             has_wheels: boolean;
-            /** @description The hash of its content, which does not depend on how it was packed. */
+            /** @description The hash of its content, independent of the archive format. */
             hash: string;
             /** @description The id. */
             id: string;
@@ -6174,7 +6337,7 @@ export interface components {
         PackageSource: "zip" | "local" | "url";
         /** @description A tool in a summary. */
         PackageTool: {
-            /** @description The category; empty if there is none. */
+            /** @description The category, or an empty string. */
             category: string;
             /** @description What it does. */
             description: string;
@@ -6186,7 +6349,7 @@ export interface components {
             implementation_type: string;
             /** @description The display name. */
             name: string;
-            /** @description What it asks for. */
+            /** @description The requested permissions. */
             permissions: components["schemas"]["RequestedPermissions"];
             /** @description Its renderers. */
             renderers: string[];
@@ -6282,6 +6445,8 @@ export interface components {
         PipelineLanguage: "english" | "german";
         /** @description The pipelines of the tenant. */
         PipelineList: {
+            /** @description Files with errors, including partially valid ones; only on the first page, regardless of the filter. */
+            broken_files: components["schemas"]["BrokenFile"][];
             next_page_token: string | null;
             pipelines: components["schemas"]["Pipeline"][];
             /** Format: int64 */
@@ -6307,14 +6472,14 @@ export interface components {
             /** @description Whether production uses it. */
             published: boolean;
         };
-        /** @description The revisions of a pipeline. */
+        /** @description A page of revisions of a pipeline. */
         PipelineRevisionList: {
-            /** @description Always `null`: there is one page. */
             next_page_token: string | null;
             revisions: components["schemas"]["PipelineRevision"][];
+            /** Format: int64 */
             total: number;
         };
-        /** @description One thing, and what happens to it. */
+        /** @description One item of a plan and its action. */
         PlannedChange: {
             action: components["schemas"]["ChangeAction"];
             /**
@@ -6332,7 +6497,7 @@ export interface components {
             kind: components["schemas"]["ChangeKind"];
             /** @example forecast */
             name: string;
-            /** @description What a new thing is for, or what a pipeline contains that is deleted or would be. */
+            /** @description The description of a new item, or the content of a pipeline that is or would be deleted. */
             summary?: string;
             /** @example 1.0.0 */
             version: string | null;
@@ -6350,7 +6515,7 @@ export interface components {
         /** @description One rule: the calls it matches, and what happens to them. */
         PolicyRule: {
             approvers?: components["schemas"]["Approvers"] | null;
-            /** @description What happens to the calls that it matches. */
+            /** @description The effect on matching calls. */
             effect: components["schemas"]["PolicyEffect"];
             /** @description Calls that the rule must or must not match; checked whenever the rules are loaded. */
             examples?: components["schemas"]["RuleExample"][] | null;
@@ -6466,7 +6631,7 @@ export interface components {
             stdout?: string;
         };
         /**
-         * @description What happens to a tool when its bundle is published.
+         * @description The action for a tool when its bundle is published.
          * @enum {string}
          */
         PublicationAction: "published" | "unchanged" | "skipped" | "failed";
@@ -6477,7 +6642,7 @@ export interface components {
             id: string;
             /**
              * Format: int32
-             * @description The revision that production runs before.
+             * @description The revision that production ran before.
              */
             published_revision: number | null;
             /** @description Why it cannot be published. */
@@ -6521,7 +6686,7 @@ export interface components {
              */
             top_k?: number | null;
         };
-        /** @description What a query found. */
+        /** @description The result of a query. */
         QueryResult: {
             /** @description The hits, best first. */
             hits: components["schemas"]["ChunkHit"][];
@@ -6543,7 +6708,7 @@ export interface components {
             matched_words: string[];
             /**
              * Format: float
-             * @description How well the tool fits; comparable within one query only.
+             * @description The relevance; comparable only within one query.
              */
             score: number;
         };
@@ -6584,11 +6749,11 @@ export interface components {
             /** @description The number of tools. */
             tools: number;
         };
-        /** @description Somebody who called the tool. */
+        /** @description A recent caller. */
         RecentCaller: {
             /**
              * Format: int64
-             * @description How many of the latest calls it made.
+             * @description The number of its recent calls.
              */
             calls: number;
             /** Format: date-time */
@@ -6601,13 +6766,13 @@ export interface components {
              */
             token_id: string | null;
         };
-        /** @description What an import of registry rows did, or would do. */
+        /** @description The report of an import of registry rows, or of a dry run. */
         RegistryReport: {
             /** @example user-created */
             bundle: string;
             created: number;
             dry_run: boolean;
-            /** @description How many rows are invalid; if there is one, nothing is imported. */
+            /** @description The number of invalid rows; if it is not 0, nothing is imported. */
             failed: number;
             rows: components["schemas"]["RowReport"][];
             skipped: number;
@@ -6630,7 +6795,7 @@ export interface components {
              */
             rejected: string[];
         };
-        /** @description What an approver wants to be remembered: the same revision of the tool with the same arguments, or with any. */
+        /** @description The scope of a remembered approval: the same revision of the tool with the same arguments, or with any. */
         Remember: {
             /** @description Whether it covers other arguments, too. */
             any_args?: boolean;
@@ -6680,7 +6845,7 @@ export interface components {
             /** @description The kind of renderer, such as `code`. */
             renderer: string;
         };
-        /** @description The permissions that a tool asks for. */
+        /** @description The permissions that a tool requests. */
         RequestedPermissions: {
             /** @description Whether its processes may use the network. */
             network: boolean;
@@ -6699,7 +6864,7 @@ export interface components {
             /** @description Whether it may be used. */
             enabled: boolean;
         };
-        /** @description The state of a resource beside its definition. */
+        /** @description The state of a resource without its definition. */
         ResourceState: {
             /**
              * Format: date-time
@@ -6708,6 +6873,11 @@ export interface components {
             created_at: string;
             /** @description Who created it. */
             created_by: string | null;
+            /**
+             * Format: date-time
+             * @description When it was deleted; for 48 hours it can be restored.
+             */
+            deleted_at?: string;
             /** @description Whether it may be used. */
             enabled: boolean;
             /** @description Why its file cannot be used. */
@@ -6738,6 +6908,32 @@ export interface components {
             revision: number;
             /** @description The status. */
             status: components["schemas"]["ToolStatus"];
+        };
+        /** @description The users of an agent, a retrieval pipeline or a code artifact. Each list has at most 100 items. */
+        ResourceUsage: {
+            /** @description The agents that list it, or may call a tool that refers to it. */
+            agents: components["schemas"]["UsingAgent"][];
+            /** @description The recent callers, most calls first. Only tools call a code artifact. */
+            callers: components["schemas"]["RecentCaller"][];
+            /**
+             * Format: int32
+             * @description The maximum number of recent calls that `callers` counts.
+             * @example 5000
+             */
+            counted_calls: number;
+            /** @description The policy rules that name or match it. */
+            policy_rules: components["schemas"]["UsingRule"][];
+            /**
+             * @description The resource, as `agents:assistant`.
+             * @example agents:assistant
+             */
+            resource: string;
+            /** @description The tokens whose allow-list names or matches it. */
+            tokens: components["schemas"]["UsingToken"][];
+            /** @description The tools that refer to it, and those whose steps call one of these. */
+            tools: components["schemas"]["UsingTool"][];
+            /** @description The number of tokens that may call it because they have no allow-list. */
+            unrestricted_tokens: number;
         };
         /**
          * @description How a response is read.
@@ -6781,11 +6977,11 @@ export interface components {
             name: string;
             /** @description How it ended. */
             status: components["schemas"]["CallStatus"];
-            /** @description What the model reads. */
+            /** @description The text for the model. */
             text: string;
             /** @description The tool, `bundle:name@version`, if there is one. */
             tool?: string;
-            /** @description What the runs of agents inside the call used. */
+            /** @description The usage of agent runs inside the call. */
             usage?: components["schemas"]["RunUsage"];
             /** @description The value, or a preview of it with its handle if it is large. */
             value?: unknown;
@@ -6884,7 +7080,7 @@ export interface components {
             grace?: string | null;
         };
         /**
-         * @description What was done with a row, or would be.
+         * @description The action for a row.
          * @enum {string}
          */
         RowAction: "created" | "updated" | "unchanged" | "skipped" | "failed";
@@ -6961,7 +7157,7 @@ export interface components {
              * @description The message of the chat that the answer is written to.
              */
             message_id: string | null;
-            /** @description The final answer: a text, or a value that fits the output schema. */
+            /** @description The final answer: a text, or a value that matches the output schema. */
             output: unknown;
             /**
              * Format: uuid
@@ -6973,7 +7169,7 @@ export interface components {
              * @description The run of the agent above it.
              */
             parent_run_id: string | null;
-            /** @description The name of the token that asked for it. */
+            /** @description The name of the requesting token. */
             requested_by: string;
             /** Format: date-time */
             started_at: string | null;
@@ -6986,7 +7182,7 @@ export interface components {
             usage: components["schemas"]["RunUsage"];
             /** @description The calls that it waits for; not in lists. */
             waiting?: components["schemas"]["WaitingRunCall"][];
-            /** @description The webhook that its end is delivered to, in the response to its start. */
+            /** @description The webhook that receives its end; only in the response that starts the run. */
             webhook?: components["schemas"]["AcceptedWebhook"];
         };
         /**
@@ -7027,7 +7223,7 @@ export interface components {
             text: string;
             /** @enum {string} */
             type: "answer";
-            /** @description What it used. */
+            /** @description Its token usage and cost. */
             usage: components["schemas"]["RunUsage"];
         } | {
             /**
@@ -7060,7 +7256,7 @@ export interface components {
             name: string;
             /** @description The value, or its preview. */
             output?: unknown;
-            /** @description `running`, `awaiting_approval`, or how it ended. */
+            /** @description `running`, `awaiting_approval`, or the final status. */
             status: components["schemas"]["CallStatus"];
             /** @description The tool, `bundle:name@version`. */
             tool?: string;
@@ -7113,7 +7309,7 @@ export interface components {
             /** @enum {string} */
             type: "shortened";
         } | {
-            /** @description What the model reads. */
+            /** @description The text for the model. */
             text: string;
             /** @enum {string} */
             type: "correction";
@@ -7131,7 +7327,7 @@ export interface components {
             status: components["schemas"]["RunStatus"];
             /** @enum {string} */
             type: "end";
-            /** @description What the run used. */
+            /** @description The token usage and cost of the run. */
             usage: components["schemas"]["RunUsage"];
         };
         /** @description A page of runs. */
@@ -7191,7 +7387,7 @@ export interface components {
              */
             started_at: string;
         };
-        /** @description What a run has used, child runs included. */
+        /** @description The usage of a run, including child runs. */
         RunUsage: {
             /**
              * Format: int64
@@ -7285,7 +7481,14 @@ export interface components {
              * @description The size limit of a result, in bytes; `null` restores the default.
              */
             max_response_bytes?: number | null;
+            /** @description Whether the program may use the network. */
+            network?: boolean | null;
             policy?: components["schemas"]["Policy"] | null;
+            /**
+             * Format: int64
+             * @description How long the server may take to start, in milliseconds; `null` restores the default.
+             */
+            start_timeout_ms?: number | null;
             /**
              * Format: int64
              * @description The timeout of a call, in milliseconds; `null` restores the default.
@@ -7325,9 +7528,15 @@ export interface components {
             name: string;
             /** @description Whether it administers tenants. */
             platform: boolean;
+            rate_limit: components["schemas"]["RateBody"] | null;
             role: components["schemas"]["Role"];
             /** @example default */
             tenant: string;
+            /**
+             * Format: uuid
+             * @description The id of the token; `null` for that of the home folder and that of the environment, which are not stored.
+             */
+            token_id: string | null;
             /** @description The rules of the tools that it may see and call; `null` allows every tool. */
             tools: string[] | null;
         };
@@ -7352,10 +7561,10 @@ export interface components {
             results?: number[];
             /** @description The summary that replaces the messages of the conversation before `keep_from`. */
             summary?: string;
-            /** @description What the request for the summary used. */
+            /** @description The usage of the summary request. */
             usage?: components["schemas"]["RunUsage"];
         };
-        /** @description What the signature of a package says. */
+        /** @description The state of the signature of a package. */
         SignatureState: {
             /** @enum {string} */
             status: "unsigned";
@@ -7372,7 +7581,7 @@ export interface components {
             /** @enum {string} */
             status: "unknown_key";
         } | {
-            /** @description What is wrong. */
+            /** @description The reason. */
             reason: string;
             /** @enum {string} */
             status: "invalid";
@@ -7478,7 +7687,7 @@ export interface components {
             /** @enum {string} */
             type: "shortened";
         }) | {
-            /** @description What the model reads. */
+            /** @description The text for the model. */
             text: string;
             /** @enum {string} */
             type: "correction";
@@ -7610,43 +7819,8 @@ export interface components {
         };
         /** @description `{"status":"success","data":…}`. */
         Success_Agent: {
-            /** @description An agent. */
-            data: components["schemas"]["AgentDefinition"] & {
-                /** Format: date-time */
-                created_at: string;
-                created_by: string | null;
-                enabled: boolean;
-                /** @description Why it is not ready. */
-                error: string | null;
-                /** Format: uuid */
-                id: string;
-                /** Format: date-time */
-                modified_at: string;
-                modified_by: string | null;
-                /**
-                 * @description The file that defines it, relative to the home folder.
-                 * @example agents/assistant.yaml
-                 */
-                path: string | null;
-                /** Format: date-time */
-                published_at: string | null;
-                /**
-                 * Format: int32
-                 * @description The revision that answers in production mode.
-                 */
-                published_revision: number | null;
-                /** @description Whether its definition can be used and it has the tools that it lists. */
-                ready: boolean;
-                /**
-                 * Format: int32
-                 * @description The number of the newest revision.
-                 * @example 1
-                 */
-                revision: number;
-                status: components["schemas"]["ToolStatus"];
-                /** @description What may be wrong with the definition that was just written. */
-                warnings?: components["schemas"]["Problem"][];
-            };
+            /** @description The result. */
+            data: components["schemas"]["Agent"];
             status: components["schemas"]["SuccessStatus"];
         };
         /** @description `{"status":"success","data":…}`. */
@@ -7667,50 +7841,20 @@ export interface components {
         };
         /** @description `{"status":"success","data":…}`. */
         Success_AgentList: {
-            /** @description A page of agents. */
-            data: {
-                agents: components["schemas"]["Agent"][];
-                /** @description The files in `agents/` that cannot be used, or not wholly; only on the first page, whatever the filter. */
-                broken_files: components["schemas"]["BrokenAgentFile"][];
-                next_page_token: string | null;
-                /**
-                 * Format: int64
-                 * @description The number of agents that match the filter.
-                 */
-                total: number;
-            };
+            /** @description The result. */
+            data: components["schemas"]["AgentList"];
             status: components["schemas"]["SuccessStatus"];
         };
         /** @description `{"status":"success","data":…}`. */
         Success_AgentRevision: {
-            /** @description A revision of an agent. */
-            data: {
-                /** Format: date-time */
-                created_at: string;
-                created_by: string | null;
-                /** @description The definition; not in lists. */
-                definition?: components["schemas"]["AgentDefinition"];
-                /** @description The hash of the definition. */
-                hash: string;
-                /**
-                 * Format: int32
-                 * @description Its number, from 1.
-                 */
-                number: number;
-                /** @description Whether it answers in production mode. */
-                published: boolean;
-            };
+            /** @description The result. */
+            data: components["schemas"]["AgentRevision"];
             status: components["schemas"]["SuccessStatus"];
         };
         /** @description `{"status":"success","data":…}`. */
         Success_AgentRevisionList: {
-            /** @description The revisions of an agent. */
-            data: {
-                /** @description Always `null`: there is one page. */
-                next_page_token: string | null;
-                revisions: components["schemas"]["AgentRevision"][];
-                total: number;
-            };
+            /** @description The result. */
+            data: components["schemas"]["AgentRevisionList"];
             status: components["schemas"]["SuccessStatus"];
         };
         /** @description `{"status":"success","data":…}`. */
@@ -7737,15 +7881,15 @@ export interface components {
         };
         /** @description `{"status":"success","data":…}`. */
         Success_ApplyReport: {
-            /** @description What a folder changes, or has changed. */
+            /** @description The planned or applied changes of a folder. */
             data: {
                 /** @description Whether the changes were applied. */
                 applied: boolean;
                 changes: components["schemas"]["PlannedChange"][];
-                /** @description Identifies the folder and the state that it was compared with. Applying with this id fails if either differs. */
+                /** @description Identifies the folder and the state that it was compared with. Applying with this id fails if either has changed. */
                 plan: string;
                 summary: components["schemas"]["ApplySummary"];
-                /** @description What to know about the folder. */
+                /** @description Warnings about the folder. */
                 warnings: components["schemas"]["Problem"][];
             };
             status: components["schemas"]["SuccessStatus"];
@@ -7784,14 +7928,14 @@ export interface components {
                  */
                 preview?: string;
                 reason?: string;
-                /** @description What the approver wanted to be remembered for later calls. */
+                /** @description The scope that the approver chose for remembering the decision. */
                 remembered?: components["schemas"]["Remember"];
                 /** @description The arguments as requested, if the approver changed them. */
                 requested_args?: {
                     [key: string]: unknown;
                 };
                 /**
-                 * @description The name of the token that asked.
+                 * @description The name of the requesting token.
                  * @example agent
                  */
                 requested_by: string;
@@ -7800,7 +7944,7 @@ export interface components {
                  * @description The revision that runs if the call is approved.
                  */
                 revision: number;
-                /** @description Whether long arguments are left out of this list; request the approval by its id to get them. */
+                /** @description Whether long arguments are omitted in this list; request the approval by its id to get them. */
                 shortened?: boolean;
                 status: components["schemas"]["ApprovalStatus"];
                 /**
@@ -7831,43 +7975,20 @@ export interface components {
         };
         /** @description `{"status":"success","data":…}`. */
         Success_ArtifactList: {
-            /** @description The artifacts of the tenant. */
-            data: {
-                artifacts: components["schemas"]["CodeArtifact"][];
-                next_page_token: string | null;
-                /** Format: int64 */
-                total: number;
-            };
+            /** @description The result. */
+            data: components["schemas"]["ArtifactList"];
             status: components["schemas"]["SuccessStatus"];
         };
         /** @description `{"status":"success","data":…}`. */
         Success_ArtifactVersion: {
-            /** @description One version of an artifact. It never changes. */
-            data: components["schemas"]["ArtifactContent"] & {
-                /**
-                 * Format: date-time
-                 * @description When it was stored.
-                 */
-                created_at: string;
-                /** @description Who stored it. */
-                created_by: string | null;
-                /** @description The hash of the content. */
-                hash: string;
-                /**
-                 * Format: int32
-                 * @description Its number, from 1.
-                 */
-                version: number;
-            };
+            /** @description The result. */
+            data: components["schemas"]["ArtifactVersion"];
             status: components["schemas"]["SuccessStatus"];
         };
         /** @description `{"status":"success","data":…}`. */
         Success_ArtifactVersionList: {
-            /** @description A page of versions, newest first. */
-            data: {
-                next_page_token: string | null;
-                versions: components["schemas"]["ArtifactVersion"][];
-            };
+            /** @description The result. */
+            data: components["schemas"]["ArtifactVersionList"];
             status: components["schemas"]["SuccessStatus"];
         };
         /** @description `{"status":"success","data":…}`. */
@@ -7896,17 +8017,17 @@ export interface components {
         };
         /** @description `{"status":"success","data":…}`. */
         Success_BundlePublication: {
-            /** @description What publishing a bundle did, or would do. */
+            /** @description The result of publishing a bundle, or of a dry run. */
             data: {
                 /** @example demo */
                 bundle: string;
                 dry_run: boolean;
-                /** @description How many tools cannot be published; if there is one, nothing is published. */
+                /** @description The number of tools that cannot be published; if it is not 0, nothing is published. */
                 failed: number;
-                /** @description How many tools were published, or would be. */
+                /** @description The number of tools that were published, or would be. */
                 published: number;
                 tools: components["schemas"]["PublicationLine"][];
-                /** @description How many tools stay as they are: their newest revision is published already. */
+                /** @description The number of unchanged tools, whose newest revision is already published. */
                 unchanged: number;
             };
             status: components["schemas"]["SuccessStatus"];
@@ -7961,7 +8082,7 @@ export interface components {
                 } | null;
                 /** @description The hash of the arguments, if there is an idempotency key or the call had to wait. */
                 args_digest?: string;
-                /** @description Set if the ledger reached its size limit and removed what the call received and returned. */
+                /** @description Set if the ledger reached its size limit and removed the arguments and the result. */
                 body_removed?: boolean;
                 /**
                  * @description The name of the token that called.
@@ -8015,7 +8136,7 @@ export interface components {
                 steps: components["schemas"]["StepTimes"];
                 /**
                  * Format: int64
-                 * @description The size of the result if it is stored apart: then `value` describes it, and `/calls/{id}/result` returns it.
+                 * @description The size of the result if it is stored separately: then `value` describes it, and `/calls/{id}/result` returns it.
                  */
                 stored_bytes?: number;
                 /**
@@ -8044,14 +8165,14 @@ export interface components {
                  * @example report
                  */
                 workspace?: string;
-                /** @description What the call did in its workspace. */
+                /** @description The effects of the call in its workspace. */
                 workspace_use?: components["schemas"]["WorkspaceUse"];
             };
             status: components["schemas"]["SuccessStatus"];
         };
         /** @description `{"status":"success","data":…}`. */
         Success_CallHistogram: {
-            /** @description How many calls started in each part of a period. */
+            /** @description The number of calls that started in each part of a period. */
             data: {
                 /**
                  * Format: int64
@@ -8119,44 +8240,6 @@ export interface components {
             status: components["schemas"]["SuccessStatus"];
         };
         /** @description `{"status":"success","data":…}`. */
-        Success_Chat: {
-            /** @description A conversation. */
-            data: {
-                /**
-                 * Format: uuid
-                 * @description The last message of the branch that is shown.
-                 */
-                active_leaf: string | null;
-                /** @description The slug of the agent that answers, if any. */
-                agent: string | null;
-                /**
-                 * Format: date-time
-                 * @description When it was created.
-                 */
-                created_at: string;
-                /**
-                 * Format: uuid
-                 * @description Its id.
-                 */
-                id: string;
-                /**
-                 * Format: date-time
-                 * @description When it last changed.
-                 */
-                modified_at: string;
-                /** @description The name of that principal. */
-                owner_name: string;
-                /** @description Whether everybody in the tenant may read it. */
-                shared: boolean;
-                /**
-                 * @description The title.
-                 * @example Quarterly report
-                 */
-                title: string;
-            };
-            status: components["schemas"]["SuccessStatus"];
-        };
-        /** @description `{"status":"success","data":…}`. */
         Success_ChatExport: {
             /** @description A chat with all its messages. */
             data: {
@@ -8176,21 +8259,26 @@ export interface components {
             status: components["schemas"]["SuccessStatus"];
         };
         /** @description `{"status":"success","data":…}`. */
-        Success_CodeArtifact: {
-            /** @description A code artifact with its newest version. */
-            data: components["schemas"]["ArtifactContent"] & components["schemas"]["ResourceState"] & {
-                /** @description The hash of that version. */
-                hash: string;
-                /** Format: uuid */
-                id: string;
-                /** @example word-count */
-                slug: string;
+        Success_ChatState: {
+            /** @description A chat with the state of its workspace. */
+            data: components["schemas"]["Chat"] & {
                 /**
-                 * Format: int32
-                 * @description The number of the newest version.
+                 * Format: uuid
+                 * @description The same as `active_leaf`.
                  */
-                version: number;
+                active_leaf_message_id: string | null;
+                /**
+                 * Format: uuid
+                 * @description The state of the workspace; `null` if it never had files.
+                 */
+                active_manifest_id: string | null;
             };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_CodeArtifact: {
+            /** @description The result. */
+            data: components["schemas"]["CodeArtifact"];
             status: components["schemas"]["SuccessStatus"];
         };
         /** @description `{"status":"success","data":…}`. */
@@ -8202,6 +8290,8 @@ export interface components {
                  * @example haft_…
                  */
                 token: string;
+                /** @description Warnings, such as a rule of `tools` that matches no tool. */
+                warnings?: string[];
             };
             status: components["schemas"]["SuccessStatus"];
         };
@@ -8268,6 +8358,12 @@ export interface components {
             status: components["schemas"]["SuccessStatus"];
         };
         /** @description `{"status":"success","data":…}`. */
+        Success_DefinitionCheck: {
+            /** @description The result. */
+            data: components["schemas"]["DefinitionCheck"];
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
         Success_DeletedTool: {
             /** @description A deleted tool. */
             data: {
@@ -8306,7 +8402,7 @@ export interface components {
                 id: string;
                 /**
                  * Format: date-time
-                 * @description When it is tried next; `null` if it is not.
+                 * @description The time of the next attempt; `null` if there is none.
                  */
                 next_attempt_at: string | null;
                 /** @description The body. */
@@ -8366,7 +8462,7 @@ export interface components {
                 bytes: number;
                 /**
                  * Format: int64
-                 * @description The number of chunks that can be found.
+                 * @description The number of indexed chunks.
                  */
                 chunks: number;
                 /** @description The hash of its content. */
@@ -8379,7 +8475,7 @@ export interface components {
                 /** @description Why it could not be read. */
                 error: string | null;
                 /**
-                 * @description The format that it was read as.
+                 * @description The detected format.
                  * @example markdown
                  */
                 format: string | null;
@@ -8409,11 +8505,11 @@ export interface components {
                  * @example guide/install.md
                  */
                 name: string;
-                /** @description How many new chunks have been embedded, and of how many, while it is running. */
+                /** @description The number of new chunks that are embedded, and their total, while it is running. */
                 progress?: components["schemas"]["IngestProgress"];
                 /** @description The URL or the folder that it comes from; `null` if it was uploaded. */
                 source: string | null;
-                /** @description How far it is. */
+                /** @description The state of its ingestion. */
                 state: components["schemas"]["DocumentState"];
             };
             status: components["schemas"]["SuccessStatus"];
@@ -8437,16 +8533,16 @@ export interface components {
         };
         /** @description `{"status":"success","data":…}`. */
         Success_ExplanationView: {
-            /** @description What would happen to a call, and why. */
+            /** @description The decision about a call and its reasons. */
             data: {
-                /** @description Everything that was considered: the checks of haft itself, the rules of the platform, those of the tenant. */
+                /** @description All evaluated checks and rules: the checks of haft, the rules of the platform, the rules of the tenant. */
                 considered: components["schemas"]["ConsideredView"][];
                 effect: components["schemas"]["PolicyEffect"];
                 /** @description The reason of the rule, as callers see it. */
                 reason: string | null;
                 /**
-                 * @description The rule that decided; `null` if the call is allowed because nothing says otherwise. The checks of haft itself
-                 *     have the prefix `built-in:`, the rules of the platform `platform:`.
+                 * @description The rule that decided; `null` if the call is allowed because no rule matches. The checks of haft itself have the
+                 *     prefix `built-in:`, the rules of the platform `platform:`.
                  * @example large-payments
                  */
                 rule: string | null;
@@ -8512,13 +8608,13 @@ export interface components {
         };
         /** @description `{"status":"success","data":…}`. */
         Success_ImportResult: {
-            /** @description What an import would install, or has installed. */
+            /** @description The result of an installation, or of a dry run. */
             data: components["schemas"]["ToolsetPreview"] | components["schemas"]["InstalledReport"];
             status: components["schemas"]["SuccessStatus"];
         };
         /** @description `{"status":"success","data":…}`. */
         Success_IngestReport: {
-            /** @description How far the documents of a pipeline are. */
+            /** @description The ingestion state of the documents of a pipeline. */
             data: components["schemas"]["IngestStatus"] & {
                 /** @description The documents that are queued, running or failed, by name. */
                 documents: components["schemas"]["DocumentInfo"][];
@@ -8530,23 +8626,23 @@ export interface components {
         };
         /** @description `{"status":"success","data":…}`. */
         Success_InstalledReport: {
-            /** @description What an installation did. */
+            /** @description The result of an installation. */
             data: {
                 /** @description The names of new tools. */
                 added: string[];
                 /** @description The names of changed tools. */
                 changed: string[];
-                /** @description The names of tools that the package does not have any more. */
+                /** @description The names of removed tools, which the package no longer has. */
                 removed: string[];
                 toolset: components["schemas"]["InstalledToolset"];
-                /** @description What to know about the package. */
+                /** @description Warnings about the package. */
                 warnings: string[];
             };
             status: components["schemas"]["SuccessStatus"];
         };
         /** @description `{"status":"success","data":…}`. */
         Success_ItemImportReport: {
-            /** @description What an import of single items did, or would do. */
+            /** @description The report of an import of single items, or of a dry run. */
             data: {
                 created: number;
                 /** @description Whether this was a dry run, which stores nothing. */
@@ -8574,7 +8670,7 @@ export interface components {
                  * @example 2
                  */
                 generation: number;
-                /** @description What is left to do; `null` if nothing is. */
+                /** @description The next manual step; `null` if none is needed. */
                 next_step: string | null;
             };
             status: components["schemas"]["SuccessStatus"];
@@ -8686,7 +8782,7 @@ export interface components {
             data: {
                 /** @description The models that the settings and the agents of the tenant name. */
                 models: components["schemas"]["ConfiguredModel"][];
-                /** @description The addresses of model servers that agents may use although they are private. */
+                /** @description The private addresses of model servers that agents may use. */
                 private_urls: string[];
                 /** @description The providers. */
                 providers: components["schemas"]["ConfiguredProvider"][];
@@ -8695,72 +8791,26 @@ export interface components {
         };
         /** @description `{"status":"success","data":…}`. */
         Success_Pipeline: {
-            /** @description A retrieval pipeline with the state of its documents. */
-            data: components["schemas"]["PipelineDefinition"] & components["schemas"]["ResourceState"] & {
-                /**
-                 * Format: int64
-                 * @description The size of all documents together.
-                 */
-                bytes: number;
-                /**
-                 * Format: int64
-                 * @description The number of chunks.
-                 */
-                chunks: number;
-                /**
-                 * Format: int64
-                 * @description The number of documents.
-                 */
-                documents: number;
-                /** Format: uuid */
-                id: string;
-            };
+            /** @description The result. */
+            data: components["schemas"]["Pipeline"];
             status: components["schemas"]["SuccessStatus"];
         };
         /** @description `{"status":"success","data":…}`. */
         Success_PipelineList: {
-            /** @description The pipelines of the tenant. */
-            data: {
-                next_page_token: string | null;
-                pipelines: components["schemas"]["Pipeline"][];
-                /** Format: int64 */
-                total: number;
-            };
+            /** @description The result. */
+            data: components["schemas"]["PipelineList"];
             status: components["schemas"]["SuccessStatus"];
         };
         /** @description `{"status":"success","data":…}`. */
         Success_PipelineRevision: {
-            /** @description A revision of a pipeline. */
-            data: {
-                /**
-                 * Format: date-time
-                 * @description When it was stored.
-                 */
-                created_at: string;
-                /** @description Who stored it. */
-                created_by: string | null;
-                definition: components["schemas"]["PipelineDefinition"];
-                /** @description The hash of the definition. */
-                hash: string;
-                /**
-                 * Format: int32
-                 * @description The number, from 1.
-                 */
-                number: number;
-                /** @description Whether production uses it. */
-                published: boolean;
-            };
+            /** @description The result. */
+            data: components["schemas"]["PipelineRevision"];
             status: components["schemas"]["SuccessStatus"];
         };
         /** @description `{"status":"success","data":…}`. */
         Success_PipelineRevisionList: {
-            /** @description The revisions of a pipeline. */
-            data: {
-                /** @description Always `null`: there is one page. */
-                next_page_token: string | null;
-                revisions: components["schemas"]["PipelineRevision"][];
-                total: number;
-            };
+            /** @description The result. */
+            data: components["schemas"]["PipelineRevisionList"];
             status: components["schemas"]["SuccessStatus"];
         };
         /** @description `{"status":"success","data":…}`. */
@@ -8777,7 +8827,7 @@ export interface components {
         };
         /** @description `{"status":"success","data":…}`. */
         Success_QueryResult: {
-            /** @description What a query found. */
+            /** @description The result of a query. */
             data: {
                 /** @description The hits, best first. */
                 hits: components["schemas"]["ChunkHit"][];
@@ -8786,13 +8836,13 @@ export interface components {
         };
         /** @description `{"status":"success","data":…}`. */
         Success_RegistryReport: {
-            /** @description What an import of registry rows did, or would do. */
+            /** @description The report of an import of registry rows, or of a dry run. */
             data: {
                 /** @example user-created */
                 bundle: string;
                 created: number;
                 dry_run: boolean;
-                /** @description How many rows are invalid; if there is one, nothing is imported. */
+                /** @description The number of invalid rows; if it is not 0, nothing is imported. */
                 failed: number;
                 rows: components["schemas"]["RowReport"][];
                 skipped: number;
@@ -8826,6 +8876,12 @@ export interface components {
                  */
                 url: string;
             };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_ResourceUsage: {
+            /** @description The result. */
+            data: components["schemas"]["ResourceUsage"];
             status: components["schemas"]["SuccessStatus"];
         };
         /** @description `{"status":"success","data":…}`. */
@@ -8884,7 +8940,7 @@ export interface components {
                  * @description The message of the chat that the answer is written to.
                  */
                 message_id: string | null;
-                /** @description The final answer: a text, or a value that fits the output schema. */
+                /** @description The final answer: a text, or a value that matches the output schema. */
                 output: unknown;
                 /**
                  * Format: uuid
@@ -8896,7 +8952,7 @@ export interface components {
                  * @description The run of the agent above it.
                  */
                 parent_run_id: string | null;
-                /** @description The name of the token that asked for it. */
+                /** @description The name of the requesting token. */
                 requested_by: string;
                 /** Format: date-time */
                 started_at: string | null;
@@ -8909,7 +8965,7 @@ export interface components {
                 usage: components["schemas"]["RunUsage"];
                 /** @description The calls that it waits for; not in lists. */
                 waiting?: components["schemas"]["WaitingRunCall"][];
-                /** @description The webhook that its end is delivered to, in the response to its start. */
+                /** @description The webhook that receives its end; only in the response that starts the run. */
                 webhook?: components["schemas"]["AcceptedWebhook"];
             };
             status: components["schemas"]["SuccessStatus"];
@@ -8954,9 +9010,15 @@ export interface components {
                 name: string;
                 /** @description Whether it administers tenants. */
                 platform: boolean;
+                rate_limit: components["schemas"]["RateBody"] | null;
                 role: components["schemas"]["Role"];
                 /** @example default */
                 tenant: string;
+                /**
+                 * Format: uuid
+                 * @description The id of the token; `null` for that of the home folder and that of the environment, which are not stored.
+                 */
+                token_id: string | null;
                 /** @description The rules of the tools that it may see and call; `null` allows every tool. */
                 tools: string[] | null;
             };
@@ -9074,7 +9136,7 @@ export interface components {
                 /** @description Whether its tokens work. */
                 enabled: boolean;
                 /**
-                 * @description The environment variables that its tools may read as `${NAME}`; `*` stands for every configured one.
+                 * @description The environment variables that its tools may read as `${NAME}`; `*` matches every configured one.
                  * @example [
                  *       "WEATHER_API_KEY"
                  *     ]
@@ -9139,6 +9201,12 @@ export interface components {
                 last_used_at: string | null;
                 /** @example ci */
                 name: string;
+                /**
+                 * Format: uuid
+                 * @description The token with which the login was approved that this token comes from; `null` if it comes from no login. Revoking
+                 *     that one revokes this one.
+                 */
+                parent_id: string | null;
                 /** @description Whether it administers tenants. */
                 platform: boolean;
                 /**
@@ -9171,7 +9239,7 @@ export interface components {
                     [key: string]: unknown;
                 };
                 /**
-                 * @description What it shows.
+                 * @description The description.
                  * @example Greets one person
                  */
                 description?: string;
@@ -9205,13 +9273,15 @@ export interface components {
         };
         /** @description `{"status":"success","data":…}`. */
         Success_ToolUsage: {
-            /** @description Who depends on a tool. Each list has at most 100 items. */
+            /** @description The users of a tool. Each list has at most 100 items. */
             data: {
-                /** @description Who called it recently, most calls first. */
+                /** @description The agents that may call it, or a tool that refers to it. */
+                agents: components["schemas"]["UsingAgent"][];
+                /** @description The recent callers, most calls first. */
                 callers: components["schemas"]["RecentCaller"][];
                 /**
                  * Format: int32
-                 * @description How many of the latest calls `callers` counts at most.
+                 * @description The maximum number of recent calls that `callers` counts.
                  * @example 5000
                  */
                 counted_calls: number;
@@ -9226,9 +9296,9 @@ export interface components {
                  * @example user-created:greet@1.0.0
                  */
                 tool: string;
-                /** @description The tools that refer to it. */
+                /** @description The tools that refer to it, and those whose steps call one of these. */
                 tools: components["schemas"]["UsingTool"][];
-                /** @description How many tokens may call the tool because they have no allow-list. */
+                /** @description The number of tokens that may call the tool because they have no allow-list. */
                 unrestricted_tokens: number;
             };
             status: components["schemas"]["SuccessStatus"];
@@ -9357,7 +9427,7 @@ export interface components {
                 usage: components["schemas"]["Usage"];
                 /** @example 1.0.0 */
                 version: string;
-                /** @description Why the tool may not do what its author expects, although it is ready. */
+                /** @description Warnings about a tool that is ready. */
                 warnings?: components["schemas"]["Problem"][];
             };
             status: components["schemas"]["SuccessStatus"];
@@ -9377,7 +9447,7 @@ export interface components {
         Success_ToolsetDetail: {
             /** @description A toolset with its content. */
             data: components["schemas"]["Toolset"] & {
-                /** @description What the package contains. */
+                /** @description The content of the package. */
                 content: components["schemas"]["PackageInspection"];
             };
             status: components["schemas"]["SuccessStatus"];
@@ -9519,10 +9589,52 @@ export interface components {
             calls_per_minute?: number | null;
             /**
              * Format: int64
+             * @description The maximum number of agents; default: 10,000.
+             * @example 100
+             */
+            max_agents?: number | null;
+            /**
+             * Format: int64
+             * @description The maximum number of code artifacts; default: 10,000.
+             * @example 200
+             */
+            max_artifacts?: number | null;
+            /**
+             * Format: int64
+             * @description The maximum number of chats.
+             * @example 1000
+             */
+            max_chats?: number | null;
+            /**
+             * Format: int64
+             * @description The maximum number of documents in all its pipelines.
+             * @example 10000
+             */
+            max_documents?: number | null;
+            /**
+             * Format: int64
+             * @description The maximum number of messages in one chat, on all its branches.
+             * @example 1000
+             */
+            max_messages_per_chat?: number | null;
+            /**
+             * Format: int64
              * @description The maximum number of calls at the same time.
              * @example 8
              */
             max_parallel?: number | null;
+            /**
+             * Format: int64
+             * @description The maximum number of runs that have not ended, without nested runs.
+             * @example 10
+             */
+            max_parallel_runs?: number | null;
+            /**
+             * Format: int64
+             * @description The maximum number of retrieval pipelines; default: 1,000.
+             * @example 20
+             */
+            max_pipelines?: number | null;
             /**
              * Format: int64
              * @description The maximum number of queued calls.
@@ -9531,7 +9643,13 @@ export interface components {
             max_queued_calls?: number | null;
             /**
              * Format: int64
-             * @description The maximum number of bytes that its calls take in the store.
+             * @description The maximum number of stored runs; above it, the oldest ended runs outside chats are removed.
+             * @example 10000
+             */
+            max_runs?: number | null;
+            /**
+             * Format: int64
+             * @description The maximum number of bytes of its tools, calls, workspaces, documents, chats and runs.
              * @example 1073741824
              */
             max_stored_bytes?: number | null;
@@ -9541,6 +9659,12 @@ export interface components {
              * @example 500
              */
             max_tools?: number | null;
+            /**
+             * Format: int64
+             * @description The maximum number of workspaces with a name; those of chats do not count.
+             * @example 20
+             */
+            max_workspaces?: number | null;
         };
         /** @description A page of tenants. */
         TenantList: {
@@ -9548,12 +9672,12 @@ export interface components {
             tenants: components["schemas"]["TenantView"][];
             total: number;
         };
-        /** @description Changes of a tenant; what is missing stays. */
+        /** @description Changes of a tenant; missing fields are kept. */
         TenantPatch: {
             /** @description Whether its tokens work. */
             enabled?: boolean | null;
             /**
-             * @description The environment variables that its tools may read; replaces the list. `*` stands for every configured one.
+             * @description The environment variables that its tools may read; replaces the list. `*` matches every configured one.
              * @example [
              *       "WEATHER_API_KEY"
              *     ]
@@ -9575,7 +9699,7 @@ export interface components {
             /** @description Whether its tokens work. */
             enabled: boolean;
             /**
-             * @description The environment variables that its tools may read as `${NAME}`; `*` stands for every configured one.
+             * @description The environment variables that its tools may read as `${NAME}`; `*` matches every configured one.
              * @example [
              *       "WEATHER_API_KEY"
              *     ]
@@ -9649,6 +9773,12 @@ export interface components {
             last_used_at: string | null;
             /** @example ci */
             name: string;
+            /**
+             * Format: uuid
+             * @description The token with which the login was approved that this token comes from; `null` if it comes from no login. Revoking
+             *     that one revokes this one.
+             */
+            parent_id: string | null;
             /** @description Whether it administers tenants. */
             platform: boolean;
             /**
@@ -9692,7 +9822,7 @@ export interface components {
                 [key: string]: unknown;
             };
             /**
-             * @description What it shows.
+             * @description The description.
              * @example Greets one person
              */
             description?: string;
@@ -9706,7 +9836,7 @@ export interface components {
          * @enum {string}
          */
         ToolExecution: "sequential" | "parallel_safe";
-        /** @description What an MCP server says about the behavior of a tool; read-only tools have the tag `read-only`. */
+        /** @description The annotations of an MCP server about the behavior of a tool; read-only tools have the tag `read-only`. */
         ToolHints: {
             /** @description Whether it may delete or overwrite something. */
             destructive?: boolean | null;
@@ -9825,6 +9955,11 @@ export interface components {
             /** @description Whether the token of the request may call the tool now, as far as that does not depend on the arguments. */
             callable: boolean;
             category?: string;
+            /**
+             * Format: date-time
+             * @description When it was deleted; for 48 hours it can be restored.
+             */
+            deleted_at?: string;
             /** @example Greets somebody by name */
             description: string;
             /** @example Greet */
@@ -9880,13 +10015,15 @@ export interface components {
          * @enum {string}
          */
         ToolType: "built_in" | "mcp" | "artifact" | "custom";
-        /** @description Who depends on a tool. Each list has at most 100 items. */
+        /** @description The users of a tool. Each list has at most 100 items. */
         ToolUsage: {
-            /** @description Who called it recently, most calls first. */
+            /** @description The agents that may call it, or a tool that refers to it. */
+            agents: components["schemas"]["UsingAgent"][];
+            /** @description The recent callers, most calls first. */
             callers: components["schemas"]["RecentCaller"][];
             /**
              * Format: int32
-             * @description How many of the latest calls `callers` counts at most.
+             * @description The maximum number of recent calls that `callers` counts.
              * @example 5000
              */
             counted_calls: number;
@@ -9901,9 +10038,9 @@ export interface components {
              * @example user-created:greet@1.0.0
              */
             tool: string;
-            /** @description The tools that refer to it. */
+            /** @description The tools that refer to it, and those whose steps call one of these. */
             tools: components["schemas"]["UsingTool"][];
-            /** @description How many tokens may call the tool because they have no allow-list. */
+            /** @description The number of tokens that may call the tool because they have no allow-list. */
             unrestricted_tokens: number;
         };
         /** @description A tool, as the API shows it. */
@@ -10028,7 +10165,7 @@ export interface components {
             usage: components["schemas"]["Usage"];
             /** @example 1.0.0 */
             version: string;
-            /** @description Why the tool may not do what its author expects, although it is ready. */
+            /** @description Warnings about a tool that is ready. */
             warnings?: components["schemas"]["Problem"][];
         };
         /** @description Definitions to import. */
@@ -10056,7 +10193,7 @@ export interface components {
         };
         /** @description A toolset with its content. */
         ToolsetDetail: components["schemas"]["Toolset"] & {
-            /** @description What the package contains. */
+            /** @description The content of the package. */
             content: components["schemas"]["PackageInspection"];
         };
         /** @description The toolsets of the tenant. */
@@ -10065,7 +10202,7 @@ export interface components {
             toolsets: components["schemas"]["Toolset"][];
             total: number;
         };
-        /** @description What would be installed. */
+        /** @description The preview of an installation. */
         ToolsetPreview: {
             package: components["schemas"]["PackageInspection"];
             replaces: components["schemas"]["InstalledToolset"] | null;
@@ -10082,6 +10219,20 @@ export interface components {
              * @description The time of the last call.
              */
             last_called_at: string | null;
+        };
+        /** @description An agent that uses a tool or a resource. */
+        UsingAgent: {
+            /** @example assistant */
+            agent: string;
+            /** Format: uuid */
+            id: string;
+            /**
+             * @description The rules of `tools` that match it, or a tool that refers to it.
+             * @example [
+             *       "ask-handbook"
+             *     ]
+             */
+            rules: string[];
         };
         /** @description A policy rule that names or matches the tool. */
         UsingRule: {
@@ -10162,7 +10313,7 @@ export interface components {
             /** @description `bundle:name@version`. */
             tool: string;
         };
-        /** @description A call that waits for a person. */
+        /** @description A call that waits for approval. */
         WaitingStep: {
             /**
              * Format: int32
@@ -10248,7 +10399,7 @@ export interface components {
             total: number;
             webhooks: components["schemas"]["Webhook"][];
         };
-        /** @description Changes to a webhook; what is missing stays. */
+        /** @description Changes to a webhook; missing fields are kept. */
         WebhookPatch: {
             /** @description Whether events are delivered. */
             enabled?: boolean | null;
@@ -10550,9 +10701,14 @@ export interface operations {
     get_agents: {
         parameters: {
             query?: {
-                /** @description A part of the slug, the name or the description */
+                /** @description A part of the slug, the name or the description. */
                 q?: string;
+                /** @description The status. */
                 status?: components["schemas"]["ToolStatus"];
+                /** @description The source of the definition: `file` (in the home folder) or `store`. */
+                source?: string;
+                /** @description Whether to list the deleted resources that can be restored, instead of the others; for editors. */
+                deleted?: boolean;
                 /**
                  * @description The maximum number of items; larger values than 500 (100 for calls, 5000 for summaries of tools) are lowered.
                  * @example 50
@@ -10639,7 +10795,10 @@ export interface operations {
     };
     post_agents: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Check the definition without storing it */
+                dry_run?: boolean;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -10660,6 +10819,37 @@ export interface operations {
             };
         };
         responses: {
+            /** @description With `dry_run`: the result of the check */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "errors": [
+                     *           {
+                     *             "code": "missing_field",
+                     *             "field": "implementation.url",
+                     *             "message": "missing `url`"
+                     *           }
+                     *         ],
+                     *         "valid": true,
+                     *         "warnings": [
+                     *           {
+                     *             "code": "missing_field",
+                     *             "field": "implementation.url",
+                     *             "message": "missing `url`"
+                     *           }
+                     *         ]
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_DefinitionCheck"];
+                };
+            };
             /** @description The object was created */
             201: {
                 headers: {
@@ -10950,7 +11140,10 @@ export interface operations {
     };
     delete_agents_ref: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Delete it even if others refer to it */
+                force?: boolean;
+            };
             header?: never;
             path: {
                 /**
@@ -11009,7 +11202,7 @@ export interface operations {
                  *       "enabled": true
                  *     }
                  */
-                "application/json": components["schemas"]["AgentPatch"];
+                "application/json": components["schemas"]["ResourcePatch"];
             };
         };
         responses: {
@@ -11144,7 +11337,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description Id or slug
+                 * @description Slug or id
                  * @example assistant
                  */
                 ref: string;
@@ -11256,7 +11449,21 @@ export interface operations {
     };
     get_agents_ref_revisions: {
         parameters: {
-            query?: never;
+            query?: {
+                /**
+                 * @description The maximum number of items; larger values than 500 (100 for calls, 5000 for summaries of tools) are lowered.
+                 * @example 50
+                 */
+                page_size?: number;
+                /** @description The same as `page_size`. */
+                recommended_page_size?: number;
+                /** @description The same as `page_size`. */
+                limit?: number;
+                /** @description The `next_page_token` of the previous page. */
+                page_token?: string;
+                /** @description How many items to skip. */
+                skip?: number;
+            };
             header?: never;
             path: {
                 /**
@@ -11611,6 +11818,157 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["Success_AgentTools"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    post_agents_ref_undelete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Slug or id
+                 * @example assistant
+                 */
+                ref: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "description": "text",
+                     *         "instructions": "text",
+                     *         "max_iterations": 1,
+                     *         "max_parallel_tools": 1,
+                     *         "model": {
+                     *           "name": "claude-sonnet-5",
+                     *           "provider": "anthropic"
+                     *         },
+                     *         "name": "Assistant",
+                     *         "require_published": true,
+                     *         "slug": "assistant",
+                     *         "tool_execution": "sequential",
+                     *         "tools": [
+                     *           "text"
+                     *         ],
+                     *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "created_by": "text",
+                     *         "enabled": true,
+                     *         "error": "text",
+                     *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "modified_by": "text",
+                     *         "path": "agents/assistant.yaml",
+                     *         "published_at": "2026-01-31T12:00:00Z",
+                     *         "published_revision": 1,
+                     *         "ready": true,
+                     *         "revision": 1,
+                     *         "status": "draft"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_Agent"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_agents_ref_usage: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Slug or id
+                 * @example assistant
+                 */
+                ref: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "agents": [
+                     *           {
+                     *             "agent": "assistant",
+                     *             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "rules": [
+                     *               "ask-handbook"
+                     *             ]
+                     *           }
+                     *         ],
+                     *         "callers": [
+                     *           {
+                     *             "calls": 1,
+                     *             "last_called_at": "2026-01-31T12:00:00Z",
+                     *             "name": "ci",
+                     *             "token_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101"
+                     *           }
+                     *         ],
+                     *         "counted_calls": 5000,
+                     *         "policy_rules": [
+                     *           {
+                     *             "effect": "allow",
+                     *             "name": "large-payments",
+                     *             "scope": "default"
+                     *           }
+                     *         ],
+                     *         "resource": "agents:assistant",
+                     *         "tokens": [
+                     *           {
+                     *             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "name": "ci",
+                     *             "role": "viewer",
+                     *             "rules": [
+                     *               "greet"
+                     *             ]
+                     *           }
+                     *         ],
+                     *         "tools": [
+                     *           {
+                     *             "field": "replaced_by",
+                     *             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "tool": "user-created:old-greet@1.0.0"
+                     *           }
+                     *         ],
+                     *         "unrestricted_tokens": 1
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_ResourceUsage"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -12634,12 +12992,14 @@ export interface operations {
                      *         "modified_at": "2026-01-31T12:00:00Z",
                      *         "owner_name": "text",
                      *         "shared": true,
-                     *         "title": "Quarterly report"
+                     *         "title": "Quarterly report",
+                     *         "active_leaf_message_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "active_manifest_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101"
                      *       },
                      *       "status": "success"
                      *     }
                      */
-                    "application/json": components["schemas"]["Success_Chat"];
+                    "application/json": components["schemas"]["Success_ChatState"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -12678,12 +13038,14 @@ export interface operations {
                      *         "modified_at": "2026-01-31T12:00:00Z",
                      *         "owner_name": "text",
                      *         "shared": true,
-                     *         "title": "Quarterly report"
+                     *         "title": "Quarterly report",
+                     *         "active_leaf_message_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "active_manifest_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101"
                      *       },
                      *       "status": "success"
                      *     }
                      */
-                    "application/json": components["schemas"]["Success_Chat"];
+                    "application/json": components["schemas"]["Success_ChatState"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -12762,12 +13124,14 @@ export interface operations {
                      *         "modified_at": "2026-01-31T12:00:00Z",
                      *         "owner_name": "text",
                      *         "shared": true,
-                     *         "title": "Quarterly report"
+                     *         "title": "Quarterly report",
+                     *         "active_leaf_message_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "active_manifest_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101"
                      *       },
                      *       "status": "success"
                      *     }
                      */
-                    "application/json": components["schemas"]["Success_Chat"];
+                    "application/json": components["schemas"]["Success_ChatState"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -13870,6 +14234,10 @@ export interface operations {
                 q?: string;
                 /** @description The status. */
                 status?: components["schemas"]["ToolStatus"];
+                /** @description The source of the definition: `file` (in the home folder) or `store`. */
+                source?: string;
+                /** @description Whether to list the deleted resources that can be restored, instead of the others; for editors. */
+                deleted?: boolean;
                 /**
                  * @description The maximum number of items; larger values than 500 (100 for calls, 5000 for summaries of tools) are lowered.
                  * @example 50
@@ -13925,6 +14293,13 @@ export interface operations {
                      *             "version": 1
                      *           }
                      *         ],
+                     *         "broken_files": [
+                     *           {
+                     *             "error": "text",
+                     *             "modified_at": "2026-01-31T12:00:00Z",
+                     *             "path": "agents/assistant.yaml"
+                     *           }
+                     *         ],
                      *         "next_page_token": "text",
                      *         "total": 1
                      *       },
@@ -13943,7 +14318,10 @@ export interface operations {
     };
     post_code_artifacts: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Check the definition without storing it */
+                dry_run?: boolean;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -13961,6 +14339,37 @@ export interface operations {
             };
         };
         responses: {
+            /** @description With `dry_run`: the result of the check */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "errors": [
+                     *           {
+                     *             "code": "missing_field",
+                     *             "field": "implementation.url",
+                     *             "message": "missing `url`"
+                     *           }
+                     *         ],
+                     *         "valid": true,
+                     *         "warnings": [
+                     *           {
+                     *             "code": "missing_field",
+                     *             "field": "implementation.url",
+                     *             "message": "missing `url`"
+                     *           }
+                     *         ]
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_DefinitionCheck"];
+                };
+            };
             /** @description The object was created */
             201: {
                 headers: {
@@ -14014,7 +14423,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description Id or slug
+                 * @description Slug or id
                  * @example word-count
                  */
                 id: string;
@@ -14072,10 +14481,16 @@ export interface operations {
     put_code_artifacts_id: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /**
+                 * @description The newest revision that you know
+                 * @example 1
+                 */
+                "If-Match"?: string;
+            };
             path: {
                 /**
-                 * @description Id or slug
+                 * @description Slug or id
                  * @example word-count
                  */
                 id: string;
@@ -14146,13 +14561,13 @@ export interface operations {
     delete_code_artifacts_id: {
         parameters: {
             query?: {
-                /** @description Delete it although tools use it; these are not ready afterwards */
+                /** @description Delete it even if others refer to it */
                 force?: boolean;
             };
             header?: never;
             path: {
                 /**
-                 * @description Id or slug
+                 * @description Slug or id
                  * @example word-count
                  */
                 id: string;
@@ -14193,7 +14608,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description Id or slug
+                 * @description Slug or id
                  * @example word-count
                  */
                 id: string;
@@ -14264,7 +14679,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description Id or slug
+                 * @description Slug or id
                  * @example word-count
                  */
                 id: string;
@@ -14330,7 +14745,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description Id or slug
+                 * @description Slug or id
                  * @example word-count
                  */
                 id: string;
@@ -14378,7 +14793,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description Id or slug
+                 * @description Slug or id
                  * @example word-count
                  */
                 id: string;
@@ -14434,6 +14849,151 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    post_code_artifacts_id_undelete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Slug or id
+                 * @example word-count
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "description": "text",
+                     *         "inputs": [
+                     *           {
+                     *             "name": "city"
+                     *           }
+                     *         ],
+                     *         "name": "Word count",
+                     *         "runtime": "bash",
+                     *         "source": "echo \"$text\" | wc -w",
+                     *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "created_by": "text",
+                     *         "enabled": true,
+                     *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "modified_by": "text",
+                     *         "published_at": "2026-01-31T12:00:00Z",
+                     *         "published_revision": 1,
+                     *         "revision": 1,
+                     *         "status": "draft",
+                     *         "hash": "text",
+                     *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "slug": "word-count",
+                     *         "version": 1
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_CodeArtifact"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_code_artifacts_id_usage: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Slug or id
+                 * @example word-count
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "agents": [
+                     *           {
+                     *             "agent": "assistant",
+                     *             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "rules": [
+                     *               "ask-handbook"
+                     *             ]
+                     *           }
+                     *         ],
+                     *         "callers": [
+                     *           {
+                     *             "calls": 1,
+                     *             "last_called_at": "2026-01-31T12:00:00Z",
+                     *             "name": "ci",
+                     *             "token_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101"
+                     *           }
+                     *         ],
+                     *         "counted_calls": 5000,
+                     *         "policy_rules": [
+                     *           {
+                     *             "effect": "allow",
+                     *             "name": "large-payments",
+                     *             "scope": "default"
+                     *           }
+                     *         ],
+                     *         "resource": "agents:assistant",
+                     *         "tokens": [
+                     *           {
+                     *             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "name": "ci",
+                     *             "role": "viewer",
+                     *             "rules": [
+                     *               "greet"
+                     *             ]
+                     *           }
+                     *         ],
+                     *         "tools": [
+                     *           {
+                     *             "field": "replaced_by",
+                     *             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "tool": "user-created:old-greet@1.0.0"
+                     *           }
+                     *         ],
+                     *         "unrestricted_tokens": 1
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_ResourceUsage"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     get_code_artifacts_id_versions: {
         parameters: {
             query?: {
@@ -14454,7 +15014,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description Id or slug
+                 * @description Slug or id
                  * @example word-count
                  */
                 id: string;
@@ -14473,6 +15033,7 @@ export interface operations {
                      * @example {
                      *       "data": {
                      *         "next_page_token": "text",
+                     *         "total": 1,
                      *         "versions": [
                      *           {
                      *             "description": "text",
@@ -14511,11 +15072,14 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description Id or slug
+                 * @description Slug or id
                  * @example word-count
                  */
                 id: string;
-                /** @example 1 */
+                /**
+                 * @description Number of the revision
+                 * @example 1
+                 */
                 number: number;
             };
             cookie?: never;
@@ -14565,11 +15129,14 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description Id or slug
+                 * @description Slug or id
                  * @example word-count
                  */
                 id: string;
-                /** @example 1 */
+                /**
+                 * @description Number of the revision
+                 * @example 1
+                 */
                 number: number;
             };
             cookie?: never;
@@ -14816,7 +15383,7 @@ export interface operations {
     delete_credentials_name: {
         parameters: {
             query?: {
-                /** @description Delete it although tools refer to it */
+                /** @description Delete it even if tools refer to it */
                 force?: boolean;
             };
             header?: never;
@@ -15456,7 +16023,7 @@ export interface operations {
             query?: {
                 /** @description The code of a login link. */
                 code?: string;
-                /** @description The page to show after the login: a path below `/ui/`; anything else is ignored. */
+                /** @description The page to show after the login: a path below `/ui/`, or `/device`; anything else is ignored. */
                 next?: string;
             };
             header?: never;
@@ -15716,7 +16283,7 @@ export interface operations {
                      *             "tenant": "default",
                      *             "state": {
                      *               "failures": 1,
-                     *               "phase": "connecting",
+                     *               "phase": "starting",
                      *               "tools": 1
                      *             }
                      *           }
@@ -15777,7 +16344,7 @@ export interface operations {
                      *         "tenant": "default",
                      *         "state": {
                      *           "failures": 1,
-                     *           "phase": "connecting",
+                     *           "phase": "starting",
                      *           "tools": 1
                      *         }
                      *       },
@@ -15866,7 +16433,7 @@ export interface operations {
                      *         "tenant": "default",
                      *         "state": {
                      *           "failures": 1,
-                     *           "phase": "connecting",
+                     *           "phase": "starting",
                      *           "tools": 1
                      *         }
                      *       },
@@ -15959,7 +16526,7 @@ export interface operations {
                      *         "tenant": "default",
                      *         "state": {
                      *           "failures": 1,
-                     *           "phase": "connecting",
+                     *           "phase": "starting",
                      *           "tools": 1
                      *         }
                      *       },
@@ -16193,7 +16760,7 @@ export interface operations {
                      *         "tenant": "default",
                      *         "state": {
                      *           "failures": 1,
-                     *           "phase": "connecting",
+                     *           "phase": "starting",
                      *           "tools": 1
                      *         }
                      *       },
@@ -16345,6 +16912,10 @@ export interface operations {
                 q?: string;
                 /** @description The status. */
                 status?: components["schemas"]["ToolStatus"];
+                /** @description The source of the definition: `file` (in the home folder) or `store`. */
+                source?: string;
+                /** @description Whether to list the deleted resources that can be restored, instead of the others; for editors. */
+                deleted?: boolean;
                 /**
                  * @description The maximum number of items; larger values than 500 (100 for calls, 5000 for summaries of tools) are lowered.
                  * @example 50
@@ -16374,6 +16945,13 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
+                     *         "broken_files": [
+                     *           {
+                     *             "error": "text",
+                     *             "modified_at": "2026-01-31T12:00:00Z",
+                     *             "path": "agents/assistant.yaml"
+                     *           }
+                     *         ],
                      *         "next_page_token": "text",
                      *         "pipelines": [
                      *           {
@@ -16422,7 +17000,10 @@ export interface operations {
     };
     post_pipelines: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Check the definition without storing it */
+                dry_run?: boolean;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -16439,6 +17020,37 @@ export interface operations {
             };
         };
         responses: {
+            /** @description With `dry_run`: the result of the check */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "errors": [
+                     *           {
+                     *             "code": "missing_field",
+                     *             "field": "implementation.url",
+                     *             "message": "missing `url`"
+                     *           }
+                     *         ],
+                     *         "valid": true,
+                     *         "warnings": [
+                     *           {
+                     *             "code": "missing_field",
+                     *             "field": "implementation.url",
+                     *             "message": "missing `url`"
+                     *           }
+                     *         ]
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_DefinitionCheck"];
+                };
+            };
             /** @description The object was created */
             201: {
                 headers: {
@@ -16496,7 +17108,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description Id or slug
+                 * @description Slug or id
                  * @example handbook
                  */
                 ref: string;
@@ -16567,7 +17179,7 @@ export interface operations {
             };
             path: {
                 /**
-                 * @description Id or slug
+                 * @description Slug or id
                  * @example handbook
                  */
                 ref: string;
@@ -16640,11 +17252,14 @@ export interface operations {
     };
     delete_pipelines_ref: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Delete it even if others refer to it */
+                force?: boolean;
+            };
             header?: never;
             path: {
                 /**
-                 * @description Id or slug
+                 * @description Slug or id
                  * @example handbook
                  */
                 ref: string;
@@ -16674,6 +17289,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
         };
@@ -16684,7 +17300,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description Id or slug
+                 * @description Slug or id
                  * @example handbook
                  */
                 ref: string;
@@ -16759,7 +17375,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description Id or slug
+                 * @description Slug or id
                  * @example handbook
                  */
                 ref: string;
@@ -16829,7 +17445,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description Id or slug
+                 * @description Slug or id
                  * @example handbook
                  */
                 ref: string;
@@ -17219,7 +17835,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description Id or slug
+                 * @description Slug or id
                  * @example handbook
                  */
                 ref: string;
@@ -17274,6 +17890,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
         };
@@ -17388,11 +18005,25 @@ export interface operations {
     };
     get_pipelines_ref_revisions: {
         parameters: {
-            query?: never;
+            query?: {
+                /**
+                 * @description The maximum number of items; larger values than 500 (100 for calls, 5000 for summaries of tools) are lowered.
+                 * @example 50
+                 */
+                page_size?: number;
+                /** @description The same as `page_size`. */
+                recommended_page_size?: number;
+                /** @description The same as `page_size`. */
+                limit?: number;
+                /** @description The `next_page_token` of the previous page. */
+                page_token?: string;
+                /** @description How many items to skip. */
+                skip?: number;
+            };
             header?: never;
             path: {
                 /**
-                 * @description Id or slug
+                 * @description Slug or id
                  * @example handbook
                  */
                 ref: string;
@@ -17457,7 +18088,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description Id or slug
+                 * @description Slug or id
                  * @example handbook
                  */
                 ref: string;
@@ -17521,7 +18152,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description Id or slug
+                 * @description Slug or id
                  * @example handbook
                  */
                 ref: string;
@@ -17582,6 +18213,155 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    post_pipelines_ref_undelete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Slug or id
+                 * @example handbook
+                 */
+                ref: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "chunking": {
+                     *           "overlap": 1,
+                     *           "size": 300,
+                     *           "unit": "tokens"
+                     *         },
+                     *         "description": "text",
+                     *         "embedding": {
+                     *           "base_url": "https://api.openai.com/v1",
+                     *           "credential": "OPENAI_API_KEY",
+                     *           "model": "text-embedding-3-small"
+                     *         },
+                     *         "name": "Handbook",
+                     *         "slug": "handbook",
+                     *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "created_by": "text",
+                     *         "enabled": true,
+                     *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "modified_by": "text",
+                     *         "published_at": "2026-01-31T12:00:00Z",
+                     *         "published_revision": 1,
+                     *         "revision": 1,
+                     *         "status": "draft",
+                     *         "bytes": 1,
+                     *         "chunks": 1,
+                     *         "documents": 1,
+                     *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_Pipeline"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_pipelines_ref_usage: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Slug or id
+                 * @example handbook
+                 */
+                ref: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "agents": [
+                     *           {
+                     *             "agent": "assistant",
+                     *             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "rules": [
+                     *               "ask-handbook"
+                     *             ]
+                     *           }
+                     *         ],
+                     *         "callers": [
+                     *           {
+                     *             "calls": 1,
+                     *             "last_called_at": "2026-01-31T12:00:00Z",
+                     *             "name": "ci",
+                     *             "token_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101"
+                     *           }
+                     *         ],
+                     *         "counted_calls": 5000,
+                     *         "policy_rules": [
+                     *           {
+                     *             "effect": "allow",
+                     *             "name": "large-payments",
+                     *             "scope": "default"
+                     *           }
+                     *         ],
+                     *         "resource": "agents:assistant",
+                     *         "tokens": [
+                     *           {
+                     *             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "name": "ci",
+                     *             "role": "viewer",
+                     *             "rules": [
+                     *               "greet"
+                     *             ]
+                     *           }
+                     *         ],
+                     *         "tools": [
+                     *           {
+                     *             "field": "replaced_by",
+                     *             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "tool": "user-created:old-greet@1.0.0"
+                     *           }
+                     *         ],
+                     *         "unrestricted_tokens": 1
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_ResourceUsage"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
         };
@@ -18145,8 +18925,13 @@ export interface operations {
                      *         "is_session": true,
                      *         "name": "ci",
                      *         "platform": true,
+                     *         "rate_limit": {
+                     *           "calls": 60,
+                     *           "per": "1m"
+                     *         },
                      *         "role": "viewer",
                      *         "tenant": "default",
+                     *         "token_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
                      *         "tools": [
                      *           "text"
                      *         ]
@@ -18301,10 +19086,19 @@ export interface operations {
                      *             "id": "acme",
                      *             "limits": {
                      *               "calls_per_minute": 600,
+                     *               "max_agents": 100,
+                     *               "max_artifacts": 200,
+                     *               "max_chats": 1000,
+                     *               "max_documents": 10000,
+                     *               "max_messages_per_chat": 1000,
                      *               "max_parallel": 8,
+                     *               "max_parallel_runs": 10,
+                     *               "max_pipelines": 20,
                      *               "max_queued_calls": 1000,
+                     *               "max_runs": 10000,
                      *               "max_stored_bytes": 1073741824,
-                     *               "max_tools": 500
+                     *               "max_tools": 500,
+                     *               "max_workspaces": 20
                      *             },
                      *             "modified_at": "2026-01-31T12:00:00Z",
                      *             "name": "Acme Inc."
@@ -18367,10 +19161,19 @@ export interface operations {
                      *         "id": "acme",
                      *         "limits": {
                      *           "calls_per_minute": 600,
+                     *           "max_agents": 100,
+                     *           "max_artifacts": 200,
+                     *           "max_chats": 1000,
+                     *           "max_documents": 10000,
+                     *           "max_messages_per_chat": 1000,
                      *           "max_parallel": 8,
+                     *           "max_parallel_runs": 10,
+                     *           "max_pipelines": 20,
                      *           "max_queued_calls": 1000,
+                     *           "max_runs": 10000,
                      *           "max_stored_bytes": 1073741824,
-                     *           "max_tools": 500
+                     *           "max_tools": 500,
+                     *           "max_workspaces": 20
                      *         },
                      *         "modified_at": "2026-01-31T12:00:00Z",
                      *         "name": "Acme Inc."
@@ -18425,10 +19228,19 @@ export interface operations {
                      *         "id": "acme",
                      *         "limits": {
                      *           "calls_per_minute": 600,
+                     *           "max_agents": 100,
+                     *           "max_artifacts": 200,
+                     *           "max_chats": 1000,
+                     *           "max_documents": 10000,
+                     *           "max_messages_per_chat": 1000,
                      *           "max_parallel": 8,
+                     *           "max_parallel_runs": 10,
+                     *           "max_pipelines": 20,
                      *           "max_queued_calls": 1000,
+                     *           "max_runs": 10000,
                      *           "max_stored_bytes": 1073741824,
-                     *           "max_tools": 500
+                     *           "max_tools": 500,
+                     *           "max_workspaces": 20
                      *         },
                      *         "modified_at": "2026-01-31T12:00:00Z",
                      *         "name": "Acme Inc."
@@ -18537,10 +19349,19 @@ export interface operations {
                      *         "id": "acme",
                      *         "limits": {
                      *           "calls_per_minute": 600,
+                     *           "max_agents": 100,
+                     *           "max_artifacts": 200,
+                     *           "max_chats": 1000,
+                     *           "max_documents": 10000,
+                     *           "max_messages_per_chat": 1000,
                      *           "max_parallel": 8,
+                     *           "max_parallel_runs": 10,
+                     *           "max_pipelines": 20,
                      *           "max_queued_calls": 1000,
+                     *           "max_runs": 10000,
                      *           "max_stored_bytes": 1073741824,
-                     *           "max_tools": 500
+                     *           "max_tools": 500,
+                     *           "max_workspaces": 20
                      *         },
                      *         "modified_at": "2026-01-31T12:00:00Z",
                      *         "name": "Acme Inc."
@@ -18606,6 +19427,7 @@ export interface operations {
                      *             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
                      *             "last_used_at": "2026-01-31T12:00:00Z",
                      *             "name": "ci",
+                     *             "parent_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
                      *             "platform": true,
                      *             "previous_expires_at": "2026-01-31T12:00:00Z",
                      *             "rate_limit": {
@@ -18673,6 +19495,7 @@ export interface operations {
                      *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
                      *         "last_used_at": "2026-01-31T12:00:00Z",
                      *         "name": "ci",
+                     *         "parent_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
                      *         "platform": true,
                      *         "previous_expires_at": "2026-01-31T12:00:00Z",
                      *         "rate_limit": {
@@ -18727,6 +19550,7 @@ export interface operations {
                      *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
                      *         "last_used_at": "2026-01-31T12:00:00Z",
                      *         "name": "ci",
+                     *         "parent_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
                      *         "platform": true,
                      *         "previous_expires_at": "2026-01-31T12:00:00Z",
                      *         "rate_limit": {
@@ -18820,6 +19644,7 @@ export interface operations {
                      *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
                      *         "last_used_at": "2026-01-31T12:00:00Z",
                      *         "name": "ci",
+                     *         "parent_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
                      *         "platform": true,
                      *         "previous_expires_at": "2026-01-31T12:00:00Z",
                      *         "rate_limit": {
@@ -18883,6 +19708,7 @@ export interface operations {
                      *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
                      *         "last_used_at": "2026-01-31T12:00:00Z",
                      *         "name": "ci",
+                     *         "parent_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
                      *         "platform": true,
                      *         "previous_expires_at": "2026-01-31T12:00:00Z",
                      *         "rate_limit": {
@@ -18920,7 +19746,7 @@ export interface operations {
                 runtime?: string;
                 /** @description The life cycle status */
                 status?: components["schemas"]["ToolStatus"];
-                /** @description The kind of implementation */
+                /** @description The kind of implementation; `custom` stands for the tools that tenants define */
                 implementation_type?: components["schemas"]["ImplementationType"];
                 /** @description The category of the tool */
                 tool_type?: components["schemas"]["ToolType"];
@@ -18934,6 +19760,8 @@ export interface operations {
                 include_builtin_copies?: boolean;
                 /** @description Part of the name, the description or a tag */
                 q?: string;
+                /** @description The deleted tools that can be restored, as summaries, the last one first; for editors. Of the filters only `q` applies */
+                deleted?: boolean;
                 /** @description `summary` leaves out schemas and implementation; default: `all` */
                 fields?: string;
                 /**
@@ -19996,6 +20824,8 @@ export interface operations {
             query?: {
                 /** @description Whether a backup is kept; default: `true` */
                 keep_backup?: boolean;
+                /** @description Delete it even if tools or agents need it */
+                force?: boolean;
             };
             header?: never;
             path: {
@@ -20031,6 +20861,15 @@ export interface operations {
                      *         "backup_path": "text",
                      *         "message": "Tool 'greet' deleted",
                      *         "usage": {
+                     *           "agents": [
+                     *             {
+                     *               "agent": "assistant",
+                     *               "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *               "rules": [
+                     *                 "ask-handbook"
+                     *               ]
+                     *             }
+                     *           ],
                      *           "callers": [
                      *             {
                      *               "calls": 1,
@@ -20393,7 +21232,7 @@ export interface operations {
                 runtime?: string;
                 /** @description The life cycle status */
                 status?: components["schemas"]["ToolStatus"];
-                /** @description The kind of implementation */
+                /** @description The kind of implementation; `custom` stands for the tools that tenants define */
                 implementation_type?: components["schemas"]["ImplementationType"];
                 /** @description The category of the tool */
                 tool_type?: components["schemas"]["ToolType"];
@@ -20798,6 +21637,8 @@ export interface operations {
             query?: {
                 /** @description Whether a backup is kept; default: `true` */
                 keep_backup?: boolean;
+                /** @description Delete it even if tools or agents need it */
+                force?: boolean;
             };
             header?: never;
             path: {
@@ -20823,6 +21664,15 @@ export interface operations {
                      *         "backup_path": "text",
                      *         "message": "Tool 'greet' deleted",
                      *         "usage": {
+                     *           "agents": [
+                     *             {
+                     *               "agent": "assistant",
+                     *               "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *               "rules": [
+                     *                 "ask-handbook"
+                     *               ]
+                     *             }
+                     *           ],
                      *           "callers": [
                      *             {
                      *               "calls": 1,
@@ -21888,6 +22738,108 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    post_tools_ref_undelete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Id, name or `bundle:name`; the latter two optionally with `@version`
+                 * @example greet
+                 */
+                ref: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "built_in": true,
+                     *         "bundle": "user-created",
+                     *         "bundle_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "callable": true,
+                     *         "category": "text",
+                     *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "created_by": "local",
+                     *         "description": "Greets somebody by name",
+                     *         "display_name": "Greet",
+                     *         "enabled": true,
+                     *         "error": "text",
+                     *         "execution": {
+                     *           "concurrency_group": "text",
+                     *           "is_pure": true,
+                     *           "limits": {
+                     *             "max_request_bytes": 1,
+                     *             "max_response_bytes": 1
+                     *           },
+                     *           "max_concurrency": 1,
+                     *           "validation": "strict"
+                     *         },
+                     *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "implementation": {
+                     *           "function": "text",
+                     *           "type": "function"
+                     *         },
+                     *         "implementation_type": "function",
+                     *         "input_schema": {},
+                     *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "modified_by": "local",
+                     *         "name": "greet",
+                     *         "network": true,
+                     *         "output_schema": {},
+                     *         "path": "tools/user-created/greet.yaml",
+                     *         "policy": "allow",
+                     *         "published_at": "2026-01-31T12:00:00Z",
+                     *         "published_by": "local",
+                     *         "published_revision": 1,
+                     *         "ready": true,
+                     *         "renderers": [
+                     *           {
+                     *             "config": {},
+                     *             "priority": 1,
+                     *             "renderer": "text"
+                     *           }
+                     *         ],
+                     *         "requires_confirmation": true,
+                     *         "revision": 1,
+                     *         "runtime": "bash",
+                     *         "sandbox": true,
+                     *         "source": "built-in",
+                     *         "status": "draft",
+                     *         "tags": [
+                     *           "demo"
+                     *         ],
+                     *         "tenant": "default",
+                     *         "tool_type": "built_in",
+                     *         "usage": {
+                     *           "call_count": 1,
+                     *           "last_called_at": "2026-01-31T12:00:00Z"
+                     *         },
+                     *         "version": "1.0.0"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_ToolView"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     get_tools_ref_usage: {
         parameters: {
             query?: never;
@@ -21912,6 +22864,15 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
+                     *         "agents": [
+                     *           {
+                     *             "agent": "assistant",
+                     *             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "rules": [
+                     *               "ask-handbook"
+                     *             ]
+                     *           }
+                     *         ],
                      *         "callers": [
                      *           {
                      *             "calls": 1,
@@ -22234,6 +23195,12 @@ export interface operations {
                  *     ]
                  */
                 "application/zip": number[];
+                /**
+                 * @example [
+                 *       1
+                 *     ]
+                 */
+                "multipart/form-data": number[];
             };
         };
         responses: {
@@ -22607,7 +23574,7 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody: {
+        requestBody?: {
             content: {
                 /** @example {} */
                 "application/json": components["schemas"]["EnableToolset"];

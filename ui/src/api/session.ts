@@ -10,7 +10,8 @@ export function hasRole(role: Role, needed: Role): boolean {
 }
 
 const UNKNOWN: Session = {
-  tenant: '', name: '', role: 'viewer', elevated: false, platform: false, tools: null, is_session: false, expires_at: null,
+  tenant: '', name: '', token_id: null, role: 'viewer', elevated: false, platform: false, tools: null, rate_limit: null,
+  is_session: false, expires_at: null,
 };
 
 export function useSession(): Session {

@@ -57,7 +57,7 @@ interface Question {
   body?: ReactNode;
   confirm: string;
   danger?: boolean;
-  /** The person has to type this. */
+  /** The text to type as confirmation. */
   typed?: string;
 }
 

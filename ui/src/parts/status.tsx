@@ -15,7 +15,7 @@ const STATUS: Record<string, [Tone, Icon]> = {
   running: ['info', IconLoader], success: ['good', IconCircleCheck], error: ['bad', IconCircleX],
   cancelled: ['quiet', IconCircleMinus], awaiting_approval: ['warn', IconHandStop], denied: ['bad', IconBan],
   expired: ['quiet', IconClock], interrupted: ['bad', IconPlugConnectedX], waiting: ['warn', IconHandStop],
-  approved: ['good', IconCircleCheck], connected: ['good', IconCircleCheck], connecting: ['info', IconLoader],
+  approved: ['good', IconCircleCheck], connected: ['good', IconCircleCheck], connecting: ['info', IconLoader], starting: ['info', IconLoader],
   disconnected: ['quiet', IconPlugConnectedX], needs_auth: ['warn', IconLock], ok: ['good', IconCircleCheck],
   allow: ['good', IconCircleCheck], approve: ['warn', IconHandStop], deny: ['bad', IconBan], elevated: ['warn', IconShieldUp],
 };

@@ -27,6 +27,7 @@ const fn member(name: &'static str, purpose: &'static str, depends_on: &'static 
 const MEMBERS: &[Member] = &[
     member("haft-macros", "#[tool]", &[]),
     member("haft-core", "domain types and rules; no I/O, no clock, no env", &[]),
+    member("haft-api", "wire types of the REST API, error body, paging, their schemas", &["haft-core"]),
     member("haft-template", "the template notations and their escaping", &["haft-core"]),
     member(
         "haft-definition",
@@ -107,6 +108,7 @@ const MEMBERS: &[Member] = &[
         "REST, MCP server, WebSocket/SSE, embedded UI; the only axum",
         &[
             "haft-platform",
+            "haft-api",
             "haft-macros",
             "haft-core",
             "haft-template",
@@ -148,7 +150,7 @@ const MEMBERS: &[Member] = &[
     member(
         "haft-cli",
         "the binary `haft`: clap, config, terminal output",
-        &["haft", "haft-server", "haft-core", "haft-definition", "haft-import", "haft-package"],
+        &["haft", "haft-server", "haft-api", "haft-core", "haft-definition", "haft-import", "haft-package"],
     ),
     // Support crates: no crate of the product depends on these.
     member("haft-testkit", "what tests of several crates need", &["haft-core"]),

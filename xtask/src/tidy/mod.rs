@@ -1,6 +1,7 @@
-//! What keeps the house in order: arrows between crates, sizes of files, reasons for exceptions.
+//! The checks of `cargo xtask tidy`: dependencies between crates and modules, file sizes, reasons for exceptions.
 
 mod arrows;
+mod cycles;
 mod dependencies;
 mod finding;
 mod layers;

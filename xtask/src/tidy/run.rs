@@ -8,7 +8,7 @@ use anyhow::{Context as _, ensure};
 use serde_json::Value;
 
 use super::finding::Finding;
-use super::{arrows, dependencies, layers, lock, sources};
+use super::{arrows, cycles, dependencies, layers, lock, sources};
 
 /// The folders that hold our sources.
 const FOLDERS: [&str; 4] = ["crates", "xtask", "bench", "fuzz"];
@@ -23,6 +23,7 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<Vec<Finding>> {
     let lock_file = root.join("Cargo.lock");
     let text = fs::read_to_string(&lock_file).with_context(|| format!("read {}", lock_file.display()))?;
     findings.extend(lock::check(&text));
+    let mut texts = Vec::new();
     for folder in FOLDERS {
         let mut files = Vec::new();
         collect(&root.join(folder), &mut files)?;
@@ -32,8 +33,10 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<Vec<Finding>> {
             let name = file.strip_prefix(root).unwrap_or(&file).to_string_lossy().into_owned();
             findings.extend(layers::check(&name, &text));
             findings.extend(sources::check(&name, &text));
+            texts.push((name, text));
         }
     }
+    findings.extend(cycles::check(&texts));
     Ok(findings)
 }
 

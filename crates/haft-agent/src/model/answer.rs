@@ -40,6 +40,7 @@ pub(super) struct Answer {
     usage: Option<Usage>,
     reason: Option<FinishReason>,
     finished: bool,
+    refused: bool,
     is_reasoning: bool,
 }
 
@@ -69,6 +70,12 @@ impl Answer {
             self.end_reasoning();
             self.events.push_back(ModelEvent::TextDelta { text: text.to_owned() });
         }
+    }
+
+    /// Adds text of a refusal.
+    pub(super) fn refusal(&mut self, text: &str) {
+        self.refused |= !text.is_empty();
+        self.text(text);
     }
 
     pub(super) fn reasoning(&mut self, text: &str) {
@@ -248,6 +255,7 @@ impl Answer {
         }
         let reason = match self.reason {
             Some(FinishReason::Stop) | None if self.calls > 0 => FinishReason::ToolCalls,
+            Some(FinishReason::Stop) | None if self.refused => FinishReason::Refusal,
             Some(reason) => reason,
             None => FinishReason::Stop,
         };

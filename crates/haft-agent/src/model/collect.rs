@@ -12,7 +12,6 @@ use super::stream::{EventStream, Model};
 
 /// A complete answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ModelResponse {
     /// The name of the model that answered.
     pub model: String,

@@ -127,6 +127,7 @@ fn http_model(
         timeouts: settings.timeouts,
         prices: settings.prices.clone(),
         secrets,
+        provider,
     };
     Ok(HttpModel { name, streaming: settings.streaming, wire, endpoint: Arc::new(endpoint) })
 }

@@ -11,7 +11,6 @@ use super::request::{ReasoningProof, ToolCall};
 /// An answer starts with one `start`, and ends with one `finish`, unless it fails. Text, reasoning and tool calls may
 /// alternate. A tool call that the maximum number of tokens cut off has a start and no end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ModelEvent {
     /// The model answers.
@@ -80,7 +79,6 @@ pub enum ModelEvent {
 
 /// Why an answer ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FinishReason {
     /// The model was done.
@@ -89,14 +87,16 @@ pub enum FinishReason {
     ToolCalls,
     /// The maximum number of tokens was reached: the answer is incomplete.
     Length,
-    /// The provider or the model refused to go on.
+    /// A filter of the provider ended the answer.
     ContentFilter,
+    /// The model refused to answer; its text says why.
+    Refusal,
+    /// The model wrote a malformed tool call.
+    MalformedCall,
 }
 
 /// The tokens of one request and its answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[cfg_attr(feature = "openapi", schema(as = ModelUsage))]
 #[serde(default)]
 pub struct Usage {
     /// All tokens of the request, cached ones included.

@@ -20,6 +20,7 @@ use super::egress::denied_address;
 use super::error::{Failure, ModelError, ModelErrorKind};
 use super::event::ModelEvent;
 use super::price::Prices;
+use super::provider::Provider;
 use super::provider_error;
 use super::sse::SseParser;
 use super::stream::EventSource;
@@ -79,11 +80,43 @@ pub(super) struct Endpoint {
     pub(super) prices: Option<Prices>,
     /// What errors must not contain.
     pub(super) secrets: Vec<Secret>,
+    /// The provider, which selects the hint of an error.
+    pub(super) provider: Provider,
 }
 
 impl Endpoint {
     pub(super) fn error(&self, failure: Failure) -> ModelError {
-        failure.of_model(&self.model, &self.secrets)
+        let advice = self.advice(&failure.kind);
+        let mut error = failure.of_model(&self.model, &self.secrets);
+        if let Some(advice) = advice {
+            let separator = if error.detail.is_empty() { "" } else { "; " };
+            error.detail = format!("{}{separator}{advice}", error.detail);
+        }
+        error
+    }
+
+    /// Returns the hint for an error, if the provider has one.
+    fn advice(&self, kind: &ModelErrorKind) -> Option<String> {
+        match kind {
+            ModelErrorKind::Connect => {
+                let address = self.url.origin().ascii_serialization();
+                let start = self.provider.start_command();
+                let start = start.map(|command| format!("; start it with `{command}`")).unwrap_or_default();
+                Some(format!("no server responds at {address}{start}"))
+            }
+            ModelErrorKind::NotFound | ModelErrorKind::InvalidResponse
+                if self.is_foreign_responses_server() =>
+            {
+                Some("a server of chat completions needs `provider: openai_compatible`".to_owned())
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns whether the provider is OpenAI but the URL is that of another server, which may lack the Responses API.
+    fn is_foreign_responses_server(&self) -> bool {
+        let own = Provider::OpenAi.default_url().and_then(|url| Url::parse(url).ok());
+        self.provider == Provider::OpenAi && own.is_some_and(|own| own.origin() != self.url.origin())
     }
 }
 

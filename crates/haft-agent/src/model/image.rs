@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 
 /// Where the bytes of an image are.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ImageSource {
     /// In the message.

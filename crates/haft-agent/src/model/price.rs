@@ -6,8 +6,6 @@ use super::event::Usage;
 
 /// The prices of a model per million tokens.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[cfg_attr(feature = "openapi", schema(as = ModelPrices))]
 #[serde(deny_unknown_fields)]
 pub struct Prices {
     /// Tokens of the request.
@@ -31,8 +29,6 @@ fn default_currency() -> String {
 
 /// An amount of money.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[cfg_attr(feature = "openapi", schema(as = ModelCost))]
 #[serde(deny_unknown_fields)]
 pub struct Cost {
     /// The amount.

@@ -8,8 +8,6 @@ use super::name::infer;
 
 /// Who serves a model. It decides the wire format, the default address, and small differences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[cfg_attr(feature = "openapi", schema(as = ModelProvider))]
 #[serde(rename_all = "snake_case")]
 pub enum Provider {
     /// OpenAI, by the Responses API.
@@ -125,6 +123,17 @@ impl Provider {
             Self::DeepSeek => Some("https://api.deepseek.com/v1"),
             Self::XAi => Some("https://api.x.ai/v1"),
             Self::OpenAiCompatible | Self::Scripted => None,
+        }
+    }
+
+    /// Returns the command that starts the server of a local provider.
+    pub const fn start_command(self) -> Option<&'static str> {
+        match self {
+            Self::Ollama => Some("ollama serve"),
+            Self::LmStudio => Some("lms server start"),
+            Self::Vllm => Some("vllm serve MODEL"),
+            Self::LlamaCpp => Some("llama-server -m MODEL.gguf"),
+            _ => None,
         }
     }
 

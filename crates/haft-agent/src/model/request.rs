@@ -9,7 +9,6 @@ use super::provider::Provider;
 
 /// A request to a model.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct ModelRequest {
     /// The instructions.
@@ -46,7 +45,6 @@ impl ModelRequest {
 
 /// One message of a conversation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ModelMessage {
     /// Who wrote it. A `system` message inside the conversation is a note that no person wrote.
@@ -110,7 +108,6 @@ pub(super) fn join_texts(parts: &[ContentPart]) -> String {
 
 /// One part of a message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ContentPart {
     /// A text.
@@ -139,7 +136,6 @@ pub enum ContentPart {
 
 /// What a provider attaches to reasoning, so that it accepts it in a later request. Other providers do not get it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ReasoningProof {
     /// The provider that issued it.
@@ -156,8 +152,6 @@ pub struct ReasoningProof {
 
 /// A call that a model made.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[cfg_attr(feature = "openapi", schema(as = ModelToolCall))]
 #[serde(deny_unknown_fields)]
 pub struct ToolCall {
     /// Its id, unique within one answer.
@@ -165,7 +159,6 @@ pub struct ToolCall {
     /// The name of the tool, as the model wrote it.
     pub name: String,
     /// The arguments: an object, or a string with the text of the model if that is not valid JSON.
-    #[cfg_attr(feature = "openapi", schema(value_type = Value))]
     pub arguments: Value,
     /// What the provider needs to accept the call again.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -174,15 +167,13 @@ pub struct ToolCall {
 
 /// The result of a call.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[cfg_attr(feature = "openapi", schema(as = ModelToolResult))]
 #[serde(deny_unknown_fields)]
 pub struct ToolResult {
     /// The id of the call.
     pub id: String,
     /// The name of the tool.
     pub name: String,
-    /// What the model reads.
+    /// The text for the model.
     pub text: String,
     /// Images of the result.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
@@ -194,8 +185,6 @@ pub struct ToolResult {
 
 /// A tool that a model may call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[cfg_attr(feature = "openapi", schema(as = ModelToolDefinition))]
 #[serde(deny_unknown_fields)]
 pub struct ToolDefinition {
     /// The name for models: `[A-Za-z0-9_-]{1,64}`.
@@ -204,14 +193,11 @@ pub struct ToolDefinition {
     #[serde(default)]
     pub description: String,
     /// The JSON Schema of its arguments.
-    #[cfg_attr(feature = "openapi", schema(value_type = Value))]
     pub input_schema: Value,
 }
 
 /// Whether a model calls a tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[cfg_attr(feature = "openapi", schema(as = ModelToolChoice))]
 #[serde(rename_all = "snake_case")]
 pub enum ToolChoice {
     /// The model decides.
@@ -234,14 +220,11 @@ impl ToolChoice {
 
 /// The schema of an answer in JSON.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[cfg_attr(feature = "openapi", schema(as = ModelOutputSchema))]
 #[serde(deny_unknown_fields)]
 pub struct OutputSchema {
     /// A name for the schema: `[A-Za-z0-9_-]{1,64}`.
     pub name: String,
     /// The JSON Schema.
-    #[cfg_attr(feature = "openapi", schema(value_type = Value))]
     pub schema: Value,
     /// Whether the provider must enforce it. Strict schemas have restrictions that differ between providers.
     #[serde(default)]
@@ -250,7 +233,6 @@ pub struct OutputSchema {
 
 /// How much a model reasons before it answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ReasoningEffort {
     /// A little.

@@ -11,7 +11,7 @@ use super::control::{RunControl, Stop};
 use super::event::RunEvent;
 use super::host::RunHost;
 use super::progress::{Next, next};
-use super::session::{Halt, Session};
+use super::session::{LoopExit, Session};
 use crate::model::Model;
 
 /// A run that this node has claimed.
@@ -42,16 +42,16 @@ impl AgentRun {
         session.host.emit(RunEvent::start(session.run.id, &session.run.definition));
         let end = match advance(&mut session).await {
             Ok(output) => RunEnd::Finished { status: RunStatus::Success, output: Some(output), error: None },
-            Err(Halt::Store(error)) => return Err(error),
-            Err(Halt::Waiting(calls)) => RunEnd::Waiting(calls),
-            Err(Halt::Stopped(Stop::Released)) => RunEnd::Released,
-            Err(Halt::Stopped(Stop::Cancelled)) => RunEnd::Finished {
+            Err(LoopExit::Store(error)) => return Err(error),
+            Err(LoopExit::Waiting(calls)) => RunEnd::Waiting(calls),
+            Err(LoopExit::Stopped(Stop::Released)) => RunEnd::Released,
+            Err(LoopExit::Stopped(Stop::Cancelled)) => RunEnd::Finished {
                 status: RunStatus::Cancelled,
                 output: None,
                 error: Some(CallError::new(ErrorCode::Cancelled, "the run was cancelled")),
             },
-            Err(Halt::Stopped(Stop::OutOfTime)) => failed(session.out_of_time()),
-            Err(Halt::Failed(error)) => failed(error),
+            Err(LoopExit::Stopped(Stop::DeadlineExceeded)) => failed(session.deadline_exceeded()),
+            Err(LoopExit::Failed(error)) => failed(error),
         };
         session.leave(end).await
     }
@@ -62,7 +62,7 @@ fn failed(error: CallError) -> RunEnd {
 }
 
 /// Takes one action after the other until the run has its output.
-async fn advance(session: &mut Session) -> Result<Value, Halt> {
+async fn advance(session: &mut Session) -> Result<Value, LoopExit> {
     session.prepare()?;
     loop {
         match next(&session.steps) {

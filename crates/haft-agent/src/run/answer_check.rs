@@ -6,18 +6,22 @@ use haft_core::run::{AnswerStep, RunStep, StepBody};
 use haft_core::schema::{Schema, Violation};
 use serde_json::{Value, json};
 
-use super::progress::{answers, content_of};
-use super::session::{Halt, Session};
+use super::progress::{MALFORMED_CALL, answers, content_of};
+use super::session::{LoopExit, Session};
 use crate::model::ContentPart;
 
-/// What the model reads after an answer that says nothing.
+/// The message to the model after an empty answer.
 const SAID_NOTHING: &str = "Your last answer was empty. Answer the last message, or call a tool.";
+/// The message to the model after a malformed call.
+const MALFORMED: &str = "Your last tool call was malformed. Call the tool again, with a name from the list of tools and arguments that are one JSON object.";
+/// The maximum length of a refusal in an error, in characters.
+const REFUSAL_CHARACTERS: usize = 500;
 /// The maximum length of a schema in a correction, in characters.
 const SCHEMA_CHARACTERS: usize = 8000;
 
 impl Session {
     /// Returns the output of the run, or asks for a correction.
-    pub(super) async fn check_answer(&mut self, number: u32) -> Result<Option<Value>, Halt> {
+    pub(super) async fn check_answer(&mut self, number: u32) -> Result<Option<Value>, LoopExit> {
         let found = answers(&self.steps).next_back().filter(|(last, _)| *last == number);
         let Some((_, answer)) = found else {
             return Err(
@@ -27,11 +31,11 @@ impl Session {
         match judge(answer, self.output_schema.as_ref()) {
             Ok(output) => Ok(Some(output)),
             Err(fault) if self.was_corrected(&fault, number) => Err(fault.into_error().into()),
-            Err(Fault::Refused) => Err(Fault::Refused.into_error().into()),
+            Err(fault @ (Fault::Filtered | Fault::Refused(_))) => Err(fault.into_error().into()),
             Err(fault) => {
                 self.check_stop()?;
                 let text = fault.correction(self.definition().output_schema.as_ref());
-                self.append(self.began(), vec![StepBody::Correction { text }]).await?;
+                self.append(self.start_timer(), vec![StepBody::Correction { text }]).await?;
                 Ok(None)
             }
         }
@@ -42,13 +46,16 @@ impl Session {
     fn was_corrected(&self, fault: &Fault, number: u32) -> bool {
         let mut corrections = self.steps.iter().filter_map(|step| correction(step).map(|text| (step, text)));
         match fault {
-            Fault::Refused => false,
-            Fault::Empty => {
+            Fault::Filtered | Fault::Refused(_) => false,
+            Fault::Empty | Fault::MalformedCall => {
+                let own = fault.correction(None);
                 let before = self.steps.iter().rev().skip_while(|step| step.number >= number);
                 let mut since = before.take_while(|step| !matches!(step.body, StepBody::Answer(_)));
-                since.any(|step| correction(step) == Some(SAID_NOTHING))
+                since.any(|step| correction(step) == Some(own.as_str()))
             }
-            Fault::NotJson(_) | Fault::Invalid(_) => corrections.any(|(_, text)| text != SAID_NOTHING),
+            Fault::NotJson(_) | Fault::Invalid(_) => {
+                corrections.any(|(_, text)| text != SAID_NOTHING && text != MALFORMED)
+            }
         }
     }
 }
@@ -64,8 +71,12 @@ fn correction(step: &RunStep) -> Option<&str> {
 #[derive(Debug, PartialEq)]
 enum Fault {
     Empty,
-    /// The provider or the model refused to go on.
-    Refused,
+    /// A call was malformed.
+    MalformedCall,
+    /// A filter of the provider ended the answer.
+    Filtered,
+    /// The model refused to answer, with this text.
+    Refused(String),
     NotJson(String),
     Invalid(Vec<Violation>),
 }
@@ -73,7 +84,8 @@ enum Fault {
 impl Fault {
     fn correction(&self, schema: Option<&Value>) -> String {
         let reason = match self {
-            Self::Empty | Self::Refused => return SAID_NOTHING.to_owned(),
+            Self::Empty | Self::Filtered | Self::Refused(_) => return SAID_NOTHING.to_owned(),
+            Self::MalformedCall => return MALFORMED.to_owned(),
             Self::NotJson(reason) => format!("it is not valid JSON: {reason}"),
             Self::Invalid(violations) => describe(violations),
         };
@@ -88,10 +100,20 @@ impl Fault {
             Self::Empty => {
                 CallError::new(ErrorCode::ModelError, "the model answered nothing, twice in a row")
             }
-            Self::Refused => CallError::new(
+            Self::MalformedCall => {
+                CallError::new(ErrorCode::ModelError, "the model wrote a malformed tool call, twice in a row")
+            }
+            Self::Filtered => {
+                CallError::new(ErrorCode::ModelError, "the content filter of the provider ended the answer")
+            }
+            Self::Refused(text) if text.trim().is_empty() => {
+                CallError::new(ErrorCode::ModelError, "the model refused to answer")
+            }
+            Self::Refused(text) => CallError::new(
                 ErrorCode::ModelError,
-                "the model or the content filter of its provider refused to go on",
-            ),
+                format!("the model refused to answer: {}", excerpt(text.trim(), REFUSAL_CHARACTERS)),
+            )
+            .for_model("the model of the agent refused to answer"),
             Self::NotJson(reason) => CallError::new(
                 ErrorCode::InvalidOutput,
                 format!("the answer is not valid JSON, even after a correction: {reason}"),
@@ -124,8 +146,11 @@ fn judge(answer: &AnswerStep, schema: Option<&Schema>) -> Result<Value, Fault> {
         _ => None,
     });
     let text = texts.collect::<Vec<_>>().join("\n");
-    if answer.finish_reason == "content_filter" {
-        return Err(Fault::Refused);
+    match answer.finish_reason.as_str() {
+        "content_filter" => return Err(Fault::Filtered),
+        "refusal" => return Err(Fault::Refused(text)),
+        MALFORMED_CALL => return Err(Fault::MalformedCall),
+        _ => {}
     }
     let has_image = content.iter().any(|part| matches!(part, ContentPart::Image { .. }));
     if text.trim().is_empty() && !has_image {
@@ -175,7 +200,10 @@ mod tests {
         assert_eq!(check("```json\n{\"n\": 1}\n```", "stop", Some(&schema)), Ok(json!({"n": 1})));
         for (text, finish, schema, expected) in [
             (" ", "stop", None, "model_error: the model answered nothing"),
-            ("I", "content_filter", None, "model_error: the model or the content filter"),
+            ("I", "content_filter", None, "model_error: the content filter of the provider"),
+            ("I can't.", "refusal", None, "model_error: the model refused to answer: I can't."),
+            ("", "refusal", None, "model_error: the model refused to answer"),
+            ("", "malformed_call", None, "model_error: the model wrote a malformed tool call"),
             ("{\"n\":", "length", Some(&schema), "cut it off"),
             ("Here: {\"n\": 1}", "stop", Some(&schema), "invalid_output: the answer is not valid JSON"),
             ("{}", "stop", Some(&schema), "even after a correction: missing"),

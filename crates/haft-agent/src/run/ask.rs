@@ -8,8 +8,8 @@ use serde_json::Value;
 use super::context::Pressure;
 use super::control::Stop;
 use super::event::RunEvent;
-use super::progress::{BROKEN, CANCELLED};
-use super::session::{Began, Halt, Session};
+use super::progress::{BROKEN, CANCELLED, MALFORMED_CALL};
+use super::session::{LoopExit, Session, StepTimer};
 use super::tokens;
 use super::usage::usage_of;
 use crate::model::{
@@ -19,21 +19,21 @@ use crate::model::{
 
 impl Session {
     /// Asks the model for its next answer.
-    pub(super) async fn ask(&mut self) -> Result<(), Halt> {
+    pub(super) async fn ask(&mut self) -> Result<(), LoopExit> {
         self.check_stop()?;
         self.check_request()?;
         self.refresh_tools().await?;
         self.shorten(Pressure::Window).await?;
-        let began = self.began();
-        let mut response = self.answer(began).await?;
+        let timer = self.start_timer();
+        let mut response = self.answer(timer).await?;
         if let Err(error) = &response
             && error.kind == ModelErrorKind::ContextTooLong
             && self.shorten(Pressure::Rejected).await?
         {
-            response = self.answer(began).await?;
+            response = self.answer(timer).await?;
         }
         match response {
-            Ok(response) => self.store_answer(began, response).await,
+            Ok(response) => self.store_answer(timer, response).await,
             Err(error) => Err(model_failed(&error).into()),
         }
     }
@@ -48,7 +48,7 @@ impl Session {
     }
 
     /// Streams one answer. What was said before it broke off is stored.
-    async fn answer(&mut self, began: Began) -> Result<Result<ModelResponse, ModelError>, Halt> {
+    async fn answer(&mut self, timer: StepTimer) -> Result<Result<ModelResponse, ModelError>, LoopExit> {
         let request = self.request();
         let mut collector = ResponseCollector::default();
         let stop = match self.stream(&request, &mut collector).await {
@@ -57,13 +57,13 @@ impl Session {
         };
         let reason = match &stop {
             // Another node asks the model again.
-            Interruption::Stopped(Stop::Released) => return Err(Halt::Stopped(Stop::Released)),
+            Interruption::Stopped(Stop::Released) => return Err(LoopExit::Stopped(Stop::Released)),
             Interruption::Stopped(Stop::Cancelled) => CANCELLED,
-            Interruption::Stopped(Stop::OutOfTime) | Interruption::Failed(_) => BROKEN,
+            Interruption::Stopped(Stop::DeadlineExceeded) | Interruption::Failed(_) => BROKEN,
         };
-        self.store_partial(began, collector.content(), reason).await?;
+        self.store_partial(timer, collector.content(), reason).await?;
         match stop {
-            Interruption::Stopped(stop) => Err(Halt::Stopped(stop)),
+            Interruption::Stopped(stop) => Err(LoopExit::Stopped(stop)),
             Interruption::Failed(error) => Ok(Err(error)),
         }
     }
@@ -93,7 +93,7 @@ impl Session {
         }
     }
 
-    async fn store_answer(&mut self, began: Began, response: ModelResponse) -> Result<(), Halt> {
+    async fn store_answer(&mut self, timer: StepTimer, response: ModelResponse) -> Result<(), LoopExit> {
         let (usage, mut finish) = (usage_of(&response), response.finish);
         let ModelResponse { model, mut content, .. } = response;
         if let Some(calls) = self.text_calls(&content) {
@@ -104,16 +104,16 @@ impl Session {
         self.make_ids_unique(&mut content);
         let answer =
             AnswerStep { model, content: to_json(&content), finish_reason: reason(finish).to_owned(), usage };
-        self.append(began, vec![StepBody::Answer(answer)]).await
+        self.append(timer, vec![StepBody::Answer(answer)]).await
     }
 
     /// Stores what the model said before it was cut off; a call is not kept, because it was not made.
     async fn store_partial(
         &mut self,
-        began: Began,
+        timer: StepTimer,
         content: &[ContentPart],
         reason: &str,
-    ) -> Result<(), Halt> {
+    ) -> Result<(), LoopExit> {
         let has_text =
             |part: &ContentPart| matches!(part, ContentPart::Text { text } if !text.trim().is_empty());
         if !content.iter().any(has_text) {
@@ -127,7 +127,7 @@ impl Session {
             finish_reason: reason.to_owned(),
             usage: RunUsage::default(),
         };
-        self.append(began, vec![StepBody::Answer(answer)]).await
+        self.append(timer, vec![StepBody::Answer(answer)]).await
     }
 
     /// Reads the calls of an answer whose text consists of calls, for models without tool calling. Other text is never
@@ -181,6 +181,8 @@ fn reason(finish: FinishReason) -> &'static str {
         FinishReason::ToolCalls => "tool_calls",
         FinishReason::Length => "length",
         FinishReason::ContentFilter => "content_filter",
+        FinishReason::Refusal => "refusal",
+        FinishReason::MalformedCall => MALFORMED_CALL,
     }
 }
 

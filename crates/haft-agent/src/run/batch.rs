@@ -14,15 +14,15 @@ use haft_core::run::{StepBody, WaitingStep};
 use serde_json::{Map, Value};
 
 use super::call_task::CallTask;
-use super::calls::{AboutCall, FinishedCall};
+use super::calls::{CallInfo, FinishedCall};
 use super::event::RunEvent;
 use super::host::{BoundTool, ToolReply, ToolRequest};
 use super::plan::{PlannedCall, Target};
-use super::session::{Halt, Session};
+use super::session::{LoopExit, Session};
 
 /// A call of a bound tool that has not started.
 struct ReadyCall {
-    about: AboutCall,
+    about: CallInfo,
     tool: Arc<BoundTool>,
     args: Map<String, Value>,
 }
@@ -37,7 +37,7 @@ struct Batch {
     /// The calls that wait for people.
     waiting: Vec<CallId>,
     /// Why no more calls start.
-    halt: Option<Halt>,
+    halt: Option<LoopExit>,
 }
 
 impl Batch {
@@ -55,7 +55,7 @@ impl Batch {
     }
 
     /// Starts no more calls.
-    fn halt(&mut self, halt: Halt) {
+    fn halt(&mut self, halt: LoopExit) {
         self.ready.clear();
         self.halt.get_or_insert(halt);
     }
@@ -63,7 +63,7 @@ impl Batch {
 
 impl Session {
     /// Runs a batch; each result is stored when its call ends.
-    pub(super) async fn run_batch(&mut self, answer: u32, calls: Vec<PlannedCall>) -> Result<(), Halt> {
+    pub(super) async fn run_batch(&mut self, answer: u32, calls: Vec<PlannedCall>) -> Result<(), LoopExit> {
         let mut batch = Batch::default();
         for call in calls {
             self.admit(answer, call, &mut batch).await?;
@@ -85,7 +85,7 @@ impl Session {
             // Returning drops the calls in progress, which cancels them.
             let finished = tokio::select! {
                 biased;
-                stop = &mut interrupted => return Err(Halt::Stopped(stop)),
+                stop = &mut interrupted => return Err(LoopExit::Stopped(stop)),
                 finished = batch.running.next() => finished,
             };
             if let Some(finished) = finished {
@@ -95,13 +95,13 @@ impl Session {
         match batch.halt {
             Some(halt) => Err(halt),
             None if batch.waiting.is_empty() => Ok(()),
-            None => Err(Halt::Waiting(batch.waiting)),
+            None => Err(LoopExit::Waiting(batch.waiting)),
         }
     }
 
     /// Sorts out calls that have an answer already.
-    async fn admit(&mut self, answer: u32, call: PlannedCall, batch: &mut Batch) -> Result<(), Halt> {
-        let about = AboutCall::new(answer, &call);
+    async fn admit(&mut self, answer: u32, call: PlannedCall, batch: &mut Batch) -> Result<(), LoopExit> {
+        let about = CallInfo::new(answer, &call);
         if let Some(waiting) = call.waiting {
             let call_id = waiting.call_id;
             if !self.settle(waiting).await? {
@@ -113,13 +113,13 @@ impl Session {
             Target::Tool { tool, args } => batch.ready.push_back(ReadyCall { about, tool, args }),
             Target::Rejected { error, .. } => {
                 let result = about.failed(&error, CallStatus::Error);
-                self.append(self.began(), vec![StepBody::Result(result)]).await?;
+                self.append(self.start_timer(), vec![StepBody::Result(result)]).await?;
             }
         }
         Ok(())
     }
 
-    fn may_start(&self, in_progress: usize) -> Result<(), Halt> {
+    fn may_start(&self, in_progress: usize) -> Result<(), LoopExit> {
         self.check_stop()?;
         Ok(self.check_call(in_progress)?)
     }
@@ -142,15 +142,15 @@ impl Session {
             is_pure: tool.is_pure,
             supervision: self.definition().supervision,
         };
-        let began = self.began();
+        let timer = self.start_timer();
         batch.running.push(Box::pin(async move {
             let reply = task.run().await;
-            FinishedCall { about, began, group, reply }
+            FinishedCall { about, timer, group, reply }
         }));
     }
 
-    async fn store_reply(&mut self, finished: FinishedCall, batch: &mut Batch) -> Result<(), Halt> {
-        let FinishedCall { about, began, group, reply } = finished;
+    async fn store_reply(&mut self, finished: FinishedCall, batch: &mut Batch) -> Result<(), LoopExit> {
+        let FinishedCall { about, timer, group, reply } = finished;
         if let Some(running) = batch.groups.get_mut(&group) {
             *running = running.saturating_sub(1);
         }
@@ -158,7 +158,7 @@ impl Session {
             Ok(ToolReply::Ended(ended)) => StepBody::Result(about.ended(*ended)),
             Ok(ToolReply::AwaitingApproval { call_id, approval_id, expires_at }) => {
                 batch.waiting.push(call_id);
-                let AboutCall { answer, index, id, name, tool, args } = about;
+                let CallInfo { answer, index, id, name, tool, args } = about;
                 StepBody::Waiting(WaitingStep {
                     answer,
                     index,
@@ -173,7 +173,7 @@ impl Session {
             }
             Err(error) => StepBody::Result(about.failed(&error, status_of(&error))),
         };
-        self.append(began, vec![body]).await
+        self.append(timer, vec![body]).await
     }
 }
 
@@ -188,8 +188,8 @@ fn status_of(error: &CallError) -> CallStatus {
     }
 }
 
-fn started(about: &AboutCall) -> RunEvent {
-    let AboutCall { answer, index, id, name, tool, args } = about.clone();
+fn started(about: &CallInfo) -> RunEvent {
+    let CallInfo { answer, index, id, name, tool, args } = about.clone();
     RunEvent::ToolUse {
         answer,
         index,

@@ -42,7 +42,7 @@ impl Session {
     }
 
     /// Returns the error of a run that exceeded its time budget.
-    pub(super) fn out_of_time(&self) -> CallError {
+    pub(super) fn deadline_exceeded(&self) -> CallError {
         let limit = self.run.budget.time_ms.unwrap_or_default();
         exceeded("time_ms", &format!("{} ms used", self.usage().active_ms), &format!("{limit} ms"))
     }

@@ -10,11 +10,11 @@ use super::host::EndedCall;
 use super::plan::{PlannedCall, Target, batches};
 use super::progress::{answers, call_states};
 use super::result_text::{error_text, result_text};
-use super::session::{Began, Halt, Session};
+use super::session::{LoopExit, Session, StepTimer};
 
 impl Session {
     /// Runs the calls of an answer that have no result, batch by batch.
-    pub(super) async fn run_calls(&mut self, answer: u32) -> Result<(), Halt> {
+    pub(super) async fn run_calls(&mut self, answer: u32) -> Result<(), LoopExit> {
         self.check_stop()?;
         if answers(&self.steps).count() >= self.definition().max_iterations as usize {
             return Err(self.too_many_answers().into());
@@ -32,8 +32,8 @@ impl Session {
     }
 
     /// Stores what became of a call that waited; `false` if it still waits.
-    pub(super) async fn settle(&mut self, waiting: WaitingStep) -> Result<bool, Halt> {
-        let began = self.began();
+    pub(super) async fn settle(&mut self, waiting: WaitingStep) -> Result<bool, LoopExit> {
+        let timer = self.start_timer();
         let ended = match self.host.ended(waiting.call_id).await {
             Ok(Some(ended)) => ended,
             Ok(None) => return Ok(false),
@@ -51,17 +51,17 @@ impl Session {
         let approved =
             !matches!(ended.status, CallStatus::Denied | CallStatus::Expired | CallStatus::Cancelled);
         let WaitingStep { answer, index, id, name, tool, args, call_id, approval_id, .. } = waiting;
-        let about = AboutCall { answer, index, id, name, tool, args };
+        let about = CallInfo { answer, index, id, name, tool, args };
         let decided = DecidedStep { approval_id, call_id, approved };
         let result = about.ended(EndedCall { call_id: Some(call_id), ..ended });
-        self.append(began, vec![StepBody::Decided(decided), StepBody::Result(result)]).await?;
+        self.append(timer, vec![StepBody::Decided(decided), StepBody::Result(result)]).await?;
         Ok(true)
     }
 }
 
 /// What all steps of a call have.
 #[derive(Debug, Clone)]
-pub(super) struct AboutCall {
+pub(super) struct CallInfo {
     pub(super) answer: u32,
     pub(super) index: u32,
     pub(super) id: String,
@@ -70,7 +70,7 @@ pub(super) struct AboutCall {
     pub(super) args: Value,
 }
 
-impl AboutCall {
+impl CallInfo {
     pub(super) fn new(answer: u32, call: &PlannedCall) -> Self {
         let (tool, args) = match &call.target {
             Target::Tool { tool, args } => (Some(tool.qualified.clone()), Value::Object(args.clone())),
@@ -122,8 +122,8 @@ impl AboutCall {
 
 /// A call that has just ended, or waits.
 pub(super) struct FinishedCall {
-    pub(super) about: AboutCall,
-    pub(super) began: Began,
+    pub(super) about: CallInfo,
+    pub(super) timer: StepTimer,
     pub(super) group: String,
     pub(super) reply: Result<super::host::ToolReply, CallError>,
 }

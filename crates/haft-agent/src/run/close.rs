@@ -4,14 +4,14 @@ use haft_core::call::CallStatus;
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::run::StepBody;
 
-use super::calls::AboutCall;
+use super::calls::CallInfo;
 use super::plan::PlannedCall;
 use super::progress::{Next, call_states, next};
-use super::session::{Halt, Session};
+use super::session::{LoopExit, Session};
 
 impl Session {
     /// Stores a result for each call of the last answer that has none.
-    pub(super) async fn close_calls(&mut self) -> Result<(), Halt> {
+    pub(super) async fn close_calls(&mut self) -> Result<(), LoopExit> {
         let Next::Calls(answer) = next(&self.steps) else { return Ok(()) };
         let tools = self.tools.clone().unwrap_or_default();
         let open = call_states(&self.steps, answer).into_iter();
@@ -24,11 +24,11 @@ impl Session {
                 "the run ended before the call did; if it had started, whether it took effect is unknown",
             );
             error.call_id = call.waiting.as_ref().map(|waiting| waiting.call_id);
-            let mut about = AboutCall::new(answer, &call);
+            let mut about = CallInfo::new(answer, &call);
             // The steps count a call by its tool, and nobody knows whether this one was made.
             about.tool = call.waiting.and_then(|waiting| waiting.tool);
             bodies.push(StepBody::Result(about.failed(&error, CallStatus::Cancelled)));
         }
-        self.append(self.began(), bodies).await
+        self.append(self.start_timer(), bodies).await
     }
 }

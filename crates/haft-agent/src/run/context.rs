@@ -4,7 +4,7 @@
 use haft_core::run::{RunUsage, ShortenedStep, StepBody};
 
 use super::progress::answers;
-use super::session::{Halt, Session};
+use super::session::{LoopExit, Session};
 use super::tokens;
 use super::transcript::{for_request, removed_results, removed_text};
 
@@ -30,7 +30,7 @@ pub(super) enum Pressure {
 
 impl Session {
     /// Shortens the conversation if that is necessary and possible; returns whether it is shorter now.
-    pub(super) async fn shorten(&mut self, pressure: Pressure) -> Result<bool, Halt> {
+    pub(super) async fn shorten(&mut self, pressure: Pressure) -> Result<bool, LoopExit> {
         let (window, counted) = (self.window(), self.counted());
         let full = window * FULL / 100;
         if pressure == Pressure::Window {
@@ -88,7 +88,7 @@ impl Session {
     }
 
     /// Removes old results, oldest first, until enough tokens are saved.
-    async fn remove_results(&mut self, excess: u64, pressure: Pressure) -> Result<bool, Halt> {
+    async fn remove_results(&mut self, excess: u64, pressure: Pressure) -> Result<bool, LoopExit> {
         let kept_answers = match pressure {
             Pressure::Window => 2,
             Pressure::Rejected => 1,
@@ -112,7 +112,7 @@ impl Session {
         }
         let usage = RunUsage::default();
         let step = ShortenedStep { results, summary: None, replaced_messages: 0, usage };
-        self.append(self.began(), vec![StepBody::Shortened(step)]).await?;
+        self.append(self.start_timer(), vec![StepBody::Shortened(step)]).await?;
         Ok(true)
     }
 }

@@ -45,7 +45,7 @@ pub(super) enum Stop {
     Cancelled,
     Released,
     /// The time of the budget is used up.
-    OutOfTime,
+    DeadlineExceeded,
 }
 
 /// Watches for reasons to stop.
@@ -63,7 +63,7 @@ impl StopWatch {
         } else if self.control.is_released() {
             Some(Stop::Released)
         } else {
-            self.deadline.filter(|deadline| Instant::now() >= *deadline).map(|_| Stop::OutOfTime)
+            self.deadline.filter(|deadline| Instant::now() >= *deadline).map(|_| Stop::DeadlineExceeded)
         }
     }
 
@@ -81,11 +81,11 @@ impl StopWatch {
         tokio::select! {
             biased;
             () = self.control.cancel.cancelled() => Stop::Cancelled,
-            () = self.out_of_time() => Stop::OutOfTime,
+            () = self.deadline_exceeded() => Stop::DeadlineExceeded,
         }
     }
 
-    async fn out_of_time(&self) {
+    async fn deadline_exceeded(&self) {
         match self.deadline {
             Some(deadline) => tokio::time::sleep_until(deadline).await,
             None => std::future::pending().await,

@@ -11,13 +11,11 @@ use serde_json::Value;
 /// One event of a run. Events other than deltas follow from the stored steps, so a watcher on another node sees the same
 /// run without the deltas.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum RunEvent {
     /// The run starts, or continues.
     Start {
         /// The run.
-        #[cfg_attr(feature = "openapi", schema(value_type = uuid::Uuid))]
         run_id: RunId,
         /// The slug of the agent.
         agent: String,
@@ -43,7 +41,7 @@ pub enum RunEvent {
         /// The reasoning before it.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         reasoning: String,
-        /// What it used.
+        /// Its token usage and cost.
         usage: RunUsage,
     },
     /// A tool call starts, ends or waits.
@@ -60,17 +58,14 @@ pub enum RunEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tool: Option<String>,
         /// The arguments.
-        #[cfg_attr(feature = "openapi", schema(value_type = Value))]
         args: Value,
-        /// `running`, `awaiting_approval`, or how it ended.
+        /// `running`, `awaiting_approval`, or the final status.
         status: CallStatus,
         /// The recorded call.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[cfg_attr(feature = "openapi", schema(value_type = Option<uuid::Uuid>))]
         call_id: Option<CallId>,
         /// The value, or its preview.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[cfg_attr(feature = "openapi", schema(value_type = Option<Value>))]
         output: Option<Value>,
         /// The error.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -79,33 +74,27 @@ pub enum RunEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         duration_ms: Option<f64>,
     },
-    /// A call waits until a person decides.
+    /// A call waits for approval.
     ApprovalRequest {
         /// The approval.
-        #[cfg_attr(feature = "openapi", schema(value_type = uuid::Uuid))]
         approval_id: ApprovalId,
         /// The call.
-        #[cfg_attr(feature = "openapi", schema(value_type = uuid::Uuid))]
         call_id: CallId,
         /// The id that the model gave the call.
         id: String,
         /// The tool, `bundle:name@version`.
         tool: String,
         /// The arguments.
-        #[cfg_attr(feature = "openapi", schema(value_type = Value))]
         args: Value,
         /// When the approval expires.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
         expires_at: Option<Timestamp>,
     },
-    /// A person decided.
+    /// An approval was decided.
     ApprovalDecided {
         /// The approval.
-        #[cfg_attr(feature = "openapi", schema(value_type = uuid::Uuid))]
         approval_id: ApprovalId,
         /// The call.
-        #[cfg_attr(feature = "openapi", schema(value_type = uuid::Uuid))]
         call_id: CallId,
         /// Whether it was approved.
         approved: bool,
@@ -119,24 +108,22 @@ pub enum RunEvent {
     },
     /// The model is asked to correct its answer.
     Correction {
-        /// What the model reads.
+        /// The text for the model.
         text: String,
     },
-    /// The run ended, or waits for people.
+    /// The run ended or waits for approval.
     End {
         /// The run.
-        #[cfg_attr(feature = "openapi", schema(value_type = uuid::Uuid))]
         run_id: RunId,
         /// The status.
         status: RunStatus,
         /// The final answer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[cfg_attr(feature = "openapi", schema(value_type = Option<Value>))]
         output: Option<Value>,
         /// The error.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<StepError>,
-        /// What the run used.
+        /// The token usage and cost of the run.
         usage: RunUsage,
     },
 }

@@ -77,7 +77,7 @@ pub struct EndedCall {
     pub images: Vec<ImageSource>,
     /// The error.
     pub error: Option<CallError>,
-    /// What the runs of agents inside the call used.
+    /// The usage of agent runs inside the call.
     pub usage: RunUsage,
 }
 

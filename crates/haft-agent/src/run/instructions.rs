@@ -25,6 +25,13 @@ pub fn render_instructions(
         let message = format!("`instructions`: {reason} (variables: {known})");
         CallError::new(ErrorCode::Template, message)
     };
+    // Any other name would be parsed as a secret, and instructions have no secrets.
+    let open =
+        parse(definition, &scope_of(values.keys()).open()).map_err(|error| invalid(error.to_string()))?;
+    if let Some(name) = open.arguments().into_iter().find(|name| !values.contains_key(*name)) {
+        let fix = "set it in `variables` of the agent, or pass it when the run starts";
+        return Err(invalid(format!("the variable `{name}` has no value; {fix}")));
+    }
     let template = parse(definition, &scope).map_err(|error| invalid(error.to_string()))?;
     let (steps, secrets) = (Map::new(), BTreeMap::new());
     let given = Values { args: &values, steps: &steps, secrets: &secrets, version: "" };
@@ -88,8 +95,11 @@ mod tests {
     #[test]
     fn an_unknown_variable_is_named() {
         let error = render("In {{town}}.").unwrap_err();
-        assert!(error.starts_with("`instructions`: at character 4: "), "{error}");
-        assert!(error.contains("`town`") && error.contains("variables: `city`, `list`, `twice`"), "{error}");
+        assert_eq!(
+            error,
+            "`instructions`: the variable `town` has no value; set it in `variables` of the agent, or pass it when the \
+             run starts (variables: `city`, `list`, `twice`)"
+        );
     }
     #[test]
     fn variables_without_a_value_are_found() {

@@ -8,6 +8,8 @@ use crate::model::{ContentPart, ToolCall};
 pub(super) const CANCELLED: &str = "cancelled";
 /// The reason of an answer that broke off.
 pub(super) const BROKEN: &str = "error";
+/// The reason of an answer with a malformed tool call.
+pub(super) const MALFORMED_CALL: &str = "malformed_call";
 
 /// The next action of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

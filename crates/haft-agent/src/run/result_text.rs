@@ -35,7 +35,7 @@ pub(super) fn error_text(error: &CallError, status: CallStatus) -> String {
 pub(super) fn status_text(status: CallStatus) -> String {
     model_text(match status {
         CallStatus::Denied => "a person denied the call",
-        CallStatus::Expired => "nobody approved the call in time; it did not run",
+        CallStatus::Expired => "the approval expired; the call did not run",
         CallStatus::Cancelled => "the call was cancelled",
         CallStatus::Interrupted => {
             "the call was interrupted; whether it took effect is unknown: check before you repeat it"
@@ -123,7 +123,7 @@ mod tests {
         );
         assert_eq!(
             result_text(&ended(CallStatus::Expired, None, None)),
-            "Tool call failed: nobody approved the call in time; it did not run"
+            "Tool call failed: the approval expired; the call did not run"
         );
     }
 }

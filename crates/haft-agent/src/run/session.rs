@@ -28,7 +28,7 @@ use crate::model::{Model, ModelMessage};
 
 /// Why the loop does not go on.
 #[derive(Debug)]
-pub(super) enum Halt {
+pub(super) enum LoopExit {
     /// A step could not be stored.
     Store(RunStoreError),
     Failed(CallError),
@@ -37,13 +37,13 @@ pub(super) enum Halt {
     Stopped(Stop),
 }
 
-impl From<RunStoreError> for Halt {
+impl From<RunStoreError> for LoopExit {
     fn from(error: RunStoreError) -> Self {
         Self::Store(error)
     }
 }
 
-impl From<CallError> for Halt {
+impl From<CallError> for LoopExit {
     fn from(error: CallError) -> Self {
         Self::Failed(error)
     }
@@ -51,7 +51,7 @@ impl From<CallError> for Halt {
 
 /// When a step began.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Began {
+pub(super) struct StepTimer {
     at: Timestamp,
     instant: Instant,
 }
@@ -143,8 +143,8 @@ impl Session {
         usage
     }
 
-    pub(super) fn began(&self) -> Began {
-        Began { at: self.clock.now(), instant: Instant::now() }
+    pub(super) fn start_timer(&self) -> StepTimer {
+        StepTimer { at: self.clock.now(), instant: Instant::now() }
     }
 
     /// Returns the number that the next step gets.
@@ -153,12 +153,12 @@ impl Session {
     }
 
     /// Stores steps, then shows them to those who watch.
-    pub(super) async fn append(&mut self, began: Began, bodies: Vec<StepBody>) -> Result<(), Halt> {
+    pub(super) async fn append(&mut self, timer: StepTimer, bodies: Vec<StepBody>) -> Result<(), LoopExit> {
         let first = self.next_number();
-        let duration_ms = began.instant.elapsed().as_secs_f64() * 1000.0;
+        let duration_ms = timer.instant.elapsed().as_secs_f64() * 1000.0;
         let steps: Vec<RunStep> = (first..)
             .zip(bodies)
-            .map(|(number, body)| RunStep { number, body, started_at: began.at, duration_ms })
+            .map(|(number, body)| RunStep { number, body, started_at: timer.at, duration_ms })
             .collect();
         for step in &steps {
             self.meter.add(&step.body);
@@ -174,9 +174,9 @@ impl Session {
     }
 
     /// Checks that the run may go on.
-    pub(super) fn check_stop(&self) -> Result<(), Halt> {
+    pub(super) fn check_stop(&self) -> Result<(), LoopExit> {
         if let Some(stop) = self.stop.reason() {
-            return Err(Halt::Stopped(stop));
+            return Err(LoopExit::Stopped(stop));
         }
         if self.next_number() > MAX_STEPS {
             let message = format!("stopped after {MAX_STEPS} steps, the limit of one run");
@@ -188,12 +188,12 @@ impl Session {
     /// Stores how the run is left, then shows it to those who watch.
     pub(super) async fn leave(&mut self, end: RunEnd) -> Result<RunEnd, RunStoreError> {
         if let RunEnd::Finished { .. } = end
-            && let Err(Halt::Store(error)) = self.close_calls().await
+            && let Err(LoopExit::Store(error)) = self.close_calls().await
         {
             return Err(error);
         }
         let usage = self.usage();
-        self.store.leave_run(&self.lease, end.clone(), &usage).await?;
+        self.store.release_run(&self.lease, end.clone(), &usage).await?;
         let (status, output, error) = match &end {
             RunEnd::Finished { status, output, error } => (*status, output.clone(), error.as_ref()),
             RunEnd::Waiting(_) => (RunStatus::AwaitingApproval, None, None),

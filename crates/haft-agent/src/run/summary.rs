@@ -5,7 +5,7 @@ use haft_core::run::{RunUsage, ShortenedStep, StepBody};
 
 use super::ask::model_failed;
 use super::progress::answers;
-use super::session::{Halt, Session};
+use super::session::{LoopExit, Session};
 use super::tokens;
 use super::transcript::{summary, unsummarised};
 use super::usage::usage_of;
@@ -28,7 +28,7 @@ const MESSAGE_CHARACTERS: usize = 4000;
 impl Session {
     /// Summarises the older messages and keeps about `kept` tokens of the newest; `false` if there is nothing to
     /// summarise.
-    pub(super) async fn summarise(&mut self, kept: u64) -> Result<bool, Halt> {
+    pub(super) async fn summarise(&mut self, kept: u64) -> Result<bool, LoopExit> {
         let all = unsummarised(&self.input, &self.steps);
         let earlier = summary(&self.steps).map(|(text, replaced)| (text.to_owned(), replaced));
         let from = earlier.as_ref().map_or(0, |(_, replaced)| *replaced);
@@ -39,7 +39,7 @@ impl Session {
         let replaced = all.get(from..until).unwrap_or_default();
         let before = earlier.map(|(text, _)| format!("Summary of what came before:\n{text}\n\n"));
         let text = before.unwrap_or_default() + &as_text(replaced);
-        let began = self.began();
+        let timer = self.start_timer();
         let (mut written, usage) = self.write_summary(&text).await?;
         let last_user = all.iter().rposition(|message| message.role == MessageRole::User);
         if let Some(message) = last_user.filter(|at| *at < until).and_then(|at| all.get(at)) {
@@ -52,7 +52,7 @@ impl Session {
             replaced_messages: u32::try_from(until).unwrap_or(u32::MAX),
             usage,
         };
-        self.append(began, vec![StepBody::Shortened(step)]).await?;
+        self.append(timer, vec![StepBody::Shortened(step)]).await?;
         Ok(true)
     }
 
@@ -74,14 +74,14 @@ impl Session {
         start.min(newest.unwrap_or(0))
     }
 
-    async fn write_summary(&self, text: &str) -> Result<(String, RunUsage), Halt> {
+    async fn write_summary(&self, text: &str) -> Result<(String, RunUsage), LoopExit> {
         // Half of the window, at four bytes a token: the model needs the rest to answer.
         let limit = usize::try_from(self.window().saturating_mul(2)).unwrap_or(usize::MAX);
         let mut request = ModelRequest::user(middle_cut(text, limit));
         request.system = Some(INSTRUCTIONS.to_owned());
         let answer = tokio::select! {
             biased;
-            stop = self.stop.stopped() => return Err(Halt::Stopped(stop)),
+            stop = self.stop.stopped() => return Err(LoopExit::Stopped(stop)),
             answer = complete(self.model.as_ref(), &request) => answer,
         };
         match answer {

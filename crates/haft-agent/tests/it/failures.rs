@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
-use haft_agent::model::{ConfiguredBy, ModelEgress, Provider, collect, connect};
+use haft_agent::model::{ConfiguredBy, FinishReason, ModelEgress, Provider, collect, connect};
 use haft_executors::egress::EgressRules;
 use haft_runtime::clock::SystemClock;
 use haft_testkit::upstream::{Upstream, read_head};
+use serde_json::json;
 use tokio::io::AsyncWriteExt as _;
 
 use crate::harness::{Canned, KEY, cassette, model, play, request, serve, settings, shown};
@@ -51,6 +52,11 @@ async fn statuses_become_kinds() {
             Provider::Ollama,
             Canned::new(404, json, r#"{"error":{"message":"model \"x\" not found, try pulling it first"}}"#),
             "not_found: the-model: not found; check the name of the model and `base_url`: model \"x\" not found, try pulling it first",
+        ),
+        (
+            Provider::OpenAi,
+            Canned::new(404, json, r#"{"error":{"message":"Not Found"}}"#),
+            "not_found: the-model: not found; check the name of the model and `base_url`: Not Found; a server of chat completions needs `provider: openai_compatible`",
         ),
         (
             Provider::Ollama,
@@ -101,11 +107,51 @@ async fn errors_in_a_stream_end_it() {
         fail(Provider::OpenAi, Canned::stream(format!("event: response.failed\ndata: {failed}\n\n"))).await,
         "server: the-model: the provider failed with status 500: Sorry"
     );
-    let blocked = r#"{"promptFeedback":{"blockReason":"SAFETY"}}"#;
-    assert_eq!(
-        fail(Provider::Gemini, Canned::stream(format!("data: {blocked}\n\n"))).await,
-        "content_filter: the-model: the content filter of the provider refused the request: the prompt was blocked: SAFETY"
-    );
+}
+
+#[tokio::test]
+async fn a_blocked_prompt_is_a_refusal() {
+    let blocked = json!({
+        "promptFeedback": {"blockReason": "PROHIBITED_CONTENT"},
+        "usageMetadata": {"promptTokenCount": 7, "totalTokenCount": 7},
+    });
+    for answer in [
+        Canned::stream(format!("data: {blocked}\n\n")),
+        Canned::new(200, "application/json", blocked.to_string()),
+    ] {
+        let answer = play(Provider::Gemini, answer).await.unwrap();
+        assert_eq!(answer.text(), "the prompt was blocked: PROHIBITED_CONTENT");
+        assert_eq!((answer.finish, answer.usage.input), (FinishReason::Refusal, 7));
+    }
+}
+
+#[tokio::test]
+async fn refusals_and_malformed_calls_are_not_normal_ends() {
+    let event = |value: serde_json::Value| format!("data: {value}\n\n");
+    let chat = |delta: serde_json::Value, reason: serde_json::Value| {
+        event(json!({"choices": [{"delta": delta, "finish_reason": reason}]}))
+    };
+    let openai = chat(json!({"refusal": "I can't"}), json!(null)) + &chat(json!({}), json!("stop"));
+    let responses = event(json!({"type": "response.refusal.delta", "output_index": 0, "delta": "I can't"}))
+        + &event(json!({"type": "response.completed", "response": {"status": "completed"}}));
+    let anthropic = event(
+        json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "I can't"}}),
+    ) + &event(json!({"type": "message_delta", "delta": {"stop_reason": "refusal"}}))
+        + &event(json!({"type": "message_stop"}));
+    let gemini = |reason: &str| {
+        let parts = json!([{"text": "I can't"}]);
+        event(json!({"candidates": [{"content": {"parts": parts}, "finishReason": reason}]}))
+    };
+    for (provider, stream, expected) in [
+        (Provider::OpenAiChat, openai, FinishReason::Refusal),
+        (Provider::OpenAi, responses, FinishReason::Refusal),
+        (Provider::Anthropic, anthropic, FinishReason::Refusal),
+        (Provider::Gemini, gemini("SAFETY"), FinishReason::ContentFilter),
+        (Provider::Gemini, gemini("MALFORMED_FUNCTION_CALL"), FinishReason::MalformedCall),
+    ] {
+        let answer = play(provider, Canned::stream(stream)).await.unwrap();
+        assert_eq!((answer.text().as_str(), answer.finish), ("I can't", expected), "{provider:?}");
+    }
 }
 
 /// Cuts every cassette at many places: the answer is complete or the error says that it was cut off.
@@ -175,6 +221,7 @@ async fn private_addresses_are_for_models_of_the_platform() {
 #[tokio::test]
 async fn nobody_listens() {
     let server = serve([Canned::cassette("chat_whole.json")]).await;
+    let ollama = model(&server, Provider::Ollama);
     let model = model(&server, Provider::OpenAiCompatible);
     drop(server);
     // The port is closed once the task of the server has ended.
@@ -184,4 +231,7 @@ async fn nobody_listens() {
         shown(&error).starts_with("connect: the-model: connection failed; check `base_url`: "),
         "{error}"
     );
+    assert!(error.to_string().contains("; no server responds at http://127.0.0.1:"), "{error}");
+    let error = collect(ollama.stream(&request())).await.unwrap_err();
+    assert!(error.to_string().ends_with("; start it with `ollama serve`"), "{error}");
 }

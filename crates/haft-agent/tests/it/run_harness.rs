@@ -54,7 +54,7 @@ impl RunStore for MemoryStore {
         })
     }
 
-    fn leave_run<'a>(
+    fn release_run<'a>(
         &'a self,
         _lease: &'a RunLease,
         end: RunEnd,

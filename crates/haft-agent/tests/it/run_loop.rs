@@ -142,6 +142,34 @@ async fn a_model_that_says_nothing_is_asked_once_more() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_malformed_call_is_given_back_once() {
+    let run = Fixture::new(
+        "turns: [{text: I will add., finish: malformed_call}, {calls: [{tool: add}]}, {text: done}]",
+        [TestTool::new("add")],
+    );
+    assert_eq!(run.output().await, json!("done"));
+    let corrections = run.steps().into_iter().filter_map(|step| match step.body {
+        StepBody::Correction { text } => Some(text),
+        _ => None,
+    });
+    let corrections: Vec<_> = corrections.collect();
+    assert_eq!(corrections.len(), 1);
+    assert!(corrections[0].starts_with("Your last tool call was malformed."), "{corrections:?}");
+    let run = Fixture::new("turns: [{text: '', finish: malformed_call, repeat: 2}]", []);
+    let error = run.error().await;
+    assert_eq!(error.to_string(), "model_error: the model wrote a malformed tool call, twice in a row");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_is_no_answer() {
+    let run = Fixture::new("turns: [{text: I cannot help with that., finish: refusal}]", []);
+    let error = run.error().await;
+    assert_eq!(error.to_string(), "model_error: the model refused to answer: I cannot help with that.");
+    let StepBody::Answer(answer) = &run.steps()[0].body else { panic!("no answer") };
+    assert_eq!(answer.finish_reason, "refusal");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_model_that_fails_ends_the_run_and_keeps_its_text() {
     let run = Fixture::new("turns: [{text: Half an, error: broken_stream}]", []);
     let error = run.error().await;

@@ -19,6 +19,15 @@ pub(crate) fn segment(text: &str) -> String {
     }
 }
 
+/// Path segments below `/api/tools` that are routes; a tool with such a name is addressed as `:name`.
+const TOOL_ROUTES: [&str; 5] = ["bundles", "builtins", "definitions", "search", "tools"];
+
+/// Encodes a reference to a tool as a path segment below `/api/tools`.
+pub(crate) fn tool_segment(reference: &str) -> String {
+    let prefix = if TOOL_ROUTES.contains(&reference) { ":" } else { "" };
+    format!("{prefix}{}", segment(reference))
+}
+
 /// The body of a request.
 #[derive(Debug, Clone)]
 pub(crate) enum Body {
@@ -76,6 +85,27 @@ impl Request {
         Self::new(Method::DELETE, path)
     }
 
+    /// Returns the progress text for this request.
+    pub(crate) fn purpose(&self) -> &'static str {
+        let path = self.path.split('?').next().unwrap_or_default();
+        let segments: Vec<&str> = path.trim_start_matches('/').split('/').skip(1).collect();
+        if self.method == Method::GET {
+            return "waiting for the server";
+        }
+        match segments.as_slice() {
+            ["mcp-servers"] => "adding the MCP server",
+            ["mcp-servers", _, "refresh"] => "starting the MCP server and loading its tools",
+            ["toolsets", ..] => "installing the toolset and its packages",
+            ["pipelines", _, "documents"] => "sending documents",
+            ["pipelines", _, "query"] => "searching documents",
+            ["import", ..] => "importing tools",
+            ["apply", ..] => "applying the folder",
+            ["tools", _, "invoke" | "test", ..] => "running the tool",
+            ["runs" | "agents", ..] => "waiting for the agent",
+            _ => "waiting for the server",
+        }
+    }
+
     /// Sets the body.
     pub(crate) fn with_body(mut self, body: Body) -> Self {
         self.body = body;
@@ -109,6 +139,15 @@ impl Request {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn requests_that_take_long_have_a_purpose() {
+        let refresh = Request::post("/api/mcp-servers/time/refresh", Value::Null);
+        assert_eq!(refresh.purpose(), "starting the MCP server and loading its tools");
+        let documents = Request::post("/api/pipelines/docs/documents", Value::Null).query("name", "a/b");
+        assert_eq!(documents.purpose(), "sending documents");
+        assert_eq!(Request::get("/api/mcp-servers").purpose(), "waiting for the server");
+    }
 
     #[test]
     fn paths_and_queries_are_encoded() {

@@ -1,5 +1,6 @@
 //! Adds the tool, and for an unknown one the most similar name, to an error.
 
+use haft_api::search::SearchResult;
 use haft_core::problem::nearest;
 use serde_json::{Value, json};
 
@@ -27,8 +28,8 @@ async fn similar_tool(tool: &str, client: &Client) -> Option<String> {
     let (bundle, name) = tool.split_once(':').map_or((None, tool), |(bundle, name)| (Some(bundle), name));
     let name = name.split('@').next().unwrap_or(name);
     let found = client.data(Request::get("/api/tools/search").query("q", name)).await.ok()?;
-    let names: Vec<String> =
-        view::list(&found, "tools").iter().map(|found| view::text(found, "name")).collect();
+    let SearchResult { tools, .. } = view::read(&found).ok()?;
+    let names: Vec<String> = tools.into_iter().map(|found| found.tool.name).collect();
     let similar = nearest(name, names.iter().map(String::as_str))?;
     // The name may be right, and only the bundle or the version unknown.
     if similar == name && bundle.is_none() { None } else { Some(similar.to_owned()) }

@@ -13,11 +13,12 @@ use super::events::EventStream;
 use super::request::{Body, Request};
 use crate::engine::Engine;
 use crate::error::{ApiError, CliError};
+use crate::progress::Progress;
 
 /// The largest response.
 const MAX_RESPONSE_BYTES: usize = 256 * 1024 * 1024;
 /// The `User-Agent` of requests.
-const USER_AGENT_VALUE: &str = concat!("haft-cli/", env!("CARGO_PKG_VERSION"));
+pub(super) const USER_AGENT_VALUE: &str = concat!("haft-cli/", env!("CARGO_PKG_VERSION"));
 
 /// How requests reach the API.
 enum Transport {
@@ -31,19 +32,31 @@ enum Transport {
 pub(crate) struct Client {
     transport: Transport,
     token: Secret,
+    progress: Progress,
 }
 
 impl Client {
     /// Creates a client of a running server.
     pub(super) fn http(client: reqwest::Client, base: Url, token: Secret) -> Self {
-        Self { transport: Transport::Http { client, base }, token }
+        Self { transport: Transport::Http { client, base }, token, progress: Progress::default() }
     }
 
     /// Creates a client of the engine in this process.
     pub(super) async fn local(engine: Engine) -> Self {
         let token = engine.token();
         let router = engine.router().await;
-        Self { transport: Transport::Local { engine: Box::new(engine), router }, token }
+        let transport = Transport::Local { engine: Box::new(engine), router };
+        Self { transport, token, progress: Progress::default() }
+    }
+
+    /// Shows progress during requests.
+    pub(super) fn with_progress(self, progress: Progress) -> Self {
+        Self { progress, ..self }
+    }
+
+    /// Returns the progress display, for operations with several requests.
+    pub(crate) fn progress(&self) -> &Progress {
+        &self.progress
     }
 
     /// Returns the engine, if this process opened the home folder.
@@ -120,10 +133,14 @@ impl Client {
     }
 
     async fn exchange(&self, request: Request) -> Result<(u16, Bytes), CliError> {
-        match &self.transport {
-            Transport::Http { client, base } => self.send_http(client, base, request).await,
-            Transport::Local { router, .. } => self.send_local(router, request).await,
-        }
+        let text = request.purpose();
+        let exchange = async {
+            match &self.transport {
+                Transport::Http { client, base } => self.send_http(client, base, request).await,
+                Transport::Local { router, .. } => self.send_local(router, request).await,
+            }
+        };
+        self.progress.during(text, exchange).await
     }
 
     async fn send_local(&self, router: &Router, request: Request) -> Result<(u16, Bytes), CliError> {

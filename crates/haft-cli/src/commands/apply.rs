@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use haft_api::apply::{ApplyReport, ApplySummary, ChangeAction, PlannedChange};
+use haft_api::revision::FieldChange;
 use haft_core::problem::{Problem, excerpt};
 use haft_package::files::PackageFiles;
 use haft_package::path::PackagePath;
@@ -62,9 +64,10 @@ pub(crate) struct Export {
 /// Runs `haft diff`.
 pub(crate) async fn diff(arguments: Diff, context: &Context) -> Result<(), CliError> {
     let archive = pack(&arguments.dir)?;
-    let plan = context.request(request(&arguments, &archive).query("dry_run", "true")).await?;
+    let data = context.request(request(&arguments, &archive).query("dry_run", "true")).await?;
+    let plan: ApplyReport = view::read(&data)?;
     warn(&plan, &context.output);
-    context.output.data(&plan, |output| print_plan(&plan, &arguments, output))?;
+    context.output.data(&data, |output| print_plan(&plan, &arguments, output))?;
     if changes(&plan) > 0 { Err(CliError::Differences) } else { Ok(()) }
 }
 
@@ -79,21 +82,22 @@ pub(crate) async fn apply(arguments: Apply, context: &Context) -> Result<(), Cli
 
 async fn run(arguments: &Apply, archive: &[u8], client: &Client, output: &Output) -> Result<(), CliError> {
     let Apply { diff, yes } = arguments;
-    let plan = client.data(request(diff, archive).query("dry_run", "true")).await?;
+    let data = client.data(request(diff, archive).query("dry_run", "true")).await?;
+    let plan: ApplyReport = view::read(&data)?;
     warn(&plan, output);
-    if output.form == Form::Text {
+    if output.form != Form::Json {
         print_plan(&plan, diff, output)?;
     }
     let count = changes(&plan);
     if count == 0 {
-        return output.data(&plan, |_| Ok(()));
+        return output.data(&data, |_| Ok(()));
     }
     if !yes && !input::confirm(&format!("Apply {}?", plural(count, "change")))? {
         output.note("nothing was applied");
         return Ok(());
     }
     // Exactly what was shown: another state of the installation is a conflict.
-    let report = client.data(request(diff, archive).query("plan", &view::text(&plan, "plan"))).await?;
+    let report = client.data(request(diff, archive).query("plan", &plan.plan)).await?;
     output.data(&report, |output| {
         output.note(&format!("applied {}", plural(count, "change")));
         Ok(())
@@ -157,77 +161,65 @@ fn pack(dir: &Path) -> Result<Vec<u8>, CliError> {
     zip::write(&files).map_err(|error| CliError::usage(error.to_string()))
 }
 
-fn warn(plan: &Value, output: &Output) {
-    for warning in view::list(plan, "warnings") {
+fn warn(plan: &ApplyReport, output: &Output) {
+    for warning in &plan.warnings {
         output.warn(&view::problem(warning));
     }
 }
 
 /// Returns the number of changes of a plan.
-fn changes(plan: &Value) -> u64 {
-    let count = |key: &str| plan.get("summary").and_then(|summary| summary.get(key)?.as_u64()).unwrap_or(0);
-    ["create", "update", "publish", "delete"].iter().map(|key| count(key)).sum()
+fn changes(plan: &ApplyReport) -> usize {
+    let ApplySummary { create, update, publish, delete, .. } = plan.summary;
+    create + update + publish + delete
 }
 
-fn plural(count: u64, what: &str) -> String {
+fn plural(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
-fn print_plan(plan: &Value, arguments: &Diff, output: &Output) -> Result<(), CliError> {
-    for change in view::list(plan, "changes") {
-        let sign = match view::text(change, "action").as_str() {
-            "create" => "+",
-            "update" => "~",
-            "publish" => "^",
-            "delete" => "-",
-            _ => continue,
+fn print_plan(plan: &ApplyReport, arguments: &Diff, output: &Output) -> Result<(), CliError> {
+    for change in &plan.changes {
+        let sign = match change.action {
+            ChangeAction::Create => "+",
+            ChangeAction::Update => "~",
+            ChangeAction::Publish => "^",
+            ChangeAction::Delete => "-",
+            ChangeAction::Unchanged | ChangeAction::Unmanaged => continue,
         };
         output.line(&format!("{sign} {}", describe(change)))?;
-        for field in view::list(change, "fields") {
-            let value = |key: &str| shown(field.get(key).unwrap_or(&Value::Null));
-            output.line(&format!(
-                "    {}: {} -> {}",
-                view::text(field, "field"),
-                value("before"),
-                value("after")
-            ))?;
+        for FieldChange { field, before, after } in &change.fields {
+            output.line(&format!("    {field}: {} -> {}", shown(before), shown(after)))?;
         }
     }
-    let count = |key: &str| view::text(plan, &format!("summary.{key}"));
+    let ApplySummary { create, update, publish, delete, unchanged, unmanaged: others } = plan.summary;
     if changes(plan) == 0 {
         output.line("No changes: the installation is as the folder says.")?;
     } else {
         output.line(&format!(
-            "Plan: {} to create, {} to update, {} to publish, {} to delete; {} unchanged.",
-            count("create"),
-            count("update"),
-            count("publish"),
-            count("delete"),
-            count("unchanged")
+            "Plan: {create} to create, {update} to update, {publish} to publish, {delete} to delete; {unchanged} unchanged."
         ))?;
     }
-    if count("unmanaged") != "0" && !arguments.prune {
+    if others > 0 && !arguments.prune {
         output.note(&format!("not in the folder, so `--prune` would delete: {}", unmanaged(plan)));
     }
     Ok(())
 }
 
 /// Returns the kind and name of a thing, and what a new one is for.
-fn describe(change: &Value) -> String {
-    let kind = view::text(change, "kind").replace('_', " ").replace("mcp", "MCP");
-    let (bundle, name, version) =
-        (view::text(change, "bundle"), view::text(change, "name"), view::text(change, "version"));
-    let name = if bundle.is_empty() { name } else { format!("{bundle}:{name}") };
+fn describe(change: &PlannedChange) -> String {
+    let PlannedChange { kind, bundle, name, version, summary, .. } = change;
+    let kind = view::word(kind).replace('_', " ").replace("mcp", "MCP");
+    let name = bundle.as_ref().map_or_else(|| name.clone(), |bundle| format!("{bundle}:{name}"));
     let mut text = if kind == name { name } else { format!("{kind} {name}") };
-    if !version.is_empty() {
+    if let Some(version) = version {
         text = format!("{text}@{version}");
     }
-    let summary = view::first_line(&view::text(change, "summary"), 60);
+    let summary = view::first_line(summary, 60);
     if summary.is_empty() { text } else { format!("{text}  {summary}") }
 }
 
-fn unmanaged(plan: &Value) -> String {
-    let all = view::list(plan, "changes").iter().filter(|change| view::text(change, "action") == "unmanaged");
+fn unmanaged(plan: &ApplyReport) -> String {
+    let all = plan.changes.iter().filter(|change| change.action == ChangeAction::Unmanaged);
     let names: Vec<String> = all.map(describe).collect();
     let shown = names.iter().take(5).cloned().collect::<Vec<_>>().join(", ");
     match names.len().checked_sub(5) {
@@ -263,7 +255,7 @@ pub(crate) async fn export(arguments: Export, context: &Context) -> Result<(), C
     let shown = dir.display().to_string();
     context.output.data(&json!({"folder": shown, "files": paths}), |output| {
         paths.iter().try_for_each(|path| output.line(&format!("{shown}/{path}")))?;
-        output.note(&format!("wrote {} to `{shown}`", plural(paths.len() as u64, "file")));
+        output.note(&format!("wrote {} to `{shown}`", plural(paths.len(), "file")));
         Ok(())
     })
 }
@@ -279,7 +271,7 @@ fn clear(dir: &Path, files: &PackageFiles, force: bool) -> Result<(), CliError> 
         }
     }
     for target in targets.into_iter().filter(|target| target.symlink_metadata().is_ok()) {
-        let doing = || format!("replace `{}`", target.display());
+        let operation = || format!("replace `{}`", target.display());
         if !force {
             return Err(CliError::Usage {
                 message: format!("`{}` already exists", target.display()),
@@ -289,7 +281,7 @@ fn clear(dir: &Path, files: &PackageFiles, force: bool) -> Result<(), CliError> 
         let is_folder = target.is_dir() && !target.is_symlink();
         let removed =
             if is_folder { std::fs::remove_dir_all(&target) } else { std::fs::remove_file(&target) };
-        removed.map_err(CliError::io(doing()))?;
+        removed.map_err(CliError::io(operation()))?;
     }
     Ok(())
 }
@@ -297,9 +289,9 @@ fn clear(dir: &Path, files: &PackageFiles, force: bool) -> Result<(), CliError> 
 fn write(path: &Path, file: &haft_package::files::PackageFile) -> Result<(), CliError> {
     use std::io::Write as _;
     use std::os::unix::fs::OpenOptionsExt as _;
-    let doing = || format!("write `{}`", path.display());
-    path.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(CliError::io(doing()))?;
+    let operation = || format!("write `{}`", path.display());
+    path.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(CliError::io(operation()))?;
     let mode = if file.executable { 0o755 } else { 0o644 };
     let opened = std::fs::File::options().write(true).create_new(true).mode(mode).open(path);
-    opened.and_then(|mut open| open.write_all(&file.bytes)).map_err(CliError::io(doing()))
+    opened.and_then(|mut open| open.write_all(&file.bytes)).map_err(CliError::io(operation()))
 }

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
+use haft_api::approval::{ApprovalList, ApprovalView, GrantList};
 use serde_json::{Map, Value, json};
 
 use crate::client::{EventStream, Request, segment};
@@ -126,20 +127,20 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<(), CliEr
 
 async fn grants(context: &Context) -> Result<(), CliError> {
     let data = context.request(Request::get("/api/approval-grants?page_size=500")).await?;
-    context.output.data(&data, |output| {
-        let rows = view::list(&data, "grants").iter().map(|grant| {
-            let is_any = grant.pointer("/remember/any_args") == Some(&Value::Bool(true));
+    context.output.show(&data, |output, list: GrantList| {
+        let rows = list.grants.into_iter().map(|grant| {
             vec![
-                view::text(grant, "id"),
-                view::text(grant, "tool"),
-                view::text(grant, "cause"),
-                view::text(grant, "remember.scope"),
-                if is_any { "any" } else { "the same" }.to_owned(),
-                view::text(grant, "granted_by"),
-                view::time(grant, "created_at"),
+                grant.id.to_string(),
+                grant.tool.unwrap_or_default(),
+                grant.cause,
+                grant.remember.scope.as_str().to_owned(),
+                if grant.remember.any_args { "any" } else { "the same" }.to_owned(),
+                grant.granted_by,
+                view::moment(grant.created_at),
             ]
         });
-        output.table(&["ID", "TOOL", "CAUSE", "FOR", "ARGUMENTS", "APPROVED BY", "CREATED"], rows.collect())
+        let header = ["ID", "TOOL", "CAUSE", "FOR", "ARGUMENTS", "APPROVED BY", "CREATED"];
+        output.list(&header, &[], rows.collect())
     })
 }
 
@@ -156,26 +157,34 @@ async fn list(list: List, context: &Context) -> Result<(), CliError> {
     let status = status.filter(|status| status != "all");
     let request = || Request::get("/api/approvals?page_size=100").query_some("status", status.as_deref());
     let data = context.request(request()).await?;
-    context.output.data(&data, |output| {
-        let rows = view::list(&data, "approvals").iter().map(row).collect();
-        output.table(&["ID", "TOOL", "ARGUMENTS", "ASKED BY", "STATUS", "CREATED", "EXPIRES"], rows)
+    context.output.show(&data, |output, list: ApprovalList| {
+        let rows = list.approvals.iter().map(row).collect();
+        let header = ["ID", "TOOL", "ARGUMENTS", "ASKED BY", "STATUS", "CREATED", "EXPIRES"];
+        output.list(&header, &[], rows)
     })?;
     if !list.watch {
         return Ok(());
     }
-    let mut seen: HashSet<String> =
-        view::list(&data, "approvals").iter().map(|one| view::text(one, "id")).collect();
+    let mut seen: HashSet<String> = ids(&data)?.into_iter().collect();
     let mut events = None;
     loop {
         wait_for_change(&mut events, context).await?;
         let data = context.request(request()).await?;
-        let mut fresh: Vec<&Value> =
-            view::list(&data, "approvals").iter().filter(|one| seen.insert(view::text(one, "id"))).collect();
-        fresh.reverse();
-        for approval in fresh {
-            context.output.data(approval, |output| output.line(&row(approval).join("  ")))?;
+        let approvals = ids(&data)?.into_iter().zip(view::list(&data, "approvals"));
+        let fresh: Vec<&Value> =
+            approvals.filter(|(id, _)| seen.insert(id.clone())).map(|(_, one)| one).collect();
+        for approval in fresh.into_iter().rev() {
+            context
+                .output
+                .show(approval, |output, view: ApprovalView| output.line(&row(&view).join("  ")))?;
         }
     }
+}
+
+/// Returns the ids of listed approvals.
+fn ids(list: &Value) -> Result<Vec<String>, CliError> {
+    let list: ApprovalList = view::read(list)?;
+    Ok(list.approvals.iter().map(|approval| approval.id.to_string()).collect())
 }
 
 /// Waits for the next event of the server, or for the polling interval if there is no event stream.
@@ -196,39 +205,33 @@ async fn wait_for_change(events: &mut Option<EventStream>, context: &Context) ->
     Ok(())
 }
 
-fn row(approval: &Value) -> Vec<String> {
-    let text = |key| view::text(approval, key);
-    let args = approval.get("args").map(Value::to_string).unwrap_or_default();
+fn row(approval: &ApprovalView) -> Vec<String> {
     vec![
-        text("id"),
-        text("tool"),
-        haft_core::problem::excerpt(&args, 60),
-        text("requested_by"),
-        text("status"),
-        view::time(approval, "created_at"),
-        view::time(approval, "expires_at"),
+        approval.id.to_string(),
+        approval.tool.clone(),
+        haft_core::problem::excerpt(&approval.args.to_string(), 60),
+        approval.requested_by.clone(),
+        approval.status.as_str().to_owned(),
+        view::moment(approval.created_at),
+        view::moment(approval.expires_at),
     ]
 }
 
 async fn show(id: &str, context: &Context) -> Result<(), CliError> {
     let data = context.request(Request::get(format!("/api/approvals/{}", segment(id)))).await?;
-    context.output.data(&data, |output| print(&data, output))
+    context.output.show(&data, |output, approval: ApprovalView| print(approval, output))
 }
 
-fn print(approval: &Value, output: &crate::output::Output) -> Result<(), CliError> {
-    let args = approval.get("args").map(|args| format!("{args:#}")).unwrap_or_default();
+fn print(approval: ApprovalView, output: &crate::output::Output) -> Result<(), CliError> {
     let lines = [
-        ("tool", format!("{} (revision {})", view::text(approval, "tool"), view::text(approval, "revision"))),
-        (
-            "asked by",
-            format!("{} through {}", view::text(approval, "requested_by"), view::text(approval, "surface")),
-        ),
-        ("status", view::text(approval, "status")),
-        ("decided by", view::text(approval, "decided_by")),
-        ("reason", view::text(approval, "reason")),
-        ("call", view::text(approval, "call_id")),
-        ("expires", view::time(approval, "expires_at")),
-        ("arguments", args),
+        ("tool", format!("{} (revision {})", approval.tool, approval.revision)),
+        ("asked by", format!("{} through {}", approval.requested_by, approval.surface)),
+        ("status", approval.status.as_str().to_owned()),
+        ("decided by", approval.decided_by.unwrap_or_default()),
+        ("reason", approval.reason.unwrap_or_default()),
+        ("call", approval.call_id.to_string()),
+        ("expires", view::moment(approval.expires_at)),
+        ("arguments", format!("{:#}", approval.args)),
     ];
     for (name, value) in lines.iter().filter(|(_, value)| !value.is_empty()) {
         output.line(&format!("{name:<11} {value}"))?;
@@ -251,13 +254,8 @@ async fn approve(approve: Approve, context: &Context) -> Result<(), CliError> {
 
 async fn decide(id: &str, step: &str, body: Value, context: &Context) -> Result<(), CliError> {
     let data = context.request(Request::post(format!("/api/approvals/{}/{step}", segment(id)), body)).await?;
-    context.output.data(&data, |output| {
-        output.note(&format!(
-            "{} `{}`: call {}",
-            view::text(&data, "status"),
-            view::text(&data, "tool"),
-            view::text(&data, "call_id")
-        ));
+    context.output.show(&data, |output, decided: ApprovalView| {
+        output.note(&format!("{} `{}`: call {}", decided.status.as_str(), decided.tool, decided.call_id));
         Ok(())
     })
 }

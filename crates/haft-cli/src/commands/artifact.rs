@@ -5,21 +5,25 @@ use std::path::{Path, PathBuf};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::{Args, Subcommand, ValueEnum};
+use haft_api::artifact::{ArtifactVersion, ArtifactView};
+use haft_core::artifact::ArtifactContent;
+use haft_core::name::ArtifactSlug;
 use http::Method;
 use serde_json::{Map, Value, json};
 
-use super::life_cycle::{self, ARTIFACTS};
+use super::life_cycle::{self, ARTIFACTS, Columns};
 use crate::client::{Body, Request, segment};
 use crate::context::Context;
 use crate::error::CliError;
+use crate::output::Output;
 use crate::{input, view};
 
 /// Manage code artifacts: stored programs with declared inputs, which tools run
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// List artifacts
-    #[command(visible_alias = "ls", after_help = examples!("haft artifact list"))]
-    List,
+    #[command(visible_alias = "ls", after_help = examples!("haft artifact list", "haft artifact list --deleted"))]
+    List(life_cycle::ListArguments),
     /// Store a program as a new artifact
     ///
     /// The runtime follows from the ending of the file: `.sh`, `.py` or `.wasm`.
@@ -42,18 +46,12 @@ pub(crate) enum Command {
     Update(UpdateArguments),
     #[command(flatten)]
     LifeCycle(life_cycle::Command),
-    /// Delete an artifact with its versions
-    #[command(visible_alias = "rm", after_help = examples!("haft artifact delete word-count"))]
-    Delete {
-        /// Slug or id of the artifact
-        artifact: String,
-        /// Delete it although tools use it
-        #[arg(long)]
-        force: bool,
-        /// Do not ask
-        #[arg(short, long)]
-        yes: bool,
-    },
+    /// Delete an artifact; `haft artifact undelete` restores it for 48 hours
+    #[command(visible_alias = "rm", after_help = examples!(
+        "haft artifact delete word-count",
+        "haft artifact delete word-count --force"
+    ))]
+    Delete(life_cycle::DeleteArguments),
 }
 
 /// What runs an artifact.
@@ -128,12 +126,12 @@ pub(crate) struct UpdateArguments {
 /// Runs the command.
 pub(crate) async fn run(command: Command, context: &Context) -> Result<(), CliError> {
     match command {
-        Command::List => list(context).await,
+        Command::List(arguments) => list(&arguments, context).await,
         Command::Create(arguments) => create(arguments, context).await,
         Command::Show { artifact, number } => show(&artifact, number, context).await,
         Command::Update(arguments) => update(arguments, context).await,
         Command::LifeCycle(command) => life_cycle::run(command, ARTIFACTS, context).await,
-        Command::Delete { artifact, force, yes } => delete(&artifact, force, yes, context).await,
+        Command::Delete(arguments) => life_cycle::delete(&arguments, ARTIFACTS, context).await,
     }
 }
 
@@ -189,16 +187,25 @@ fn body(fields: Fields, file: Option<&Path>) -> Result<Map<String, Value>, CliEr
     Ok(body)
 }
 
-async fn list(context: &Context) -> Result<(), CliError> {
-    let data = context.request(Request::get("/api/code-artifacts?page_size=500")).await?;
-    context.output.data(&data, |output| {
-        let rows = view::list(&data, "artifacts").iter().map(|artifact| {
-            ["slug", "runtime", "version", "description"]
-                .map(|key| view::first_line(&view::text(artifact, key), 60))
-                .to_vec()
-        });
-        output.table(&["ARTIFACT", "RUNTIME", "VERSION", "DESCRIPTION"], rows.collect())
+async fn list(arguments: &life_cycle::ListArguments, context: &Context) -> Result<(), CliError> {
+    let columns = Columns {
+        header: &["ARTIFACT", "RUNTIME", "VERSION", "DESCRIPTION"],
+        wide: &["STATUS", "REVISION", "NAME", "CHANGED"],
+    };
+    life_cycle::list(arguments, ARTIFACTS, context, columns, |artifact: &ArtifactView, output| {
+        let ArtifactView { slug, content, version, state, .. } = artifact;
+        vec![
+            slug.to_string(),
+            content.runtime.as_str().to_owned(),
+            version.to_string(),
+            output.brief(&content.description, 60),
+            state.status.as_str().to_owned(),
+            state.revision.to_string(),
+            output.brief(&content.name, 60),
+            view::moment(state.modified_at),
+        ]
     })
+    .await
 }
 
 async fn create(arguments: CreateArguments, context: &Context) -> Result<(), CliError> {
@@ -209,8 +216,8 @@ async fn create(arguments: CreateArguments, context: &Context) -> Result<(), Cli
     }
     body.insert("slug".to_owned(), json!(arguments.slug));
     let data = context.request(Request::post("/api/code-artifacts", Value::Object(body))).await?;
-    context.output.data(&data, |output| {
-        output.line(&view::text(&data, "id"))?;
+    context.output.show(&data, |output, created: ArtifactView| {
+        output.line(&created.id.to_string())?;
         output.note(&format!("created artifact `{}`, version 1", arguments.slug));
         Ok(())
     })
@@ -222,20 +229,48 @@ async fn show(artifact: &str, number: Option<u32>, context: &Context) -> Result<
         None => path(artifact),
     };
     let data = context.request(Request::get(path)).await?;
-    context.output.data(&data, |output| {
-        for key in ["slug", "name", "description", "runtime", "version"] {
-            let text = view::text(&data, key);
-            if !text.is_empty() {
-                output.line(&format!("{key}: {text}"))?;
-            }
-        }
-        let rows = view::list(&data, "inputs").iter().map(|input| {
-            ["name", "type", "required", "default", "description"].map(|key| view::text(input, key)).to_vec()
+    if number.is_some() {
+        return context.output.show(&data, |output, found: ArtifactVersion| {
+            show_version(output, None, found.version, &found.content)
         });
-        output.table(&["INPUT", "TYPE", "REQUIRED", "DEFAULT", "DESCRIPTION"], rows.collect())?;
-        output.line("")?;
-        output.line(view::text(&data, "source").trim_end())
+    }
+    context.output.show(&data, |output, found: ArtifactView| {
+        show_version(output, Some(&found.slug), found.version, &found.content)
     })
+}
+
+fn show_version(
+    output: &Output,
+    slug: Option<&ArtifactSlug>,
+    version: u32,
+    content: &ArtifactContent,
+) -> Result<(), CliError> {
+    let ArtifactContent { name, description, runtime, source, inputs } = content;
+    for (key, text) in [
+        ("slug", view::optional(slug)),
+        ("name", name.clone()),
+        ("description", description.clone()),
+        ("runtime", runtime.as_str().to_owned()),
+        ("version", version.to_string()),
+    ] {
+        if !text.is_empty() {
+            output.line(&format!("{key}: {text}"))?;
+        }
+    }
+    let rows = inputs.iter().map(|input| {
+        let default = input.default.as_ref().filter(|value| !value.is_null());
+        let default = default.map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned));
+        vec![
+            input.name.clone(),
+            input.kind.as_str().to_owned(),
+            input.required.to_string(),
+            default.unwrap_or_default(),
+            input.description.clone(),
+        ]
+    });
+    output.table(&["INPUT", "TYPE", "REQUIRED", "DEFAULT", "DESCRIPTION"], rows.collect())?;
+    output.line("")?;
+    output.line(source.trim_end())
 }
 
 async fn update(arguments: UpdateArguments, context: &Context) -> Result<(), CliError> {
@@ -248,23 +283,8 @@ async fn update(arguments: UpdateArguments, context: &Context) -> Result<(), Cli
     let request =
         Request::new(Method::PUT, path(&arguments.artifact)).with_body(Body::Json(Value::Object(body)));
     let data = context.request(request).await?;
-    context.output.data(&data, |output| {
-        let (slug, version) = (view::text(&data, "slug"), view::text(&data, "version"));
+    context.output.show(&data, |output, ArtifactView { slug, version, .. }| {
         output.note(&format!("the newest version of artifact `{slug}` is {version}"));
-        Ok(())
-    })
-}
-
-async fn delete(artifact: &str, force: bool, yes: bool, context: &Context) -> Result<(), CliError> {
-    if !yes && !input::confirm(&format!("Delete artifact `{artifact}` with its versions?"))? {
-        context.output.note("nothing was deleted");
-        return Ok(());
-    }
-    let request = Request::delete(path(artifact));
-    let request = if force { request.query("force", "true") } else { request };
-    let data = context.request(request).await?;
-    context.output.data(&data, |output| {
-        output.note(&view::text(&data, "message"));
         Ok(())
     })
 }

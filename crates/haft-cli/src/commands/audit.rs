@@ -1,11 +1,13 @@
 //! `haft audit`: lists and exports recorded changes and calls.
 
 use clap::{Args, Subcommand};
-use serde_json::Value;
+use haft_api::audit::AuditList;
+use haft_core::audit::AuditEntry;
 
 use crate::client::{Client, Request};
 use crate::context::Context;
 use crate::error::CliError;
+use crate::output::Form;
 use crate::view;
 
 /// List recorded changes and calls, newest first
@@ -120,9 +122,13 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), C
 async fn list(filter: &Filter, limit: Option<u32>, context: &Context) -> Result<(), CliError> {
     let limit = limit.unwrap_or(TABLE_RECORDS).min(MAX_PAGE);
     let data = context.request(request(filter, limit, None)).await?;
-    context.output.data(&data, |output| {
-        let rows = view::list(&data, "records").iter().map(row).collect();
-        output.table(&["WHEN", "WHO", "ACTION", "TARGET", "OUTCOME", "REQUEST"], rows)
+    context.output.show(&data, |output, list: AuditList| {
+        if output.form == Form::Name {
+            let ids = list.records.iter().map(|entry| vec![entry.record.id.to_string()]);
+            return output.list(&[], &[], ids.collect());
+        }
+        let rows = list.records.into_iter().map(row).collect();
+        output.list(&["WHEN", "WHO", "ACTION", "TARGET", "OUTCOME", "REQUEST"], &["ID"], rows)
     })
 }
 
@@ -149,7 +155,7 @@ async fn export_pages(
             context.output.line(&record.to_string())?;
         }
         left = left.saturating_sub(u32::try_from(records.len()).unwrap_or(u32::MAX));
-        page_token = data.get("next_page_token").and_then(Value::as_str).map(str::to_owned);
+        page_token = view::read::<AuditList>(&data)?.next_page_token;
         if page_token.is_none() {
             break;
         }
@@ -179,14 +185,14 @@ fn request(filter: &Filter, page_size: u32, page_token: Option<&str>) -> Request
         .query_some("until", filter.until.as_deref())
 }
 
-fn row(record: &Value) -> Vec<String> {
-    let text = |key| view::text(record, key);
+fn row(AuditEntry { record, .. }: AuditEntry) -> Vec<String> {
     vec![
-        view::time(record, "at"),
-        text("actor"),
-        text("action"),
-        text("target"),
-        text("outcome"),
-        text("request_id"),
+        view::moment(record.at),
+        record.actor,
+        record.action,
+        record.target,
+        record.outcome,
+        record.request_id,
+        record.id.to_string(),
     ]
 }

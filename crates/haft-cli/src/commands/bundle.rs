@@ -1,6 +1,7 @@
 //! `haft bundle`: manages bundles of tools.
 
 use clap::{Args, Subcommand};
+use haft_api::bundle::{BundleList, BundlePublication, BundleView};
 use http::Method;
 use serde_json::{Value, json};
 
@@ -16,7 +17,7 @@ pub(crate) enum Command {
     #[command(visible_alias = "ls", after_help = examples!("haft bundle list"))]
     List,
     /// Create a bundle, or change its display name or description
-    #[command(after_help = examples!("haft bundle add pets --description \"The pet store\""))]
+    #[command(visible_alias = "create", after_help = examples!("haft bundle add pets --description \"The pet store\""))]
     Add(Add),
     /// Enable a bundle and its tools
     #[command(after_help = examples!("haft bundle enable pets"))]
@@ -40,7 +41,7 @@ pub(crate) enum Command {
         dry_run: bool,
     },
     /// Delete an empty bundle
-    #[command(after_help = examples!("haft bundle rm pets"))]
+    #[command(visible_alias = "delete", after_help = examples!("haft bundle rm pets"))]
     Rm {
         /// Bundle
         name: String,
@@ -84,19 +85,23 @@ async fn store(add: Add, context: &Context) -> Result<(), CliError> {
     let client = context.client().await?;
     let path = format!("/api/tools/bundles/{}", segment(&add.name));
     let current = match client.data(Request::get(path)).await {
-        Ok(bundle) => bundle,
-        Err(CliError::Api(error)) if error.code == "not_found" => Value::Null,
+        Ok(bundle) => Some(view::read::<BundleView>(&bundle)?),
+        Err(CliError::Api(error)) if error.code == "not_found" => None,
         Err(error) => return Err(error),
     };
     client.close().await;
-    let existing = |key: &str| Some(view::text(&current, key)).filter(|text| !text.is_empty());
+    let done = if current.is_none() { "added" } else { "changed" };
+    let is_enabled = current.as_ref().is_none_or(|bundle| bundle.enabled);
+    let (display_name, description) =
+        current.map(|bundle| (bundle.display_name, bundle.description)).unwrap_or_default();
+    let existing_name = (!display_name.is_empty()).then_some(display_name);
     let body = json!({
         "slug": add.name,
-        "display_name": add.display_name.or_else(|| existing("display_name")).unwrap_or_else(|| add.name.clone()),
-        "description": add.description.or_else(|| existing("description")).unwrap_or_default(),
-        "enabled": !add.disabled && current.get("enabled").and_then(Value::as_bool).unwrap_or(true),
+        "display_name": add.display_name.or(existing_name).unwrap_or_else(|| add.name.clone()),
+        "description": add.description.unwrap_or(description),
+        "enabled": !add.disabled && is_enabled,
     });
-    change(Method::PUT, &add.name, Some(body), "stored", context).await
+    change(Method::PUT, &add.name, Some(body), done, context).await
 }
 
 async fn change(
@@ -119,22 +124,20 @@ async fn publish(name: &str, dry_run: bool, context: &Context) -> Result<(), Cli
     let path = format!("/api/tools/bundles/{}/publish", segment(name));
     let request = Request::post(path, json!({})).query("dry_run", if dry_run { "true" } else { "false" });
     let report = context.request(request).await?;
-    context.output.data(&report, |output| {
-        let rows = view::list(&report, "tools").iter().map(|line| {
+    context.output.show(&report, |output, report: BundlePublication| {
+        let rows = report.tools.into_iter().map(|line| {
             vec![
-                view::text(line, "tool"),
-                view::text(line, "action"),
-                view::text(line, "revision"),
-                view::text(line, "reason"),
+                line.tool,
+                view::word(&line.action),
+                line.revision.to_string(),
+                line.reason.unwrap_or_default(),
             ]
         });
         output.table(&["TOOL", "ACTION", "REVISION", "NOTE"], rows.collect())?;
         let start = if dry_run { "dry run: would publish" } else { "published" };
         output.note(&format!(
             "{start} {} tools of bundle `{name}`; {} unchanged, {} failed",
-            view::text(&report, "published"),
-            view::text(&report, "unchanged"),
-            view::text(&report, "failed"),
+            report.published, report.unchanged, report.failed,
         ));
         Ok(())
     })
@@ -143,16 +146,20 @@ async fn publish(name: &str, dry_run: bool, context: &Context) -> Result<(), Cli
 async fn list(context: &Context) -> Result<(), CliError> {
     let request = Request::get("/api/tools/bundles?include_disabled=true&page_size=500");
     let data = context.request(request).await?;
-    context.output.data(&data, |output| {
-        let rows = view::list(&data, "bundles").iter().map(|bundle| {
+    context.output.show(&data, |output, list: BundleList| {
+        let rows = list.bundles.into_iter().map(|bundle| {
             vec![
-                view::text(bundle, "slug"),
-                view::text(bundle, "kind"),
-                if view::is(bundle, "enabled") { "yes".to_owned() } else { "no".to_owned() },
-                view::text(bundle, "tool_count"),
-                view::first_line(&view::text(bundle, "description"), 80),
+                bundle.slug,
+                bundle.kind.as_str().to_owned(),
+                view::yes_no(bundle.enabled),
+                bundle.tool_count.to_string(),
+                output.brief(&bundle.description, 80),
+                bundle.display_name,
+                bundle.id.to_string(),
+                view::moment(bundle.modified_at),
             ]
         });
-        output.table(&["NAME", "KIND", "ENABLED", "TOOLS", "DESCRIPTION"], rows.collect())
+        let header = ["NAME", "KIND", "ENABLED", "TOOLS", "DESCRIPTION"];
+        output.list(&header, &["DISPLAY NAME", "ID", "CHANGED"], rows.collect())
     })
 }

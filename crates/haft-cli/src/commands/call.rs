@@ -1,7 +1,8 @@
 //! `haft call`: shows recorded calls.
 
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
+use haft_api::call::{CallList, CallView};
+use serde_json::json;
 
 use crate::client::{Request, segment};
 use crate::context::Context;
@@ -14,7 +15,7 @@ use crate::view;
 pub(crate) enum Command {
     /// List calls, newest first
     #[command(visible_alias = "ls", after_help = examples!("haft call list --tool weather --status error"))]
-    List(List),
+    List(Box<List>),
     /// Show a call with its arguments and outcome
     #[command(after_help = examples!("haft call show 019a8f50-b7b6-7a01-9a05-a22a6e0af101"))]
     Show {
@@ -47,9 +48,33 @@ pub(crate) struct List {
     /// Only calls of this tool
     #[arg(long, value_name = "TOOL")]
     tool: Option<String>,
-    /// Only calls with this status
-    #[arg(long, value_parser = ["pending", "running", "success", "error", "cancelled"])]
+    /// Only calls with one of these statuses, such as `error,denied`
+    #[arg(long, value_name = "STATUS")]
     status: Option<String>,
+    /// Only calls of the token with this name
+    #[arg(long, value_name = "NAME")]
+    caller: Option<String>,
+    /// Only calls that came through this interface: `rest`, `mcp`, `cli`, `test`, or a tool that calls others
+    #[arg(long, value_name = "SURFACE")]
+    surface: Option<String>,
+    /// Only calls that failed with this code, such as `timeout`
+    #[arg(long, value_name = "CODE")]
+    error: Option<String>,
+    /// Only calls of this chat
+    #[arg(long, value_name = "ID")]
+    chat: Option<String>,
+    /// Only calls that this call made
+    #[arg(long, value_name = "ID")]
+    parent: Option<String>,
+    /// Only calls from this time on: a time, or a period such as `24h`
+    #[arg(long, value_name = "TIME")]
+    since: Option<String>,
+    /// Only calls before this time, in the same forms
+    #[arg(long, value_name = "TIME")]
+    until: Option<String>,
+    /// Part of the tool, the arguments, the value, the error or the output
+    #[arg(short = 'q', long = "search", value_name = "TEXT")]
+    query: Option<String>,
     /// Maximum number of calls
     #[arg(long, value_name = "N", default_value = "20", value_parser = clap::value_parser!(u32).range(1..=500))]
     limit: u32,
@@ -58,7 +83,7 @@ pub(crate) struct List {
 /// Runs the command.
 pub(crate) async fn run(command: Command, context: &Context) -> Result<(), CliError> {
     match command {
-        Command::List(arguments) => list(arguments, context).await,
+        Command::List(arguments) => list(*arguments, context).await,
         Command::Show { id } => show(&id, context).await,
         Command::Result { id, pointer } => result(&id, pointer.as_deref(), context).await,
         Command::Cancel { id } => cancel(&id, context).await,
@@ -69,67 +94,83 @@ async fn list(arguments: List, context: &Context) -> Result<(), CliError> {
     let request = Request::get("/api/calls")
         .query("page_size", &arguments.limit.to_string())
         .query_some("tool", arguments.tool.as_deref())
-        .query_some("status", arguments.status.as_deref());
+        .query_some("status", arguments.status.as_deref())
+        .query_some("caller", arguments.caller.as_deref())
+        .query_some("surface", arguments.surface.as_deref())
+        .query_some("error_code", arguments.error.as_deref())
+        .query_some("chat_id", arguments.chat.as_deref())
+        .query_some("parent_id", arguments.parent.as_deref())
+        .query_some("since", arguments.since.as_deref())
+        .query_some("until", arguments.until.as_deref())
+        .query_some("q", arguments.query.as_deref());
     let data = context.request(request).await?;
-    context.output.data(&data, |output| {
-        let rows = view::list(&data, "calls").iter().map(|call| {
+    context.output.show(&data, |output, list: CallList<'static>| {
+        let rows = list.calls.iter().map(|call| {
             vec![
-                view::text(call, "id"),
-                view::text(call, "tool"),
-                view::text(call, "status"),
+                call.id.to_string(),
+                call.tool.to_string(),
+                call.status.as_str().to_owned(),
                 milliseconds(call),
-                view::time(call, "started_at"),
-                view::text(call, "caller"),
-                view::text(call, "error.code"),
+                view::moment(call.started_at),
+                call.caller.to_string(),
+                call.error.as_ref().map(|error| error.code.as_str().to_owned()).unwrap_or_default(),
+                call.surface.to_string(),
+                view::word(&call.mode),
+                call.revision.to_string(),
+                view::optional(call.chat_id.as_ref()),
+                view::optional(call.parent_id.as_ref()),
+                call.error.as_ref().map(|error| output.brief(&error.message, 60)).unwrap_or_default(),
             ]
         });
-        output.table(&["ID", "TOOL", "STATUS", "MS", "STARTED", "CALLER", "ERROR"], rows.collect())
+        let header = ["ID", "TOOL", "STATUS", "MS", "STARTED", "CALLER", "ERROR"];
+        let wide = ["SURFACE", "MODE", "REVISION", "CHAT", "PARENT", "MESSAGE"];
+        output.list(&header, &wide, rows.collect())
     })
 }
 
-fn milliseconds(call: &Value) -> String {
-    call.get("duration_ms").and_then(Value::as_f64).map(|time| format!("{time:.1}")).unwrap_or_default()
+fn milliseconds(call: &CallView) -> String {
+    call.duration_ms.map(|time| format!("{time:.1}")).unwrap_or_default()
 }
 
 async fn show(id: &str, context: &Context) -> Result<(), CliError> {
     let data = context.request(Request::get(format!("/api/calls/{}", segment(id)))).await?;
-    context.output.data(&data, |output| show_call(output, &data))
+    context.output.show(&data, |output, call: CallView<'static>| show_call(output, &call))
 }
 
-fn show_call(output: &Output, call: &Value) -> Result<(), CliError> {
+fn show_call(output: &Output, call: &CallView) -> Result<(), CliError> {
     let mut lines = vec![
-        format!("call       {}", view::text(call, "id")),
-        format!("tool       {} (revision {})", view::text(call, "tool"), view::text(call, "revision")),
-        format!("status     {}", view::text(call, "status")),
-        format!("mode       {}", view::text(call, "mode")),
-        format!("caller     {} via {}", view::text(call, "caller"), view::text(call, "surface")),
-        format!("started    {}", view::time(call, "started_at")),
+        format!("call       {}", call.id),
+        format!("tool       {} (revision {})", call.tool, call.revision),
+        format!("status     {}", call.status.as_str()),
+        format!("mode       {}", call.mode.as_str()),
+        format!("caller     {} via {}", call.caller, call.surface),
+        format!("started    {}", view::moment(call.started_at)),
     ];
     // A running call has no duration yet.
-    if call.get("duration_ms").is_some_and(|time| !time.is_null()) {
+    if call.duration_ms.is_some() {
         lines.push(format!("took       {} ms", milliseconds(call)));
     }
-    lines.push(format!("arguments  {}", view::text(call, "args")));
-    if let Some(error) = call.get("error").filter(|error| !error.is_null()) {
-        lines.push(format!("error      {}: {}", view::text(error, "code"), view::text(error, "message")));
+    // A record whose content was removed has no arguments.
+    let args = if call.args.is_null() { String::new() } else { call.args.to_string() };
+    lines.push(format!("arguments  {args}"));
+    if let Some(error) = &call.error {
+        lines.push(format!("error      {}: {}", error.code.as_str(), error.message));
     }
-    if let Some(process) = call.get("process").filter(|process| !process.is_null()) {
-        for (key, label) in
-            [("exit_code", "exit code  "), ("signal", "signal     "), ("limit", "limit      ")]
-        {
-            let text = view::text(process, key);
-            if !text.is_empty() {
-                lines.push(format!("{label}{text}"));
-            }
-        }
-        for (key, label) in [("stderr", "standard error"), ("stdout", "standard output")] {
-            let text = view::text(process, key);
+    if let Some(process) = &call.process {
+        let ends = [
+            ("exit code  ", view::optional(process.exit_code.as_ref())),
+            ("signal     ", view::optional(process.signal.as_ref())),
+            ("limit      ", view::optional(process.limit.as_ref())),
+        ];
+        let ends = ends.into_iter().filter(|(_, text)| !text.is_empty());
+        lines.extend(ends.map(|(label, text)| format!("{label}{text}")));
+        for (text, label) in [(&process.stderr, "standard error"), (&process.stdout, "standard output")] {
             if !text.is_empty() {
                 lines.push(format!("{label}\n{}", text.trim_end()));
             }
         }
     }
-    if let Some(value) = call.get("value") {
+    if let Some(value) = &call.value {
         lines.push(format!("value\n{}", view::readable(value)));
     }
     output.line(&lines.join("\n"))

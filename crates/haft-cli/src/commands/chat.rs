@@ -1,11 +1,14 @@
 //! `haft chat`: a chat with an agent in the terminal.
 
 use clap::Args;
+use haft_api::agent::AgentList;
+use haft_api::chat::{ChatState, MessageList};
+use haft_core::chat::{Chat, MessageRole};
 use haft_core::runnable::Mode;
 use serde_json::{Value, json};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use super::agent::{Lines, Watch, ended};
+use super::agent::{Lines, Watch};
 use super::tool::parse_mode;
 use crate::client::{Client, LiveClient, Request, connect_live, segment};
 use crate::context::Context;
@@ -40,10 +43,10 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), C
 async fn chat(live: &LiveClient, arguments: &Arguments, context: &Context) -> Result<(), CliError> {
     let mut interrupt = signal(SignalKind::interrupt()).map_err(CliError::io("listen for signals"))?;
     let chat = open(&live.client, arguments).await?;
-    let id = view::text(&chat, "id");
+    let id = chat.id.to_string();
     let mut lines = Lines::start();
     if lines.is_terminal {
-        let agent = view::text(&chat, "agent");
+        let agent = chat.agent.unwrap_or_default();
         context
             .output
             .note(&format!("chat {id} with `{agent}`; Ctrl-C stops an answer, `/quit` ends the chat"));
@@ -56,9 +59,8 @@ async fn chat(live: &LiveClient, arguments: &Arguments, context: &Context) -> Re
             "/quit" | "/exit" => break,
             _ => {}
         }
-        let request =
-            Request::post(format!("/api/chats/{}/messages", segment(&id)), json!({ "content": text }))
-                .query_some("mode", arguments.mode.map(Mode::as_str));
+        let request = Request::post(format!("/api/chats/{id}/messages"), json!({ "content": text }))
+            .query_some("mode", arguments.mode.map(Mode::as_str));
         let stream = live.client.stream(request).await?;
         let mut watch = Watch {
             client: &live.client,
@@ -67,7 +69,7 @@ async fn chat(live: &LiveClient, arguments: &Arguments, context: &Context) -> Re
             interrupt: &mut interrupt,
         };
         let end = watch.run(stream).await?;
-        failure = ended(&end, context).err();
+        failure = end.result().err();
         if let (Some(error), true) = (&failure, lines.is_terminal) {
             // A person can go on; a script learns of it by the exit code.
             context.output.warn(&error.to_string());
@@ -80,7 +82,12 @@ async fn chat(live: &LiveClient, arguments: &Arguments, context: &Context) -> Re
 }
 
 /// Opens the chat, or creates one.
-async fn open(client: &Client, arguments: &Arguments) -> Result<Value, CliError> {
+async fn open(client: &Client, arguments: &Arguments) -> Result<Chat, CliError> {
+    let ChatState { chat, .. } = view::read(&open_state(client, arguments).await?)?;
+    Ok(chat)
+}
+
+async fn open_state(client: &Client, arguments: &Arguments) -> Result<Value, CliError> {
     if let Some(id) = &arguments.chat {
         let path = format!("/api/chats/{}", segment(id));
         return match &arguments.agent {
@@ -101,8 +108,8 @@ async fn open(client: &Client, arguments: &Arguments) -> Result<Value, CliError>
 
 async fn only_agent(client: &Client) -> Result<String, CliError> {
     let data = client.data(Request::get("/api/agents?page_size=100")).await?;
-    let slugs: Vec<String> =
-        view::list(&data, "agents").iter().map(|agent| view::text(agent, "slug")).collect();
+    let AgentList { agents, .. } = view::read(&data)?;
+    let slugs: Vec<String> = agents.iter().map(|agent| agent.definition.slug.to_string()).collect();
     match slugs.as_slice() {
         [only] => Ok(only.clone()),
         [] => Err(CliError::Usage {
@@ -120,10 +127,10 @@ async fn only_agent(client: &Client) -> Result<String, CliError> {
 async fn show_earlier(client: &Client, id: &str, context: &Context) -> Result<(), CliError> {
     let data =
         client.data(Request::get(format!("/api/chats/{}/messages?page_size=500", segment(id)))).await?;
-    let messages = view::list(&data, "messages");
+    let MessageList { messages, .. } = view::read(&data)?;
     for message in messages.iter().skip(messages.len().saturating_sub(SHOWN_MESSAGES)) {
-        let text = text_of(message.get("content").unwrap_or(&Value::Null));
-        let mark = if view::text(message, "role") == "user" { "> " } else { "" };
+        let text = text_of(&message.content);
+        let mark = if message.role == MessageRole::User { "> " } else { "" };
         if !text.is_empty() {
             context.output.line(&format!("{mark}{text}"))?;
         }
@@ -136,8 +143,8 @@ fn text_of(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
         Value::Array(blocks) => {
-            let texts = blocks.iter().filter(|block| view::text(block, "type") == "text");
-            texts.map(|block| view::text(block, "text")).collect::<Vec<_>>().join("\n")
+            let texts = blocks.iter().filter(|block| block.get("type") == Some(&json!("text")));
+            texts.filter_map(|block| block.get("text")?.as_str()).collect::<Vec<_>>().join("\n")
         }
         _ => String::new(),
     }

@@ -14,9 +14,17 @@ pub(crate) struct Arguments {
     shell: Shell,
 }
 
-/// Runs the command.
+/// Runs the command. The scripts of bash, zsh and fish call `haft __complete`, which also completes names; those of the
+/// other shells are generated and complete only commands and options.
 pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<(), CliError> {
-    let mut script = Vec::new();
-    generate(arguments.shell, &mut Cli::command(), "haft", &mut script);
-    context.output.line(&String::from_utf8_lossy(&script))
+    match arguments.shell {
+        Shell::Bash => context.output.line(include_str!("completions/haft.bash")),
+        Shell::Zsh => context.output.line(include_str!("completions/haft.zsh")),
+        Shell::Fish => context.output.line(include_str!("completions/haft.fish")),
+        other => {
+            let mut script = Vec::new();
+            generate(other, &mut Cli::command(), "haft", &mut script);
+            context.output.line(&String::from_utf8_lossy(&script))
+        }
+    }
 }

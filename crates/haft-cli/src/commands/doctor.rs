@@ -2,14 +2,16 @@
 
 use std::path::Path;
 
-use serde::Deserialize;
+use haft_api::installation::{Check, CheckStatus, DoctorReport};
 use serde_json::{Value, json};
 
-use crate::client::{Request, find_server};
+use crate::client::{Request, running_server};
 use crate::config::Resolved;
 use crate::context::Context;
-use crate::engine::{Check, CheckStatus, check_home};
+use crate::engine::check_home;
 use crate::error::CliError;
+use crate::target::Target;
+use crate::view;
 
 /// Runs the command.
 pub(crate) async fn run(context: &Context) -> Result<(), CliError> {
@@ -50,7 +52,7 @@ async fn check_all(context: &Context) -> Result<Vec<Check>, CliError> {
     let resolved = context.resolve();
     let mut checks = check_configuration(&home, &resolved);
     let server = check_server(context, &home).await;
-    let remote = context.server()?.is_some();
+    let remote = context.target()?.url().is_some();
     if !remote {
         let local = check_home(&home);
         let is_usable =
@@ -80,20 +82,13 @@ async fn check_all(context: &Context) -> Result<Vec<Check>, CliError> {
     Ok(checks)
 }
 
-/// The checks of a server.
-#[derive(Deserialize)]
-struct Report {
-    checks: Vec<Check>,
-}
-
 /// Lets the server run its checks, or the same code in this process.
 async fn ask(context: &Context) -> Result<Vec<Check>, CliError> {
     let client = context.client().await?;
     let answer = client.data(Request::get("/api/doctor")).await;
     client.close().await;
-    let report: Report = serde_json::from_value(answer?)
-        .map_err(|error| CliError::usage(format!("the server sent an unknown report: {error}")))?;
-    Ok(report.checks)
+    let DoctorReport { checks, .. } = view::read(&answer?)?;
+    Ok(checks)
 }
 
 fn failed(name: &str, error: &CliError) -> Check {
@@ -121,11 +116,22 @@ fn check_configuration(home: &Path, resolved: &Result<Resolved, CliError>) -> Ve
 
 async fn check_server(context: &Context, home: &Path) -> Check {
     let name = "server";
-    if let Ok(Some(base)) = context.server() {
-        return Check::new(name, CheckStatus::Ok, format!("configured: {base}"));
+    match context.target() {
+        Ok(Target::Server(base)) => {
+            return Check::new(name, CheckStatus::Ok, format!("configured: {base}"));
+        }
+        Ok(target) => {
+            if let Some(remote) = target.remote() {
+                return Check::new(name, CheckStatus::Ok, format!("configured: {remote}"));
+            }
+        }
+        Err(error) => return failed(name, &error),
     }
-    match find_server(home).await {
-        Some(base) => Check::new(name, CheckStatus::Ok, format!("running at {base}")),
-        None => Check::new(name, CheckStatus::Ok, "not running; commands open the home folder themselves"),
+    match running_server(home).await {
+        Err(error) => failed(name, &error),
+        Ok(Some(base)) => Check::new(name, CheckStatus::Ok, format!("running at {base}")),
+        Ok(None) => {
+            Check::new(name, CheckStatus::Ok, "not running; commands open the home folder themselves")
+        }
     }
 }

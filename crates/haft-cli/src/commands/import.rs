@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use clap::{Args, Subcommand};
+use haft_api::import::{ImportAction, ImportReport, ImportedTool};
 use serde_json::{Value, json};
 
 use super::import_registry;
@@ -73,44 +74,43 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<(), CliEr
 }
 
 async fn openapi(arguments: Openapi, context: &Context) -> Result<(), CliError> {
-    let report = context.request(Request::post("/api/import/openapi", body(&arguments)?)).await?;
-    context.output.data(&report, |output| {
-        output.table(&["OPERATION", "TOOL", "ACTION", "NOTE"], rows(&report))?;
-        for warning in warnings(&report) {
-            output.warn(&warning);
+    let data = context.request(Request::post("/api/import/openapi", body(&arguments)?)).await?;
+    let report: ImportReport = view::read(&data)?;
+    context.output.data(&data, |output| {
+        output.table(&["OPERATION", "TOOL", "ACTION", "NOTE"], report.tools.iter().map(row).collect())?;
+        for warning in &report.warnings {
+            output.warn(&view::problem(warning));
         }
         output.note(&summary(&report));
         Ok(())
     })?;
-    match nothing_imported(&report).or_else(|| not_stored(&report)) {
+    match nothing_imported(&report.tools).or_else(|| not_stored(&report.tools)) {
         Some(error) => Err(error),
         None => Ok(()),
     }
 }
 
 /// Returns an error if a tool could not be stored. An unsupported operation, which has no tool, is not a failure.
-fn not_stored(report: &Value) -> Option<CliError> {
-    let lines = view::list(report, "tools");
-    let is_failed =
-        |line: &&Value| view::text(line, "action") == "skipped" && !view::text(line, "name").is_empty();
-    let failed = lines.iter().filter(is_failed).count();
-    let total = lines.iter().filter(|line| !view::text(line, "name").is_empty()).count();
+fn not_stored(lines: &[ImportedTool]) -> Option<CliError> {
+    let tools = lines.iter().filter(|line| line.name.is_some());
+    let failed = tools.clone().filter(|line| line.action == ImportAction::Skipped).count();
+    let total = tools.count();
     (failed > 0).then_some(CliError::SomeFailed { failed, total, items: "tools were not imported" })
 }
 
 /// Returns an error if every operation was skipped.
-fn nothing_imported(report: &Value) -> Option<CliError> {
-    let lines = report.get("tools").and_then(Value::as_array)?;
-    let from_document =
-        lines.iter().filter(|line| !matches!(view::text(line, "action").as_str(), "missing" | "deleted"));
-    let mut reasons: Vec<(String, usize)> = Vec::new();
+fn nothing_imported(lines: &[ImportedTool]) -> Option<CliError> {
+    let mut reasons: Vec<(&str, usize)> = Vec::new();
     let mut operations = 0_usize;
-    for line in from_document {
-        if view::text(line, "action") != "skipped" {
-            return None;
+    for line in lines {
+        match line.action {
+            // These are not operations of the document.
+            ImportAction::Missing | ImportAction::Deleted => continue,
+            ImportAction::Skipped => {}
+            ImportAction::Created | ImportAction::Updated | ImportAction::Unchanged => return None,
         }
         operations += 1;
-        let reason = view::text(line, "reason");
+        let reason = line.reason.as_deref().unwrap_or_default();
         match reasons.iter_mut().find(|(known, _)| *known == reason) {
             Some((_, times)) => *times += 1,
             None => reasons.push((reason, 1)),
@@ -119,7 +119,7 @@ fn nothing_imported(report: &Value) -> Option<CliError> {
     // The most frequent reason; among equals, the first.
     let others = reasons.len().saturating_sub(1);
     let (reason, _) = reasons.into_iter().rev().max_by_key(|(_, times)| *times)?;
-    Some(CliError::NothingImported { operations, reason, others })
+    Some(CliError::NothingImported { operations, reason: reason.to_owned(), others })
 }
 
 fn body(arguments: &Openapi) -> Result<Value, CliError> {
@@ -167,60 +167,48 @@ fn is_url(source: &str) -> bool {
     start.starts_with("http://") || start.starts_with("https://")
 }
 
-fn rows(report: &Value) -> Vec<Vec<String>> {
-    let tools = report.get("tools").and_then(Value::as_array);
-    let row = |tool: &Value| {
-        vec![view::text(tool, "operation"), view::text(tool, "name"), view::text(tool, "action"), note(tool)]
-    };
-    tools.into_iter().flatten().map(row).collect()
+fn row(tool: &ImportedTool) -> Vec<String> {
+    let name = tool.name.clone().unwrap_or_default();
+    vec![tool.operation.clone(), name, view::word(&tool.action), note(tool)]
 }
 
 /// Returns the reason, the changed and kept fields, and the warnings of a tool.
-fn note(tool: &Value) -> String {
-    let mut notes = Vec::new();
-    let reason = view::text(tool, "reason");
-    if !reason.is_empty() {
-        notes.push(reason);
-    }
-    for (key, label) in [("changed", "changed"), ("kept", "kept")] {
-        let fields: Vec<&str> =
-            tool.get(key).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+fn note(tool: &ImportedTool) -> String {
+    let mut notes: Vec<String> = tool.reason.iter().cloned().collect();
+    for (fields, label) in [(&tool.changed, "changed"), (&tool.kept, "kept")] {
         if !fields.is_empty() {
             notes.push(format!("{label}: {}", fields.join(", ")));
         }
     }
-    notes.extend(view::list(tool, "warnings").iter().map(|warning| view::text(warning, "message")));
+    notes.extend(tool.warnings.iter().map(|warning| warning.message.clone()));
     notes.join("; ")
 }
 
-/// Returns the warnings about the document, each with its field.
-fn warnings(report: &Value) -> Vec<String> {
-    view::list(report, "warnings").iter().map(view::problem).collect()
-}
-
-fn summary(report: &Value) -> String {
-    let count = |key: &str| report.get(key).and_then(Value::as_u64).unwrap_or_default();
-    let counted = ["created", "updated", "unchanged", "skipped", "missing", "deleted"];
-    let counts: Vec<String> =
-        counted.into_iter().filter(|key| count(key) > 0).map(|key| format!("{} {key}", count(key))).collect();
-    let list = |key: &str| -> Vec<String> {
-        let texts = report.get(key).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
-        texts.map(|text| format!("`{text}`")).collect()
-    };
-    let dry = report.get("dry_run") == Some(&Value::Bool(true));
-    let servers = list("servers").join(", ");
+fn summary(report: &ImportReport) -> String {
+    let counted = [
+        (report.created, "created"),
+        (report.updated, "updated"),
+        (report.unchanged, "unchanged"),
+        (report.skipped, "skipped"),
+        (report.missing, "missing"),
+        (report.deleted, "deleted"),
+    ];
+    let counts = counted.iter().filter(|(count, _)| *count > 0);
+    let counts: Vec<String> = counts.map(|(count, word)| format!("{count} {word}")).collect();
+    let list = |texts: &[String]| -> Vec<String> { texts.iter().map(|text| format!("`{text}`")).collect() };
+    let servers = list(&report.servers).join(", ");
     let mut lines = vec![format!(
         "{}{} in bundle `{}`{}",
-        if dry { "dry run: " } else { "" },
+        if report.dry_run { "dry run: " } else { "" },
         counts.join(", "),
-        view::text(report, "bundle"),
+        report.bundle,
         if servers.is_empty() { String::new() } else { format!("; requests go to {servers}") },
     )];
-    let secrets = list("secrets");
+    let secrets = list(&report.secrets);
     if !secrets.is_empty() {
         lines.push(format!("store these secrets with `haft secret set NAME`: {}", secrets.join(", ")));
     }
-    if count("missing") > 0 {
+    if report.missing > 0 {
         lines.push("tools with missing operations were kept; delete them with `--delete-missing`".to_owned());
     }
     lines.join("\n")
@@ -230,19 +218,26 @@ fn summary(report: &Value) -> String {
 mod tests {
     use super::*;
 
+    fn lines(lines: Value) -> Vec<ImportedTool> {
+        serde_json::from_value(lines).unwrap()
+    }
+
     #[test]
     fn a_report_is_a_table_and_a_summary() {
-        let report = json!({
-            "bundle": "pets", "dry_run": true, "created": 1, "updated": 1, "skipped": 1, "missing": 1,
+        let report: ImportReport = view::read(&json!({
+            "title": "Pets", "version": "1", "operations": 3, "bundle": "pets", "dry_run": true, "created": 1,
+            "updated": 1, "unchanged": 0, "skipped": 1, "missing": 1, "deleted": 0, "warnings": [],
             "servers": ["https://a.example"], "secrets": ["PETS_KEY"],
             "tools": [
                 {"operation": "POST /files", "action": "skipped", "reason": "its body is `multipart/form-data`"},
-                {"operation": "GET /pets", "name": "listPets", "action": "created", "warnings": [{"message": "old"}]},
+                {"operation": "GET /pets", "name": "listPets", "action": "created",
+                    "warnings": [{"field": "", "code": "deprecated", "message": "old"}]},
                 {"operation": "GET /toys", "name": "toys", "action": "updated", "changed": ["tags"], "kept": ["auth", "description"]},
                 {"operation": "GET /gone", "name": "gone", "action": "missing"},
             ],
-        });
-        let rows: Vec<String> = rows(&report).iter().map(|row| row.join(" | ")).collect();
+        }))
+        .unwrap();
+        let rows: Vec<String> = report.tools.iter().map(|tool| row(tool).join(" | ")).collect();
         insta::assert_snapshot!(rows.join("\n"), @"
         POST /files |  | skipped | its body is `multipart/form-data`
         GET /pets | listPets | created | old
@@ -258,16 +253,17 @@ mod tests {
 
     #[test]
     fn an_import_that_skips_every_operation_fails() {
-        let failed = |lines: Value| nothing_imported(&json!({"tools": lines})).map(|error| error.to_string());
+        let failed = |json: Value| nothing_imported(&lines(json)).map(|error| error.to_string());
+        let done = |action: &str| json!({"operation": "POST /a", "action": action});
         let skipped = |reason: &str| json!({"operation": "POST /a", "action": "skipped", "reason": reason});
         for (lines, expected) in [
             (json!([]), None),
-            (json!([skipped("x"), {"action": "created"}]), None),
-            (json!([skipped("x"), {"action": "unchanged"}]), None),
-            (json!([{"action": "missing"}]), None),
+            (json!([skipped("x"), done("created")]), None),
+            (json!([skipped("x"), done("unchanged")]), None),
+            (json!([done("missing")]), None),
             (json!([skipped("x")]), Some("no tools were imported: the operation was skipped: x")),
             (
-                json!([skipped("x"), skipped("x"), {"action": "missing"}]),
+                json!([skipped("x"), skipped("x"), done("missing")]),
                 Some("no tools were imported: all 2 operations were skipped: x"),
             ),
             (
@@ -285,7 +281,7 @@ mod tests {
 
     #[test]
     fn an_import_fails_if_a_tool_was_not_stored() {
-        let failed = |lines: Value| not_stored(&json!({"tools": lines})).map(|error| error.to_string());
+        let failed = |json: Value| not_stored(&lines(json)).map(|error| error.to_string());
         let unsupported = json!({"operation": "POST /a", "action": "skipped", "reason": "unsupported"});
         let invalid = json!({"operation": "POST /b", "name": "b", "action": "skipped", "reason": "invalid"});
         let created = json!({"operation": "GET /c", "name": "c", "action": "created"});
@@ -308,11 +304,5 @@ mod tests {
         ] {
             assert_eq!(is_secret_name(name), expected, "{name}");
         }
-    }
-
-    #[test]
-    fn a_warning_names_its_field() {
-        let report = json!({"warnings": [{"field": "paths./c", "message": "left out"}, {"field": "", "message": "odd"}]});
-        assert_eq!(warnings(&report), ["`paths./c`: left out", "odd"]);
     }
 }

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use haft_api::import::{RegistryReport, RowReport};
 use http::Method;
-use serde_json::Value;
 
 use crate::client::{Body, Request};
 use crate::context::Context;
@@ -38,14 +38,14 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), C
         .query("dry_run", if arguments.dry_run { "true" } else { "false" })
         .query_some("bundle", arguments.bundle.as_deref())
         .query_some("tenant_id", arguments.tenant_id.as_deref());
-    let report = context.request(request).await?;
-    context.output.data(&report, |output| {
-        output.table(&["LINE", "TOOL", "STATUS", "ACTION", "NOTE"], rows(&report))?;
+    let data = context.request(request).await?;
+    let report: RegistryReport = view::read(&data)?;
+    context.output.data(&data, |output| {
+        output.table(&["LINE", "TOOL", "STATUS", "ACTION", "NOTE"], report.rows.iter().map(row).collect())?;
         output.note(&summary(&report));
         Ok(())
     })?;
-    let failed = count(&report, "failed");
-    let total = view::list(&report, "rows").len();
+    let (failed, total) = (report.failed, report.rows.len());
     // Only a dry run reports invalid rows; otherwise the request fails.
     if failed > 0 {
         return Err(CliError::SomeFailed { failed, total, items: "rows are invalid" });
@@ -53,34 +53,32 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), C
     Ok(())
 }
 
-fn rows(report: &Value) -> Vec<Vec<String>> {
-    let row = |row: &Value| {
-        let mut notes: Vec<String> = Vec::new();
-        notes.extend(Some(view::text(row, "reason")).filter(|reason| !reason.is_empty()));
-        if view::is(row, "hidden") {
-            notes.push("hidden in lists: a copy of a built-in tool".to_owned());
-        }
-        notes.extend(view::list(row, "warnings").iter().map(view::problem));
-        vec![
-            view::text(row, "line"),
-            view::text(row, "tool"),
-            view::text(row, "status"),
-            view::text(row, "action"),
-            notes.join("; "),
-        ]
-    };
-    view::list(report, "rows").iter().map(row).collect()
+fn row(row: &RowReport) -> Vec<String> {
+    let mut notes: Vec<String> = row.reason.iter().cloned().collect();
+    if row.hidden {
+        notes.push("hidden in lists: a copy of a built-in tool".to_owned());
+    }
+    notes.extend(row.warnings.iter().map(view::problem));
+    vec![
+        row.line.to_string(),
+        row.tool.clone().unwrap_or_default(),
+        row.status.map(|status| status.as_str().to_owned()).unwrap_or_default(),
+        view::word(&row.action),
+        notes.join("; "),
+    ]
 }
 
-fn count(report: &Value, key: &str) -> usize {
-    let count = report.get(key).and_then(Value::as_u64).unwrap_or_default();
-    usize::try_from(count).unwrap_or(usize::MAX)
-}
-
-fn summary(report: &Value) -> String {
-    let counted = ["created", "updated", "unchanged", "skipped", "failed"];
-    let counts = counted.into_iter().filter(|key| count(report, key) > 0);
-    let counts: Vec<String> = counts.map(|key| format!("{} {key}", count(report, key))).collect();
-    let start = if view::is(report, "dry_run") { "dry run: " } else { "" };
-    format!("{start}{} in bundle `{}`", counts.join(", "), view::text(report, "bundle"))
+fn summary(report: &RegistryReport) -> String {
+    let RegistryReport { bundle, dry_run, created, updated, unchanged, skipped, failed, .. } = report;
+    let counted = [
+        (created, "created"),
+        (updated, "updated"),
+        (unchanged, "unchanged"),
+        (skipped, "skipped"),
+        (failed, "failed"),
+    ];
+    let counts = counted.iter().filter(|(count, _)| **count > 0);
+    let counts: Vec<String> = counts.map(|(count, word)| format!("{count} {word}")).collect();
+    let start = if *dry_run { "dry run: " } else { "" };
+    format!("{start}{} in bundle `{bundle}`", counts.join(", "))
 }

@@ -23,28 +23,22 @@ pub(crate) fn run(context: &Context) -> Result<(), CliError> {
     for path in [home.clone(), home.join("skills"), home.join("skills/examples")] {
         let new =
             create_folder(&path).map_err(CliError::io(format!("create the folder `{}`", path.display())))?;
-        files.push(row(&path, new));
+        files.push((path, new));
     }
     for (name, content) in [("haft.toml", config::sample().as_str()), (EXAMPLE_PATH, EXAMPLE)] {
         let path = home.join(name);
         let new = write_new(&path, content).map_err(CliError::io(format!("write `{}`", path.display())))?;
-        files.push(row(&path, new));
+        files.push((path, new));
     }
-    let data = json!({"home": home, "files": files});
-    context.output.data(&data, |output| {
-        let rows = files.iter().map(|row| vec![text(row, "state"), text(row, "path")]).collect();
-        output.table(&["STATE", "PATH"], rows)?;
+    let state = |new: bool| if new { "created" } else { "kept" };
+    let shown: Vec<Value> =
+        files.iter().map(|(path, new)| json!({"path": path, "state": state(*new)})).collect();
+    context.output.data(&json!({"home": home, "files": shown}), |output| {
+        let rows = files.iter().map(|(path, new)| vec![state(*new).to_owned(), path.display().to_string()]);
+        output.table(&["STATE", "PATH"], rows.collect())?;
         output.note("\nnext: start the server with `haft serve`, or list the tools with `haft tool list`");
         Ok(())
     })
-}
-
-fn row(path: &Path, new: bool) -> Value {
-    json!({"path": path, "state": if new { "created" } else { "kept" }})
-}
-
-fn text(row: &Value, key: &str) -> String {
-    crate::view::text(row, key)
 }
 
 /// Creates a folder that only its owner can access, and missing parents.

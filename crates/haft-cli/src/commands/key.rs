@@ -1,12 +1,12 @@
 //! `haft key`: manages the encryption key of stored secrets.
 
 use clap::Subcommand;
-use serde_json::{Value, json};
+use haft_api::installation::KeyRotationView;
+use serde_json::json;
 
 use crate::client::Request;
 use crate::context::Context;
 use crate::error::CliError;
-use crate::view;
 
 /// Manage the encryption key of stored secrets
 #[derive(Debug, Subcommand)]
@@ -27,10 +27,10 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<(), CliEr
 
 async fn rotate(context: &Context) -> Result<(), CliError> {
     let data = context.request(Request::post("/api/key/rotate", json!({}))).await?;
-    context.output.data(&data, |output| {
-        output.note(&format!("encrypted {} secrets with the new key", view::text(&data, "credentials")));
-        if let Some(step) = data.get("next_step").and_then(Value::as_str) {
-            output.note(step);
+    context.output.show(&data, |output, rotation: KeyRotationView| {
+        output.note(&format!("encrypted {} secrets with the new key", rotation.credentials));
+        if let Some(step) = rotation.next_step {
+            output.note(&step);
         }
         Ok(())
     })

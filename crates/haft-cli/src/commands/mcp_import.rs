@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use haft_api::mcp_server::McpServerView;
 use haft_import::mcp_client_config::{self, ClientServer};
 use serde_json::{Value, json};
 
@@ -30,20 +31,24 @@ pub(crate) async fn run(import: Import, context: &Context) -> Result<(), CliErro
     let text = input::read_text(&import.file)?;
     let servers = mcp_client_config::read(&text, import.network);
     let servers = servers.map_err(|error| CliError::usage(error.to_string()))?;
+    context.note_remote("programs of the configuration run");
     let client = context.client().await?;
     let mut rows = Vec::new();
     for ClientServer { name, body } in servers {
         let result = match body {
             Err(reason) => Err(format!("not added: {reason}")),
             Ok(_) if import.dry_run => Ok("would be added".to_owned()),
-            Ok(body) => match add(&client, body).await {
-                Ok(result) => result,
-                Err(CliError::Api(error)) => Err(format!("not added: {}", error.message)),
-                Err(error) => {
-                    client.close().await;
-                    return Err(error);
+            Ok(body) => {
+                match client.progress().during(&format!("adding MCP server {name}"), add(&client, body)).await
+                {
+                    Ok(result) => result,
+                    Err(CliError::Api(error)) => Err(format!("not added: {}", error.message)),
+                    Err(error) => {
+                        client.close().await;
+                        return Err(error);
+                    }
                 }
-            },
+            }
         };
         rows.push((name, result));
     }
@@ -72,16 +77,16 @@ pub(crate) async fn run(import: Import, context: &Context) -> Result<(), CliErro
 async fn add(client: &Client, body: Value) -> Result<Result<String, String>, CliError> {
     let is_enabled = body.get("enabled") != Some(&json!(false));
     let added = client.data(Request::post("/api/mcp-servers", body)).await?;
-    let warnings: Vec<&str> = view::list(&added, "warnings").iter().filter_map(Value::as_str).collect();
+    let McpServerView { server, warnings, .. } = view::read(&added)?;
     let warnings = warnings.iter().flat_map(|warning| ["; ", warning]).collect::<String>();
     if !is_enabled {
         return Ok(Ok(format!("added, disabled{warnings}")));
     }
-    let path = format!("/api/mcp-servers/{}/refresh", segment(&view::text(&added, "id")));
+    let path = format!("/api/mcp-servers/{}/refresh", segment(server.id.as_str()));
     Ok(match client.data(Request::post(path, json!({}))).await {
         Ok(server) => {
-            let tools = server.pointer("/state/tools").and_then(Value::as_u64).unwrap_or_default();
-            Ok(format!("added, {tools} tools{warnings}"))
+            let McpServerView { state, .. } = view::read(&server)?;
+            Ok(format!("added, {} tools{warnings}", state.tools))
         }
         Err(CliError::Api(error)) => Err(format!("added, but not connected: {}{warnings}", error.message)),
         Err(error) => return Err(error),

@@ -3,6 +3,8 @@
 use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand};
+use haft_api::mcp_server::{AcceptedTools, McpChangeList, McpServerList, McpServerView, StartedLogin};
+use haft_core::mcp::{Phase, Transport};
 use http::Method;
 use serde_json::{Map, Value, json};
 
@@ -16,7 +18,7 @@ use crate::{input, view};
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Add a server: a program with arguments after `--`, or a URL with `--url`
-    #[command(after_help = examples!(
+    #[command(visible_alias = "create", after_help = examples!(
         "haft mcp-server add time -- mcp-server-time --local-timezone UTC",
         "haft mcp-server add docs --url https://mcp.example/mcp --header 'Authorization=Bearer ${DOCS_TOKEN}'"
     ))]
@@ -48,6 +50,12 @@ pub(crate) enum Command {
         /// Id of the server
         id: String,
     },
+    /// Change the settings of a server; what is not given stays
+    #[command(visible_alias = "set", after_help = examples!(
+        "haft mcp-server update fetch --network",
+        "haft mcp-server update excel --start-timeout 3m"
+    ))]
+    Update(Update),
     /// Show the tools that changed on a server since they were accepted
     #[command(after_help = examples!("haft mcp-server changes time"))]
     Changes {
@@ -75,7 +83,7 @@ pub(crate) enum Command {
         id: String,
     },
     /// Remove a server and its tools
-    #[command(after_help = examples!("haft mcp-server rm time"))]
+    #[command(visible_alias = "delete", after_help = examples!("haft mcp-server rm time"))]
     Rm {
         /// Id of the server
         id: String,
@@ -136,9 +144,60 @@ pub(crate) struct Add {
     /// Timeout of a call, such as `2m`; progress of the tool restarts it [default: 30s]
     #[arg(long, value_name = "DURATION", value_parser = parse_timeout)]
     timeout: Option<u64>,
+    /// How long the server may take to start, such as `3m` [default: 2m]
+    #[arg(long, value_name = "DURATION", value_parser = parse_timeout)]
+    start_timeout: Option<u64>,
     /// Size limit of a result, in bytes [default: 4194304]
     #[arg(long, value_name = "BYTES")]
     max_response_bytes: Option<u64>,
+}
+
+/// Change the settings of a server.
+#[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
+pub(crate) struct Update {
+    /// Id of the server
+    id: String,
+    /// Allow the program network access
+    #[arg(long)]
+    network: bool,
+    /// Deny the program network access
+    #[arg(long, conflicts_with = "network")]
+    no_network: bool,
+    /// Who may call its tools
+    #[arg(long, value_parser = ["allow", "elevated", "deny"])]
+    policy: Option<String>,
+    /// Accept changed tools without review
+    #[arg(long)]
+    accept_changes: bool,
+    /// Review changed tools before they are used
+    #[arg(long, conflicts_with = "accept_changes")]
+    review_changes: bool,
+    /// Timeout of a call, such as `2m`; progress of the tool restarts it
+    #[arg(long, value_name = "DURATION", value_parser = parse_timeout)]
+    timeout: Option<u64>,
+    /// How long the server may take to start, such as `3m`
+    #[arg(long, value_name = "DURATION", value_parser = parse_timeout)]
+    start_timeout: Option<u64>,
+    /// Size limit of a result, in bytes
+    #[arg(long, value_name = "BYTES")]
+    max_response_bytes: Option<u64>,
+}
+
+impl Update {
+    fn body(&self) -> Value {
+        let switch = |on: bool, off: bool| (on || off).then_some(on);
+        let fields = [
+            ("network", switch(self.network, self.no_network).map(Value::from)),
+            ("accept_changes", switch(self.accept_changes, self.review_changes).map(Value::from)),
+            ("policy", self.policy.clone().map(Value::from)),
+            ("timeout_ms", self.timeout.map(Value::from)),
+            ("start_timeout_ms", self.start_timeout.map(Value::from)),
+            ("max_response_bytes", self.max_response_bytes.map(Value::from)),
+        ];
+        let set = fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+        Value::Object(set.collect())
+    }
 }
 
 /// Parses a duration; a bare number is in seconds.
@@ -157,6 +216,7 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<(), CliEr
         Command::Refresh { id } => refresh(&id, context).await,
         Command::Login { id, no_wait } => login(&id, no_wait, context).await,
         Command::Logout { id } => logout(&id, context).await,
+        Command::Update(update) => self::update(&update, context).await,
         Command::Changes { id } => changes(&id, context).await,
         Command::Accept { id, tools } => accept(&id, tools, context).await,
         Command::Enable { id } => switch(&id, true, context).await,
@@ -186,6 +246,7 @@ impl Add {
             policy,
             accept_changes,
             timeout,
+            start_timeout,
             max_response_bytes,
             ..
         } = self;
@@ -212,6 +273,7 @@ impl Add {
         body.insert("policy".to_owned(), json!(policy));
         body.insert("accept_changes".to_owned(), json!(accept_changes));
         body.insert("timeout_ms".to_owned(), json!(timeout));
+        body.insert("start_timeout_ms".to_owned(), json!(start_timeout));
         body.insert("max_response_bytes".to_owned(), json!(max_response_bytes));
         Value::Object(body)
     }
@@ -233,6 +295,9 @@ impl Add {
 
 async fn add(add: Add, context: &Context) -> Result<(), CliError> {
     let id = add.id.clone();
+    if add.url.is_none() {
+        context.note_remote("the program runs");
+    }
     let added =
         context.request(Request::post("/api/mcp-servers", add.body())).await.map_err(
             |error| match error {
@@ -243,39 +308,76 @@ async fn add(add: Add, context: &Context) -> Result<(), CliError> {
                 other => other,
             },
         )?;
-    for warning in view::list(&added, "warnings").iter().filter_map(Value::as_str) {
+    let warnings = view::read::<McpServerView>(&added)?.warnings;
+    for warning in &warnings {
         context.output.warn(warning);
+    }
+    if warnings.iter().any(|warning| warning.contains("set `network: true`")) {
+        // Without network, loading the tools would wait until the package runner stops retrying its download.
+        context.output.note(&format!("added MCP server `{id}`"));
+        return show(&added, context);
     }
     context.output.note(&format!("added MCP server `{id}`; loading its tools"));
     // The server stays added even if it is unavailable, and the error says so.
     refresh(&id, context).await.map_err(|error| CliError::NotConnected { error: Box::new(error), id })
 }
 
+async fn update(update: &Update, context: &Context) -> Result<(), CliError> {
+    let body = update.body();
+    if body.as_object().is_none_or(Map::is_empty) {
+        let message = "nothing to change: pass an option, such as `--network` or `--start-timeout 3m`";
+        return Err(CliError::usage(message));
+    }
+    let request = Request::new(Method::PATCH, path(&update.id)).with_body(Body::Json(body));
+    let changed = context.request(request).await?;
+    show(&changed, context)
+}
+
 async fn list(context: &Context) -> Result<(), CliError> {
     let data = context.request(Request::get("/api/mcp-servers?page_size=500")).await?;
-    context.output.data(&data, |output| {
-        let rows = view::list(&data, "mcp_servers").iter().map(row);
-        output.table(&["ID", "STATE", "TOOLS", "SERVER", "ERROR"], rows.collect())
+    context.output.show(&data, |output, list: McpServerList| {
+        output.list(&COLUMNS, &WIDE, list.mcp_servers.into_iter().map(row).collect())
     })
 }
 
-fn row(server: &Value) -> Vec<String> {
-    let nothing = Value::Null;
-    let state = server.get("state").unwrap_or(&nothing);
+/// The columns of the table of servers.
+const COLUMNS: [&str; 5] = ["ID", "STATE", "TOOLS", "SERVER", "ERROR"];
+/// The additional columns of `-o wide`.
+const WIDE: [&str; 3] = ["RUNS", "ENABLED", "POLICY"];
+
+fn row(McpServerView { server, state, .. }: McpServerView) -> Vec<String> {
     vec![
-        view::text(server, "id"),
-        view::text(state, "phase"),
-        view::text(state, "tools"),
-        view::text(state, "server_info"),
-        view::text(state, "error"),
+        server.id.to_string(),
+        view::word(&state.phase),
+        state.tools.to_string(),
+        state.server_info.unwrap_or_default(),
+        state.error.unwrap_or_default(),
+        runs(&server.transport),
+        view::yes_no(server.enabled),
+        view::word(&server.policy),
     ]
+}
+
+/// Returns the command line or the URL of a server.
+fn runs(transport: &Transport) -> String {
+    match transport {
+        Transport::Stdio(stdio) => {
+            [std::slice::from_ref(&stdio.command), stdio.args.as_slice()].concat().join(" ")
+        }
+        Transport::Http(http) => http.url.clone(),
+    }
+}
+
+/// Shows a server and its state.
+fn show(server: &Value, context: &Context) -> Result<(), CliError> {
+    context
+        .output
+        .show(server, |output, server: McpServerView| output.list(&COLUMNS, &WIDE, vec![row(server)]))
 }
 
 async fn refresh(id: &str, context: &Context) -> Result<(), CliError> {
     let data = context.request(Request::post(format!("{}/refresh", path(id)), json!({}))).await?;
-    context
-        .output
-        .data(&data, |output| output.table(&["ID", "STATE", "TOOLS", "SERVER", "ERROR"], vec![row(&data)]))
+    show(&data, context)
 }
 
 /// How long the user may take to log in.
@@ -290,25 +392,25 @@ async fn login(id: &str, no_wait: bool, context: &Context) -> Result<(), CliErro
             hint: Some("start the server with `haft serve`, then retry".to_owned()),
         });
     }
-    let is_connected =
-        |server: &Value| server.pointer("/state/phase").and_then(Value::as_str) == Some("connected");
+    let is_connected = |server: &Value| {
+        view::read::<McpServerView>(server).map(|server| server.state.phase == Phase::Connected)
+    };
     // The end of a login is detected by the connection, so there is nothing to wait for if it is already open.
-    let no_wait = no_wait || is_connected(&client.data(Request::get(path(id))).await?);
+    let no_wait = no_wait || is_connected(&client.data(Request::get(path(id))).await?)?;
     let login = client.data(Request::post(format!("{}/login", path(id)), json!({}))).await?;
     if no_wait {
-        return context.output.data(&login, |output| output.line(&view::text(&login, "authorization_url")));
+        return context
+            .output
+            .show(&login, |output, login: StartedLogin| output.line(&login.authorization_url));
     }
-    context
-        .output
-        .note(&format!("open this URL in a browser:\n\n{}\n", view::text(&login, "authorization_url")));
+    let url = view::read::<StartedLogin>(&login)?.authorization_url;
+    context.output.note(&format!("open this URL in a browser:\n\n{url}\n"));
     let started = Instant::now();
     while started.elapsed() < LOGIN_TIMEOUT {
         tokio::time::sleep(Duration::from_secs(1)).await;
         let server = client.data(Request::get(path(id))).await?;
-        if is_connected(&server) {
-            return context.output.data(&server, |output| {
-                output.table(&["ID", "STATE", "TOOLS", "SERVER", "ERROR"], vec![row(&server)])
-            });
+        if is_connected(&server)? {
+            return show(&server, context);
         }
     }
     Err(CliError::usage(format!("timeout: no login to `{id}` within 10 minutes; retry")))
@@ -324,13 +426,14 @@ async fn logout(id: &str, context: &Context) -> Result<(), CliError> {
 
 async fn changes(id: &str, context: &Context) -> Result<(), CliError> {
     let data = context.request(Request::get(format!("{}/changes", path(id)))).await?;
-    context.output.data(&data, |output| {
-        let changes = view::list(&data, "changes");
-        for change in changes {
-            output.line(&view::text(change, "name"))?;
-            diff(change).iter().try_for_each(|line| output.line(line))?;
+    context.output.show(&data, |output, list: McpChangeList| {
+        for change in &list.changes {
+            output.line(&change.name)?;
+            diff(&json!(change.agreed), &json!(change.offered))
+                .iter()
+                .try_for_each(|line| output.line(line))?;
         }
-        output.note(&match changes.len() {
+        output.note(&match list.changes.len() {
             0 => format!("no changes: the tools of MCP server `{id}` are as they were accepted"),
             _ => format!("accept them with `haft mcp-server accept {id}`"),
         });
@@ -339,13 +442,13 @@ async fn changes(id: &str, context: &Context) -> Result<(), CliError> {
 }
 
 /// Returns the lines that differ between the accepted and the offered state of a tool.
-fn diff(change: &Value) -> Vec<String> {
-    let side = |key: &str| {
+fn diff(agreed: &Value, offered: &Value) -> Vec<String> {
+    let side = |side: &Value| {
         let mut lines = Vec::new();
-        change.get(key).inspect(|side| leaves("", side, &mut lines));
+        leaves("", side, &mut lines);
         lines
     };
-    let (before, after) = (side("agreed"), side("offered"));
+    let (before, after) = (side(agreed), side(offered));
     let removed = before.iter().filter(|leaf| !after.contains(leaf)).map(|leaf| ('-', leaf));
     let added = after.iter().filter(|leaf| !before.contains(leaf)).map(|leaf| ('+', leaf));
     let mut lines: Vec<_> = removed.chain(added).collect();
@@ -373,12 +476,9 @@ fn leaves(path: &str, value: &Value, into: &mut Vec<(String, String)>) {
 async fn accept(id: &str, tools: Vec<String>, context: &Context) -> Result<(), CliError> {
     let body = if tools.is_empty() { json!({}) } else { json!({"tools": tools}) };
     let data = context.request(Request::post(format!("{}/accept", path(id)), body)).await?;
-    context.output.data(&data, |output| {
-        let names: Vec<_> = view::list(&data, "accepted").iter().filter_map(Value::as_str).collect();
-        output.note(&format!(
-            "accepted: {}",
-            if names.is_empty() { "nothing".to_owned() } else { names.join(", ") }
-        ));
+    context.output.show(&data, |output, AcceptedTools { accepted }: AcceptedTools| {
+        let names = if accepted.is_empty() { "nothing".to_owned() } else { accepted.join(", ") };
+        output.note(&format!("accepted: {names}"));
         Ok(())
     })
 }
@@ -407,20 +507,18 @@ mod tests {
 
     #[test]
     fn changes_are_shown_as_a_diff() {
-        let change = json!({
-            "name": "echo",
-            "agreed": {"description": "Echo a text", "input_schema": {"type": "object", "required": ["text"]}},
-            "offered": {
-                "description": "Echo a text\nand send it away",
-                "input_schema": {"type": "object", "properties": {"to": {"type": "string"}}, "required": ["text"]},
-            },
+        let agreed =
+            json!({"description": "Echo a text", "input_schema": {"type": "object", "required": ["text"]}});
+        let offered = json!({
+            "description": "Echo a text\nand send it away",
+            "input_schema": {"type": "object", "properties": {"to": {"type": "string"}}, "required": ["text"]},
         });
-        insta::assert_snapshot!(diff(&change).join("\n"), @r"
+        insta::assert_snapshot!(diff(&agreed, &offered).join("\n"), @r"
         - description: Echo a text
         + description: Echo a text
         + and send it away
         + input_schema.properties.to.type: string
         ");
-        assert!(diff(&json!({"agreed": {"a": 1}, "offered": {"a": 1}})).is_empty());
+        assert!(diff(&json!({"a": 1}), &json!({"a": 1})).is_empty());
     }
 }

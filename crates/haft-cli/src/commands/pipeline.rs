@@ -4,9 +4,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
+use haft_api::pipeline::{
+    AddedDocuments, ChunkHit, DocumentInfo, DocumentList, IngestReport, IngestState, PipelineView,
+    QueryResult,
+};
+use haft_api::reply::Message;
+use haft_core::retrieval::{DocumentState, PipelineDefinition};
 use serde_json::{Map, Value, json};
 
-use super::life_cycle::{self, PIPELINES};
+use super::life_cycle::{self, Columns, PIPELINES};
 use crate::client::{Body, Client, Request, segment};
 use crate::context::Context;
 use crate::error::CliError;
@@ -22,8 +28,8 @@ const MAX_PASSAGE: usize = 400;
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// List pipelines
-    #[command(visible_alias = "ls", after_help = examples!("haft pipeline list"))]
-    List,
+    #[command(visible_alias = "ls", after_help = examples!("haft pipeline list", "haft pipeline list --deleted"))]
+    List(life_cycle::ListArguments),
     /// Create a pipeline
     #[command(after_help = examples!(
         "haft pipeline create handbook",
@@ -59,20 +65,17 @@ pub(crate) enum Command {
     },
     #[command(flatten)]
     LifeCycle(life_cycle::Command),
-    /// Delete a pipeline with its documents, or one document
+    /// Delete a pipeline with its documents, or one document; `haft pipeline undelete` restores a pipeline for 48 hours
     #[command(visible_alias = "rm", after_help = examples!(
         "haft pipeline delete handbook",
         "haft pipeline delete handbook --document guide.md"
     ))]
     Delete {
-        /// Slug or id of the pipeline
-        pipeline: String,
+        #[command(flatten)]
+        pipeline: life_cycle::DeleteArguments,
         /// Delete only this document, by name or id
         #[arg(long, value_name = "NAME")]
         document: Option<String>,
-        /// Do not ask
-        #[arg(short, long)]
-        yes: bool,
     },
 }
 
@@ -152,14 +155,19 @@ pub(crate) struct QueryArguments {
 /// Runs the command.
 pub(crate) async fn run(command: Command, context: &Context) -> Result<(), CliError> {
     match command {
-        Command::List => list(context).await,
+        Command::List(arguments) => list(&arguments, context).await,
         Command::Create(arguments) => create(arguments, context).await,
         Command::Show { pipeline } => show(&pipeline, context).await,
         Command::Add(arguments) => add(arguments, context).await,
         Command::Query(arguments) => query(arguments, context).await,
         Command::Reingest { pipeline } => reingest(&pipeline, context).await,
         Command::LifeCycle(command) => life_cycle::run(command, PIPELINES, context).await,
-        Command::Delete { pipeline, document, yes } => delete(&pipeline, document, yes, context).await,
+        Command::Delete { pipeline, document: None } => {
+            life_cycle::delete(&pipeline, PIPELINES, context).await
+        }
+        Command::Delete { pipeline, document: Some(document) } => {
+            delete_document(&pipeline, &document, context).await
+        }
     }
 }
 
@@ -167,24 +175,34 @@ fn path(pipeline: &str) -> String {
     format!("/api/pipelines/{}", segment(pipeline))
 }
 
-async fn list(context: &Context) -> Result<(), CliError> {
-    let data = context.request(Request::get("/api/pipelines?page_size=500")).await?;
-    context.output.data(&data, |output| {
-        let rows = view::list(&data, "pipelines").iter().map(|pipeline| {
-            ["slug", "status", "documents", "chunks", "embedding.model", "description"]
-                .map(|key| view::first_line(&view::text(pipeline, key), 60))
-                .to_vec()
-        });
-        output
-            .table(&["PIPELINE", "STATUS", "DOCUMENTS", "CHUNKS", "EMBEDDING", "DESCRIPTION"], rows.collect())
+async fn list(arguments: &life_cycle::ListArguments, context: &Context) -> Result<(), CliError> {
+    let columns = Columns {
+        header: &["PIPELINE", "STATUS", "DOCUMENTS", "CHUNKS", "EMBEDDING", "DESCRIPTION"],
+        wide: &["NAME", "BYTES", "REVISION", "CHANGED"],
+    };
+    life_cycle::list(arguments, PIPELINES, context, columns, |pipeline: &PipelineView, output| {
+        let PipelineDefinition { slug, name, embedding, description, .. } = &*pipeline.definition;
+        vec![
+            slug.to_string(),
+            pipeline.state.status.as_str().to_owned(),
+            pipeline.documents.to_string(),
+            pipeline.chunks.to_string(),
+            embedding.as_ref().map(|embedding| embedding.model.clone()).unwrap_or_default(),
+            output.brief(description, 60),
+            name.clone(),
+            pipeline.bytes.to_string(),
+            pipeline.state.revision.to_string(),
+            view::moment(pipeline.state.modified_at),
+        ]
     })
+    .await
 }
 
 async fn create(arguments: CreateArguments, context: &Context) -> Result<(), CliError> {
     let slug = arguments.slug.clone();
     let data = context.request(Request::post("/api/pipelines", definition(arguments))).await?;
-    context.output.data(&data, |output| {
-        output.line(&view::text(&data, "id"))?;
+    context.output.show(&data, |output, created: PipelineView| {
+        output.line(&created.id.to_string())?;
         output
             .note(&format!("created pipeline `{slug}`; add documents with `haft pipeline add {slug} FILE`"));
         Ok(())
@@ -223,35 +241,55 @@ fn definition(arguments: CreateArguments) -> Value {
 async fn show(pipeline: &str, context: &Context) -> Result<(), CliError> {
     let client = context.client().await?;
     let shown = async {
-        let mut data = client.data(Request::get(path(pipeline))).await?;
+        let data = client.data(Request::get(path(pipeline))).await?;
         let documents =
             client.data(Request::get(format!("{}/documents?page_size=500", path(pipeline)))).await?;
-        if let Value::Object(map) = &mut data {
-            // The number is also that of the list.
-            map.insert("documents".to_owned(), json!(view::list(&documents, "documents")));
-        }
-        Ok(data)
+        Ok((data, documents))
     };
-    let shown: Result<Value, CliError> = shown.await;
+    let shown: Result<(Value, Value), CliError> = shown.await;
     client.close().await;
-    let data = shown?;
+    let (mut data, mut list) = shown?;
+    let (found, documents): (PipelineView, DocumentList) = (view::read(&data)?, view::read(&list)?);
+    if let (Value::Object(map), Some(documents)) = (&mut data, list.get_mut("documents")) {
+        // The list replaces the number of documents.
+        map.insert("documents".to_owned(), documents.take());
+    }
     context.output.data(&data, |output| {
-        for key in ["slug", "name", "description", "status", "chunks", "bytes", "embedding.model"] {
-            let text = view::text(&data, key);
-            if !text.is_empty() {
-                output.line(&format!("{key}: {text}"))?;
-            }
-        }
-        print_documents(view::list(&data, "documents"), output)
+        print_pipeline(&found, output)?;
+        print_documents(&documents.documents, output)
     })
 }
 
-fn print_documents(documents: &[Value], output: &Output) -> Result<(), CliError> {
+fn print_pipeline(found: &PipelineView, output: &Output) -> Result<(), CliError> {
+    let PipelineDefinition { slug, name, description, embedding, .. } = &*found.definition;
+    for (key, text) in [
+        ("slug", slug.to_string()),
+        ("name", name.clone()),
+        ("description", description.clone()),
+        ("status", found.state.status.as_str().to_owned()),
+        ("chunks", found.chunks.to_string()),
+        ("bytes", found.bytes.to_string()),
+        ("embedding.model", embedding.as_ref().map(|model| model.model.clone()).unwrap_or_default()),
+    ] {
+        if !text.is_empty() {
+            output.line(&format!("{key}: {text}"))?;
+        }
+    }
+    Ok(())
+}
+
+fn print_documents(documents: &[DocumentInfo], output: &Output) -> Result<(), CliError> {
     let rows = documents.iter().map(|document| {
-        let keys = ["name", "state", "format", "bytes", "chunks", "error"];
-        keys.map(|key| view::first_line(&view::text(document, key), 80)).to_vec()
+        vec![
+            output.brief(&document.name, 80),
+            document.state.as_str().to_owned(),
+            document.format.clone().unwrap_or_default(),
+            document.bytes.to_string(),
+            document.chunks.to_string(),
+            output.brief(document.error.as_deref().unwrap_or_default(), 80),
+        ]
     });
-    output.table(&["DOCUMENT", "STATE", "FORMAT", "BYTES", "CHUNKS", "ERROR"], rows.collect())
+    output.list(&["DOCUMENT", "STATE", "FORMAT", "BYTES", "CHUNKS", "ERROR"], &[], rows.collect())
 }
 
 async fn add(arguments: AddArguments, context: &Context) -> Result<(), CliError> {
@@ -266,29 +304,31 @@ async fn add(arguments: AddArguments, context: &Context) -> Result<(), CliError>
     let client = context.client().await?;
     let target = path(&arguments.pipeline);
     let added = async {
-        let mut added = Vec::new();
-        for (name, file) in files {
+        let (mut added, total) = (Vec::new(), files.len());
+        for (index, (name, file)) in files.into_iter().enumerate() {
+            client.progress().set(format!("sending document {} of {total}: {name}", index + 1));
             added.extend(send_file(&client, &target, &name, &file, &metadata).await?);
         }
         if !urls.is_empty() {
             let body = json!({"urls": urls, "metadata": metadata});
             let data = client.data(Request::post(format!("{target}/documents"), body)).await?;
-            added.extend(view::list(&data, "documents").to_vec());
+            added.extend(added_documents(data)?);
         }
         if !arguments.no_wait {
             wait(&client, &target).await?;
             for document in &mut added {
-                let id = view::text(document, "id");
-                *document = client.data(Request::get(format!("{target}/documents/{}", segment(&id)))).await?;
+                let DocumentInfo { id, .. } = view::read(document)?;
+                *document = client.data(Request::get(format!("{target}/documents/{id}"))).await?;
             }
         }
         Ok(added)
     };
-    let added: Result<Vec<Value>, CliError> = added.await;
+    let added: Result<Vec<Value>, CliError> = client.progress().during("sending documents", added).await;
     client.close().await;
     let added = added?;
-    let failed = added.iter().filter(|document| view::text(document, "state") == "failed").count();
-    context.output.data(&json!({"documents": added}), |output| print_documents(&added, output))?;
+    let documents = added.iter().map(view::read).collect::<Result<Vec<DocumentInfo>, CliError>>()?;
+    let failed = documents.iter().filter(|document| document.state == DocumentState::Failed).count();
+    context.output.data(&json!({"documents": added}), |output| print_documents(&documents, output))?;
     if failed > 0 {
         return Err(CliError::SomeFailed {
             failed,
@@ -316,7 +356,16 @@ async fn send_file(
         request.query("metadata", &Value::Object(metadata.clone()).to_string())
     };
     let data = client.data(request).await?;
-    Ok(view::list(&data, "documents").to_vec())
+    added_documents(data)
+}
+
+/// Returns the documents of a response as they were sent.
+fn added_documents(mut data: Value) -> Result<Vec<Value>, CliError> {
+    let _: AddedDocuments = view::read(&data)?;
+    match data.get_mut("documents").map(Value::take) {
+        Some(Value::Array(documents)) => Ok(documents),
+        _ => Ok(Vec::new()),
+    }
 }
 
 /// Returns metadata: numbers and booleans where the text is one.
@@ -337,10 +386,10 @@ fn files_of(path: &Path) -> Result<Vec<(String, PathBuf)>, CliError> {
     }
     let (mut found, mut folders) = (Vec::new(), vec![path.to_owned()]);
     while let Some(folder) = folders.pop() {
-        let doing = || format!("read `{}`", folder.display());
-        for entry in std::fs::read_dir(&folder).map_err(CliError::io(doing()))? {
-            let entry = entry.map_err(CliError::io(doing()))?;
-            let kind = entry.file_type().map_err(CliError::io(doing()))?;
+        let operation = || format!("read `{}`", folder.display());
+        for entry in std::fs::read_dir(&folder).map_err(CliError::io(operation()))? {
+            let entry = entry.map_err(CliError::io(operation()))?;
+            let kind = entry.file_type().map_err(CliError::io(operation()))?;
             if entry.file_name().to_string_lossy().starts_with('.') {
                 continue;
             }
@@ -364,9 +413,10 @@ fn files_of(path: &Path) -> Result<Vec<(String, PathBuf)>, CliError> {
 async fn wait(client: &Client, target: &str) -> Result<(), CliError> {
     loop {
         let report = client.data(Request::get(format!("{target}/ingests?page_size=1"))).await?;
-        if view::text(&report, "state") == "done" {
+        if view::read::<IngestReport>(&report)?.state == IngestState::Done {
             return Ok(());
         }
+        client.progress().set("reading and indexing the documents");
         tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
@@ -389,8 +439,7 @@ async fn query(arguments: QueryArguments, context: &Context) -> Result<(), CliEr
     }));
     let request = Request::post(format!("{}/query", path(&arguments.pipeline)), Value::Object(body));
     let data = context.request(request).await?;
-    context.output.data(&data, |output| {
-        let hits = view::list(&data, "hits");
+    context.output.show(&data, |output, QueryResult { hits }| {
         if hits.is_empty() {
             output.note("no passage matches");
         }
@@ -404,21 +453,18 @@ async fn query(arguments: QueryArguments, context: &Context) -> Result<(), CliEr
     })
 }
 
-fn print_hit(number: usize, hit: &Value, output: &Output) -> Result<(), CliError> {
-    let headings: Vec<&str> = view::list(hit, "headings").iter().filter_map(Value::as_str).collect();
-    let mut place = view::text(hit, "document");
-    for (key, label) in [("position.page", "page"), ("position.line", "line")] {
-        let value = view::text(hit, key);
-        if !value.is_empty() {
-            place = format!("{place}, {label} {value}");
+fn print_hit(number: usize, hit: &ChunkHit, output: &Output) -> Result<(), CliError> {
+    let ChunkHit { document, headings, position, score, text, .. } = hit;
+    let mut place = document.clone();
+    for (number, label) in [(position.page, "page"), (position.line, "line")] {
+        if let Some(number) = number {
+            place = format!("{place}, {label} {number}");
         }
     }
     if !headings.is_empty() {
         place = format!("{place} ({})", headings.join(" > "));
     }
-    let score = hit.get("score").and_then(Value::as_f64).unwrap_or_default();
     output.line(&format!("{number}. {place} [{score:.3}]"))?;
-    let text = view::text(hit, "text");
     let shown: String = text.chars().take(MAX_PASSAGE).collect();
     let more = if shown.len() < text.len() { "…" } else { "" };
     shown.lines().try_for_each(|line| output.line(&format!("   {line}")))?;
@@ -432,70 +478,55 @@ async fn reingest(pipeline: &str, context: &Context) -> Result<(), CliError> {
         wait(&client, &path(pipeline)).await?;
         client.data(Request::get(format!("{}/ingests?page_size=500", path(pipeline)))).await
     };
-    let done = done.await;
+    let done = client.progress().during("reading and indexing the documents", done).await;
     client.close().await;
     let data = done?;
-    context.output.data(&data, |output| {
-        let failed = view::list(&data, "documents");
-        if !failed.is_empty() {
-            print_documents(failed, output)?;
+    context.output.show(&data, |output, IngestReport { counts, documents, .. }| {
+        if !documents.is_empty() {
+            print_documents(&documents, output)?;
         }
-        output.note(&format!(
-            "{} documents read, {} failed",
-            view::text(&data, "done"),
-            view::text(&data, "failed")
-        ));
+        output.note(&format!("{} documents read, {} failed", counts.done, counts.failed));
         Ok(())
     })
 }
 
-async fn delete(
-    pipeline: &str,
-    document: Option<String>,
-    yes: bool,
+async fn delete_document(
+    arguments: &life_cycle::DeleteArguments,
+    document: &str,
     context: &Context,
 ) -> Result<(), CliError> {
-    let question = match &document {
-        Some(document) => format!("Delete document `{document}` of pipeline `{pipeline}`?"),
-        None => format!("Delete pipeline `{pipeline}` with its documents?"),
-    };
-    if !yes && !input::confirm(&question)? {
-        context.output.note("nothing was deleted");
+    let pipeline = arguments.reference();
+    let question = format!("Delete document `{document}` of pipeline `{pipeline}`?");
+    if !arguments.confirm(&question, context)? {
         return Ok(());
     }
     let client = context.client().await?;
     let deleted = async {
-        let target = match &document {
-            None => path(pipeline),
-            Some(document) => {
-                format!("{}/documents/{}", path(pipeline), find(&client, pipeline, document).await?)
-            }
-        };
-        client.data(Request::delete(target)).await
+        let id = find(&client, pipeline, document).await?;
+        client.data(Request::delete(format!("{}/documents/{id}", path(pipeline)))).await
     };
     let deleted = deleted.await;
     client.close().await;
     let data = deleted?;
-    context.output.data(&data, |output| {
-        output.note(&view::text(&data, "message"));
+    context.output.show(&data, |output, Message { message }| {
+        output.note(&message);
         Ok(())
     })
 }
 
 /// Returns the id of a document by its name or id.
 async fn find(client: &Client, pipeline: &str, document: &str) -> Result<String, CliError> {
-    let mut page = String::new();
+    let mut page: Option<String> = None;
     loop {
-        let request = Request::get(format!("{}/documents?page_size=500", path(pipeline)));
-        let request = if page.is_empty() { request } else { request.query("page_token", &page) };
-        let data = client.data(request).await?;
-        let is_wanted =
-            |one: &&Value| view::text(one, "name") == document || view::text(one, "id") == document;
-        if let Some(found) = view::list(&data, "documents").iter().find(is_wanted) {
-            return Ok(segment(&view::text(found, "id")));
+        let request = Request::get(format!("{}/documents?page_size=500", path(pipeline)))
+            .query_some("page_token", page.as_deref());
+        let DocumentList { documents, next_page_token } = view::read(&client.data(request).await?)?;
+        let is_match = |one: &&DocumentInfo| one.name == document || one.id.to_string() == document;
+        if let Some(found) = documents.iter().find(is_match) {
+            return Ok(found.id.to_string());
         }
-        page = view::text(&data, "next_page_token");
-        if page.is_empty() {
+        page = next_page_token;
+        if page.is_none() {
             return Err(CliError::usage(format!("pipeline `{pipeline}` has no document `{document}`")));
         }
     }

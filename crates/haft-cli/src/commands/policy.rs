@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
+use haft_api::policy::ExplanationView;
+use haft_core::policy::{PolicyRule, PolicyRules};
 use http::Method;
 use serde_json::{Map, Value, json};
 
@@ -99,28 +101,29 @@ impl Scope {
 
 async fn show(scope: &Scope, context: &Context) -> Result<(), CliError> {
     let data = context.request(Request::get("/api/policy").query_some("scope", scope.name())).await?;
-    context.output.data(&data, |output| {
-        let rules = view::list(&data, "rules");
-        if rules.is_empty() {
+    context.output.show(&data, |output, policy: PolicyRules| {
+        if policy.rules.is_empty() {
             output.note("there are no rules: the settings of each tool apply");
             return Ok(());
         }
-        let rows = rules.iter().map(|rule| {
+        let rows = policy.rules.into_iter().map(|rule| {
+            let matching = matching(&rule);
             vec![
-                view::text(rule, "name"),
-                view::text(rule, "effect"),
-                matching(rule),
-                view::first_line(&view::text(rule, "when"), 60),
-                view::list(rule, "examples").len().to_string(),
+                rule.name,
+                rule.effect.as_str().to_owned(),
+                matching,
+                output.brief(rule.when.as_deref().unwrap_or_default(), 60),
+                rule.examples.len().to_string(),
             ]
         });
-        output.table(&["NAME", "EFFECT", "MATCH", "WHEN", "EXAMPLES"], rows.collect())
+        output.list(&["NAME", "EFFECT", "MATCH", "WHEN", "EXAMPLES"], &[], rows.collect())
     })
 }
 
 /// Returns what a rule matches, on one line.
-fn matching(rule: &Value) -> String {
-    let fields = rule.get("match").and_then(Value::as_object).into_iter().flatten();
+fn matching(rule: &PolicyRule) -> String {
+    let fields = json!(rule.matching);
+    let fields = fields.as_object().into_iter().flatten();
     let fields = fields.map(|(key, patterns)| {
         let patterns: Vec<_> = patterns.as_array().into_iter().flatten().map(view::readable).collect();
         format!("{key}: {}", patterns.join(", "))
@@ -130,16 +133,16 @@ fn matching(rule: &Value) -> String {
 
 async fn set(file: &File, context: &Context) -> Result<(), CliError> {
     let data = context.request(put(file)?).await?;
-    context.output.data(&data, |output| {
-        output.note(&format!("stored {}", count(&data)));
+    context.output.show(&data, |output, policy: PolicyRules| {
+        output.note(&format!("stored {}", count(&policy)));
         Ok(())
     })
 }
 
 async fn test(file: &File, context: &Context) -> Result<(), CliError> {
     let data = context.request(put(file)?.query("dry_run", "true")).await?;
-    context.output.data(&data, |output| {
-        output.note(&format!("{} passed; nothing was stored", count(&data)));
+    context.output.show(&data, |output, policy: PolicyRules| {
+        output.note(&format!("{} passed; nothing was stored", count(&policy)));
         Ok(())
     })
 }
@@ -152,11 +155,10 @@ fn put(file: &File) -> Result<Request, CliError> {
     Ok(request.query_some("scope", file.scope.name()))
 }
 
-fn count(data: &Value) -> String {
+fn count(policy: &PolicyRules) -> String {
     let plural = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
-    let rules = view::list(data, "rules");
-    let examples: usize = rules.iter().map(|rule| view::list(rule, "examples").len()).sum();
-    format!("{} with {}", plural(rules.len(), "rule"), plural(examples, "example"))
+    let examples: usize = policy.rules.iter().map(|rule| rule.examples.len()).sum();
+    format!("{} with {}", plural(policy.rules.len(), "rule"), plural(examples, "example"))
 }
 
 async fn explain_call(arguments: &Explain, context: &Context) -> Result<(), CliError> {
@@ -171,27 +173,20 @@ async fn explain_call(arguments: &Explain, context: &Context) -> Result<(), CliE
     };
     client.close().await;
     let data = response?;
-    context.output.data(&data, |output| {
-        let rule = view::text(&data, "rule");
-        let decided = if rule.is_empty() {
-            "nothing says otherwise".to_owned()
-        } else {
-            format!("decided by `{rule}`")
+    context.output.show(&data, |output, explanation: ExplanationView| {
+        let decided = match explanation.rule {
+            Some(rule) => format!("decided by `{rule}`"),
+            None => "nothing says otherwise".to_owned(),
         };
-        output.line(&format!("{}: {decided}", view::text(&data, "effect")))?;
-        let reason = view::text(&data, "reason");
-        if !reason.is_empty() {
+        output.line(&format!("{}: {decided}", explanation.effect.as_str()))?;
+        if let Some(reason) = explanation.reason {
             output.line(&format!("reason: {reason}"))?;
         }
         output.line("")?;
-        let rows = view::list(&data, "considered").iter().map(|one| {
-            vec![
-                view::text(one, "rule"),
-                view::text(one, "effect"),
-                if view::is(one, "matched") { "yes" } else { "no" }.to_owned(),
-                view::text(one, "why"),
-            ]
-        });
+        let rows = explanation
+            .considered
+            .into_iter()
+            .map(|one| vec![one.rule, one.effect.as_str().to_owned(), view::yes_no(one.matched), one.why]);
         output.table(&["RULE", "EFFECT", "MATCHED", "WHY"], rows.collect())
     })
 }

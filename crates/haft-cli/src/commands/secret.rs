@@ -1,6 +1,7 @@
 //! `haft secret`: manages secrets, which tools refer to as `${NAME}`.
 
 use clap::{Args, Subcommand};
+use haft_api::credential::{CredentialList, CredentialView};
 use http::Method;
 use serde_json::{Map, Value, json};
 
@@ -14,9 +15,10 @@ use crate::view;
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Store a secret; the value is read from stdin, or prompted for
-    #[command(after_help = examples!(
+    #[command(visible_alias = "create", after_help = examples!(
         "haft secret set WEATHER_API_KEY < key.txt",
         "echo -n VALUE | haft secret set NAME",
+        "echo '${vault:apps/weather#api_key}' | haft secret set WEATHER_API_KEY",
         "haft secret set search --provider web_search --variant serper --fields < fields.json"
     ))]
     Set(Set),
@@ -30,11 +32,11 @@ pub(crate) enum Command {
         name: String,
     },
     /// Delete a secret
-    #[command(after_help = examples!("haft secret rm WEATHER_API_KEY"))]
+    #[command(visible_alias = "delete", after_help = examples!("haft secret rm WEATHER_API_KEY"))]
     Rm {
         /// Name of the secret
         name: String,
-        /// Delete it although tools use it
+        /// Delete it even if tools use it
         #[arg(long)]
         force: bool,
     },
@@ -110,35 +112,35 @@ async fn set(arguments: Set, context: &Context) -> Result<(), CliError> {
 
 async fn list(context: &Context) -> Result<(), CliError> {
     let data = context.request(Request::get("/api/credentials?page_size=500")).await?;
-    context.output.data(&data, |output| {
-        let rows = view::list(&data, "credentials").iter().map(|row| {
+    context.output.show(&data, |output, list: CredentialList| {
+        let rows = list.credentials.into_iter().map(|credential| {
             vec![
-                view::text(row, "name"),
-                view::text(row, "category"),
-                provider(row),
-                view::list(row, "used_by").len().to_string(),
-                view::time(row, "modified_at"),
+                credential.name.clone(),
+                credential.category.clone(),
+                provider(&credential),
+                credential.used_by.len().to_string(),
+                view::moment(credential.modified_at),
+                credential.used_by.join(", "),
             ]
         });
-        output.table(&["NAME", "CATEGORY", "PROVIDER", "USED BY", "CHANGED"], rows.collect())
+        output.list(&["NAME", "CATEGORY", "PROVIDER", "USED BY", "CHANGED"], &["USERS"], rows.collect())
     })
 }
 
 async fn show(name: &str, context: &Context) -> Result<(), CliError> {
     let data = context.request(Request::get(format!("/api/credentials/{}", segment(name)))).await?;
-    context.output.data(&data, |output| {
-        let fields = data.get("payload").and_then(Value::as_object);
-        let fields = fields.map(|fields| fields.keys().cloned().collect::<Vec<_>>().join(", "));
-        let used_by: Vec<String> = view::list(&data, "used_by").iter().map(view::readable).collect();
+    context.output.show(&data, |output, credential: CredentialView| {
+        let provider = provider(&credential);
+        let fields = credential.payload.unwrap_or_default().into_keys().collect::<Vec<_>>();
         let lines = [
-            ("name", view::text(&data, "name")),
-            ("category", view::text(&data, "category")),
-            ("provider", provider(&data)),
-            ("description", view::text(&data, "description")),
-            ("fields", fields.unwrap_or_default()),
-            ("used by", used_by.join(", ")),
-            ("changed", view::time(&data, "modified_at")),
-            ("error", view::text(&data, "error")),
+            ("name", credential.name),
+            ("category", credential.category),
+            ("provider", provider),
+            ("description", credential.description),
+            ("fields", fields.join(", ")),
+            ("used by", credential.used_by.join(", ")),
+            ("changed", view::moment(credential.modified_at)),
+            ("error", credential.error.unwrap_or_default()),
         ];
         for (label, text) in lines.into_iter().filter(|(_, text)| !text.is_empty()) {
             output.line(&format!("{label}: {text}"))?;
@@ -148,9 +150,12 @@ async fn show(name: &str, context: &Context) -> Result<(), CliError> {
 }
 
 /// Returns the provider and its variant, such as `web_search/serper`.
-fn provider(credential: &Value) -> String {
-    let (key, variant) = (view::text(credential, "provider_key"), view::text(credential, "provider_variant"));
-    if variant.is_empty() { key } else { format!("{key}/{variant}") }
+fn provider(credential: &CredentialView) -> String {
+    let key = credential.provider_key.as_deref().unwrap_or_default();
+    match &credential.provider_variant {
+        Some(variant) => format!("{key}/{variant}"),
+        None => key.to_owned(),
+    }
 }
 
 async fn remove(name: &str, force: bool, context: &Context) -> Result<(), CliError> {

@@ -23,6 +23,9 @@ use crate::server_file::{ServerFile, connect_addr};
 /// How long to wait for a connection to another server.
 const PROBE_TIMEOUT: Duration = Duration::from_millis(500);
 
+/// The shortest `HAFT_TOKEN` of a server that other machines can reach: it is an admin's password.
+const MIN_TOKEN_LENGTH: usize = 32;
+
 /// Start the server
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -55,11 +58,17 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), C
     {
         return Err(CliError::AlreadyServing { home, addr: other.addr });
     }
-    // Bind first: if the address is in use, nothing else should happen.
     let addr = settings.addr;
+    if let Some(token) = settings.token.as_ref().filter(|_| !addr.ip().is_loopback()) {
+        let (length, minimum) = (token.expose().chars().count(), MIN_TOKEN_LENGTH);
+        if length < minimum {
+            return Err(CliError::ShortToken { length, minimum });
+        }
+    }
+    // Binds first, so that an address in use has no side effects.
     let listener = TcpListener::bind(addr).await.map_err(|source| CliError::Listen { addr, source })?;
     let addr = listener.local_addr().map_err(|source| CliError::Listen { addr, source })?;
-    let engine = Engine::open(settings).await?;
+    let engine = Engine::open_with_free_space(settings).await?;
     let file = ServerFile::write(&home, addr).map_err(CliError::io("write `server.json`"))?;
     let file = Arc::new(file);
     let file_on_exit = Arc::clone(&file);
@@ -87,6 +96,13 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), C
             home.display(),
         ))
     })?;
+    if let Ok(target) = context.target()
+        && target.context().is_some()
+        && let Some(remote) = target.remote()
+    {
+        let hint = "`haft context use local` selects the home folder of this machine";
+        context.output.note(&format!("other commands do not use this server, but {remote}; {hint}"));
+    }
     if !addr.ip().is_loopback() {
         context.output.warn(&format!(
             "other machines can reach this server at {addr}, over unencrypted http; put a reverse proxy with TLS in \

@@ -1,6 +1,7 @@
 //! `haft tenant`: manages tenants.
 
 use clap::{Args, Subcommand};
+use haft_api::tenant::{TenantList, TenantView};
 use http::Method;
 use serde_json::{Map, Value, json};
 
@@ -77,8 +78,9 @@ pub(crate) enum Command {
 pub(crate) struct Settings {
     /// Id of the tenant
     id: String,
-    /// A limit, or `none` to remove it: `calls_per_minute`, `max_parallel`, `max_tools`, `max_queued_calls` or
-    /// `max_stored_bytes`; other limits stay
+    /// A limit, or `none` to remove it: `calls_per_minute`, `max_parallel`, `max_tools`, `max_agents`,
+    /// `max_pipelines`, `max_artifacts`, `max_queued_calls`, `max_stored_bytes`, `max_runs`, `max_parallel_runs`,
+    /// `max_chats`, `max_messages_per_chat`, `max_workspaces` or `max_documents`; other limits stay
     #[arg(long = "limit", value_name = "NAME=NUMBER", value_parser = input::parse_pair)]
     limits: Vec<(String, String)>,
     /// A folder that its file tools may use; replaces the earlier ones
@@ -120,16 +122,11 @@ async fn create(id: &str, name: Option<String>, context: &Context) -> Result<(),
 
 async fn list(context: &Context) -> Result<(), CliError> {
     let data = context.request(Request::get("/api/tenants?page_size=500")).await?;
-    context.output.data(&data, |output| {
-        let rows = view::list(&data, "tenants").iter().map(|tenant| {
-            vec![
-                view::text(tenant, "id"),
-                view::text(tenant, "name"),
-                if view::is(tenant, "enabled") { "yes" } else { "no" }.to_owned(),
-                view::time(tenant, "created_at"),
-            ]
+    context.output.show(&data, |output, list: TenantList| {
+        let rows = list.tenants.into_iter().map(|tenant| {
+            vec![tenant.id, tenant.name, view::yes_no(tenant.enabled), view::moment(tenant.created_at)]
         });
-        output.table(&["ID", "NAME", "ENABLED", "CREATED"], rows.collect())
+        output.list(&["ID", "NAME", "ENABLED", "CREATED"], &[], rows.collect())
     })
 }
 
@@ -158,8 +155,11 @@ async fn set(settings: Settings, context: &Context) -> Result<(), CliError> {
     let mut body = Map::new();
     if !settings.limits.is_empty() {
         // The server replaces all limits at once.
-        let tenant = context.request(Request::get(path)).await?;
-        let mut limits = tenant.get("limits").and_then(Value::as_object).cloned().unwrap_or_default();
+        let tenant: TenantView = view::read(&context.request(Request::get(path)).await?)?;
+        let mut limits = match json!(tenant.limits) {
+            Value::Object(limits) => limits,
+            _ => Map::new(),
+        };
         for (name, value) in settings.limits {
             if value == NONE {
                 limits.remove(&name);
@@ -179,6 +179,7 @@ async fn set(settings: Settings, context: &Context) -> Result<(), CliError> {
         .map(|((name, path), read_only)| json!({"name": name, "path": path, "read_only": read_only}))
         .collect();
     if !roots.is_empty() {
+        context.note_remote("the folders are");
         body.insert("file_roots".to_owned(), roots.into());
     }
     if !settings.environment.is_empty() {

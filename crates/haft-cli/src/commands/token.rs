@@ -1,6 +1,7 @@
 //! `haft token`: manages access tokens.
 
 use clap::{Args, Subcommand, ValueEnum};
+use haft_api::token::{CreatedToken, TokenList};
 use http::Method;
 use serde_json::{Map, Value, json};
 
@@ -53,7 +54,7 @@ pub(crate) enum Command {
         expires_in: Option<String>,
     },
     /// Revoke a token
-    #[command(visible_alias = "rm", after_help = examples!("haft token revoke 019a8f50-b7b6-7a01-9a05-a22a6e0af101"))]
+    #[command(visible_aliases = ["rm", "delete"], after_help = examples!("haft token revoke 019a8f50-b7b6-7a01-9a05-a22a6e0af101"))]
     Revoke {
         /// Id of the token, from `haft token list`
         id: String,
@@ -189,46 +190,44 @@ fn body<const N: usize>(fields: [(&str, Option<Value>); N]) -> Value {
 }
 
 fn show_value(data: &Value, context: &Context) -> Result<(), CliError> {
-    context.output.data(data, |output| {
+    context.output.show(data, |output, created: CreatedToken| {
+        created.warnings.iter().for_each(|warning| output.warn(warning));
         output.note("store the token now: it is not shown again");
-        output.line(&view::text(data, "token"))
+        output.line(&created.token)
     })
 }
 
 async fn list(tenant: Option<&str>, context: &Context) -> Result<(), CliError> {
     let request = Request::get("/api/tokens?page_size=500").query_some("tenant", tenant);
     let data = context.request(request).await?;
-    context.output.data(&data, |output| {
-        let rows = view::list(&data, "tokens").iter().map(|token| {
-            let role = view::text(token, "role");
+    context.output.show(&data, |output, list: TokenList| {
+        let rows = list.tokens.into_iter().map(|token| {
             vec![
-                view::text(token, "id"),
-                view::text(token, "name"),
-                if view::is(token, "platform") { "platform admin".to_owned() } else { role },
-                if view::is(token, "elevated") { "yes" } else { "no" }.to_owned(),
-                tools(token),
-                rate_limit(token),
-                view::time(token, "last_used_at"),
-                view::time(token, "expires_at"),
+                token.id.to_string(),
+                token.name,
+                if token.platform { "platform admin" } else { token.role.as_str() }.to_owned(),
+                view::yes_no(token.elevated),
+                tools(token.tools.as_deref()),
+                token
+                    .rate_limit
+                    .map_or_else(|| "none".to_owned(), |rate| format!("{}/{}", rate.calls, rate.per)),
+                view::moment(token.last_used_at),
+                view::moment(token.expires_at),
+                token.tenant,
+                view::moment(token.created_at),
+                token.parent_id.map(|id| id.to_string()).unwrap_or_default(),
             ]
         });
         let columns = ["ID", "NAME", "ROLE", "ELEVATED", "TOOLS", "RATE LIMIT", "LAST USED", "EXPIRES"];
-        output.table(&columns, rows.collect())
+        output.list(&columns, &["TENANT", "CREATED", "PARENT"], rows.collect())
     })
 }
 
-fn rate_limit(token: &Value) -> String {
-    let Some(rate) = token.get("rate_limit").filter(|rate| rate.is_object()) else {
-        return "none".to_owned();
-    };
-    format!("{}/{}", view::text(rate, "calls"), view::text(rate, "per"))
-}
-
-fn tools(token: &Value) -> String {
-    match token.get("tools").and_then(Value::as_array) {
+fn tools(rules: Option<&[String]>) -> String {
+    match rules {
         None => "all".to_owned(),
-        Some(rules) if rules.is_empty() => "none".to_owned(),
-        Some(rules) => rules.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(","),
+        Some([]) => "none".to_owned(),
+        Some(rules) => rules.join(","),
     }
 }
 

@@ -3,6 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
+use haft_api::toolset::{
+    Inspection, InstalledReport, SignatureState, ToolsetDetail, ToolsetList, ToolsetView,
+};
 use haft_package::files::PackageFiles;
 use haft_package::package::Package;
 use haft_package::signature::SigningKey;
@@ -12,6 +15,7 @@ use serde_json::{Value, json};
 use crate::client::{Body, Request, segment};
 use crate::context::Context;
 use crate::error::CliError;
+use crate::output::Form;
 use crate::{input, view};
 
 /// Manage toolsets: bundles that are installed as packages
@@ -73,7 +77,7 @@ pub(crate) enum Command {
         id: String,
         /// The file to write [default: ID.zip]
         #[arg(short, long, value_name = "FILE")]
-        output: Option<PathBuf>,
+        output: Option<String>,
     },
     /// Enable a toolset
     #[command(after_help = examples!("haft toolset enable reports"))]
@@ -88,7 +92,7 @@ pub(crate) enum Command {
         id: String,
     },
     /// Uninstall a toolset with its tools, and the MCP servers that only it has
-    #[command(visible_alias = "uninstall", after_help = examples!("haft toolset rm reports"))]
+    #[command(visible_aliases = ["uninstall", "delete"], after_help = examples!("haft toolset rm reports"))]
     Rm {
         /// Id of the toolset
         id: String,
@@ -172,37 +176,40 @@ fn inspect_package(package: &Path, context: &Context) -> Result<(), CliError> {
     let keys = context.resolve()?.settings.toolsets.trusted_keys;
     let found = inspect::inspect(&package, &keys);
     let data = serde_json::to_value(&found).unwrap_or_default();
-    context.output.data(&data, |output| print(&data, output))
+    context.output.show(&data, |output, package: Inspection| print(&package, output))
 }
 
-fn print(package: &Value, output: &crate::output::Output) -> Result<(), CliError> {
-    output.line(&format!("{} {}", view::text(package, "name"), view::text(package, "version")))?;
-    let description = view::text(package, "description");
-    if !description.is_empty() {
-        output.line(&description)?;
+fn print(package: &Inspection, output: &crate::output::Output) -> Result<(), CliError> {
+    output.line(&format!("{} {}", package.name, package.version))?;
+    if !package.description.is_empty() {
+        output.line(&package.description)?;
     }
-    output.line(&format!("signature: {}", view::text(package, "signature.status")))?;
-    let permission = |tool: &Value, name: &str| view::text(tool, &format!("permissions.{name}"));
-    let rows = view::list(package, "tools").iter().map(|tool| {
+    let signature = match &package.signature {
+        SignatureState::Unsigned => "unsigned",
+        SignatureState::Trusted { .. } => "trusted",
+        SignatureState::UnknownKey { .. } => "unknown_key",
+        SignatureState::Invalid { .. } => "invalid",
+    };
+    output.line(&format!("signature: {signature}"))?;
+    let rows = package.tools.iter().map(|tool| {
         vec![
-            view::text(tool, "id"),
-            view::text(tool, "implementation_type"),
-            permission(tool, "network"),
-            permission(tool, "sandbox"),
-            view::text(tool, "requires_confirmation"),
-            view::first_line(&view::text(tool, "description"), 60),
+            tool.id.clone(),
+            tool.implementation_type.clone(),
+            tool.permissions.network.to_string(),
+            tool.permissions.sandbox.to_string(),
+            tool.requires_confirmation.to_string(),
+            view::first_line(&tool.description, 60),
         ]
     });
     output.table(&["TOOL", "TYPE", "NETWORK", "ISOLATED", "CONFIRM", "DESCRIPTION"], rows.collect())?;
-    for server in view::list(package, "mcp_servers") {
-        let command = view::text(server, "command");
-        let runs = if command.is_empty() { view::text(server, "url") } else { command };
-        output.line(&format!("MCP server `{}` runs: {runs}", view::text(server, "id")))?;
+    for server in &package.mcp_servers {
+        let runs = server.command.as_ref().or(server.url.as_ref()).map(String::as_str).unwrap_or_default();
+        output.line(&format!("MCP server `{}` runs: {runs}", server.id))?;
     }
-    for dependency in view::list(package, "dependencies").iter().filter_map(Value::as_str) {
+    for dependency in &package.dependencies {
         output.line(&format!("needs {dependency}"))?;
     }
-    for warning in view::list(package, "warnings") {
+    for warning in &package.warnings {
         output.warn(&view::problem(warning));
     }
     Ok(())
@@ -226,43 +233,47 @@ async fn install(package: &str, allow_unsandboxed: bool, context: &Context) -> R
 
 /// Prints what an installation did.
 fn report(data: &Value, done: &str, context: &Context) -> Result<(), CliError> {
-    for warning in view::list(data, "warnings").iter().filter_map(Value::as_str) {
+    let InstalledReport { toolset, added, changed, removed, warnings } = view::read(data)?;
+    for warning in &warnings {
         context.output.warn(warning);
     }
     context.output.data(data, |output| {
-        for (sign, key) in [("+", "added"), ("~", "changed"), ("-", "removed")] {
-            for name in view::list(data, key).iter().filter_map(Value::as_str) {
-                output.line(&format!("{sign} {name}"))?;
-            }
+        for (sign, names) in [("+", &added), ("~", &changed), ("-", &removed)] {
+            names.iter().try_for_each(|name| output.line(&format!("{sign} {name}")))?;
         }
-        let (id, version) = (view::text(data, "toolset.id"), view::text(data, "toolset.version"));
-        output.note(&format!("{done} toolset `{id}` {version}"));
+        output.note(&format!("{done} toolset `{}` {}", toolset.id, toolset.version));
         Ok(())
     })
 }
 
 async fn list(context: &Context) -> Result<(), CliError> {
     let data = context.request(Request::get("/api/toolsets?page_size=500")).await?;
-    context.output.data(&data, |output| {
-        let rows = view::list(&data, "toolsets").iter().map(|toolset| {
-            ["id", "version", "enabled", "tools", "source_type", "description"]
-                .map(|key| view::first_line(&view::text(toolset, key), 60))
-                .to_vec()
+    context.output.show(&data, |output, ToolsetList { toolsets, .. }| {
+        let rows = toolsets.iter().map(|ToolsetView { toolset, enabled, tools }| {
+            vec![
+                toolset.id.to_string(),
+                toolset.version.clone(),
+                enabled.to_string(),
+                tools.to_string(),
+                view::word(&toolset.source_type),
+                output.brief(&toolset.description, 60),
+                output.brief(&toolset.name, 60),
+                view::moment(toolset.installed_at),
+            ]
         });
-        output.table(&["ID", "VERSION", "ENABLED", "TOOLS", "FROM", "DESCRIPTION"], rows.collect())
+        let header = ["ID", "VERSION", "ENABLED", "TOOLS", "FROM", "DESCRIPTION"];
+        output.list(&header, &["NAME", "INSTALLED"], rows.collect())
     })
 }
 
 async fn show(id: &str, context: &Context) -> Result<(), CliError> {
     let data = context.request(Request::get(path(id))).await?;
-    context.output.data(&data, |output| {
-        output.line(&format!("enabled: {}", view::text(&data, "enabled")))?;
-        output.line(&format!(
-            "installed: {} by {}",
-            view::time(&data, "installed_at"),
-            view::text(&data, "installed_by")
-        ))?;
-        print(data.get("content").unwrap_or(&Value::Null), output)
+    context.output.show(&data, |output, ToolsetDetail { view: shown, content }| {
+        let ToolsetView { toolset, enabled, .. } = shown;
+        output.line(&format!("enabled: {enabled}"))?;
+        let at = view::moment(toolset.installed_at);
+        output.line(&format!("installed: {at} by {}", toolset.installed_by))?;
+        print(&content, output)
     })
 }
 
@@ -271,12 +282,18 @@ async fn change(id: &str, step: &str, context: &Context) -> Result<(), CliError>
     report(&data, if step == "update" { "updated" } else { "rolled back" }, context)
 }
 
-async fn export(id: &str, output: Option<PathBuf>, context: &Context) -> Result<(), CliError> {
+async fn export(id: &str, output: Option<String>, context: &Context) -> Result<(), CliError> {
+    // Elsewhere, `-o` is the global option for the output format.
+    if let Some(format) = output.as_deref().filter(|file| Form::parse(file).is_some()) {
+        let message =
+            format!("`-o {format}` names the file here; write `--json` for JSON, or `-o ./{format}`");
+        return Err(CliError::usage(message));
+    }
     let client = context.client().await?;
     let archive = client.bytes(Request::get(format!("/api/tools/bundles/{}/export", segment(id)))).await;
     client.close().await;
     let archive = archive?;
-    let file = output.unwrap_or_else(|| PathBuf::from(format!("{id}.zip")));
+    let file = PathBuf::from(output.unwrap_or_else(|| format!("{id}.zip")));
     std::fs::write(&file, &archive).map_err(CliError::io(format!("write `{}`", file.display())))?;
     let data = json!({"file": file.display().to_string(), "bytes": archive.len()});
     context.output.data(&data, |output| {
@@ -310,10 +327,10 @@ fn make_key(file: &Path, context: &Context) -> Result<(), CliError> {
     use std::io::Write as _;
     use std::os::unix::fs::OpenOptionsExt as _;
     let key = SigningKey::generate().map_err(|error| CliError::usage(error.to_string()))?;
-    let doing = || format!("write `{}`", file.display());
+    let operation = || format!("write `{}`", file.display());
     let opened = std::fs::File::options().write(true).create_new(true).mode(0o600).open(file);
-    let mut opened = opened.map_err(CliError::io(doing()))?;
-    opened.write_all(key.to_text().as_bytes()).map_err(CliError::io(doing()))?;
+    let mut opened = opened.map_err(CliError::io(operation()))?;
+    opened.write_all(key.to_text().as_bytes()).map_err(CliError::io(operation()))?;
     let public = key.public_key().to_string();
     context.output.data(&json!({"public_key": public, "file": file.display().to_string()}), |output| {
         output.line(&public)?;
@@ -327,14 +344,14 @@ fn sign(package: &Path, key: &Path, context: &Context) -> Result<(), CliError> {
     let key = SigningKey::parse(text.trim()).map_err(|error| CliError::usage(error.to_string()))?;
     let mut files = read_files(package)?;
     key.sign(&mut files).map_err(|problem| problems(&[problem]))?;
-    let doing = || format!("write `{}`", package.display());
+    let operation = || format!("write `{}`", package.display());
     if package.is_dir() {
         let name = haft_package::files::SIGNATURE;
         let signature = files.text(name).unwrap_or_default();
-        std::fs::write(package.join(name), signature).map_err(CliError::io(doing()))?;
+        std::fs::write(package.join(name), signature).map_err(CliError::io(operation()))?;
     } else {
         let bytes = zip::write(&files).map_err(|error| CliError::usage(error.to_string()))?;
-        std::fs::write(package, bytes).map_err(CliError::io(doing()))?;
+        std::fs::write(package, bytes).map_err(CliError::io(operation()))?;
     }
     let data = json!({"signed": package.display().to_string(), "public_key": key.public_key().to_string()});
     context.output.data(&data, |output| {

@@ -1,6 +1,7 @@
 //! `haft webhook`: manages where events are delivered.
 
 use clap::{Args, Subcommand, ValueEnum};
+use haft_api::webhook::{DeliveryList, DeliveryView, WebhookList, WebhookWithSecret};
 use serde_json::{Map, Value, json};
 
 use crate::client::{Request, segment};
@@ -12,7 +13,7 @@ use crate::view;
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Add a webhook and print its signing secret
-    #[command(after_help = examples!(
+    #[command(visible_alias = "create", after_help = examples!(
         "haft webhook add https://example.com/hooks/haft",
         "haft webhook add https://example.com/hooks/haft --event approval.requested --tool 'mail:*'"
     ))]
@@ -101,30 +102,27 @@ async fn add(add: Add, context: &Context) -> Result<(), CliError> {
     }
     body.insert("tools".to_owned(), json!(add.tools));
     let data = context.request(Request::post("/api/webhooks", Value::Object(body))).await?;
-    context.output.data(&data, |output| {
-        output.line(&view::text(&data, "secret"))?;
-        output.note(&format!("created webhook {}; the secret is shown only once", view::text(&data, "id")));
+    context.output.show(&data, |output, created: WebhookWithSecret| {
+        output.line(&created.secret.unwrap_or_default())?;
+        output.note(&format!("created webhook {}; the secret is shown only once", created.webhook.id));
         Ok(())
     })
 }
 
 async fn list(context: &Context) -> Result<(), CliError> {
     let data = context.request(Request::get("/api/webhooks?page_size=100")).await?;
-    context.output.data(&data, |output| {
-        let words = |webhook: &Value, key: &str| {
-            let words: Vec<&str> = view::list(webhook, key).iter().filter_map(Value::as_str).collect();
-            words.join(", ")
-        };
-        let rows = view::list(&data, "webhooks").iter().map(|webhook| {
+    context.output.show(&data, |output, list: WebhookList| {
+        let rows = list.webhooks.into_iter().map(|webhook| {
+            let events: Vec<&str> = webhook.events.iter().map(|event| event.as_str()).collect();
             vec![
-                view::text(webhook, "id"),
-                view::text(webhook, "url"),
-                words(webhook, "events"),
-                words(webhook, "tools"),
-                view::text(webhook, "enabled"),
+                webhook.id.to_string(),
+                webhook.url,
+                events.join(", "),
+                webhook.tools.join(", "),
+                webhook.enabled.to_string(),
             ]
         });
-        output.table(&["ID", "URL", "EVENTS", "TOOLS", "ENABLED"], rows.collect())
+        output.list(&["ID", "URL", "EVENTS", "TOOLS", "ENABLED"], &[], rows.collect())
     })
 }
 
@@ -148,10 +146,9 @@ async fn redeliver(id: &str, delivery: &str, context: &Context) -> Result<(), Cl
 }
 
 fn print(delivery: &Value, context: &Context) -> Result<(), CliError> {
-    context.output.data(delivery, |output| {
-        let why = view::text(delivery, "error");
-        let why = if why.is_empty() { why } else { format!(": {why}") };
-        output.note(&format!("{}{why}", view::text(delivery, "status")));
+    context.output.show(delivery, |output, delivery: DeliveryView| {
+        let why = delivery.error.map(|why| format!(": {why}")).unwrap_or_default();
+        output.note(&format!("{}{why}", delivery.status.as_str()));
         Ok(())
     })
 }
@@ -161,17 +158,17 @@ async fn deliveries(id: &str, status: Option<Status>, context: &Context) -> Resu
     let status = status.as_ref().map(clap::builder::PossibleValue::get_name);
     let request = Request::get(format!("{}/deliveries?page_size=100", path(id))).query_some("status", status);
     let data = context.request(request).await?;
-    context.output.data(&data, |output| {
-        let rows = view::list(&data, "deliveries").iter().map(|delivery| {
+    context.output.show(&data, |output, list: DeliveryList| {
+        let rows = list.deliveries.into_iter().map(|delivery| {
             vec![
-                view::text(delivery, "id"),
-                view::text(delivery, "event"),
-                view::text(delivery, "status"),
-                view::text(delivery, "attempts"),
-                view::time(delivery, "created_at"),
-                view::text(delivery, "error"),
+                delivery.id.to_string(),
+                delivery.event.as_str().to_owned(),
+                delivery.status.as_str().to_owned(),
+                delivery.attempts.to_string(),
+                view::moment(delivery.created_at),
+                delivery.error.unwrap_or_default(),
             ]
         });
-        output.table(&["ID", "EVENT", "STATUS", "ATTEMPTS", "CREATED", "ERROR"], rows.collect())
+        output.list(&["ID", "EVENT", "STATUS", "ATTEMPTS", "CREATED", "ERROR"], &[], rows.collect())
     })
 }

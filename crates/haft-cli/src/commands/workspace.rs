@@ -4,6 +4,8 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
+use haft_api::workspace::{ChangeList, FileListing, ListedFile, ManifestList, WorkspaceList, WorkspaceView};
+use haft_core::workspace::{FileChangeKind, WorkspaceUse};
 use haft_package::zip;
 use http::Method;
 use serde_json::{Value, json};
@@ -11,6 +13,7 @@ use serde_json::{Value, json};
 use crate::client::{Body, Request, segment};
 use crate::context::Context;
 use crate::error::CliError;
+use crate::shell::quote;
 use crate::view;
 
 /// Look at workspaces: the folders that calls work in, whose every state is kept
@@ -19,7 +22,7 @@ use crate::view;
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// List workspaces, or the files of one
-    #[command(after_help = examples!("haft workspace ls", "haft workspace ls report"))]
+    #[command(visible_alias = "list", after_help = examples!("haft workspace ls", "haft workspace ls report"))]
     Ls {
         /// Name of the workspace [default: list all workspaces]
         name: Option<String>,
@@ -47,7 +50,7 @@ pub(crate) enum Command {
         file: PathBuf,
     },
     /// List the states of a workspace, newest first
-    #[command(after_help = examples!("haft workspace log report"))]
+    #[command(visible_alias = "history", after_help = examples!("haft workspace log report"))]
     Log {
         /// Name of the workspace
         name: String,
@@ -82,7 +85,7 @@ pub(crate) enum Command {
         state: State,
     },
     /// Delete a workspace with all its states
-    #[command(after_help = examples!("haft workspace rm report"))]
+    #[command(visible_alias = "delete", after_help = examples!("haft workspace rm report"))]
     Rm {
         /// Name of the workspace
         name: String,
@@ -125,33 +128,46 @@ fn file_path(name: &str, path: &str) -> String {
     format!("{}/files/{}", base(name), segments.join("/"))
 }
 
+/// Rejects a text that is not the id of a state.
+fn check_state(name: &str, state: &str) -> Result<(), CliError> {
+    if state.len() == 36 && state.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-') {
+        return Ok(());
+    }
+    Err(CliError::Usage {
+        message: format!("`{}` is not a state", haft_core::problem::excerpt(state, 60)),
+        hint: Some(format!("list the states with `haft workspace log {}`", quote(name))),
+    })
+}
+
 fn listing(name: &str, state: &State) -> Request {
     Request::get(format!("{}/files", base(name))).query_some("manifest", state.id.as_deref())
 }
 
 async fn list(context: &Context) -> Result<(), CliError> {
     let data = context.request(Request::get("/api/workspaces?page_size=500")).await?;
-    context.output.data(&data, |output| {
-        let rows = view::list(&data, "workspaces").iter().map(|workspace| {
-            let text = |key| view::text(workspace, key);
-            vec![text("name"), text("files"), text("bytes"), view::time(workspace, "modified_at")]
+    context.output.show(&data, |output, WorkspaceList { workspaces, .. }| {
+        let rows = workspaces.into_iter().map(|workspace| {
+            let WorkspaceView { name, files, bytes, modified_at, .. } = workspace;
+            vec![name, files.to_string(), bytes.to_string(), view::moment(modified_at)]
         });
-        output.table(&["NAME", "FILES", "BYTES", "CHANGED"], rows.collect())
+        output.list(&["NAME", "FILES", "BYTES", "CHANGED"], &[], rows.collect())
     })
 }
 
 async fn files(name: &str, state: &State, context: &Context) -> Result<(), CliError> {
+    state.id.iter().try_for_each(|id| check_state(name, id))?;
     let data = context.request(listing(name, state)).await?;
-    context.output.data(&data, |output| {
-        let rows = view::list(&data, "files").iter().map(|file| {
-            let text = |key| view::text(file, key);
-            vec![text("kind"), text("size"), text("path"), text("target")]
+    context.output.show(&data, |output, FileListing { files, .. }| {
+        let rows = files.into_iter().map(|file| {
+            let ListedFile { kind, size, path, target, .. } = file;
+            vec![view::word(&kind), view::optional(size.as_ref()), path, target.unwrap_or_default()]
         });
         output.table(&["KIND", "SIZE", "PATH", "TARGET"], rows.collect())
     })
 }
 
 async fn cat(name: &str, path: &str, state: &State, context: &Context) -> Result<(), CliError> {
+    state.id.iter().try_for_each(|id| check_state(name, id))?;
     let client = context.client().await?;
     let request = Request::get(file_path(name, path)).query_some("manifest", state.id.as_deref());
     let bytes = client.bytes(request).await;
@@ -172,50 +188,52 @@ async fn put(name: &str, path: &str, file: &Path, context: &Context) -> Result<(
 
 async fn log(name: &str, context: &Context) -> Result<(), CliError> {
     let data = context.request(Request::get(format!("{}/manifests?page_size=100", base(name)))).await?;
-    context.output.data(&data, |output| {
-        let rows = view::list(&data, "manifests").iter().map(|state| {
-            let text = |key| view::text(state, key);
+    context.output.show(&data, |output, ManifestList { manifests, .. }| {
+        let rows = manifests.into_iter().map(|state| {
             vec![
-                text("id"),
-                view::time(state, "created_at"),
-                text("source"),
-                text("created_by"),
-                text("files"),
+                state.id.to_string(),
+                view::moment(state.created_at),
+                state.source.as_str().to_owned(),
+                state.created_by,
+                state.files.to_string(),
             ]
         });
-        output.table(&["STATE", "CREATED", "BY", "WHO", "FILES"], rows.collect())
+        output.list(&["STATE", "CREATED", "BY", "WHO", "FILES"], &[], rows.collect())
     })
 }
 
 async fn diff(name: &str, from: Option<&str>, to: Option<&str>, context: &Context) -> Result<(), CliError> {
+    [from, to].into_iter().flatten().try_for_each(|state| check_state(name, state))?;
     let request = match from {
         Some(from) => Request::get(format!("{}/diff", base(name))).query("from", from).query_some("to", to),
         None => Request::get(format!("{}/changes", base(name))),
     };
     let data = context.request(request).await?;
-    context.output.data(&data, |output| {
-        for change in view::list(&data, "changes") {
-            let sign = match view::text(change, "change").as_str() {
-                "added" => "+",
-                "removed" => "-",
-                _ => "~",
+    context.output.show(&data, |output, ChangeList { changes, .. }| {
+        for change in changes {
+            let sign = match change.change {
+                FileChangeKind::Added => "+",
+                FileChangeKind::Removed => "-",
+                FileChangeKind::Modified => "~",
             };
-            output.line(&format!("{sign} {}", view::text(change, "path")))?;
+            output.line(&format!("{sign} {}", change.path))?;
         }
         Ok(())
     })
 }
 
 async fn restore(name: &str, state: &str, context: &Context) -> Result<(), CliError> {
+    check_state(name, state)?;
     let request = Request::post(format!("{}/restore", base(name)), json!({"manifest_id": state}));
     let data = context.request(request).await?;
-    context.output.data(&data, |output| {
-        output.note(&format!("restored workspace `{name}`; {} files changed", view::text(&data, "changed")));
+    context.output.show(&data, |output, restored: WorkspaceUse| {
+        output.note(&format!("restored workspace `{name}`; {} files changed", restored.changed));
         Ok(())
     })
 }
 
 async fn export(name: &str, target: &Path, state: &State, context: &Context) -> Result<(), CliError> {
+    state.id.iter().try_for_each(|id| check_state(name, id))?;
     let failed = || CliError::io(format!("write `{}`", target.display()));
     let is_archive = target.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("zip"));
     if !is_archive {

@@ -93,6 +93,48 @@ fn mcp_servers_are_declared_in_tables() {
 }
 
 #[test]
+fn sources_of_secrets_are_declared_in_tables() {
+    let home = home_with(
+        "[secrets]\nenvironment = []\n[secrets.vault]\naddress = \"https://vault.test\"\ncache = \"1h\"\n\
+         [secrets.files]\ndirectory = \"/run/secrets\"\n[secrets.commands.github]\n\
+         command = [\"op\", \"read\", \"op://a/b\"]\nenvironment = [\"OP_TOKEN\", \"NONE\"]\ntenants = [\"*\"]\n",
+    );
+    let environment =
+        Environment::from([("OP_TOKEN", "s3cr3t"), ("HAFT_SECRETS_VAULT_TOKEN", "s3cr3t-token")]);
+    let resolved = resolve(&flags(home.path()), &environment).unwrap();
+    assert!(!shown(&resolved).contains("s3cr3t"));
+    let effective = &resolved.settings.config.effective;
+    let token = effective.iter().find(|setting| setting.key == "secrets.vault.token").unwrap();
+    assert_eq!(token.value, "***");
+    let sources = resolved.settings.secrets.sources;
+    assert_eq!(sources.vault.address, "https://vault.test");
+    assert_eq!(sources.vault.token.unwrap().expose(), "s3cr3t-token");
+    assert_eq!((sources.vault.cache, sources.vault.stale), (Duration::from_hours(1), Duration::ZERO));
+    assert_eq!(sources.files.directory, Some(PathBuf::from("/run/secrets")));
+    let command = &sources.commands["github"];
+    assert_eq!(command.command, ["op", "read", "op://a/b"]);
+    let variables: Vec<_> =
+        command.environment.iter().map(|(name, value)| (name.as_str(), value.expose())).collect();
+    assert_eq!(variables, [("OP_TOKEN", "s3cr3t")]);
+    let expected = "`secrets.commands.github` lists `NONE`, which is not set in the environment";
+    assert_eq!(resolved.warnings, [expected]);
+    for (toml, expected) in [
+        (
+            "[secrets.commands.a]\ncomand = [\"x\"]",
+            "haft.toml:1: `secrets.commands` has an invalid command `a`: unknown field `comand`",
+        ),
+        ("[secrets.vault]\nadress = \"x\"", "haft.toml:2: unknown key `secrets.vault.adress`"),
+        ("[secrets.files]\ndirectory = \"x\"", "haft.toml:2: `secrets.files.directory` must be empty or an"),
+        ("[secrets.vault]\ntimeout = \"1h\"", "haft.toml:2: `secrets.vault.timeout` must be more than"),
+        ("[secrets]\ncommands = 7", "haft.toml:2: unknown key `secrets.commands`"),
+    ] {
+        let home = home_with(toml);
+        let error = resolve(&flags(home.path()), &Environment::default()).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
 fn later_layers_win() {
     let home = home_with("addr = \"127.0.0.1:1\"\nmode = \"production\"\n[server]\nmax_body_bytes = 2_048\n");
     let environment =
@@ -127,6 +169,9 @@ const VALUES: &[(&str, &str)] = &[
     ("server.cors_origins", "[\"https://a.example\", \"https://b.example\"]"),
     ("server.shutdown_grace", "\"1m30s\""),
     ("server.session_lifetime", "\"8h\""),
+    ("server.max_streams", "20"),
+    ("server.max_streams_per_token", "10"),
+    ("server.max_streams_per_address", "15"),
     ("import.max_document_bytes", "4096"),
     ("mcp.allowed_hosts", "[\"tools.example.com\"]"),
     ("mcp.public_url", "\"https://tools.example.com\""),
@@ -145,6 +190,26 @@ const VALUES: &[(&str, &str)] = &[
     ("blobs.secret_access_key", "\"hunter2\""),
     ("render.frame_hosts", "[\"localhost:3000\"]"),
     ("secrets.environment", "[\"WEATHER_KEY\"]"),
+    ("secrets.vault.address", "\"https://vault.example.com:8200\""),
+    ("secrets.vault.mount", "\"kv\""),
+    ("secrets.vault.namespace", "\"team-a\""),
+    ("secrets.vault.auth", "\"approle\""),
+    ("secrets.vault.auth_mount", "\"approle-2\""),
+    ("secrets.vault.token", "\"hunter2\""),
+    ("secrets.vault.token_file", "\"/run/vault/token\""),
+    ("secrets.vault.role_id", "\"role-1\""),
+    ("secrets.vault.secret_id", "\"hunter2\""),
+    ("secrets.vault.secret_id_file", "\"/run/vault/secret-id\""),
+    ("secrets.vault.role", "\"haft\""),
+    ("secrets.vault.jwt_file", "\"/run/token\""),
+    ("secrets.vault.ca_file", "\"/etc/vault/ca.pem\""),
+    ("secrets.vault.path_prefix", "\"tenants/{tenant}\""),
+    ("secrets.vault.tenants", "[\"default\", \"acme\"]"),
+    ("secrets.vault.timeout", "\"2s\""),
+    ("secrets.vault.cache", "\"1h\""),
+    ("secrets.vault.stale", "\"7d\""),
+    ("secrets.files.directory", "\"/run/secrets\""),
+    ("secrets.files.tenants", "[\"*\"]"),
     ("built_ins.enabled", "false"),
     ("built_ins.emails_per_minute", "3"),
     ("ledger.sync", "\"os\""),
@@ -166,6 +231,7 @@ const VALUES: &[(&str, &str)] = &[
     ("runs.max_running", "7"),
     ("runs.keep_days", "0"),
     ("chats.keep_days", "7"),
+    ("tools.keep_revisions", "6"),
     ("agents.keep_revisions", "7"),
     ("workspaces.keep_days", "7"),
     ("workspaces.keep_states", "7"),
@@ -272,7 +338,7 @@ fn an_error_in_the_file_has_its_line_and_a_hint() {
             "HOME/haft.toml:1: unknown key `cors_origins` | did you mean `server.cors_origins`?",
         ),
         ("[sever]\nx = 1", "HOME/haft.toml:1: unknown key `sever` | did you mean `log.level`?"),
-        ("server = 3", "HOME/haft.toml:1: unknown key `server` | did you mean `server.cors_origins`?"),
+        ("server = 3", "HOME/haft.toml:1: unknown key `server` | did you mean `server.max_streams`?"),
         ("addr = 80", "HOME/haft.toml:1: `addr` must be a string, not a number"),
         (
             "addr = \"example.com\"",

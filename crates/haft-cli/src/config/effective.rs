@@ -5,8 +5,9 @@ use haft_server::settings::{BUILT_IN_VARIABLES, EffectiveSetting, SettingSource}
 use serde_json::{Value as Json, json};
 
 use super::file;
-use super::keys::{KEYS, Key, Resolved, VARIABLES};
+use super::keys::{KEYS, Key, VARIABLES};
 use super::resolve::Flags;
+use super::resolved::Resolved;
 use super::value::Value;
 use crate::environment::Environment;
 

@@ -2,16 +2,18 @@
 
 use std::path::Path;
 
-use haft_server::settings::{SettingSource, declared_mcp_server};
+use haft_server::settings::{SettingSource, declared_mcp_server, declared_secret_command};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::error::{ConfigError, ConfigSource};
-use super::keys::{KEYS, Key, Resolved};
+use super::keys::{KEYS, Key};
+use super::resolved::Resolved;
 use super::value::{InvalidValue, Value};
 
-/// The table of MCP servers; no other key is a table of tables.
+/// The table of MCP servers, and that of commands whose output is a secret; no other key is a table of tables.
 const SERVERS: &str = "mcp.servers";
+const COMMANDS: &str = "secrets.commands";
 
 /// The largest configuration file.
 const MAX_BYTES: u64 = 1024 * 1024;
@@ -56,13 +58,18 @@ fn apply_table(
         } else {
             format!("{section}.{}", name.get_ref())
         };
-        let is_section = section.is_empty() && KEYS.iter().any(|key| key.section() == full);
+        let is_section =
+            KEYS.iter().any(|key| key.full.strip_prefix(&full).is_some_and(|rest| rest.starts_with('.')));
         if let (true, DeValue::Table(inner)) = (is_section, value.get_ref()) {
             apply_table(&full, inner, to, source)?;
             continue;
         }
         if let (SERVERS, DeValue::Table(servers)) = (full.as_str(), value.get_ref()) {
             declare_servers(servers, to, source)?;
+            continue;
+        }
+        if let (COMMANDS, DeValue::Table(commands)) = (full.as_str(), value.get_ref()) {
+            declare_commands(commands, to, source)?;
             continue;
         }
         let at = source(name.span().start);
@@ -92,6 +99,25 @@ fn declare_servers(
             reason: InvalidValue(format!("has an invalid server `{id}`: {error}")),
         })?;
         to.mcp_servers.push(server);
+    }
+    Ok(())
+}
+
+/// Adds the commands whose output is a secret, each a table of its own.
+fn declare_commands(
+    commands: &DeTable<'_>,
+    to: &mut Resolved,
+    source: &dyn Fn(usize) -> ConfigSource,
+) -> Result<(), ConfigError> {
+    for (name, table) in commands {
+        let command = name.get_ref();
+        let declared =
+            declared_secret_command(command, to_json(table)).map_err(|error| ConfigError::Value {
+                at: source(name.span().start),
+                key: COMMANDS,
+                reason: InvalidValue(format!("has an invalid command `{command}`: {error}")),
+            })?;
+        to.secret_commands.push(declared);
     }
     Ok(())
 }

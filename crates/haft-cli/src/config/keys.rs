@@ -1,80 +1,18 @@
 //! The table of all configuration keys.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use haft_core::mcp::McpServer;
 use haft_core::runnable::Mode;
-use haft_core::secret::{MASK, Secret};
-use haft_server::settings::{EngineName, LedgerSync, SettingSource, Settings};
+use haft_core::secret::Secret;
+use haft_server::settings::{EngineName, LedgerSync, VaultAuth};
 
 use super::readers::{
-    bytes, count, days, hosts, is_http_url, model_prices, model_urls, optional, rate, set_blob_url,
-    set_database, set_index_url, set_level, set_public_url, set_sandboxes, set_trusted_keys,
+    bytes, count, days, hosts, is_http_url, model_prices, model_urls, optional, optional_path,
+    optional_secret, rate, set_blob_url, set_database, set_index_url, set_jwt_file, set_level,
+    set_public_url, set_sandboxes, set_trusted_keys, vault_timeout,
 };
+use super::resolved::{LogFormat, Resolved};
 use super::value::{InvalidValue, Value};
-
-/// The resolved configuration.
-#[derive(Debug, Clone)]
-pub(crate) struct Resolved {
-    /// The settings of the server.
-    pub(crate) settings: Settings,
-    /// The log settings.
-    pub(crate) log: LogSettings,
-    /// Names of environment variables that `${NAME}` may read.
-    pub(super) secret_names: Vec<String>,
-    /// The MCP servers that the file declares.
-    pub(super) mcp_servers: Vec<McpServer>,
-    /// Warnings.
-    pub(crate) warnings: Vec<String>,
-    /// The values that are not defaults, by key, with secrets masked, and where each comes from.
-    pub(super) origins: BTreeMap<&'static str, (Value, SettingSource)>,
-}
-
-/// The log settings.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct LogSettings {
-    /// A filter such as `info` or `haft_server=debug,warn`.
-    pub(crate) level: String,
-    /// The format of log lines.
-    pub(crate) format: LogFormat,
-}
-
-/// The format of log lines.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LogFormat {
-    /// Text.
-    Text,
-    /// One JSON object per line.
-    Json,
-}
-
-impl Resolved {
-    /// Sets the value of a key, and notes where it comes from.
-    pub(super) fn set(&mut self, key: &Key, value: Value, source: SettingSource) -> Result<(), InvalidValue> {
-        (key.set)(self, &value)?;
-        let is_secret = SECRET_KEYS.contains(&key.full) && value != Value::Text(String::new());
-        let shown = if is_secret { Value::Text(MASK.to_owned()) } else { value };
-        self.origins.insert(key.full, (shown, source));
-        Ok(())
-    }
-
-    /// Returns the defaults.
-    pub(super) fn new(settings: Settings) -> Self {
-        let log = LogSettings { level: "info".to_owned(), format: LogFormat::Text };
-        Self {
-            settings,
-            log,
-            secret_names: Vec::new(),
-            mcp_servers: Vec::new(),
-            warnings: Vec::new(),
-            origins: BTreeMap::new(),
-        }
-    }
-}
-
-/// Keys whose values contain credentials.
-const SECRET_KEYS: [&str; 3] = ["database_url", "blobs.secret_access_key", "python.index_url"];
 
 /// A configuration key.
 pub(crate) struct Key {
@@ -117,6 +55,7 @@ pub(crate) const VARIABLES: &[(&str, &str)] = &[
     ("HAFT_KEY", "Encryption key of stored credentials, instead of the file `key`"),
     ("HAFT_KEY_NEW", "Key that `haft key rotate` changes to; credentials encrypted with either key are read"),
     ("HAFT_SERVER", "Server that commands connect to, e.g. `http://127.0.0.1:18789`"),
+    ("HAFT_CONTEXT", "Stored login of `haft login` that commands use; `local` is the home folder"),
     ("HAFT_LOG", "Short for `HAFT_LOG_LEVEL`"),
 ];
 
@@ -178,6 +117,24 @@ pub(crate) const KEYS: &[Key] = &[
         "\"12h\"",
         "How long a browser stays logged in; a token that expires earlier ends the session.",
         |to, value| value.duration().map(|time| to.settings.server.session_lifetime = time),
+    ),
+    key(
+        "server.max_streams",
+        "2000",
+        "Maximum number of open WebSockets and event streams of a node.",
+        |to, value| value.size(1..=1_000_000).map(|size| to.settings.server.max_streams = size),
+    ),
+    key(
+        "server.max_streams_per_token",
+        "100",
+        "The same for one token, with all its browser sessions.",
+        |to, value| value.size(1..=1_000_000).map(|size| to.settings.server.max_streams_per_token = size),
+    ),
+    key(
+        "server.max_streams_per_address",
+        "500",
+        "The same for one IP address (IPv6: one /64 network); 0 means no limit. Raise it behind a proxy, whose address all clients have.",
+        |to, value| value.size(0..=1_000_000).map(|size| to.settings.server.max_streams_per_address = size),
     ),
     key(
         "import.max_document_bytes",
@@ -289,6 +246,111 @@ pub(crate) const KEYS: &[Key] = &[
         "[]",
         "Environment variables that `${NAME}` in a tool may read if no credential of that name is stored.",
         |to, value| value.list().map(|list| to.secret_names = list),
+    ),
+    key(
+        "secrets.vault.address",
+        "\"\"",
+        "Address of HashiCorp Vault or OpenBao for `${vault:PATH#KEY}`, e.g. `https://vault.example.com:8200`; empty means none.",
+        |to, value| value.text().map(|text| text.clone_into(&mut to.vault().address)),
+    ),
+    key("secrets.vault.mount", "\"secret\"", "Path of the KV store of version 2.", |to, value| {
+        value.text().map(|text| text.clone_into(&mut to.vault().mount))
+    }),
+    key("secrets.vault.namespace", "\"\"", "Namespace; empty is the root namespace.", |to, value| {
+        value.text().map(|text| text.clone_into(&mut to.vault().namespace))
+    }),
+    key(
+        "secrets.vault.auth",
+        "\"token\"",
+        "How haft logs in: `token`, `approle` or `kubernetes`.",
+        |to, value| {
+            let choices = VaultAuth::ALL.map(|auth| (auth.as_str(), auth));
+            value.choice(&choices).map(|auth| to.vault().auth = auth)
+        },
+    ),
+    key(
+        "secrets.vault.auth_mount",
+        "\"\"",
+        "Path of the auth method; empty is `approle` or `kubernetes`.",
+        |to, value| value.text().map(|text| text.clone_into(&mut to.vault().auth_mount)),
+    ),
+    key(
+        "secrets.vault.token",
+        "\"\"",
+        "Token for `auth = \"token\"`; better in the environment or in `token_file` than here.",
+        |to, value| optional_secret(value).map(|token| to.vault().token = token),
+    ),
+    key(
+        "secrets.vault.token_file",
+        "\"\"",
+        "File with the token, e.g. of a Vault Agent; it is read at each request.",
+        |to, value| optional_path(value).map(|path| to.vault().token_file = path),
+    ),
+    key("secrets.vault.role_id", "\"\"", "Role id for `auth = \"approle\"`.", |to, value| {
+        value.text().map(|text| text.clone_into(&mut to.vault().role_id))
+    }),
+    key(
+        "secrets.vault.secret_id",
+        "\"\"",
+        "Secret id of the role; better in the environment or in `secret_id_file` than here.",
+        |to, value| optional_secret(value).map(|secret| to.vault().secret_id = secret),
+    ),
+    key("secrets.vault.secret_id_file", "\"\"", "File with the secret id.", |to, value| {
+        optional_path(value).map(|path| to.vault().secret_id_file = path)
+    }),
+    key("secrets.vault.role", "\"\"", "Role for `auth = \"kubernetes\"`.", |to, value| {
+        value.text().map(|text| text.clone_into(&mut to.vault().role))
+    }),
+    key(
+        "secrets.vault.jwt_file",
+        "\"/var/run/secrets/kubernetes.io/serviceaccount/token\"",
+        "File with the service account token of the pod.",
+        set_jwt_file,
+    ),
+    key(
+        "secrets.vault.ca_file",
+        "\"\"",
+        "File with additional trusted certificates in PEM format.",
+        |to, value| optional_path(value).map(|path| to.vault().ca_file = path),
+    ),
+    key(
+        "secrets.vault.path_prefix",
+        "\"\"",
+        "Beginning of all paths that tools may read, e.g. `tenants/{tenant}`; empty allows every path.",
+        |to, value| value.text().map(|text| text.clone_into(&mut to.vault().path_prefix)),
+    ),
+    key(
+        "secrets.vault.tenants",
+        "[\"default\"]",
+        "Tenants whose tools may read from Vault; `*` is all.",
+        |to, value| value.list().map(|list| to.vault().tenants = list),
+    ),
+    key("secrets.vault.timeout", "\"5s\"", "How long one request to Vault may take.", |to, value| {
+        vault_timeout(value).map(|time| to.vault().timeout = time)
+    }),
+    key(
+        "secrets.vault.cache",
+        "\"5m\"",
+        "How long a value of Vault is used without reading it again.",
+        |to, value| value.long_duration().map(|time| to.vault().cache = time),
+    ),
+    key(
+        "secrets.vault.stale",
+        "\"0s\"",
+        "How much longer it is used while Vault does not respond.",
+        |to, value| value.long_duration().map(|time| to.vault().stale = time),
+    ),
+    key(
+        "secrets.files.directory",
+        "\"\"",
+        "Folder with the files of `${file:NAME}`, e.g. `/run/haft-secrets`; empty means none.",
+        |to, value| optional_path(value).map(|path| to.secret_files().directory = path),
+    ),
+    key(
+        "secrets.files.tenants",
+        "[\"default\"]",
+        "Tenants whose tools may read these files; `*` is all.",
+        |to, value| value.list().map(|list| to.secret_files().tenants = list),
     ),
     key(
         "built_ins.enabled",
@@ -424,9 +486,15 @@ pub(crate) const KEYS: &[Key] = &[
     ),
     key(
         "chats.keep_days",
-        "0",
-        "How many days chats are kept after their last change, with their messages, runs and workspaces; 0 keeps them until they are deleted.",
+        "365",
+        "How many days chats are kept after their last change, with their messages, runs and workspaces; 0 keeps them until they are deleted. One with a run that works or waits is kept.",
         |to, value| days(value).map(|days| to.settings.retention.chat_days = days),
+    ),
+    key(
+        "tools.keep_revisions",
+        "500",
+        "Maximum number of revisions per tool; 0 keeps all. The newest and the published one are kept.",
+        |to, value| count(value).map(|limit| to.settings.retention.tool_revisions = limit),
     ),
     key(
         "agents.keep_revisions",
@@ -448,16 +516,19 @@ pub(crate) const KEYS: &[Key] = &[
     ),
     key(
         "artifacts.keep_versions",
-        "0",
-        "Maximum number of versions per code artifact; 0 keeps all, up to 10,000. A definition that pins a removed version fails.",
+        "500",
+        "Maximum number of versions per code artifact; 0 keeps all, up to 10,000. The newest one, the published one and those that tools pin are kept.",
         |to, value| count(value).map(|limit| to.settings.retention.artifact_versions = limit),
     ),
     key("approvals.expire_after", "\"24h\"", "How long a call waits for approval.", |to, value| {
         value.duration().map(|time| to.settings.approvals.lifetime = time)
     }),
-    key("approvals.four_eyes", "false", "Whether nobody may approve a call of their own.", |to, value| {
-        value.boolean().map(|on| to.settings.approvals.four_eyes = on)
-    }),
+    key(
+        "approvals.four_eyes",
+        "false",
+        "Whether requesters may not approve their own calls.",
+        |to, value| value.boolean().map(|on| to.settings.approvals.four_eyes = on),
+    ),
     key(
         "approvals.keep_days",
         "90",

@@ -11,12 +11,15 @@ mod file;
 mod keys;
 mod readers;
 mod resolve;
+mod resolved;
 mod sample;
+#[cfg(test)]
+mod schema;
 mod value;
 
 pub(crate) use error::ConfigError;
-pub(crate) use keys::{LogFormat, LogSettings, Resolved};
 pub(crate) use readers::parse_log_filter;
 pub(crate) use resolve::{Flags, home, resolve};
+pub(crate) use resolved::{LogFormat, LogSettings, Resolved};
 pub(crate) use sample::sample;
 pub(crate) use value::parse_addr;

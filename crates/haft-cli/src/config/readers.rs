@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use haft_core::secret::Secret;
 use haft_package::signature::{PublicKey, TrustedKey};
-use haft_server::settings::{Prices, check_host};
+use haft_server::settings::{Prices, VaultSettings, check_host};
 use tracing_subscriber::EnvFilter;
 
-use super::keys::Resolved;
+use super::resolved::Resolved;
 use super::value::{InvalidValue, Value};
 
 /// Parses a retention period in days.
@@ -62,6 +63,35 @@ pub(super) fn set_blob_url(to: &mut Resolved, value: &Value) -> Result<(), Inval
 /// Returns a text unless it is empty.
 pub(super) fn optional(text: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
+}
+
+/// Returns an absolute path; `None` if the text is empty.
+pub(super) fn optional_path(value: &Value) -> Result<Option<PathBuf>, InvalidValue> {
+    let path = optional(value.text()?).map(PathBuf::from);
+    if path.as_ref().is_some_and(|path| !path.is_absolute()) {
+        return Err(InvalidValue("must be empty or an absolute path".to_owned()));
+    }
+    Ok(path)
+}
+
+/// Returns a secret; `None` if the text is empty.
+pub(super) fn optional_secret(value: &Value) -> Result<Option<Secret>, InvalidValue> {
+    value.text().map(|text| optional(text).map(Secret::new))
+}
+
+/// Returns how long one request to Vault may take.
+pub(super) fn vault_timeout(value: &Value) -> Result<Duration, InvalidValue> {
+    let timeout = value.duration()?;
+    if timeout.is_zero() || timeout > Duration::from_mins(1) {
+        return Err(InvalidValue("must be more than \"0s\" and at most \"1m\"".to_owned()));
+    }
+    Ok(timeout)
+}
+
+pub(super) fn set_jwt_file(to: &mut Resolved, value: &Value) -> Result<(), InvalidValue> {
+    let path = optional_path(value)?;
+    to.vault().jwt_file = path.unwrap_or_else(|| VaultSettings::default().jwt_file);
+    Ok(())
 }
 
 pub(super) fn set_public_url(to: &mut Resolved, value: &Value) -> Result<(), InvalidValue> {

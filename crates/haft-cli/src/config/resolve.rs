@@ -5,12 +5,15 @@ use std::path::{Path, PathBuf};
 
 use haft_core::runnable::Mode;
 use haft_core::secret::Secret;
-use haft_server::settings::{BUILT_IN_VARIABLES, ConfigReport, DeclaredServers, SettingSource, Settings};
+use haft_server::settings::{
+    BUILT_IN_VARIABLES, ConfigReport, DeclaredSecretCommand, DeclaredServers, SettingSource, Settings,
+};
 
 use super::effective::effective;
 use super::error::{ConfigError, ConfigSource};
 use super::file;
-use super::keys::{KEYS, Key, Resolved, VARIABLES};
+use super::keys::{KEYS, Key, VARIABLES};
+use super::resolved::Resolved;
 use super::value::Value;
 use crate::environment::Environment;
 
@@ -130,5 +133,17 @@ fn read_secrets(environment: &Environment, to: &mut Resolved) {
                 .warnings
                 .push(format!("`secrets.environment` lists `{name}`, which is not set in the environment")),
         }
+    }
+    for command in std::mem::take(&mut to.secret_commands) {
+        let DeclaredSecretCommand { name, mut settings, variables } = command;
+        for variable in variables {
+            match environment.get(&variable) {
+                Some(text) => settings.environment.push((variable, Secret::new(text.to_owned()))),
+                None => to.warnings.push(format!(
+                    "`secrets.commands.{name}` lists `{variable}`, which is not set in the environment"
+                )),
+            }
+        }
+        to.settings.secrets.sources.commands.insert(name, settings);
     }
 }

@@ -121,14 +121,14 @@ impl Value {
 
     /// Returns a duration that may be longer than a day: `30s`, `24h`, `7d`.
     pub(crate) fn long_duration(&self) -> Result<Duration, InvalidValue> {
-        let days = self.text().ok().and_then(|text| text.trim().strip_suffix('d')?.parse::<u32>().ok());
-        match days {
-            Some(days @ 0..=MAX_DAYS) => Ok(Duration::from_hours(24 * u64::from(days))),
-            Some(_) => Err(InvalidValue(format!("must be at most \"{MAX_DAYS}d\""))),
-            None => self.duration().map_err(|InvalidValue(why)| {
-                InvalidValue(format!("{why}, or a number of days such as \"7d\""))
-            }),
+        let text =
+            self.text().map_err(|_| InvalidValue("must be a duration string, e.g. \"7d\"".to_owned()))?;
+        let time = duration::parse_long(text, Duration::from_secs(1));
+        let time = time.map_err(|error| InvalidValue(format!("is invalid: {error}")))?;
+        if time > Duration::from_hours(24 * u64::from(MAX_DAYS)) {
+            return Err(InvalidValue(format!("must be at most \"{MAX_DAYS}d\"")));
         }
+        Ok(time)
     }
 
     /// Returns an address such as `127.0.0.1:18789`.

@@ -83,6 +83,85 @@ fn an_agent_is_created_shown_changed_and_deleted() {
     }
 }
 
+/// The same verbs serve every kind.
+#[test]
+fn what_is_in_use_is_deleted_by_force_and_comes_back() {
+    let haft = Haft::new();
+    ok(&haft.run(&["artifact", "create", "count", &haft.write("count.sh", "wc -w\n")]));
+    let tool = "name: words\ndescription: Counts words\nparams: []\nimplementation:\n  type: artifact\n  \
+                artifact_id: count\n";
+    ok(&haft.run(&["tool", "add", &haft.write("words.yaml", tool)]));
+    let boss = "name: Boss\nmodel: scripted\ninstructions: Count.\ntools: [words]\n";
+    ok(&haft.run(&["agent", "create", &haft.write("boss.yaml", boss)]));
+    insta::assert_snapshot!(haft.run(&["artifact", "usage", "count"]).shown(), @r"
+    exit code: 0
+    ----- stdout
+    KIND   NAME                      DETAIL
+    tool   user-created:words@1.0.0  implementation.artifact_id
+    agent  boss                      words
+    ----- stderr
+    ");
+    insta::assert_snapshot!(haft.run(&["artifact", "delete", "count"]).shown(), @r"
+    exit code: 4
+    ----- stdout
+    ----- stderr
+    error: artifact `count` is in use by `user-created:words@1.0.0`; change these, or delete it anyway with `force=true` (`haft artifact delete --force`)
+    ");
+    insta::assert_snapshot!(haft.run(&["artifact", "delete", "count", "--force"]).shown(), @r"
+    exit code: 0
+    ----- stdout
+    ----- stderr
+    deleted artifact `count`; it can be restored for 48 hours
+    ");
+    fails(&haft.run(&["artifact", "show", "count"]), 3, "artifact `count` not found");
+    insta::assert_snapshot!(haft.run(&["artifact", "undelete", "count"]).shown(), @r"
+    exit code: 0
+    ----- stdout
+    ----- stderr
+    restored `count`
+    ");
+    fails(&haft.run(&["artifact", "undelete", "count"]), 4, "the artifact `count` is not deleted");
+    ok(&haft.run(&["pipeline", "create", "handbook"]));
+    ok(&haft.run(&["pipeline", "delete", "handbook", "--yes"]));
+    insta::assert_snapshot!(haft.run(&["pipeline", "undelete", "handbook"]).shown(), @r"
+    exit code: 0
+    ----- stdout
+    ----- stderr
+    restored `handbook`
+    ");
+    ok(&haft.run(&["agent", "delete", "boss", "--yes"]));
+    let deleted = haft.run(&["agent", "list", "--deleted"]);
+    assert!(ok(&deleted).contains("boss"), "{}", deleted.shown());
+    ok(&haft.run(&["agent", "undelete", "boss"]));
+    fails(&haft.run(&["tool", "delete", "words"]), 4, "is in use by `agents:boss`");
+    ok(&haft.run(&["tool", "delete", "words", "--force"]));
+    let deleted = haft.run(&["tool", "list", "--deleted"]);
+    assert!(ok(&deleted).contains("user-created:words@1.0.0"), "{}", deleted.shown());
+    let restored = haft.run(&["tool", "undelete", "words"]);
+    ok(&restored);
+    assert_eq!(restored.stderr, "restored `user-created:words@1.0.0`\n");
+    fails(&haft.run(&["tool", "undelete", "words"]), 4, "is not deleted");
+}
+
+#[test]
+fn every_kind_is_edited_as_yaml() {
+    let haft = Haft::new();
+    ok(&haft.run(&["artifact", "create", "count", &haft.write("count.sh", "wc -w\n")]));
+    ok(&haft.run(&["pipeline", "create", "handbook"]));
+    let boss = "name: Boss\nmodel: scripted\ninstructions: Count.\ntools: []\n";
+    ok(&haft.run(&["agent", "create", &haft.write("boss.yaml", boss)]));
+    let text = haft.write("text.yaml", "description: Edited\n");
+    let whole = haft.write("whole.yaml", &format!("{boss}description: Edited\n"));
+    for (kind, slug, file) in
+        [("artifact", "count", &text), ("pipeline", "handbook", &text), ("agent", "boss", &whole)]
+    {
+        let edited = haft.run(&[kind, "edit", slug, "--from", file]);
+        ok(&edited);
+        assert_eq!(edited.stderr, format!("updated `{slug}`, revision 2\n"));
+        assert_eq!(haft.json(&[kind, "show", slug])["description"], "Edited", "{kind}");
+    }
+}
+
 #[test]
 fn a_file_with_mistakes_is_rejected_with_lines() {
     let haft = Haft::new();
@@ -120,6 +199,43 @@ fn an_agent_answers_a_question() {
 
         fails(&haft.run(&["agent", "run", "nobody", "hello"]), 3, "nobody");
         fails(&haft.run(&["agent", "run", "greeter", "break it"]), 5, "the run failed");
+    }
+}
+
+#[test]
+fn runs_are_listed_shown_watched_and_cancelled() {
+    let tool = format!("{GREET}requires_confirmation: true\n");
+    for (haft, _server) in homes(&tool) {
+        let answered = haft.json(&["agent", "run", "greeter", "hello"]);
+        let answered = answered["id"].as_str().unwrap();
+        let run = haft.run(&["agent", "run", "greeter", "please greet Ada"]);
+        assert!(run.code != 0, "{}", run.shown());
+
+        let listed = haft.json(&["run", "list", "--agent", "greeter", "--status", "awaiting_approval"]);
+        assert_eq!(listed["runs"].as_array().unwrap().len(), 1, "{listed}");
+        let waiting = listed["runs"][0]["id"].as_str().unwrap();
+        let table = haft.run(&["run", "list"]);
+        assert!(ok(&table).contains(answered) && table.stdout.contains(waiting), "{}", table.shown());
+
+        let shown = haft.run(&["run", "show", answered]);
+        assert!(
+            ok(&shown).contains("agent     greeter (revision 1)\nstatus    success\n"),
+            "{}",
+            shown.shown()
+        );
+        assert!(shown.stdout.ends_with("answer\nWhom shall I greet?\n"), "{}", shown.shown());
+        let shown = haft.run(&["run", "show", waiting]);
+        assert!(ok(&shown).contains("of `user-created:greet@1.0.0`\n"), "{}", shown.shown());
+
+        // The events of the run are printed again, from the start.
+        assert_eq!(ok(&haft.run(&["run", "watch", answered])), "Whom shall I greet?\n");
+        assert_eq!(haft.json(&["run", "watch", answered])["output"], "Whom shall I greet?");
+        let watched = haft.run(&["run", "watch", waiting]);
+        assert!(watched.stderr.contains("haft approval approve "), "{}", watched.shown());
+
+        ok(&haft.run(&["run", "cancel", waiting]));
+        fails(&haft.run(&["run", "watch", waiting]), 5, "the run was cancelled");
+        fails(&haft.run(&["run", "show", "nope"]), 3, "run `nope` not found");
     }
 }
 

@@ -118,7 +118,8 @@ impl Haft {
         Self::started(command)
     }
 
-    fn started(mut command: Command) -> Server {
+    /// Starts a server and waits until it prints its address, from a prepared command.
+    pub(crate) fn started(mut command: Command) -> Server {
         let mut child = command.stderr(Stdio::null()).spawn().unwrap();
         let mut reader = BufReader::new(child.stdout.take().unwrap());
         let mut text = String::new();

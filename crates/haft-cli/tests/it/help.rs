@@ -11,6 +11,13 @@ const COMMANDS: &[&str] = &[
     "init",
     "doctor",
     "reindex",
+    "login",
+    "logout",
+    "whoami",
+    "context",
+    "context list",
+    "context use",
+    "context rm",
     "tool",
     "tool list",
     "tool show",
@@ -29,6 +36,11 @@ const COMMANDS: &[&str] = &[
     "tool diff",
     "tool restore",
     "tool version",
+    "run",
+    "run list",
+    "run show",
+    "run watch",
+    "run cancel",
     "mcp-server",
     "mcp-server add",
     "mcp-server import",
@@ -36,6 +48,7 @@ const COMMANDS: &[&str] = &[
     "mcp-server refresh",
     "mcp-server login",
     "mcp-server logout",
+    "mcp-server update",
     "mcp-server changes",
     "mcp-server accept",
     "mcp-server enable",
@@ -95,10 +108,12 @@ const COMMANDS: &[&str] = &[
     "call",
     "call list",
     "call show",
+    "call result",
     "call cancel",
     "limits",
     "audit",
     "audit export",
+    "schema",
     "completions",
 ];
 
@@ -126,6 +141,6 @@ fn completions_are_scripts() {
     for shell in ["bash", "zsh", "fish"] {
         let run = haft.run(&["completions", shell]);
         assert_eq!((run.code, run.stderr.as_str()), (0, ""));
-        assert!(run.stdout.contains("doctor") && run.stdout.contains("validate"), "{shell}");
+        assert!(run.stdout.contains(" __complete -- "), "{shell}");
     }
 }

@@ -211,12 +211,12 @@ fn a_dropped_file_is_ready_with_warnings() {
     state draft, enabled, ready with warnings
     warning `network`: it uses `curl`, but the tool has no network access; set `network: true`
     warning `implementation.body`: `$city` on line 1 is in single quotes, in which the shell does not replace it; use double quotes
-    warning `skills/web/toolset.yaml` is not read yet: define each of its tools in a file of its own
+    warning `skills/web/toolset.yaml` is ignored here: install a package with `haft toolset install DIR`
     ");
     insta::assert_snapshot!(rows(&["doctor"], "web/"), @r"
-    warning toolset `skills/web/toolset.yaml` toolset manifests are not read yet; define each of its tools in a file of its own
+    warning toolset `skills/web/toolset.yaml` a package is ignored here; run `haft toolset install DIR/home/skills/web`
     warning definition `skills/web/weather-check.skill` `network`: it uses `curl`, but the tool has no network access; set `network: true`
     warning definition `skills/web/weather-check.skill` `implementation.body`: `$city` on line 1 is in single quotes, in which the shell does not replace it; use double quotes
-    warning definition `skills/web/weather-check.skill` `skills/web/toolset.yaml` is not read yet: define each of its tools in a file of its own
+    warning definition `skills/web/weather-check.skill` `skills/web/toolset.yaml` is ignored here: install a package with `haft toolset install DIR`
     ");
 }

@@ -71,6 +71,38 @@ fn a_declared_server_is_added_and_read_only() {
 }
 
 #[test]
+fn settings_of_a_server_can_be_changed_later() {
+    let haft = Haft::new();
+    // It is not started: without network it would retry its downloads for a minute.
+    let added =
+        haft.run(&["mcp-server", "add", "fetch", "--start-timeout", "90s", "--", "uvx", "mcp-server-fetch"]);
+    assert_eq!(added.code, 0, "{}", added.shown());
+    assert!(added.stderr.contains("`haft mcp-server update fetch --network`"), "{}", added.shown());
+    let changed = haft.json(&[
+        "mcp-server",
+        "update",
+        "fetch",
+        "--network",
+        "--start-timeout",
+        "3m",
+        "--policy",
+        "deny",
+    ]);
+    let shown =
+        ["/network", "/start_timeout_ms", "/policy"].map(|path| changed.pointer(path).cloned().unwrap());
+    assert_eq!(shown, [json!(true), json!(180_000), json!("deny")], "{changed}");
+    let changed = haft.json(&["mcp-server", "set", "fetch", "--no-network"]);
+    assert_eq!(changed.pointer("/network"), Some(&json!(false)), "{changed}");
+    assert_ne!(haft.run(&["mcp-server", "update", "fetch"]).code, 0);
+    let remote = haft.run(&["mcp-server", "update", "fetch", "--start-timeout", "1ms"]);
+    assert!(
+        remote.stderr.contains("`start_timeout_ms` is 1; expected 1000 to 1800000"),
+        "{}",
+        remote.shown()
+    );
+}
+
+#[test]
 fn servers_of_another_client_are_imported() {
     let haft = Haft::new();
     let document = json!({"mcpServers": {

@@ -71,6 +71,21 @@ fn the_token_of_the_environment_opens_the_server() {
 }
 
 #[test]
+fn a_short_token_does_not_guard_a_server_for_other_machines() {
+    let haft = Haft::new();
+    let mut command = haft.command(&["serve", "--addr", "0.0.0.0:0"]);
+    let run = haft.finish(command.env("HAFT_TOKEN", "short").output().unwrap());
+    insta::assert_snapshot!(run.shown(), @r"
+    exit code: 2
+    ----- stdout
+    ----- stderr
+    error: `HAFT_TOKEN` has 5 characters; a server that other machines can reach needs at least 32
+
+    hint: make one with `openssl rand -hex 32`, or listen on 127.0.0.1
+    ");
+}
+
+#[test]
 fn a_second_signal_stops_the_server_immediately() {
     let haft = Haft::new();
     haft.write("home/haft.toml", "[egress]\nprivate_hosts = [\"127.0.0.1\"]\n");

@@ -538,8 +538,10 @@ fn calls_that_are_rejected_have_their_own_exit_codes() {
 #[test]
 fn a_broken_pipe_is_explained() {
     let haft = Haft::new();
-    let file = haft
-        .write("pipe.skill", "---\nname: pipe\ndescription: Ends early\nruntime: bash\n---\nkill -PIPE $$\n");
+    let file = haft.write(
+        "pipe.skill",
+        "---\nname: pipe\ndescription: Ends early\nruntime: bash\n---\nset -e\nkill -PIPE $$\n",
+    );
     ok(&haft.run(&["tool", "add", &file]));
     fails(
         &haft.run(&["tool", "call", "pipe"]),
@@ -637,5 +639,23 @@ fn a_secret_with_fields_is_shown_without_its_values() {
         assert!(!shown.stdout.contains("hunter2"));
         fails(&haft.run(&["secret", "rm", "github"]), 4, "is in use by user-created:gh@1.0.0");
         ok(&haft.run(&["secret", "rm", "github", "--force"]));
+    }
+}
+
+#[test]
+fn publishing_says_what_is_missing_and_the_address_of_the_api_is_that_of_the_server() {
+    let haft = Haft::new();
+    let server = haft.serve(&[]);
+    let file = haft.write(
+        "needs.yaml",
+        "name: needs\ndescription: Needs a secret\nparams: []\nimplementation:\n  type: http\n  method: GET\n  url: \
+         https://example.com/\n  headers: {x-key: \"${MISSING_KEY}\"}\n",
+    );
+    ok(&haft.run(&["tool", "add", &file]));
+    for address in ["/api", "/api/", "/ui/", ""] {
+        let url = format!("{}{address}", server.url.trim_end_matches('/'));
+        let run = haft.run(&["tool", "publish", "needs", "--server", &url]);
+        ok(&run);
+        assert!(run.stderr.contains("secret `MISSING_KEY` is not stored"), "{address}: {}", run.shown());
     }
 }

@@ -64,7 +64,7 @@ fn an_unreachable_server_has_its_own_exit_code() {
     ----- stderr
     error: no token for the server at http://127.0.0.1:9/
 
-    hint: pass one with `--token` or `HAFT_TOKEN`
+    hint: log in with `haft login URL`, or pass one with `--token` or `HAFT_TOKEN`
     ");
     insta::assert_snapshot!(haft.run(&["tool", "list", "--server", "127.0.0.1:9"]).shown(), @r"
     exit code: 2
@@ -91,7 +91,7 @@ fn the_token_of_the_home_folder_stays_on_this_machine() {
     ----- stderr
     error: no token for the server at https://haft.example.com/
 
-    hint: pass one with `--token` or `HAFT_TOKEN`
+    hint: log in with `haft login URL`, or pass one with `--token` or `HAFT_TOKEN`
     ");
 }
 

@@ -478,7 +478,7 @@ pub struct Mcp {
     /// Header templates for `server_url`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
-    /// What the server says about the behavior of the tool.
+    /// The annotations of the server about the behavior of the tool.
     #[serde(skip_serializing_if = "ToolHints::is_empty")]
     pub hints: ToolHints,
     /// Whether its calls work in the folder of their workspace; a setting of the server.
@@ -486,7 +486,7 @@ pub struct Mcp {
     pub workspace: bool,
 }
 
-/// What an MCP server says about the behavior of a tool; read-only tools have the tag `read-only`.
+/// The annotations of an MCP server about the behavior of a tool; read-only tools have the tag `read-only`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(default)]

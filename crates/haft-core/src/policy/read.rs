@@ -76,7 +76,14 @@ impl Problems {
         match serde_json::from_value(value.clone()) {
             Ok(read) => Some(read),
             Err(error) => {
-                self.add(join(path, key), "invalid_value", excerpt(&error.to_string(), 200));
+                let error = error.to_string();
+                let message = match value {
+                    Value::String(text) if error.ends_with("expected a sequence") => {
+                        format!("expected a list, such as `[{}]`", excerpt(text, 60))
+                    }
+                    _ => excerpt(&error, 200),
+                };
+                self.add(join(path, key), "invalid_value", message);
                 None
             }
         }

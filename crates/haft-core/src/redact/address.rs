@@ -70,7 +70,7 @@ pub(super) enum Restored {
 
 /// Rewrites the values of the query parameters of a URL.
 fn with_pairs(text: &str, mut change: impl FnMut(&str, &str) -> Option<String>) -> String {
-    let (address, fragment) = text.find('#').map_or((text, ""), |at| text.split_at(at));
+    let (address, fragment) = fragment_start(text).map_or((text, ""), |at| text.split_at(at));
     let Some((before, query)) = address.split_once('?') else { return text.to_owned() };
     let pairs: Vec<String> = query
         .split('&')
@@ -83,4 +83,35 @@ fn with_pairs(text: &str, mut change: impl FnMut(&str, &str) -> Option<String>) 
         })
         .collect();
     format!("{before}?{}{fragment}", pairs.join("&"))
+}
+
+/// Returns where the fragment of a URL begins. A `#` within `${…}` is part of a reference.
+fn fragment_start(text: &str) -> Option<usize> {
+    let mut from = 0;
+    loop {
+        let rest = text.get(from..)?;
+        let at = rest.find('#')?;
+        match rest.find("${").filter(|open| *open < at) {
+            Some(open) => from += open + rest.get(open..)?.find('}')? + 1,
+            None => return Some(from + at),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn references_to_secrets_outside_of_haft_are_no_literals() {
+        for (url, expected) in [
+            ("https://a.test/?api_key=${vault:apps/x#key}", None),
+            ("https://a.test/${vault:apps/x#key}?token=${cmd:a}#top", None),
+            ("https://a.test/?api_key=in-url#${vault:a#b}", Some("https://a.test/?api_key=***#${vault:a#b}")),
+            ("https://a.test/?q=${vault:a#b}&key=in-url#x", Some("https://a.test/?q=${vault:a#b}&key=***#x")),
+            ("https://a.test/?key=x${unclosed#x", Some("https://a.test/?key=***")),
+        ] {
+            assert_eq!(masked(url).as_deref(), expected, "{url}");
+        }
+    }
 }

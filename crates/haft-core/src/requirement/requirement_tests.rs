@@ -82,6 +82,8 @@ fn options_paths_urls_and_nonsense_are_rejected() {
     assert!(all.iter().all(|line| line.contains(": error: ")), "{all:#?}");
     assert!(!all.iter().any(|line| line.split(": error: ").last().unwrap().contains("secret")), "{all:#?}");
     assert!(parsed(&format!("rich=={}", "1".repeat(500))).contains("the limit is 500"));
+    let hash = format!(" --hash=sha256:{}", "0f".repeat(32));
+    assert!(parsed(&format!("rich==1{}", hash.repeat(1000))).contains("65536 with its hashes"));
 }
 
 #[test]

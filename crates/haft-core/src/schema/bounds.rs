@@ -91,7 +91,8 @@ fn weight(root: &Value) -> Result<u64, (&'static str, String)> {
     while let Some(schema) = pending.pop() {
         weigh(root, schema, &mut known)?;
         heaviest = heaviest.max(weight_of(&known, schema));
-        pending.extend(child_values(schema));
+        // Scalars have no subschemas.
+        pending.extend(child_values(schema).filter(|child| child.is_object() || child.is_array()));
     }
     if heaviest > MAX_WEIGHT {
         let message = format!(
@@ -109,27 +110,33 @@ enum Visit {
     Done(u64),
 }
 
-type Known = HashMap<*const Value, Visit>;
+type WeightCache = HashMap<*const Value, Visit>;
 
-fn weight_of(known: &Known, schema: &Value) -> u64 {
+/// Returns the weight of a schema. Schemas without in-place subschemas weigh 1 and are not stored.
+fn weight_of(known: &WeightCache, schema: &Value) -> u64 {
     match known.get(&std::ptr::from_ref(schema)) {
         Some(Visit::Done(weight)) => *weight,
-        _ => 0,
+        Some(Visit::Open) => 0,
+        None => 1,
     }
 }
 
 /// Computes weights depth-first over the schemas that apply to the same value. The depth is only bounded by the size of
 /// the schema, so this uses its own stack. A cycle would never end and is an error.
-fn weigh<'a>(root: &'a Value, start: &'a Value, known: &mut Known) -> Result<(), (&'static str, String)> {
+fn weigh<'a>(
+    root: &'a Value,
+    start: &'a Value,
+    known: &mut WeightCache,
+) -> Result<(), (&'static str, String)> {
     enum Step<'a> {
         Enter(&'a Value),
-        Leave(&'a Value),
+        Leave(&'a Value, Vec<&'a Value>),
     }
     let mut stack = vec![Step::Enter(start)];
     while let Some(step) = stack.pop() {
         match step {
-            Step::Leave(schema) => {
-                let below = in_place(root, schema).into_iter().map(|next| weight_of(known, next));
+            Step::Leave(schema, inner) => {
+                let below = inner.into_iter().map(|next| weight_of(known, next));
                 let weight = below.fold(1_u64, u64::saturating_add);
                 known.insert(std::ptr::from_ref(schema), Visit::Done(weight));
             }
@@ -140,9 +147,13 @@ fn weigh<'a>(root: &'a Value, start: &'a Value, known: &mut Known) -> Result<(),
                 }
                 Some(Visit::Done(_)) => {}
                 None => {
-                    known.insert(std::ptr::from_ref(schema), Visit::Open);
-                    stack.push(Step::Leave(schema));
-                    stack.extend(in_place(root, schema).into_iter().map(Step::Enter));
+                    let inner = in_place(root, schema);
+                    if !inner.is_empty() {
+                        known.insert(std::ptr::from_ref(schema), Visit::Open);
+                        let entered: Vec<_> = inner.iter().copied().map(Step::Enter).collect();
+                        stack.push(Step::Leave(schema, inner));
+                        stack.extend(entered);
+                    }
                 }
             },
         }
@@ -152,6 +163,10 @@ fn weigh<'a>(root: &'a Value, start: &'a Value, known: &mut Known) -> Result<(),
 
 /// Returns the schemas that apply to the same value as this one, references followed.
 fn in_place<'a>(root: &'a Value, schema: &'a Value) -> Vec<&'a Value> {
+    // Most schemas have none of the keywords, and this is far cheaper than looking up each one.
+    if !schema.as_object().is_some_and(|map| map.keys().any(|key| applies_in_place(key))) {
+        return Vec::new();
+    }
     let dynamic = schema.get("$dynamicRef").and_then(Value::as_str);
     let single = ["not", "if", "then", "else"].into_iter().filter_map(|key| schema.get(key));
     let dependent = schema.get("dependentSchemas").and_then(Value::as_object);
@@ -160,6 +175,23 @@ fn in_place<'a>(root: &'a Value, schema: &'a Value) -> Vec<&'a Value> {
         .chain(single)
         .chain(dependent.into_iter().flat_map(|map| map.values()))
         .collect()
+}
+
+/// Returns whether the schemas of a keyword apply to the same value as the schema that has it.
+fn applies_in_place(keyword: &str) -> bool {
+    matches!(
+        keyword,
+        "$ref"
+            | "$dynamicRef"
+            | "allOf"
+            | "anyOf"
+            | "oneOf"
+            | "not"
+            | "if"
+            | "then"
+            | "else"
+            | "dependentSchemas"
+    )
 }
 
 #[cfg(test)]

@@ -2,6 +2,9 @@
 //!
 //! The text is decoded while it is compared: every byte of a secret may be itself or an escape sequence. A whole text
 //! can be encoded several times, such as a URL in JSON in JSON; the decoded text is then searched again.
+//!
+//! Programs change white space: they print a tab as spaces, or wrap a line. The search therefore also compares secrets
+//! with the text while ignoring the white space of both.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -13,6 +16,10 @@ use super::escape::{self, Escape, STARTS};
 
 /// Shorter secrets are not searched: that would corrupt unrelated text without hiding anything.
 const MIN_LENGTH: usize = 4;
+/// The minimum length of a secret without white space that is searched in wrapped text: parts of shorter ones may be words.
+const MIN_WRAPPED_LENGTH: usize = 16;
+/// The number of contiguous bytes at one end of a secret that locate candidates.
+const ANCHOR: usize = 4;
 /// How many encodings may be nested.
 const MAX_NESTING: usize = 3;
 /// The limit of compared bytes per text and secret. A text that exceeds it, such as one long repetition, counts as secret.
@@ -25,12 +32,26 @@ pub(super) fn find(text: &[u8], secrets: &[Secret]) -> Vec<Range<usize>> {
         found.extend(memmem::find_iter(text, secret).map(|start| start..start + secret.len()));
     }
     let mut search = Search::default();
+    let spaced: Vec<CompactSecret> = spaced(secrets, text.len()).collect();
+    for secret in &spaced {
+        if search.spaced(text, secret, &mut found).is_err() {
+            return std::iter::once(0..text.len()).collect();
+        }
+    }
     for layer in layers(text, secrets) {
         for secret in searchable(secrets) {
             if search.encoded(&layer, secret, &mut found).is_err() {
                 return std::iter::once(0..text.len()).collect();
             }
         }
+        let mut inner = Vec::new();
+        // The original text has already been searched.
+        for secret in spaced.iter().filter(|_| !layer.sources.is_empty()) {
+            if search.spaced(&layer.bytes, secret, &mut inner).is_err() {
+                return std::iter::once(0..text.len()).collect();
+            }
+        }
+        found.extend(inner.into_iter().map(|range| layer.source(range.start)..layer.source(range.end)));
     }
     merged(found)
 }
@@ -44,11 +65,22 @@ pub(super) fn partial_at_end(text: &[u8], secrets: &[Secret]) -> usize {
     let mut search = Search::default();
     for layer in std::iter::once(Layer::new(tail)).chain(layers(tail, secrets)) {
         for secret in searchable(secrets) {
-            let start = (0..layer.bytes.len()).find(|start| search.reaches_end(&layer.bytes, *start, secret));
+            let mut starts = first_start(&layer, secret)..layer.bytes.len();
+            let start = starts.find(|start| search.reaches_end(&layer.bytes, *start, secret));
+            first = first.min(start.map_or(tail.len(), |start| layer.source(start)));
+        }
+        for secret in spaced(secrets, usize::MAX) {
+            let mut starts = first_start(&layer, &secret.bytes)..layer.bytes.len();
+            let start = starts.find(|start| search.spaced_reaches_end(&layer.bytes, *start, &secret));
             first = first.min(start.map_or(tail.len(), |start| layer.source(start)));
         }
     }
     from + first
+}
+
+/// Returns the offset of the first possible beginning of a secret that extends beyond the end of a text.
+fn first_start(layer: &Layer, secret: &[u8]) -> usize {
+    layer.bytes.len().saturating_sub(secret.len().saturating_add(1).saturating_mul(escape::MAX_LENGTH))
 }
 
 /// Returns how many of the first bytes may be the end of a secret.
@@ -72,6 +104,39 @@ pub(super) fn partial_at_start(text: &[u8], secrets: &[Secret]) -> usize {
 
 fn searchable(secrets: &[Secret]) -> impl Iterator<Item = &[u8]> {
     secrets.iter().map(|secret| secret.expose().as_bytes()).filter(|secret| secret.len() >= MIN_LENGTH)
+}
+
+/// A secret without its white space.
+struct CompactSecret {
+    bytes: Vec<u8>,
+    /// Whether it contained a space, which form encoding writes as `+`.
+    has_space: bool,
+}
+
+/// Returns the secrets to search without white space in a text of at most this length.
+fn spaced(secrets: &[Secret], max_length: usize) -> impl Iterator<Item = CompactSecret> {
+    searchable(secrets).filter_map(move |secret| {
+        let bytes = secret.iter().copied().filter(|byte| !is_space(*byte));
+        let length = bytes.clone().count();
+        let minimum = if length == secret.len() { MIN_WRAPPED_LENGTH } else { MIN_LENGTH };
+        (minimum..=max_length)
+            .contains(&length)
+            .then(|| CompactSecret { bytes: bytes.collect(), has_space: secret.contains(&b' ') })
+    })
+}
+
+fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t'..=b'\r')
+}
+
+/// Returns the number of bytes of white space, plain or encoded, at the start of a text.
+fn space_length(rest: &[u8], plus: bool) -> Option<usize> {
+    match rest.first()? {
+        byte if is_space(*byte) || (plus && *byte == b'+') => Some(1),
+        _ => Escape::read(rest)
+            .filter(|escape| matches!(escape.decoded(), [byte] if is_space(*byte)))
+            .map(|escape| escape.length),
+    }
 }
 
 /// Returns how many bytes of text the longest secret may take.
@@ -277,6 +342,72 @@ impl Search {
             }
         }
         Ok(None)
+    }
+
+    /// Finds a secret with different white space. Candidates are located by an end of the secret without white space.
+    fn spaced(
+        &mut self,
+        bytes: &[u8],
+        secret: &CompactSecret,
+        found: &mut Vec<Range<usize>>,
+    ) -> Result<(), StepLimit> {
+        self.steps = 0;
+        let (Some(head), Some(tail)) =
+            (secret.bytes.first_chunk::<ANCHOR>(), secret.bytes.last_chunk::<ANCHOR>())
+        else {
+            return Ok(());
+        };
+        for start in memmem::find_iter(bytes, head) {
+            found.extend(self.compare_spaced(bytes, start, secret, Goal::Whole)?.map(|end| start..end));
+        }
+        // White space and indentation may double its length.
+        let reach = 2 * secret.bytes.len() + 64;
+        for anchor in memmem::find_iter(bytes, tail) {
+            let from = anchor.saturating_sub(reach);
+            for before in memchr_iter(head[0], bytes.get(from..anchor).unwrap_or_default()) {
+                let start = from + before;
+                let end = self.compare_spaced(bytes, start, secret, Goal::Whole)?;
+                found.extend(end.filter(|end| *end == anchor + ANCHOR).map(|end| start..end));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns whether the text from `start` to its end may be the beginning of a secret with different white space.
+    fn spaced_reaches_end(&mut self, bytes: &[u8], start: usize, secret: &CompactSecret) -> bool {
+        bytes.get(start) == secret.bytes.first()
+            && !matches!(self.compare_spaced(bytes, start, secret, Goal::Beginning), Ok(None))
+    }
+
+    /// Compares a secret with the text at `start`, ignoring white space, and returns the end of the match.
+    fn compare_spaced(
+        &mut self,
+        bytes: &[u8],
+        start: usize,
+        secret: &CompactSecret,
+        goal: Goal,
+    ) -> Result<Option<usize>, StepLimit> {
+        let (mut done, mut at) = (0, start);
+        while let Some(expected) = secret.bytes.get(done) {
+            self.step()?;
+            let rest = bytes.get(at..).unwrap_or_default();
+            let Some(byte) = rest.first() else {
+                return Ok((goal == Goal::Beginning && done >= ANCHOR).then_some(at));
+            };
+            let escape = Escape::read(rest).filter(|escape| {
+                secret.bytes.get(done..).is_some_and(|rest| rest.starts_with(escape.decoded()))
+            });
+            if let Some(escape) = escape {
+                (done, at) = (done + escape.decoded().len(), at + escape.length);
+            } else if byte == expected {
+                (done, at) = (done + 1, at + 1);
+            } else if let Some(length) = space_length(rest, secret.has_space).filter(|_| done > 0) {
+                at += length;
+            } else {
+                return Ok(None);
+            }
+        }
+        Ok((goal == Goal::Whole).then_some(at))
     }
 
     fn step(&mut self) -> Result<(), StepLimit> {

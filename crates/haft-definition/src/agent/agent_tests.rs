@@ -161,6 +161,10 @@ fn errors_name_the_field_and_the_limit() {
             "model: {name: m, api_key: sk-1}",
             "line 1, column 18: `model.api_key`: a definition must not contain a key; store it as a credential and name that in `credential`",
         ),
+        (
+            "model: {name: m, credential: sk-ant-api03-x1y2z3}",
+            "line 1, column 18: `model.credential`: expected the name of a credential, found what seems to be a key; store the key with `haft secret set NAME` and write NAME here",
+        ),
         ("model: m\ntools: [a b]", "line 2, column 9: `tools[0]`: invalid rule `a b`"),
         (
             "agents:\n  x: {model: m, tool_timeout: 2h}",

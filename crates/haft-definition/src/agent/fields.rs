@@ -24,7 +24,8 @@ pub(super) struct Naming<'a> {
     pub(super) stem: Option<&'a str>,
 }
 
-/// What the API shows about an agent besides its definition. It is ignored, so that an answer can be sent back.
+/// The fields of agents in API responses that are not part of the definition. They are ignored, so that a response can be
+/// sent back.
 const STATE: [&str; 17] = [
     "id",
     "tenant",

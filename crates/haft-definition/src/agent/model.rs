@@ -3,6 +3,7 @@
 use haft_core::agent::AgentModel;
 use serde_json::{Map, Value};
 
+use crate::credential::credential;
 use crate::dialect::{Fields, describe, write_yaml};
 
 /// The name of the model that the settings of the server choose, for agents that name none.
@@ -77,7 +78,7 @@ fn read(mut fields: Fields<'_>) -> Option<AgentModel> {
     let provider = fields.text("provider");
     let name = match fields.alias(&["name", "model", "id"]) {
         Some(key) => fields.text(key),
-        // A script needs no name.
+        // A scripted model needs no name.
         None if script.is_some() => Some("scripted".to_owned()),
         None => fields.required_text("name", "the name of the model, such as `claude-sonnet-5`"),
     };
@@ -89,8 +90,9 @@ fn read(mut fields: Fields<'_>) -> Option<AgentModel> {
     if base_url.as_ref().is_some_and(|url| !url.starts_with("http://") && !url.starts_with("https://")) {
         fields.error("base_url", "invalid_url", "expected a URL that starts with `http://` or `https://`");
     }
-    let credential =
-        fields.alias(&["credential", "credentials_ref", "credential_id"]).and_then(|key| fields.text(key));
+    let credential = fields
+        .alias(&["credential", "credentials_ref", "credential_id"])
+        .and_then(|key| credential(&mut fields, key));
     if fields.has("api_key") {
         let message =
             "a definition must not contain a key; store it as a credential and name that in `credential`";

@@ -3,7 +3,10 @@
 use std::collections::{BTreeMap, HashSet};
 
 use super::{CheckReport, MAX_STEPS};
-use haft_core::implementation::{ApiKeyLocation, Auth, Http, HttpRequest};
+use haft_core::implementation::{ApiKeyLocation, Auth, ErrorMode, Http, HttpRequest};
+use haft_core::schema::Schema;
+use haft_core::spec::ToolSpec;
+use serde_json::Value;
 
 const METHODS: [&str; 7] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
 
@@ -54,6 +57,23 @@ pub(super) fn check(http: &Http, checked: &mut CheckReport) {
     // Steps inherit from the request.
     if http.steps.is_empty() {
         unused(&http.request, checked);
+    }
+}
+
+/// Rejects an output schema that does not allow `null`, the value of a failed request with `error_mode: empty`.
+pub(super) fn empty_value(spec: &ToolSpec, http: &Http, checked: &mut CheckReport) {
+    if http.error_mode != ErrorMode::Empty || spec.output_schema.is_empty() {
+        return;
+    }
+    // An invalid schema is reported elsewhere.
+    let Ok(schema) = Schema::compile("output_schema", &spec.output_schema.value()) else { return };
+    if schema.check(&Value::Null).is_err() {
+        checked.error(
+            "output_schema",
+            "null_not_allowed",
+            "must allow `null`, which `error_mode: empty` returns for a failed request: add `\"null\"` to `type`, or set \
+             `error_mode: fail`",
+        );
     }
 }
 

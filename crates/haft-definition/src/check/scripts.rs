@@ -3,6 +3,7 @@
 use super::{CheckReport, dependencies, named, shell};
 use haft_core::implementation::{Exec, ExecProgram, Implementation, Script, ScriptRuntime};
 use haft_core::problem::excerpt;
+use haft_core::secret::ExternalReference;
 use haft_core::spec::ToolSpec;
 use haft_template::{ExecTemplate, PythonTemplate, Scope, is_variable, reserved_variable};
 
@@ -23,18 +24,23 @@ pub(super) fn exec(spec: &ToolSpec, exec: &Exec, checked: &mut CheckReport) {
     without_network(spec, checked);
     let ExecProgram::Command(command) = &exec.program else { return };
     named(command, "command", checked);
-    if shell::scan(command).has_pipe && !command.contains("pipefail") {
-        checked.warn(
-            "implementation.command",
-            PIPE_HIDES_FAILURE,
-            "only the last program of a pipe decides whether the call fails; start the command with \
-             `set -o pipefail;` to report failures of the others",
-        );
-    }
+    let fix = "set it as a variable in `env`, and use that variable";
+    external_reference(command, "implementation.command", fix, checked);
 }
 
-/// The code of a pipe in which failures have no effect.
-const PIPE_HIDES_FAILURE: &str = "pipe_hides_failure";
+/// Warns of a reference to a secret outside of haft in a text for bash, which reads it as an expansion of its own.
+fn external_reference(text: &str, field: &str, fix: &str, checked: &mut CheckReport) {
+    let is_reference = |name: &&str| match ExternalReference::parse(name) {
+        // Offsets and defaults, as in `${file:0:3}` and `${env:-x}`, are bash's own.
+        Some(Ok(reference)) => reference.path.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_'),
+        _ => false,
+    };
+    let mut names = text.split("${").skip(1).filter_map(|rest| rest.split_once('}')).map(|(name, _)| name);
+    if let Some(name) = names.find(is_reference) {
+        let message = format!("bash does not read `${{{}}}` as a secret; {fix}", excerpt(name, 80));
+        checked.warn(field, "external_secret_in_bash", message);
+    }
+}
 
 /// Programs that are of no use without a network.
 const NETWORK_PROGRAMS: [&str; 10] =
@@ -107,14 +113,6 @@ fn bash(spec: &ToolSpec, body: &str, checked: &mut CheckReport) {
             checked.warn("implementation.body", "argument_in_single_quotes", message);
         }
     }
-    if scanned.has_pipe && !body.contains("pipefail") {
-        checked.warn(
-            "implementation.body",
-            PIPE_HIDES_FAILURE,
-            "only the last program of a pipe decides whether the call fails; add a line `set -o pipefail` at the top to \
-             report failures of the others",
-        );
-    }
 }
 
 /// Compiles a python body, and warns of probable mistakes.
@@ -128,6 +126,8 @@ pub(super) fn script(spec: &ToolSpec, script: &Script, checked: &mut CheckReport
     without_network(spec, checked);
     if script.runtime == ScriptRuntime::Bash {
         bash(spec, &script.body, checked);
+        let fix = "store the reference with `haft secret set NAME`, and write `$NAME`";
+        external_reference(&script.body, "implementation.body", fix, checked);
     }
     if script.runtime == ScriptRuntime::Bash && !script.dependencies.is_empty() {
         let message = "dependencies are Python packages, which bash cannot use; set `runtime: python`";

@@ -1,14 +1,16 @@
 //! Checks templates: their notation and their defaults.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
 use super::CheckReport;
-use haft_core::implementation::{Implementation, Kind, Notation};
+use crate::defaults::in_templates;
+use haft_core::implementation::{Implementation, Notation};
 use haft_core::problem::excerpt;
+use haft_core::schema::declared_properties;
 use haft_core::spec::ToolSpec;
-use haft_template::{Scope, overridden_defaults};
+use haft_template::Scope;
 
 /// Warns of probable mistakes in templates.
 pub(super) fn check(spec: &ToolSpec, checked: &mut CheckReport) {
@@ -16,39 +18,41 @@ pub(super) fn check(spec: &ToolSpec, checked: &mut CheckReport) {
     notation(spec, checked);
 }
 
-/// Warns of a default in a template that differs from the default in the schema, which callers see.
+/// Warns about a default in a template that differs from the default in the schema or in another template.
 fn defaults(spec: &ToolSpec, checked: &mut CheckReport) {
-    let has_braces = match &spec.implementation {
-        Implementation::Http(http) => http.templates == Notation::Braces,
-        other => matches!(other.kind(), Kind::Exec | Kind::FileRead | Kind::FileWrite),
-    };
-    let Ok(implementation) = serde_json::to_value(&spec.implementation) else { return };
-    if !has_braces {
-        return;
-    }
-    let scope = Scope::from_schema(&spec.input_schema.value());
-    let (mut texts, mut reported) = (Vec::new(), HashSet::new());
-    collect(&implementation, &mut texts);
-    for (name, own, declared) in texts.into_iter().flat_map(|text| overridden_defaults(text, &scope)) {
-        let (own, declared) = (excerpt(&own.to_string(), 40), excerpt(&declared.to_string(), 40));
-        if reported.insert((name.clone(), own.clone())) {
-            let message = format!(
+    let schema = spec.input_schema.value();
+    let declared: HashMap<&str, &Value> = declared_properties(&schema)
+        .into_iter()
+        .filter_map(|(name, property)| Some((name, property.get("default")?)))
+        .collect();
+    let (mut first, mut reported) = (HashMap::new(), HashSet::new());
+    for (name, own) in in_templates(spec, &Scope::from_schema(&schema)) {
+        let holds = first.entry(name.clone()).or_insert_with(|| own.clone());
+        let message = if plain(holds) != plain(&own) {
+            let (own, holds) = (excerpt(&own.to_string(), 40), excerpt(&holds.to_string(), 40));
+            format!(
+                "the default {own} of `{name}` in a template has no effect: the first one, {holds}, holds everywhere"
+            )
+        } else if let Some(declared) =
+            declared.get(name.as_str()).filter(|declared| plain(declared) != plain(&own))
+        {
+            let (own, declared) = (excerpt(&own.to_string(), 40), excerpt(&declared.to_string(), 40));
+            format!(
                 "the default {own} of `{name}` in a template overrides the default {declared} in `input_schema`, which callers see; \
                  make them equal or remove the one in the template"
-            );
+            )
+        } else {
+            continue;
+        };
+        if reported.insert((name, own.to_string())) {
             checked.warn("implementation", "default_overruled", message);
         }
     }
 }
 
-/// Collects all strings of a value, whose depth is already bounded.
-fn collect<'v>(value: &'v Value, texts: &mut Vec<&'v str>) {
-    match value {
-        Value::String(text) => texts.push(text),
-        Value::Array(items) => items.iter().for_each(|item| collect(item, texts)),
-        Value::Object(map) => map.values().for_each(|item| collect(item, texts)),
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
+/// Returns a value as a template writes it.
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// Warns of arguments in the other notation, which would be read as a secret or sent literally.
@@ -98,6 +102,11 @@ mod tests {
                 json!({"type": "exec", "command": "seq {{n | default:10}} {{n | default:10}}"}),
                 json!(5),
                 warning,
+            ),
+            (
+                json!({"type": "exec", "command": "seq {{n | default:1}} {{n | default:2}}"}),
+                json!(null),
+                "the default 2 of `n` in a template has no effect: the first one, 1, holds everywhere",
             ),
             (json!({"type": "http", "url": "https://a.example/{{n | default:5}}"}), json!(5), ""),
             (json!({"type": "http", "url": "https://a.example/{{n | default:5}}"}), json!("5"), ""),

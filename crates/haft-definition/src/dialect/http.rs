@@ -11,6 +11,7 @@ use haft_core::implementation::{
     ResponseEncoding, TextStyle,
 };
 use haft_core::problem::excerpt;
+use haft_core::secret::{ExternalReference, SourceKind};
 
 /// Reads all fields except the type.
 pub(super) fn read(fields: &mut Fields<'_>, notation: Notation) -> Http {
@@ -146,14 +147,29 @@ fn use_credential(auth: &mut Fields<'_>, name: &str) {
     auth.put("type", "bearer".to_owned());
     let fields: &[(&str, &str)] = match auth.peek("type").and_then(Value::as_str) {
         Some("bearer") => &[("token", "")],
-        Some("basic") => &[("username", ".username"), ("password", ".password")],
+        Some("basic") => &[("username", "username"), ("password", "password")],
         Some("api_key") => &[("value", "")],
         Some("hmac") => &[("key", "")],
-        Some("oauth2") => &[("client_id", ".client_id"), ("client_secret", ".client_secret")],
+        Some("oauth2") => &[("client_id", "client_id"), ("client_secret", "client_secret")],
         _ => &[],
     };
-    for (field, suffix) in fields {
-        auth.put(field, format!("${{{name}{suffix}}}"));
+    let external = ExternalReference::parse(name).and_then(Result::ok);
+    let has_fields =
+        external.is_none_or(|external| external.kind == SourceKind::Vault && external.key.is_none());
+    let needed = fields.iter().filter(|(field, part)| !part.is_empty() && !auth.has(field));
+    let needed: Vec<String> = needed.map(|(field, _)| format!("`{field}`")).collect();
+    if !has_fields && !needed.is_empty() {
+        let (name, needed) = (excerpt(name, 60), needed.join(" and "));
+        let message = format!(
+            "`{name}` is one text and has no {needed}; use a path of `vault:` without `#`, or write {needed} instead"
+        );
+        auth.error("credential", "invalid_value", message);
+    }
+    let separator = if external.is_some() { "#" } else { "." };
+    for (field, part) in fields {
+        let is_whole = part.is_empty() || !has_fields;
+        let reference = if is_whole { name.to_owned() } else { format!("{name}{separator}{part}") };
+        auth.put(field, format!("${{{reference}}}"));
     }
 }
 

@@ -26,7 +26,7 @@ mod several;
 mod skill;
 mod steps;
 #[cfg(test)]
-mod test_support;
+pub(crate) mod test_support;
 mod tool_json;
 mod write;
 mod yaml;

@@ -19,8 +19,7 @@ fn all(text: &str) -> String {
     let found = findings(text, Yaml);
     let Ok(reading) = read(text, Yaml, &Defaults::default()) else { return found };
     let check::CheckReport { errors: mut problems, warnings } = check::definition(&reading.spec);
-    let of_values = [check::INVALID_SCHEMA_VALUE, "pipe_hides_failure"];
-    problems.extend(warnings.into_iter().filter(|warning| of_values.contains(&warning.code.as_str())));
+    problems.extend(warnings.into_iter().filter(|warning| warning.code == check::INVALID_SCHEMA_VALUE));
     locate(text, Yaml, &mut problems);
     let mut said: Vec<String> = problems.iter().map(ToString::to_string).collect();
     said.extend((!found.is_empty()).then_some(found));
@@ -138,7 +137,6 @@ line 9, column 5: `params[1].enum`: an `enum` value does not match the argument'
 line 9, column 5: `params[1].enum`: an `enum` value does not match the argument's schema: expected an integer, got "x"
 "#);
     insta::assert_snapshot!(all("name: t\ndescription: d\nparams:\n  - {name: a, type: string}\n  - name: b\n  - {name: a, type: integer}\nimplementation: {type: builtin, function: f}\n"), @r"line 6, column 6: `params[2].name`: duplicate parameter `a`; remove one of them");
-    insta::assert_snapshot!(all("name: search\ndescription: d\nparams: []\nimplementation: {type: builtin, function: f}\n"), @"line 1, column 1: `name`: tool name `search` is reserved for a path of the API; choose another name (reserved: `bundles`, `tools`, `search`, `definitions`, `builtins`)");
 }
 
 #[test]
@@ -158,25 +156,6 @@ fn a_program_is_a_command_or_an_argument_list() {
     insta::assert_snapshot!(exec("  argv: [ls]\n  command: ls\n"), @"line 6, column 3: `implementation.argv`: expected exactly one of `argv` and `command`");
     insta::assert_snapshot!(exec("  stdin: a\n"), @"line 4, column 1: `implementation.command`: missing required field; expected the shell command, or `argv` with the program and its arguments");
     insta::assert_snapshot!(exec("  argv: ls\n"), @"line 6, column 3: `implementation.argv`: expected a list, found a string");
-}
-
-#[test]
-fn a_pipe_that_hides_a_failure() {
-    let exec = |command: &str| {
-        let command = serde_json::to_string(command).unwrap();
-        all(&format!(
-            "name: t\ndescription: d\nparams: [{{name: url, type: string}}]\nimplementation:\n  type: exec\n  command: {command}\n"
-        ))
-    };
-    insta::assert_snapshot!(exec("curl -s '{{url}}' | jq ."), @"line 6, column 3: `implementation.command`: only the last program of a pipe decides whether the call fails; start the command with `set -o pipefail;` to report failures of the others");
-    for command in [
-        "set -o pipefail; curl -s '{{url}}' | jq .",
-        "echo '{{url | default:x}}'",
-        "grep 'a|b' x || true",
-        "echo a\\|b \"c|d\" >| e",
-    ] {
-        assert_eq!(exec(command), "", "{command}");
-    }
 }
 
 #[test]

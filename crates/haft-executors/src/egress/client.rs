@@ -1,12 +1,12 @@
 //! The HTTP clients of the guard.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use rustls::{ClientConfig, RootCertStore};
 
-use super::guard::{Rules, RulesError};
+use super::guard::Rules;
 
 /// The timeout of a connection attempt.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -15,25 +15,30 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const IDLE_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The clients of the guard. They differ in the addresses that a name may resolve to, because a resolver does not know
-/// the port.
-#[derive(Debug, Clone)]
+/// the port. Each client is created by its first request, because reading the root certificates would delay commands that
+/// send none.
+#[derive(Debug, Default)]
 pub(super) struct Clients {
     /// For names that `private_hosts` allows on the port of the URL.
-    pub(super) trusting: reqwest::Client,
+    trusting: OnceLock<Result<reqwest::Client, String>>,
     /// For all others.
-    pub(super) public: reqwest::Client,
+    public: OnceLock<Result<reqwest::Client, String>>,
 }
 
 impl Clients {
-    pub(super) fn new(rules: &Arc<Rules>) -> Result<Self, RulesError> {
-        let tls = tls().map_err(|error| RulesError::Client(error.to_string()))?;
-        let client = |trusted| build(tls.clone(), GuardedResolver { rules: Arc::clone(rules), trusted });
-        Ok(Self { trusting: client(true)?, public: client(false)? })
+    /// Returns a client; the error is the reason why it could not be created.
+    pub(super) fn get(&self, rules: &Arc<Rules>, trusted: bool) -> Result<&reqwest::Client, String> {
+        let cell = if trusted { &self.trusting } else { &self.public };
+        let create = || {
+            let tls = tls(Arc::clone(roots()))?;
+            build(tls, GuardedResolver { rules: Arc::clone(rules), trusted })
+        };
+        cell.get_or_init(create).as_ref().map_err(Clone::clone)
     }
 }
 
 /// Creates a client without proxies and redirects, whose resolver applies the rules.
-fn build(tls: ClientConfig, resolver: GuardedResolver) -> Result<reqwest::Client, RulesError> {
+fn build(tls: ClientConfig, resolver: GuardedResolver) -> Result<reqwest::Client, String> {
     reqwest::Client::builder()
         .tls_backend_preconfigured(tls)
         .no_proxy()
@@ -46,23 +51,32 @@ fn build(tls: ClientConfig, resolver: GuardedResolver) -> Result<reqwest::Client
         .user_agent(concat!("haft/", env!("CARGO_PKG_VERSION")))
         .dns_resolver(Arc::new(resolver))
         .build()
-        .map_err(|error| RulesError::Client(error.to_string()))
+        .map_err(|error| format!("the HTTP client cannot be created: {error}"))
 }
 
-/// TLS with ring and the certificates of the system or, if there are none, the bundled root certificates.
-fn tls() -> Result<ClientConfig, rustls::Error> {
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    if roots.is_empty() {
-        roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
-    }
+/// Returns TLS with ring and these root certificates.
+pub(crate) fn tls(roots: Arc<RootCertStore>) -> Result<ClientConfig, String> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
+        .with_safe_default_protocol_versions()
+        .map_err(|error| format!("TLS cannot be used: {error}"))?
         .with_root_certificates(roots)
         .with_no_client_auth();
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(config)
+}
+
+/// Returns the root certificates of the system or, if there are none, the bundled ones. They are read once.
+pub(crate) fn roots() -> &'static Arc<RootCertStore> {
+    static ROOTS: OnceLock<Arc<RootCertStore>> = OnceLock::new();
+    ROOTS.get_or_init(|| {
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        if roots.is_empty() {
+            roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+        }
+        Arc::new(roots)
+    })
 }
 
 /// Resolves names and returns only allowed addresses, to which the client then connects.

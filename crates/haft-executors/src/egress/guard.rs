@@ -35,9 +35,6 @@ pub enum RulesError {
         /// Why it is invalid.
         reason: &'static str,
     },
-    /// The HTTP client could not be created.
-    #[error("failed to create the HTTP client: {0}")]
-    Client(String),
 }
 
 /// Why a destination was denied.
@@ -149,18 +146,17 @@ pub(super) struct Rules {
 #[derive(Debug, Clone)]
 pub struct Egress {
     pub(super) rules: Arc<Rules>,
-    clients: Clients,
+    clients: Arc<Clients>,
 }
 
 impl Egress {
-    /// Compiles the rules and creates the clients.
+    /// Compiles the rules.
     pub fn new(rules: &EgressRules) -> Result<Self, RulesError> {
         let rules = Arc::new(Rules {
             allowed: compile("allowed_hosts", &rules.allowed_hosts)?,
             private: compile("private_hosts", &rules.private_hosts)?,
         });
-        let clients = Clients::new(&rules)?;
-        Ok(Self { rules, clients })
+        Ok(Self { rules, clients: Arc::default() })
     }
 
     /// Checks a URL as far as possible before its name is resolved.
@@ -175,8 +171,8 @@ impl Egress {
     }
 
     /// Returns the client for a URL. It checks resolved addresses; the URL must pass [`Egress::check`] first.
-    pub(super) fn client(&self, url: &Url) -> &reqwest::Client {
-        if self.rules.trusts(url) { &self.clients.trusting } else { &self.clients.public }
+    pub(super) fn client(&self, url: &Url) -> Result<&reqwest::Client, String> {
+        self.clients.get(&self.rules, self.rules.trusts(url))
     }
 }
 

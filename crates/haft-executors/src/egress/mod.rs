@@ -12,6 +12,7 @@ mod pattern;
 mod resolve;
 mod send;
 
+pub(crate) use client::{roots, tls};
 pub use guard::{Egress, EgressError, EgressRules, RulesError, check_host};
 pub(crate) use send::RedirectTrail;
 pub use send::{OutgoingRequest, SendError};

@@ -113,7 +113,7 @@ impl Egress {
             // Some servers reject these methods without a length, and reqwest omits it for an empty body.
             headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
         }
-        let client = self.client(&request.url);
+        let client = self.client(&request.url).map_err(SendError::Connect)?;
         let mut builder = client.request(request.method.clone(), request.url.clone()).headers(headers);
         if let Some(body) = body {
             builder = builder.body(body.clone());

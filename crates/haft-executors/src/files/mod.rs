@@ -18,6 +18,7 @@ mod list;
 mod media;
 mod read;
 mod roots;
+mod small;
 mod work;
 mod write;
 
@@ -25,3 +26,4 @@ pub use append::AppendOptions;
 pub use executor::{FileReadExecutor, FileWriteExecutor};
 pub use list::ListOptions;
 pub use roots::{Files, Root, RootsError, WORKSPACE};
+pub(crate) use small::{SmallFileError, read_small};

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use haft_core::executor::CallContext;
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::schema;
+use haft_core::secret::ExternalReference;
 use haft_core::spec::ToolSpec;
 use haft_sandbox::{Bind, File, SandboxLayout};
 use haft_template::{SecretName, reserved_variable};
@@ -125,14 +126,16 @@ impl Environment {
         Err(CallError::new(ErrorCode::TooLarge, hint).for_model(format!("{message}: shorten them")))
     }
 
-    /// Adds the secrets that a tool names; returns the names of those that do not exist.
+    /// Adds the secrets that a tool names; returns the names of those that do not exist. Those outside of haft have no name
+    /// for a variable: templates read them.
     pub(crate) async fn add_secrets(
         &mut self,
         call: &CallContext,
         names: &[SecretName],
     ) -> Result<Vec<String>, CallError> {
         let mut missing = Vec::new();
-        for SecretName { name, .. } in names {
+        let stored = names.iter().filter(|secret| ExternalReference::parse(&secret.name).is_none());
+        for SecretName { name, .. } in stored {
             match call.secret(name).await? {
                 Some(secret) => self.add(name, secret.expose())?,
                 None => missing.push(name.clone()),

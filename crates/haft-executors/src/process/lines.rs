@@ -1,10 +1,12 @@
 //! Streams the output of a process as events, line by line.
 
 use haft_core::executor::{CallContext, CallEvent};
-use haft_core::secret::{partial_secret_at_end, scrub_text};
+use haft_core::secret::{incomplete_lines, partial_secret_at_end, scrub_lines};
 
 /// The maximum length of a line in one event.
 const MAX_LINE_BYTES: usize = 8 * 1024;
+/// The maximum number of bytes held back because they may be the beginning of a secret.
+const MAX_HELD_BYTES: usize = 128 * 1024;
 
 /// Splits a stream into lines and emits them as events, with secrets redacted.
 pub(crate) struct OutputLines<'a> {
@@ -24,37 +26,49 @@ impl<'a> OutputLines<'a> {
         if self.call.events.is_none() {
             return;
         }
-        for piece in chunk.split_inclusive(|byte| *byte == b'\n') {
-            self.pending.extend_from_slice(piece);
-            if piece.ends_with(b"\n") {
-                self.flush();
-            } else if self.pending.len() > MAX_LINE_BYTES {
-                self.flush_part();
-            }
+        self.pending.extend_from_slice(chunk);
+        if chunk.contains(&b'\n') {
+            self.emit_lines();
+        }
+        let newline = self.pending.iter().rposition(|byte| *byte == b'\n');
+        let open = self.pending.len() - newline.map_or(0, |at| at + 1);
+        if open > MAX_LINE_BYTES || self.pending.len() > MAX_HELD_BYTES {
+            self.emit_part();
         }
     }
 
-    /// Emits what follows the last line break.
+    /// Emits the remaining text at the end of the output.
     pub(crate) fn flush(&mut self) {
-        if self.pending.is_empty() {
-            return;
-        }
-        let mut line = String::from_utf8_lossy(&self.pending).into_owned();
-        self.pending.clear();
-        line.truncate(line.trim_end_matches(['\n', '\r']).len());
-        scrub_text(&mut line, &self.call.exposed());
-        self.call.emit((self.event)(line));
+        let mut text = String::from_utf8_lossy(&std::mem::take(&mut self.pending)).into_owned();
+        scrub_lines(&mut text, &self.call.exposed());
+        self.emit(&text);
+    }
+
+    /// Emits the complete lines; holds back lines that may be the beginning of a multi-line secret.
+    fn emit_lines(&mut self) {
+        let Some(end) = self.pending.iter().rposition(|byte| *byte == b'\n') else { return };
+        let mut text = String::from_utf8_lossy(self.pending.get(..=end).unwrap_or_default()).into_owned();
+        let rest = self.pending.split_off(end + 1);
+        let secrets = self.call.exposed();
+        self.pending = text.split_off(incomplete_lines(&text, &secrets)).into_bytes();
+        self.pending.extend(rest);
+        scrub_lines(&mut text, &secrets);
+        self.emit(&text);
     }
 
     /// Emits a part of a long line; what may be the beginning of a secret waits for the rest.
-    fn flush_part(&mut self) {
+    fn emit_part(&mut self) {
         let secrets = self.call.exposed();
-        let mut line = String::from_utf8_lossy(&self.pending).into_owned();
-        scrub_text(&mut line, &secrets);
-        let rest = line.split_off(line.len() - partial_secret_at_end(&line, &secrets));
+        let mut text = String::from_utf8_lossy(&self.pending).into_owned();
+        scrub_lines(&mut text, &secrets);
+        let rest = text.split_off(text.len() - partial_secret_at_end(&text, &secrets));
         self.pending = rest.into_bytes();
-        if !line.is_empty() {
-            self.call.emit((self.event)(line));
+        self.emit(&text);
+    }
+
+    fn emit(&self, text: &str) {
+        for line in text.split_terminator('\n') {
+            self.call.emit((self.event)(line.trim_end_matches('\r').to_owned()));
         }
     }
 }
@@ -116,6 +130,21 @@ mod tests {
         let lines =
             emitted(secret, &["key:\n-----BEGIN KEY-----\nMIIEvQIB", "ADANBg\n-----END KEY-----\nend"]);
         assert_eq!(lines, ["key:", "***", "***", "***", "end"]);
+    }
+
+    #[test]
+    fn short_lines_of_a_secret_are_not_emitted_either() {
+        let secret = "user\np4ss\nend";
+        let masked = ["***", "***", "***", "after"];
+        assert_eq!(emitted(secret, &["user\np4ss\nend\nafter\n"]), masked);
+        assert_eq!(emitted(secret, &["user\n", "p4", "ss\n", "end\nafter\n"]), masked);
+        // With CRLF line endings.
+        assert_eq!(emitted(secret, &["user\r\np4ss\r\n", "end\r\nafter\r\n"]), masked);
+        // The first line is long enough to be masked on its own.
+        assert_eq!(emitted("long-line-1\nab\ncd", &["long-line-1\n", "ab\n", "cd\n"]), ["***", "***", "***"]);
+        // Lines that only start like the secret are emitted.
+        assert_eq!(emitted(secret, &["user\n", "p5\n"]), ["user", "p5"]);
+        assert_eq!(emitted(secret, &["a\n", "user\n"]), ["a", "user"]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use haft_core::call::ProcessRecord;
 use haft_core::duration;
 use haft_core::executor::CallContext;
-use haft_core::implementation::OutputFormat;
+use haft_core::implementation::{ExecProgram, Implementation, OutputFormat, ScriptRuntime};
 use haft_core::outcome::{CallError, ErrorCode, Outcome};
 use haft_core::output::{StreamOutput, last_lines};
 use haft_core::secret::Secret;
@@ -16,6 +16,9 @@ use serde_json::{Value, json};
 
 /// How many bytes of each stream are stored in the record of a call.
 const MAX_RECORDED_BYTES: usize = 16 * 1024;
+
+/// The signal of a program that writes to a pipe without a reader.
+const SIGPIPE: i32 = 13;
 
 /// How a process ended, with its output.
 pub(crate) struct ProcessEnd<'a> {
@@ -43,13 +46,14 @@ pub(crate) enum ValueSource {
 pub(crate) fn outcome(call: &CallContext, end: &ProcessEnd<'_>, source: ValueSource) -> Outcome {
     let secrets = call.exposed();
     let stderr = redacted(end.stderr, end.files, &secrets);
+    let ending = if is_closed_pipe(end) { ExitReason::Exited(0) } else { end.ending };
     // The value of a successful call is not recorded twice.
-    let stdout = match end.ending {
+    let stdout = match ending {
         ExitReason::Exited(0) => String::new(),
         _ => redacted(end.stdout, end.files, &secrets),
     };
     call.report_process(record(end, &stdout, &stderr));
-    match end.ending {
+    match ending {
         ExitReason::Exited(0) if source == ValueSource::Separate => Ok(Value::Null),
         ExitReason::Exited(0) => {
             let printed = StreamOutput { bytes: &end.stdout.bytes, left_out: end.stdout.left_out };
@@ -83,6 +87,27 @@ pub(crate) fn outcome(call: &CallContext, end: &ProcessEnd<'_>, source: ValueSou
         }
         ExitReason::Stopped(limit) => Err(stopped(limit, allowed(call))),
     }
+}
+
+/// Returns whether bash reports no failure but a program whose reader stopped early, as in `yes | head -1`: with
+/// `pipefail` that is the status of the whole pipe. With `errexit` the rest of a script may not have run.
+fn is_closed_pipe(end: &ProcessEnd<'_>) -> bool {
+    let script = match &end.spec.implementation {
+        Implementation::Exec(exec) => match &exec.program {
+            ExecProgram::Command(command) => command,
+            ExecProgram::Argv(_) => return false,
+        },
+        Implementation::Script(script) if script.runtime == ScriptRuntime::Bash => &script.body,
+        _ => return false,
+    };
+    end.ending == ExitReason::Signalled(SIGPIPE) && !sets_errexit(script)
+}
+
+/// Returns whether a script sets `errexit`, in any of its notations.
+fn sets_errexit(script: &str) -> bool {
+    let words: Vec<&str> = script.split(|c: char| c.is_whitespace() || c == ';').collect();
+    let is_flag = |word: &&str| word.starts_with('-') && !word.starts_with("--") && word.contains('e');
+    words.contains(&"errexit") || words.windows(2).any(|pair| matches!(pair, ["set", flag] if is_flag(flag)))
 }
 
 /// Returns the timeout of the call.

@@ -121,9 +121,9 @@ impl Prepared for BashScript {
     }
 }
 
-/// Returns the command line that runs a script, without start-up files.
+/// Returns the command line that runs a script, without start-up files and with `pipefail`.
 pub(crate) fn bash(script: OsString) -> Vec<OsString> {
-    vec!["bash".into(), "--noprofile".into(), "--norc".into(), script]
+    vec!["bash".into(), "--noprofile".into(), "--norc".into(), "-o".into(), "pipefail".into(), script]
 }
 
 /// Returns the script of a tool for a syntax check.

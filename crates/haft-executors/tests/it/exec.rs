@@ -104,6 +104,18 @@ async fn failures_of_a_program_are_reported() {
 }
 
 #[tokio::test]
+async fn a_pipe_fails_if_any_of_its_programs_fails() {
+    let command = async |text: &str| call(json!({"type": "exec", "command": text}), json!({})).await;
+    let error = command("sh -c 'echo lost >&2; exit 6' | cat").await.unwrap_err();
+    assert_eq!((error.code, error.message.as_str()), (ErrorCode::ExecutionFailed, "exit code 6: lost"));
+    assert_eq!(command("set +o pipefail; (exit 6) | cat").await, Ok(json!("")));
+    // A reader that stops early is not a failure, except with `errexit`, which may have skipped the rest.
+    assert_eq!(command("yes | head -1").await, Ok(json!("y")));
+    let error = command("set -e; yes | head -1; echo never").await.unwrap_err();
+    assert!(error.message.contains("SIGPIPE"), "{error}");
+}
+
+#[tokio::test]
 async fn the_output_format_is_respected() {
     let print =
         |text: &str, output: &str| json!({"type": "exec", "argv": ["printf", text], "output": output});

@@ -4,3 +4,4 @@ mod exec;
 mod files;
 mod http;
 mod python;
+mod secret_sources;

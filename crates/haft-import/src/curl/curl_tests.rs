@@ -68,6 +68,19 @@ fn credentials_become_references_to_secrets() {
         implementation["auth"],
         json!({"type": "basic", "username": "ada", "password": "${GITHUB_PASSWORD}"})
     );
+    for command in [
+        "curl -u sk_test_4eC39: https://api.stripe.com/v1/charges",
+        "curl https://sk_test_4eC39:@api.stripe.com/v1/charges",
+    ] {
+        let (implementation, _) = parts(command);
+        assert_eq!(
+            implementation["auth"],
+            json!({"type": "basic", "username": "${STRIPE_KEY}", "password": ""}),
+            "{command}"
+        );
+    }
+    let (implementation, _) = parts("curl -u $KEY: https://api.stripe.com/v1/charges");
+    assert_eq!(implementation["auth"]["username"], "${KEY}");
     let (implementation, _) = parts("curl https://ada:pw@api.github.com/user");
     assert_eq!(implementation["url"], "https://api.github.com/user");
     let (implementation, _) = parts(
@@ -81,6 +94,7 @@ fn credentials_become_references_to_secrets() {
     for command in [
         "curl https://x.test -H 'Authorization: Bearer SECRET'",
         "curl -u ada:SECRET https://x.test",
+        "curl -u SECRET: https://x.test",
         "curl https://ada:SECRET@x.test",
         "curl 'https://x.test/?token=SECRET'",
         "curl https://x.test -d token=SECRET",

@@ -284,6 +284,14 @@ impl Draft {
     }
 
     fn basic(&mut self, user: &str) -> Value {
+        // With an empty password the user name is the credential, as in `-u sk_test_…:`.
+        if let Some((key, "")) = user.split_once(':')
+            && !key.is_empty()
+        {
+            let known = has_reference(key).then(|| key.to_owned());
+            let key = known.unwrap_or_else(|| self.secret("implementation.auth.username", "key"));
+            return json!({"type": "basic", "username": key, "password": ""});
+        }
         let (username, password) = user.split_once(':').unwrap_or((user, ""));
         let known = has_reference(password).then(|| password.to_owned());
         let password = known.unwrap_or_else(|| self.secret("implementation.auth.password", "password"));

@@ -95,7 +95,7 @@ fn tools_are_named_after_operations() {
             "listPets",
             // Two are `list-pets`: method and path distinguish them.
             "list-pets-2b9647",
-            "search-put",
+            "search",
             "list-pets-db789e",
             "post-b",
             &format!("{}-843e62", "x".repeat(57)),

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::document::Operation;
 use haft_core::hash;
-use haft_core::name::{BundleSlug, MAX_LENGTH, NameError, RESERVED, ToolName};
+use haft_core::name::{BundleSlug, MAX_LENGTH, NameError, ToolName};
 
 /// The length of the digest in a suffix.
 const SUFFIX: usize = 6;
@@ -34,11 +34,10 @@ pub(super) fn with_suffix(name: &str, operation: &str) -> Result<ToolName, NameE
 
 fn plain(operation: &Operation<'_>) -> String {
     let own = operation.id().map(|id| words(id, '-')).filter(|name| !name.is_empty());
-    let name = own.unwrap_or_else(|| {
+    own.unwrap_or_else(|| {
         let path = words(operation.path, '-');
         format!("{}-{}", operation.method, if path.is_empty() { "root" } else { &path })
-    });
-    if RESERVED.contains(&name.as_str()) { format!("{name}-{}", operation.method) } else { name }
+    })
 }
 
 /// Keeps letters, digits, `-` and `_`; everything else becomes a separator.

@@ -27,16 +27,15 @@ use super::clients::ClientParts;
 use super::config::{ConfigRenderer, Scrubber};
 use super::endpoint::{self, HttpEndpoint};
 use super::errors::{self, Health};
-use super::handler::NotificationHandler;
+use super::handler::{NEWEST_INITIALIZED, NotificationHandler};
 use super::listing::{self, Listing};
 use super::message_limit::max_message_bytes;
 use super::oauth::Auth;
+use super::probe;
 use super::stateless::StatelessCaller;
 use super::stderr::StderrTail;
 use super::stdio::{self, StartOptions};
 
-/// The timeout of a connection attempt. Long, because many servers are downloaded by a package manager first.
-const CONNECT_TIMEOUT: Duration = Duration::from_mins(2);
 /// The timeout of a request other than a call.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// How often an idle connection is checked.
@@ -139,7 +138,7 @@ struct Session {
 impl Connection {
     /// Opens a connection and keeps it open until dropped.
     pub(super) fn open(server: McpServer, parts: &Arc<ClientParts>) -> Self {
-        let state = ServerState { phase: Phase::Connecting, ..ServerState::disconnected() };
+        let state = ServerState { phase: pending_phase(&server.transport), ..ServerState::disconnected() };
         let shared = Arc::new(Shared {
             server: Mutex::new(server.clone()),
             state: Mutex::new(state),
@@ -181,7 +180,7 @@ impl Connection {
         let mut link = self.shared.link.subscribe();
         loop {
             link.borrow_and_update();
-            if self.state().phase != Phase::Connecting {
+            if !self.state().phase.is_pending() {
                 return self.shared.auth.lock().unwrap_or_else(PoisonError::into_inner).clone();
             }
             link.changed().await.ok()?;
@@ -244,7 +243,7 @@ impl Connection {
     pub(super) async fn refresh(&self) -> Result<(), String> {
         let (mut list_reads, mut link) = (self.shared.list_reads.subscribe(), self.shared.link.subscribe());
         let before = self.state();
-        if before.phase != Phase::Connecting {
+        if !before.phase.is_pending() {
             self.shared.wake.notify_one();
         }
         let result = async {
@@ -261,9 +260,10 @@ impl Connection {
                 }
             }
         };
-        timeout(CONNECT_TIMEOUT, result)
+        let limit = self.server().start_timeout() + REQUEST_TIMEOUT;
+        timeout(limit, result)
             .await
-            .unwrap_or_else(|_| Err(format!("timeout ({} s) exceeded", CONNECT_TIMEOUT.as_secs())))
+            .unwrap_or_else(|_| Err(format!("timeout ({}) exceeded", haft_core::duration::format(limit))))
     }
 }
 
@@ -278,14 +278,17 @@ impl ConnectionTask {
     async fn run(self) {
         let mut failures: u32 = 0;
         loop {
-            self.shared.set(|state| state.phase = Phase::Connecting);
+            self.shared.set(|state| state.phase = pending_phase(&self.server.transport));
             self.shared.tail.start_program();
-            let disconnect = match timeout(CONNECT_TIMEOUT, self.connect()).await {
+            let limit = self.shared.server().start_timeout();
+            let disconnect = match timeout(limit, self.connect()).await {
                 Ok(Ok(session)) => self.serve(session, &mut failures).await,
                 Ok(Err(disconnect)) => disconnect,
-                Err(_) => {
-                    Disconnect::new(format!("connection timeout ({} s) exceeded", CONNECT_TIMEOUT.as_secs()))
-                }
+                Err(_) => Disconnect::new(format!(
+                    "start timeout ({}) exceeded; raise it with `haft mcp-server update {} --start-timeout DURATION`",
+                    haft_core::duration::format(limit),
+                    self.server.id
+                )),
             };
             self.shared.link.send_replace(None);
             failures = failures.saturating_add(1);
@@ -319,7 +322,6 @@ impl ConnectionTask {
 
     async fn connect(&self) -> Result<Session, Disconnect> {
         let handler = NotificationHandler::default();
-        let mode = lifecycle();
         match &self.server.transport {
             Transport::Stdio(stdio) => {
                 let stdio = &stdio::confined(stdio, &self.server.tenant).map_err(Disconnect::new)?;
@@ -327,12 +329,13 @@ impl ConnectionTask {
                 renderer.hide_literals(&self.server.transport);
                 let options = StartOptions {
                     tail: &self.shared.tail,
+                    handler: &handler,
                     max_message_bytes: max_message_bytes(&self.server),
                     workspace: None,
                 };
                 let started = stdio::start(&self.parts.sandbox, stdio, renderer, options).await;
                 let (program, scrubber) = started.map_err(Disconnect::new)?;
-                let served = serve_client_with_lifecycle(handler.clone(), program.transport, mode).await;
+                let served = probe::serve(handler.clone(), program.transport).await;
                 let service = served.map_err(|error| self.connect_failure(&error, &scrubber))?;
                 Ok(session(service, handler, scrubber, Some(program.running)))
             }
@@ -345,7 +348,7 @@ impl ConnectionTask {
                 self.shared.set_auth(auth.clone());
                 let config = StreamableHttpClientTransportConfig::with_uri(url.clone());
                 let transport = StreamableHttpClientTransport::with_client(client.clone(), config);
-                let served = serve_client_with_lifecycle(handler.clone(), transport, mode).await;
+                let served = serve_client_with_lifecycle(handler.clone(), transport, lifecycle()).await;
                 let service = served.map_err(|error| self.connect_failure(&error, &scrubber))?;
                 let mut session = session(service, handler.clone(), scrubber, None);
                 if let Some(info) =
@@ -489,12 +492,19 @@ impl ConnectionTask {
     }
 }
 
-/// Returns the protocol versions to connect with.
-pub(super) fn lifecycle() -> ClientLifecycleMode {
+/// Returns the protocol versions to connect with over HTTP.
+fn lifecycle() -> ClientLifecycleMode {
     ClientLifecycleMode::Auto {
         preferred_versions: vec![ProtocolVersion::V_2026_07_28],
-        // The newest version with `initialize`.
-        legacy_version: Some(ProtocolVersion::V_2025_11_25),
+        legacy_version: Some(NEWEST_INITIALIZED),
+    }
+}
+
+/// Returns the phase until the first response of a server.
+fn pending_phase(transport: &Transport) -> Phase {
+    match transport {
+        Transport::Stdio(_) => Phase::Starting,
+        Transport::Http(_) => Phase::Connecting,
     }
 }
 

@@ -7,10 +7,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use haft_core::executor::{CallEvent, EventSink};
 use rmcp::model::{
     ClientCapabilities, ClientConfig, Implementation, ProgressNotificationParam, ProgressToken,
+    ProtocolVersion,
 };
 use rmcp::service::NotificationContext;
 use rmcp::{ClientHandler, RoleClient};
 use tokio::sync::Notify;
+
+/// The newest version with `initialize`.
+pub(super) const NEWEST_INITIALIZED: ProtocolVersion = ProtocolVersion::V_2025_11_25;
 
 /// Handles the notifications of one server. It offers no sampling, roots or elicitation.
 #[derive(Clone, Default)]
@@ -68,7 +72,9 @@ impl ClientHandler for NotificationHandler {
 /// Describes this client to servers.
 pub(super) fn client_config() -> ClientConfig {
     let implementation = Implementation::new("haft", env!("CARGO_PKG_VERSION")).with_title("haft");
-    ClientConfig::new(ClientCapabilities::default(), implementation)
+    let mut config = ClientConfig::new(ClientCapabilities::default(), implementation);
+    config.protocol_version = NEWEST_INITIALIZED;
+    config
 }
 
 /// Converts progress to a call event.

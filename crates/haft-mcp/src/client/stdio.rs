@@ -16,9 +16,9 @@ use rmcp::transport::async_rw::AsyncRwTransport;
 use tokio::process::{ChildStdin, ChildStdout};
 
 use super::config::{ConfigRenderer, Scrubber};
+use super::handler::NotificationHandler;
 use super::line_limit::{LineLimiter, UnexpectedLineHandler};
 use super::rate_limit::RateLimited;
-use super::stale_response::StaleResponseFilter;
 use super::stderr::StderrTail;
 
 /// The search path of programs.
@@ -42,8 +42,7 @@ fn limits() -> Limits {
 
 /// A running server. Dropping it kills the program and its children.
 pub(super) struct Program {
-    pub(super) transport:
-        RateLimited<StaleResponseFilter<AsyncRwTransport<RoleClient, LineLimiter<ChildStdout>, ChildStdin>>>,
+    pub(super) transport: RateLimited<AsyncRwTransport<RoleClient, LineLimiter<ChildStdout>, ChildStdin>>,
     pub(super) running: Running,
 }
 
@@ -63,6 +62,8 @@ pub(super) fn confined(program: &Stdio, tenant: &TenantId) -> Result<Stdio, Stri
 pub(super) struct StartOptions<'a> {
     /// Collects its standard error.
     pub(super) tail: &'a StderrTail,
+    /// Handles its notifications.
+    pub(super) handler: &'a NotificationHandler,
     /// The largest message.
     pub(super) max_message_bytes: usize,
     /// The workspace that it works in.
@@ -76,7 +77,7 @@ pub(super) async fn start(
     mut renderer: ConfigRenderer<'_>,
     options: StartOptions<'_>,
 ) -> Result<(Program, Scrubber), String> {
-    let StartOptions { tail, max_message_bytes, workspace } = options;
+    let StartOptions { tail, handler, max_message_bytes, workspace } = options;
     let mut argv = vec![renderer.render("command", &program.command, EscapeContext::Text).await?];
     for (number, text) in program.args.iter().enumerate() {
         argv.push(renderer.render(&format!("args[{number}]"), text, EscapeContext::Text).await?);
@@ -122,7 +123,7 @@ pub(super) async fn start(
         .with_handler(unexpected_lines(tail.clone(), scrubber.clone()));
     let bytes = Arc::clone(&stdout.bytes);
     let transport = AsyncRwTransport::new_client(stdout, stdin).with_max_line_length(max_message_bytes);
-    let transport = RateLimited::new(StaleResponseFilter::new(transport), bytes);
+    let transport = RateLimited::new(transport, bytes, handler.clone());
     Ok((Program { transport, running }, scrubber))
 }
 

@@ -10,17 +10,17 @@ use haft_core::mcp::{McpServer, Transport};
 use haft_core::outcome::{CallError, Outcome};
 use haft_core::problem::excerpt;
 use haft_core::workspace::WorkspaceFolder;
-use rmcp::service::serve_client_with_lifecycle;
 use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
 use super::call_timer::{CallTimer, ProgressSink};
 use super::clients::{ClientParts, not_connected};
 use super::config::{ConfigRenderer, Scrubber};
-use super::connection::{Link, lifecycle};
+use super::connection::Link;
 use super::executor::call_tool;
 use super::handler::NotificationHandler;
 use super::message_limit::max_message_bytes;
+use super::probe;
 use super::stderr::StderrTail;
 use super::stdio::{self, Program, StartOptions};
 use super::{errors, value};
@@ -60,17 +60,16 @@ impl WorkspacePrograms {
     ) -> Option<Outcome> {
         let _permit = timer.limit(self.0.acquire()).await?;
         let tail = StderrTail::default();
-        let started = timer.limit(start(parts, &job, &tail)).await?;
+        let handler = NotificationHandler::default();
+        let started = timer.limit(start(parts, &job, &tail, &handler)).await?;
         let (Program { transport, mut running }, scrubber) = match started {
             Ok(started) => started,
             Err(why) => return Some(Err(not_connected(&job.server.id, &why))),
         };
-        let handler = NotificationHandler::default();
         // Boxed, because few calls need it.
         let outcome = timer
             .limit(Box::pin(async {
-                let served = serve_client_with_lifecycle(handler.clone(), transport, lifecycle()).await;
-                let service = match served {
+                let service = match probe::serve(handler.clone(), transport).await {
                     Ok(service) => service,
                     Err(error) => {
                         let why = excerpt(&scrubber.clean(errors::connect_message(&error)), 500);
@@ -94,6 +93,7 @@ async fn start(
     parts: &ClientParts,
     job: &WorkspaceCall<'_>,
     tail: &StderrTail,
+    handler: &NotificationHandler,
 ) -> Result<(Program, Scrubber), String> {
     let Transport::Stdio(program) = &job.server.transport else {
         return Err("only a program can run in a workspace".to_owned());
@@ -102,7 +102,7 @@ async fn start(
     let mut renderer = ConfigRenderer::new(&job.server.tenant, &parts.secrets);
     renderer.hide_literals(&job.server.transport);
     let max_message_bytes = max_message_bytes(job.server);
-    let options = StartOptions { tail, max_message_bytes, workspace: Some(job.workspace) };
+    let options = StartOptions { tail, handler, max_message_bytes, workspace: Some(job.workspace) };
     stdio::start(&parts.sandbox, &program, renderer, options).await
 }
 

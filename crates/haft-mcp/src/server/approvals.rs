@@ -71,8 +71,8 @@ pub(super) enum Elicitation<'a> {
     Result(Option<&'a InputResponses>),
 }
 
-/// What became of the question.
-pub(super) enum Asked {
+/// The outcome of an elicitation.
+pub(super) enum ElicitationOutcome {
     /// Nobody was asked, or nobody answered.
     Unanswered,
     /// The client has to ask.
@@ -97,31 +97,36 @@ impl McpServer {
         client: &ClientContext,
         error: &CallError,
         elicitation: &Elicitation<'_>,
-    ) -> Asked {
+    ) -> ElicitationOutcome {
         let (Some(desk), Some(id)) = (&self.shared.settings.approvals, approval_id(error)) else {
-            return Asked::Unanswered;
+            return ElicitationOutcome::Unanswered;
         };
         if matches!(elicitation, Elicitation::Unsupported) {
-            return Asked::Unanswered;
+            return ElicitationOutcome::Unanswered;
         }
-        let Some(approval) = desk.decidable(&client.principal, id).await else { return Asked::Unanswered };
+        let Some(approval) = desk.decidable(&client.principal, id).await else {
+            return ElicitationOutcome::Unanswered;
+        };
         let answer = match elicitation {
             Elicitation::Unsupported => None,
             Elicitation::Request(context) => self.request_answer(context, &approval).await,
             Elicitation::Result(responses) => match responses.and_then(|all| all.get(&key(&approval))) {
                 Some(answer) => Some(answer.clone()),
-                None => return input_required(&approval).map_or(Asked::Unanswered, Asked::InputRequired),
+                None => {
+                    return input_required(&approval)
+                        .map_or(ElicitationOutcome::Unanswered, ElicitationOutcome::InputRequired);
+                }
             },
         };
         let Some(decision) = answer.and_then(|answer| decision(&answer, &approval)) else {
-            return Asked::Unanswered;
+            return ElicitationOutcome::Unanswered;
         };
         if let Err(error) = desk.decide(&client.principal, &approval, decision).await {
-            return Asked::Ended(Err(error));
+            return ElicitationOutcome::Ended(Err(error));
         }
         let deadline = Instant::now() + ANSWER_TIMEOUT;
         let ended = self.shared.pipeline.wait_for(client.tenant(), approval.call_id, deadline).await;
-        Asked::Ended(match ended {
+        ElicitationOutcome::Ended(match ended {
             Ok(Some(record)) => {
                 desk.collect(&approval).await;
                 Ok(CompletedCall::uncounted(record, false))

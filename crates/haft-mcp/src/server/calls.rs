@@ -18,7 +18,7 @@ use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 use serde_json::{Map, Value};
 
-use super::approvals::{Asked, Elicitation, shows_forms};
+use super::approvals::{Elicitation, ElicitationOutcome, shows_forms};
 use super::client_context::{ClientContext, View};
 use super::compact;
 use super::handler::McpServer;
@@ -159,7 +159,7 @@ impl McpServer {
         let request = Request {
             mode: client.mode,
             events,
-            labels: client.labels(),
+            options: client.options(),
             ..Request::new(Arc::clone(&client.principal), super::client_context::SURFACE, arguments)
         };
         let tool = CallTarget::Resolved(self.shared.registry.current().resolved(entry));
@@ -171,9 +171,9 @@ impl McpServer {
                 Err(error) if error.code == ErrorCode::ApprovalRequired => {
                     // Boxed, because few calls need it.
                     match Box::pin(self.ask_client(client, &error, &elicitation)).await {
-                        Asked::Unanswered => Answer::Ended(Err(error)),
-                        Asked::InputRequired(result) => Answer::InputRequired(result),
-                        Asked::Ended(ended) => Answer::Ended(ended),
+                        ElicitationOutcome::Unanswered => Answer::Ended(Err(error)),
+                        ElicitationOutcome::InputRequired(result) => Answer::InputRequired(result),
+                        ElicitationOutcome::Ended(ended) => Answer::Ended(ended),
                     }
                 }
                 ended => Answer::Ended(ended),

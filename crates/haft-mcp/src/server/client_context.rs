@@ -6,7 +6,7 @@ use haft_core::name::{BundleSlug, TenantId};
 use haft_core::runnable::Mode;
 use haft_core::token::Role;
 use haft_core::tool::Tool;
-use haft_runtime::pipeline::{Labels, Principal};
+use haft_runtime::pipeline::{CallOptions, Principal};
 use haft_runtime::policy::PolicyHandle;
 use haft_runtime::registry::{Audience, Naming, Snapshot, ToolOffer};
 
@@ -69,11 +69,11 @@ impl ClientContext {
         SessionKey { tenant: principal.tenant.clone(), principal: principal.id(), view: self.view.clone() }
     }
 
-    /// Returns the labels of a call of this client.
-    pub(super) fn labels(&self) -> Option<Box<Labels>> {
+    /// Returns the options of a call of this client.
+    pub(super) fn options(&self) -> Option<Box<CallOptions>> {
         let (request_id, session) = (self.request_id.clone(), self.session.clone());
         let has_any = request_id.is_some() || session.is_some();
-        has_any.then(|| Box::new(Labels { request_id, session, ..Labels::default() }))
+        has_any.then(|| Box::new(CallOptions { request_id, session, ..CallOptions::default() }))
     }
 
     /// Returns the tenant of the client.

@@ -2,6 +2,8 @@
 #![expect(deprecated, reason = "clients of older versions request log messages with `logging/setLevel`")]
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use haft_core::executor::{CallEvent, EventSink};
 use rmcp::RoleServer;
@@ -9,16 +11,29 @@ use rmcp::model::{LoggingLevel, LoggingMessageNotificationParam, ProgressNotific
 use rmcp::service::{Peer, RequestContext};
 use serde_json::Value;
 use tokio::sync::mpsc;
+use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
 /// How many events queue for a slow client; further ones are dropped.
 const QUEUE_LENGTH: usize = 64;
 
-struct Sink(mpsc::Sender<CallEvent>);
+/// The interval of progress notifications for calls that report no progress themselves.
+const HEARTBEAT: Duration = Duration::from_secs(1);
+/// The increase of the progress per heartbeat: the protocol requires one, and it is small because it measures nothing.
+const HEARTBEAT_STEP: f64 = 1e-6;
+
+struct Sink {
+    events: mpsc::Sender<CallEvent>,
+    /// Counts the lines of output, including dropped ones.
+    lines: Arc<AtomicU64>,
+}
 
 impl EventSink for Sink {
     fn emit(&self, event: CallEvent) {
-        drop(self.0.try_send(event));
+        if let CallEvent::Output(_) | CallEvent::Printed(_) = event {
+            self.lines.fetch_add(1, Ordering::Relaxed);
+        }
+        drop(self.events.try_send(event));
     }
 }
 
@@ -30,6 +45,12 @@ pub(super) struct CallNotifier {
     sends_logs: bool,
     tool: String,
     last_progress: Option<f64>,
+    /// The last progress message of the tool.
+    last_message: String,
+    /// Whether the tool reported progress since the last heartbeat.
+    has_reported: bool,
+    started: Instant,
+    lines: Arc<AtomicU64>,
     input_closed: CancellationToken,
 }
 
@@ -46,6 +67,7 @@ impl CallNotifier {
             return None;
         }
         let (sender, events) = mpsc::channel(QUEUE_LENGTH);
+        let lines = Arc::<AtomicU64>::default();
         let notifier = Self {
             events,
             peer: context.peer.clone(),
@@ -53,35 +75,51 @@ impl CallNotifier {
             sends_logs,
             tool: tool.to_owned(),
             last_progress: None,
+            last_message: String::new(),
+            has_reported: false,
+            started: Instant::now(),
+            lines: Arc::clone(&lines),
             input_closed: input_closed.clone(),
         };
-        Some((notifier, Arc::new(Sink(sender))))
+        Some((notifier, Arc::new(Sink { events: sender, lines })))
     }
 
     /// Forwards events while the call runs, then those still queued.
     pub(super) async fn during<T>(mut self, call: impl Future<Output = T>) -> T {
         let mut call = std::pin::pin!(call);
+        let mut heartbeats = tokio::time::interval_at(self.started + HEARTBEAT, HEARTBEAT);
+        heartbeats.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 biased;
-                Some(event) = self.events.recv() => self.forward(event).await,
+                Some(event) = self.events.recv() => self.forward(Notice::Event(event)).await,
                 response = &mut call => {
                     while let Ok(event) = self.events.try_recv() {
-                        self.forward(event).await;
+                        self.forward(Notice::Event(event)).await;
                     }
                     return response;
+                }
+                _ = heartbeats.tick(), if self.progress_token.is_some() => {
+                    if !std::mem::take(&mut self.has_reported) {
+                        self.forward(Notice::Heartbeat).await;
+                    }
                 }
             }
         }
     }
 
-    async fn forward(&mut self, event: CallEvent) {
+    async fn forward(&mut self, notice: Notice) {
         let input_closed = self.input_closed.clone();
         tokio::select! {
             biased;
             // A client that is gone does not read, and the call would wait for it.
             () = input_closed.cancelled() => {}
-            () = self.notify(event) => {}
+            () = async {
+                match notice {
+                    Notice::Event(event) => self.notify(event).await,
+                    Notice::Heartbeat => self.heartbeat().await,
+                }
+            } => {}
         }
     }
 
@@ -95,10 +133,12 @@ impl CallNotifier {
                     return;
                 }
                 self.last_progress = Some(done);
+                self.has_reported = true;
                 let mut param = ProgressNotificationParam::new(token, done).with_total(1.0);
                 if !message.is_empty() {
-                    param = param.with_message(message);
+                    param = param.with_message(message.clone());
                 }
+                self.last_message = message;
                 drop(self.peer.notify_progress(param).await);
             }
             CallEvent::Output(line) | CallEvent::Printed(line) if self.sends_logs => {
@@ -108,6 +148,60 @@ impl CallNotifier {
             }
             // The result contains the value.
             CallEvent::Output(_) | CallEvent::Printed(_) | CallEvent::Value(_) => {}
+        }
+    }
+
+    /// Tells the client that the call is still running.
+    async fn heartbeat(&mut self) {
+        let Some(token) = self.progress_token.clone() else { return };
+        let progress = self.last_progress.map_or(HEARTBEAT_STEP, |last| last + HEARTBEAT_STEP);
+        if progress >= 1.0 {
+            return;
+        }
+        self.last_progress = Some(progress);
+        let text = heartbeat_text(
+            &self.last_message,
+            self.started.elapsed().as_secs(),
+            self.lines.load(Ordering::Relaxed),
+        );
+        let param = ProgressNotificationParam::new(token, progress).with_total(1.0).with_message(text);
+        drop(self.peer.notify_progress(param).await);
+    }
+}
+
+/// The notifications for the client.
+enum Notice {
+    Event(CallEvent),
+    Heartbeat,
+}
+
+/// Returns the message of a heartbeat: the last progress message, the elapsed seconds and the number of output lines.
+fn heartbeat_text(last: &str, seconds: u64, lines: u64) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    if !last.is_empty() {
+        parts.push(last.to_owned());
+    }
+    parts.push(format!("running for {seconds} s"));
+    match lines {
+        0 => {}
+        1 => parts.push("1 line of output".to_owned()),
+        _ => parts.push(format!("{lines} lines of output")),
+    }
+    parts.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_heartbeat_says_how_long_and_how_much() {
+        for (last, seconds, lines, expected) in [
+            ("", 1, 0, "running for 1 s"),
+            ("", 2, 1, "running for 2 s, 1 line of output"),
+            ("page 3", 75, 340, "page 3, running for 75 s, 340 lines of output"),
+        ] {
+            assert_eq!(heartbeat_text(last, seconds, lines), expected);
         }
     }
 }

@@ -273,6 +273,40 @@ async fn floods_and_long_lists_are_accepted() {
 }
 
 #[tokio::test]
+async fn a_server_recovers_at_once_after_a_flood() {
+    let rig = Rig::start("good");
+    rig.until(|state| state.phase == Phase::Connected).await;
+    let started = Instant::now();
+    let flood = json!({"messages": 30_000, "bytes": 2000});
+    assert_eq!(rig.call("flood", flood, None).await, Ok(json!("flooded")));
+    assert_eq!(rig.call("echo", json!({"text": "on"}), None).await, Ok(json!("on")));
+    // Read at the handling rate, this would take 10 s longer than the server needs.
+    assert!(started.elapsed() < Duration::from_secs(8), "{:?}", started.elapsed());
+    assert_eq!(rig.state().phase, Phase::Connected);
+    // The announced change was not dropped with the other notifications.
+    let lists = || rig.lists.0.lock().unwrap().len();
+    while lists() < 2 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_may_start_slowly() {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/server.py");
+    let rig = Rig::start("late");
+    assert_eq!(rig.state().phase, Phase::Starting);
+    let state = rig.until(|state| state.phase != Phase::Starting).await;
+    assert_eq!((state.phase, state.tools, state.failures), (Phase::Connected, 5, 0), "{state:?}");
+
+    let server = McpServer { start_timeout_ms: Some(1000), ..server("python3", &[script, "hang"]) };
+    let state = Rig::of(server).until(|state| state.phase == Phase::Error).await;
+    let error = state.error.unwrap();
+    let expected =
+        "start timeout (1s) exceeded; raise it with `haft mcp-server update test --start-timeout DURATION`";
+    assert!(error.starts_with(expected), "{error}");
+}
+
+#[tokio::test]
 async fn an_unsupported_version_is_rejected() {
     let error = Rig::start("old").until(|state| state.phase == Phase::Error).await.error.unwrap();
     assert!(error.starts_with("unsupported protocol version `2020-01-01`; supported: 2024-11-05"), "{error}");

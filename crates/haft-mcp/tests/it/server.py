@@ -34,6 +34,15 @@ def flood():
         send({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x" * 1000}})
 
 
+def flood_of(messages, size):
+    line = json.dumps({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x" * size}}) + "\n"
+    with lock:
+        for _ in range(messages):
+            sys.stdout.write(line)
+        sys.stdout.write(json.dumps({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}) + "\n")
+        sys.stdout.flush()
+
+
 def respond(request, result):
     send({"jsonrpc": "2.0", "id": request["id"], "result": result})
 
@@ -67,6 +76,9 @@ def call(request):
             send({"jsonrpc": "2.0", "method": "notifications/progress",
                   "params": {"progressToken": params["_meta"]["progressToken"], "progress": step}})
         respond(request, text("done"))
+    elif name == "flood":
+        flood_of(args["messages"], args["bytes"])
+        respond(request, text("flooded"))
     elif name == "slow":
         print("slow call received", file=sys.stderr, flush=True)  # and no response
     elif name == "rich":
@@ -81,6 +93,8 @@ print("starting as", mode, file=sys.stderr, flush=True)
 if mode == "exit":
     print("no configuration found", file=sys.stderr)
     sys.exit(1)
+if mode == "late":
+    time.sleep(13)
 if mode == "hang":
     time.sleep(3600)
 if mode == "garbage":

@@ -8,7 +8,7 @@ use std::path::Path;
 use haft_core::problem::{Problem, excerpt};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, fstat, openat, statat};
 
-use crate::files::{MAX_FILE, MAX_FILES, PackageFiles, too_large};
+use crate::files::{MAX_FILE, MAX_FILES, PackageFiles, is_signature, signature_folder, too_large};
 use crate::path::{MAX_DEPTH, PackagePath, is_junk_name};
 use crate::problems::{MAX_SHOWN, Problems, of_file};
 
@@ -83,6 +83,7 @@ impl Reader {
         let about = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)
             .map_err(|error| failed(path, "read the file", &error.into()))?;
         match FileType::from_raw_mode(about.st_mode) {
+            FileType::Directory if is_signature(path) => Err(signature_folder(path)),
             FileType::Directory => {
                 let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
                 let inner = openat(folder, name, flags, Mode::empty())

@@ -57,7 +57,7 @@ pub(super) fn read(item: Value, files: Option<&PackageFiles>) -> EntryReading {
         Ok(parsed) => {
             reading.warnings.extend(parsed.warnings);
             let mut spec = parsed.spec;
-            // A package comes from somebody else: its processes are isolated unless it says otherwise.
+            // Packages are third-party code: their processes are isolated unless the manifest requests otherwise.
             spec.sandbox |= !asks_for_sandbox && starts_process(spec.implementation.kind());
             reading.check(&mut spec, files);
             reading.tool = Some(ToolEntry { spec, enabled: parsed.enabled.unwrap_or(true), examples });
@@ -107,7 +107,7 @@ fn parse_without(mut definition: Map<String, Value>, problems: &[Problem]) -> Op
 
 /// Returns whether the tools of a kind start a process on the host.
 pub(crate) fn starts_process(kind: Kind) -> bool {
-    matches!(kind, Kind::Python | Kind::Script | Kind::Exec)
+    matches!(kind, Kind::Python | Kind::Script | Kind::Exec | Kind::Artifact)
 }
 
 impl EntryReading {

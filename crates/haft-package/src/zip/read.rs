@@ -11,7 +11,9 @@ use zip::ZipArchive;
 use zip::read::ZipFileEntry;
 use zip::result::ZipError;
 
-use crate::files::{MAX_FILE, MAX_FILES, MAX_TOTAL, PackageFiles, too_large, total_too_large};
+use crate::files::{
+    MAX_FILE, MAX_FILES, MAX_TOTAL, PackageFiles, is_signature, signature_folder, too_large, total_too_large,
+};
 use crate::path::PackagePath;
 use crate::problems::{MAX_SHOWN, Problems, of_file};
 
@@ -90,7 +92,12 @@ fn check_archive(archive: &mut ZipArchive<Cursor<&[u8]>>, bytes: &[u8]) -> Resul
         let message = format!("the archive has {} members; the limit is {MAX_FILES} files", archive.len());
         return Err(Problem::new("", "too_many_files", message));
     }
-    archive.validate_header_consistency().map_err(|error| archive_problem(&error))
+    if archive.has_overlapping_entries().map_err(|error| archive_problem(&error))? {
+        let message = "two entries of the archive share their data; pack it again";
+        return Err(Problem::new("", "overlapping_entries", message));
+    }
+    archive.validate_header_consistency().map_err(|error| archive_problem(&error))?;
+    Ok(())
 }
 
 /// Returns the first name that occurs twice in the directory of an archive, which the library does not tell.
@@ -191,6 +198,9 @@ fn check_entry(entry: &ZipFileEntry<'_>) -> Result<Option<(PackagePath, bool)>, 
     if is_folder {
         if entry.size() != 0 {
             return problem("special_file", "the folder has content; pack it again".to_owned());
+        }
+        if is_signature(name) {
+            return Err(signature_folder(name));
         }
         return Ok(None);
     }

@@ -5,7 +5,7 @@ use haft_package::files::PackageFiles;
 use haft_package::path::PackagePath;
 use haft_package::zip;
 
-use crate::raw_zip::{Raw, archive, overlapping, zip64};
+use crate::raw_zip::{Raw, archive, nested, overlapping, zip64};
 
 fn codes(bytes: &[u8]) -> Vec<String> {
     match zip::read(bytes) {
@@ -136,12 +136,24 @@ fn bombs_are_rejected_before_they_are_unpacked() {
     // The declared size is a lie.
     let found = codes(&archive(&[Raw { size: 10, ..bomb.clone() }]));
     assert_eq!(found, ["damaged_archive"]);
-    assert_eq!(codes(&overlapping(&Raw::deflated("a", &zeros[..1000]), 100)), ["damaged_archive"]);
+    assert_eq!(codes(&overlapping(&Raw::deflated("a", &zeros[..1000]), 100)), ["overlapping_entries"]);
+    assert_eq!(codes(&nested("a", &Raw::file("b", "y"))), ["overlapping_entries"]);
     let small: Vec<Raw> = (0..10_001).map(|number| Raw::file(format!("{number}"), "")).collect();
     assert_eq!(codes(&archive(&small)), ["too_many_files"]);
     assert_eq!(codes(&zip64(&[Raw::file("a", "x")], u64::MAX)).len(), 1);
     let signatures = b"PK\x01\x02".repeat(200_001);
     assert_eq!(codes(&signatures), ["too_many_files"]);
+}
+
+#[test]
+fn a_folder_is_no_signature() {
+    let manifest = Raw::file("toolset.yaml", "id: x");
+    for name in ["toolset.sig/", "x/toolset.sig/"] {
+        let folder = Raw { mode: 0o040_755, ..Raw::file(name, "") };
+        assert_eq!(codes(&archive(&[manifest.clone(), folder])), ["special_file"], "{name}");
+    }
+    let inner = Raw::file("toolset.sig/a", "x");
+    assert_eq!(codes(&archive(&[manifest.clone(), inner])), ["special_file"]);
 }
 
 #[test]

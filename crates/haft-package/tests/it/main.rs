@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "helpers of tests")]
 
 mod archives;
+mod editor_schema;
 mod examples;
 mod folders;
 mod fuzz;

@@ -103,6 +103,21 @@ pub(crate) fn overlapping(member: &Raw, count: u16) -> Vec<u8> {
     out
 }
 
+/// An archive in which one member is inside the data of another.
+pub(crate) fn nested(name: &str, inner: &Raw) -> Vec<u8> {
+    let mut data = Vec::new();
+    inner.local(&mut data);
+    let outer = Raw::file(name, &data);
+    let mut out = Vec::new();
+    outer.local(&mut out);
+    let start = u32::try_from(out.len()).unwrap();
+    outer.central(&mut out, 0);
+    inner.central(&mut out, start - u32::try_from(data.len()).unwrap());
+    let size = u32::try_from(out.len()).unwrap() - start;
+    end(&mut out, 2, size, start);
+    out
+}
+
 /// An archive with the records of ZIP64 at its end.
 pub(crate) fn zip64(members: &[Raw], claimed: u64) -> Vec<u8> {
     let plain = archive(members);

@@ -12,7 +12,7 @@ use haft_definition::export::{Format, definition as exported};
 use haft_runtime::registry::{Audience, Entry, Naming, Snapshot};
 use serde_json::{Map, Value};
 
-use crate::installation::Installation;
+use crate::context::Context;
 
 /// The surface of the calls that agents make.
 pub const SURFACE: &str = "agent";
@@ -42,7 +42,7 @@ pub struct RunsFor<'a> {
 /// Returns the tools that an agent can call, in the order of lists. The names are those that every model accepts; each
 /// stands for one tool.
 pub fn bind(
-    app: &Installation,
+    app: &Context,
     snapshot: &Snapshot,
     definition: &AgentDefinition,
     RunsFor { principal, mode, surfaces }: RunsFor<'_>,

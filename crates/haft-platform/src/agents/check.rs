@@ -12,9 +12,8 @@ use haft_core::runnable::{Mode, NotRunnable};
 use haft_runtime::registry::{Entry, Snapshot};
 use serde_json::json;
 
-use super::model::check_model;
+use crate::context::Context;
 use crate::error::ServiceError;
-use crate::installation::Installation;
 
 /// How many variables without a value are named.
 const MAX_VARIABLES: usize = 20;
@@ -30,7 +29,7 @@ pub enum Strictness {
 
 impl Strictness {
     /// Returns what saving an agent requires.
-    pub fn of_saving(app: &Installation, definition: &AgentDefinition) -> Self {
+    pub fn of_saving(app: &Context, definition: &AgentDefinition) -> Self {
         let must_be_published = definition.require_published || app.settings().mode == Mode::Production;
         if must_be_published { Self::Published } else { Self::Draft }
     }
@@ -39,7 +38,7 @@ impl Strictness {
 /// The result of a check.
 #[derive(Debug, Default)]
 pub struct AgentCheck {
-    /// What is wrong.
+    /// The reason.
     pub errors: Vec<Problem>,
     /// What may be wrong.
     pub warnings: Vec<Problem>,
@@ -49,7 +48,7 @@ pub struct AgentCheck {
 
 /// Checks an agent against the tools of a tenant.
 pub fn check(
-    app: &Installation,
+    app: &Context,
     tenant: &TenantId,
     definition: &AgentDefinition,
     strictness: Strictness,
@@ -83,9 +82,11 @@ pub fn check(
         }
     }
     check_instructions(definition, &mut found);
-    check_model(app, "model", &definition.model, &mut found);
-    if let Some(fallback) = &definition.fallback {
-        check_model(app, "fallback", fallback, &mut found);
+    let models = [("model", Some(&definition.model)), ("fallback", definition.fallback.as_ref())];
+    for (field, model) in models {
+        if let Some(Err(error)) = model.map(|model| app.models().check(model)) {
+            found.errors.push(Problem::new(field, "invalid_model", error.message));
+        }
     }
     found
 }

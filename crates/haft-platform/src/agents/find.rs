@@ -5,27 +5,29 @@ use std::sync::Arc;
 use haft_core::agent::Agent;
 use haft_core::name::TenantId;
 use haft_core::outcome::{CallError, ErrorCode};
+use haft_core::resource::ResourceKind;
 use haft_core::runnable::Mode;
 
+use crate::context::Context;
 use crate::error::ServiceError;
 use crate::identity::Identity;
-use crate::installation::Installation;
-use crate::resources::require_in_service;
+use crate::in_service::require_in_service;
 
-/// Returns an agent of the caller's tenant, by slug or id.
+/// Returns an agent of the caller's tenant, by slug or id, if the caller may see it.
 pub async fn visible_agent(
-    app: &Installation,
+    app: &Context,
     identity: &Identity,
     reference: &str,
 ) -> Result<Arc<Agent>, ServiceError> {
-    agent_of(app, &identity.tenant, reference)
-        .await?
+    let found = agent_of(app, &identity.tenant, reference).await?;
+    found
+        .filter(|agent| identity.sees_resource(ResourceKind::Agent, agent.definition.slug.as_str()))
         .ok_or_else(|| ServiceError::not_found("agent", reference))
 }
 
 /// Returns an agent of a tenant, by slug or id.
 pub(super) async fn agent_of(
-    app: &Installation,
+    app: &Context,
     tenant: &TenantId,
     reference: &str,
 ) -> Result<Option<Arc<Agent>>, ServiceError> {
@@ -34,12 +36,12 @@ pub(super) async fn agent_of(
 
 /// Returns an agent that a tool or another surface names, if it may run in this mode.
 pub async fn runnable_agent(
-    app: &Installation,
+    app: &Context,
     tenant: &TenantId,
     reference: &str,
     mode: Mode,
 ) -> Result<Arc<Agent>, CallError> {
-    let found = agent_of(app, tenant, reference).await.map_err(crate::built_ins::call_error)?;
+    let found = agent_of(app, tenant, reference).await.map_err(crate::error::call_error)?;
     let agent = found.ok_or_else(|| {
         let shown = haft_core::problem::excerpt(reference, 64);
         CallError::new(ErrorCode::NotFound, format!("agent `{shown}` not found"))

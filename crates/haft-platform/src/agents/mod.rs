@@ -4,17 +4,18 @@
 
 mod bind;
 mod check;
+mod configured_models;
 mod find;
+mod kind;
 pub mod manage;
-mod model;
-mod names;
 mod readiness;
+mod target;
 
 pub use bind::{Binding, RunsFor, SURFACE, bind};
 pub use check::{Strictness, check, require_publishable, require_valid};
-pub use find::{require_runnable, runnable_agent, visible_agent};
-pub use model::{
-    ConfiguredModel, ConfiguredProvider, ModelConnections, configured_models, key_in, providers,
+pub use configured_models::{
+    ConfiguredModel, ConfiguredProvider, configured_models, key_warnings, providers,
 };
-pub use names::{KnownAgent, KnownAgents};
+pub use find::{require_runnable, runnable_agent, visible_agent};
 pub use readiness::fault;
+pub use target::{target_of, target_problem};

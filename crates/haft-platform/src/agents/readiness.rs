@@ -7,13 +7,14 @@ use haft_core::principal::AllowList;
 use haft_runtime::registry::{Entry, Snapshot};
 
 use super::check::{Rules, Strictness, state};
-use crate::installation::Installation;
+use crate::context::Context;
 
 /// How many reasons are shown.
 const MAX_REASONS: usize = 5;
 
-/// Returns why an agent is not ready: its file is invalid, or a rule of its tools selects no tool that can run.
-pub fn fault(app: &Installation, snapshot: &Snapshot, agent: &Agent) -> Option<String> {
+/// Returns why an agent is not ready: its file is invalid, or a rule of its tools selects no tool that can run, or it has no
+/// model.
+pub fn fault(app: &Context, snapshot: &Snapshot, agent: &Agent) -> Option<String> {
     if let Some(error) = &agent.error {
         return Some(error.clone());
     }
@@ -25,7 +26,8 @@ pub fn fault(app: &Installation, snapshot: &Snapshot, agent: &Agent) -> Option<S
         Err(error) => return Some(format!("`exclude_tools`: {error}")),
     };
     let rules = Rules { snapshot, tenant: &agent.tenant, strictness, excluded: &excluded };
-    let mut reasons: Vec<String> = definition.tools.iter().filter_map(|rule| missing(&rules, rule)).collect();
+    let tools = definition.tools.iter().filter_map(|rule| missing(&rules, rule));
+    let mut reasons: Vec<String> = app.models().missing(&definition.model).into_iter().chain(tools).collect();
     let more = reasons.len().saturating_sub(MAX_REASONS);
     reasons.truncate(MAX_REASONS);
     if more > 0 {

@@ -3,10 +3,13 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use haft_core::artifact::ArtifactDefinition;
 use haft_core::catalog::SourceText;
 use haft_core::name::BundleSlug;
 use haft_core::policy::PolicyRules;
 use haft_core::problem::Problem;
+use haft_core::resource::ResourceSpec;
+use haft_core::retrieval::PipelineDefinition;
 use haft_definition::dialect::{Defaults, ParsedDefinition};
 use haft_definition::folder::{BUNDLE_FILE, file_form, name_and_version};
 use haft_definition::{code_artifact, pipeline, policy};
@@ -14,7 +17,8 @@ use haft_package::files::{MANIFEST, PackageFiles, SKILL};
 use haft_package::package::Package;
 use haft_package::path::PackagePath;
 
-use super::documents::{self, DesiredAgent, DesiredArtifact, DesiredPipeline, DesiredServer, WrittenBundle};
+use super::desired_resource::{DesiredAgent, DesiredResource};
+use super::documents::{self, DesiredServer, WrittenBundle};
 use crate::definition;
 
 /// The folders that hold bundles: that of a repository, and that of a home folder.
@@ -42,9 +46,9 @@ pub(super) struct Desired {
     /// `None` if the folder has no agents.
     pub(super) agents: Option<Vec<DesiredAgent>>,
     /// `None` if the folder has no pipelines.
-    pub(super) pipelines: Option<Vec<DesiredPipeline>>,
+    pub(super) pipelines: Option<Vec<DesiredResource<PipelineDefinition>>>,
     /// `None` if the folder has no artifacts.
-    pub(super) artifacts: Option<Vec<DesiredArtifact>>,
+    pub(super) artifacts: Option<Vec<DesiredResource<ArtifactDefinition>>>,
     pub(super) warnings: Vec<Problem>,
     /// The hash of all files.
     pub(super) hash: String,
@@ -94,8 +98,8 @@ pub(super) fn read(files: &PackageFiles) -> Result<Desired, Vec<Problem>> {
         let parts: Vec<&str> = path.as_str().splitn(3, '/').collect();
         match parts.as_slice() {
             [name] => reader.top_file(name, &file.bytes),
-            [AGENTS, name] => reader.agent_file(path.as_str(), name, &file.bytes),
-            [PIPELINES, name] => reader.pipeline_file(path.as_str(), name, &file.bytes),
+            [AGENTS, _] => reader.agent_file(path.as_str(), &file.bytes),
+            [PIPELINES, _] => reader.pipeline_file(path.as_str(), &file.bytes),
             // A definition can name the file of its source, so all of them come first.
             [ARTIFACTS, name] => drop(artifacts.insert(name, &file.bytes)),
             [root, _] if ROOTS.contains(root) => {
@@ -207,54 +211,62 @@ impl Reader {
         }
     }
 
-    fn agent_file(&mut self, path: &str, name: &str, bytes: &[u8]) {
+    /// Returns the text of a definition and the name of its file without the ending; other files are ignored.
+    fn definition<'a>(&mut self, path: &'a str, bytes: &'a [u8]) -> Option<(&'a str, &'a str)> {
+        let name = path.rsplit('/').next().unwrap_or(path);
         let Some(stem) = documents::definition_stem(name) else {
             if !is_documentation(name) {
                 self.ignored(path);
             }
-            return;
+            return None;
         };
-        let Some(text) = self.text(path, bytes) else { return };
-        let read = match documents::agents(path, text, stem) {
-            Ok(read) => read,
-            Err(problems) => return self.fail(path, &problems),
-        };
-        for (agent, warnings) in read {
-            self.desired.warnings.extend(warnings.iter().map(|warning| in_file(path, warning)));
-            let all = self.desired.agents.get_or_insert_default();
-            match all.iter().find(|known| known.definition.slug == agent.definition.slug) {
-                None => all.push(agent),
-                Some(known) => {
-                    let slug = &known.definition.slug;
-                    let message =
-                        format!("agent `{slug}` is also defined by `{}`; keep one of them", known.file);
-                    self.problems.push(Problem::new(path, "duplicate_agent", message));
-                }
+        Some((self.text(path, bytes)?, stem))
+    }
+
+    /// Adds a resource, unless another file defines it, too.
+    fn resource<S: ResourceSpec>(
+        &mut self,
+        list: fn(&mut Desired) -> &mut Option<Vec<DesiredResource<S>>>,
+        resource: DesiredResource<S>,
+        warnings: &[Problem],
+    ) {
+        let warnings = warnings.iter().map(|warning| in_file(&resource.file, warning));
+        self.desired.warnings.extend(warnings);
+        let all = list(&mut self.desired).get_or_insert_default();
+        let slug = resource.definition.slug();
+        match all.iter().find(|known| known.definition.slug() == slug) {
+            None => all.push(resource),
+            Some(known) => {
+                let kind = S::KIND;
+                let message =
+                    format!("{kind} `{slug}` is also defined by `{}`; keep one of them", known.file);
+                self.problems.push(Problem::new(resource.file, &format!("duplicate_{kind}"), message));
             }
         }
     }
 
-    fn pipeline_file(&mut self, path: &str, name: &str, bytes: &[u8]) {
-        let Some(stem) = documents::definition_stem(name) else {
-            if !is_documentation(name) {
-                self.ignored(path);
+    fn agent_file(&mut self, path: &str, bytes: &[u8]) {
+        let Some((text, stem)) = self.definition(path, bytes) else { return };
+        match documents::agents(path, text, stem) {
+            Ok(read) => {
+                for (agent, warnings) in read {
+                    self.resource(|desired| &mut desired.agents, agent, &warnings);
+                }
             }
-            return;
-        };
-        let Some(text) = self.text(path, bytes) else { return };
-        let read = match pipeline::read(text, stem) {
-            Ok(read) => read,
-            Err(problems) => return self.fail(path, &problems),
-        };
-        self.desired.warnings.extend(read.warnings.iter().map(|warning| in_file(path, warning)));
-        let all = self.desired.pipelines.get_or_insert_default();
-        let slug = &read.definition.slug;
-        if let Some(known) = all.iter().find(|known| known.definition.slug == *slug) {
-            let message = format!("pipeline `{slug}` is also defined by `{}`; keep one of them", known.file);
-            return self.problems.push(Problem::new(path, "duplicate_pipeline", message));
+            Err(problems) => self.fail(path, &problems),
         }
-        let (definition, status) = (read.definition, read.status);
-        all.push(DesiredPipeline { file: path.to_owned(), definition, status });
+    }
+
+    fn pipeline_file(&mut self, path: &str, bytes: &[u8]) {
+        let Some((text, stem)) = self.definition(path, bytes) else { return };
+        match pipeline::read(text, stem) {
+            Ok(read) => {
+                let (file, definition, status) = (path.to_owned(), read.definition, read.status);
+                let pipeline = DesiredResource { file, definition, enabled: None, status };
+                self.resource(|desired| &mut desired.pipelines, pipeline, &read.warnings);
+            }
+            Err(problems) => self.fail(path, &problems),
+        }
     }
 
     /// Reads the artifacts; the other files of their folder are sources, or nothing.
@@ -262,27 +274,17 @@ impl Reader {
         let mut sources: Vec<String> = Vec::new();
         for (name, bytes) in files {
             let Some(stem) = documents::definition_stem(name) else { continue };
-            let path = format!("{ARTIFACTS}/{name}");
-            let Some(text) = self.text(&path, bytes) else { continue };
-            let read =
-                match code_artifact::read(text, stem, |name| files.get(name).copied().map(Cow::Borrowed)) {
-                    Ok(read) => read,
-                    Err(problems) => {
-                        self.fail(&path, &problems);
-                        continue;
-                    }
-                };
-            sources.extend(read.source_file);
-            self.desired.warnings.extend(read.warnings.iter().map(|warning| in_file(&path, warning)));
-            let all = self.desired.artifacts.get_or_insert_default();
-            let (slug, content, status) = (read.slug, read.content, read.status);
-            if let Some(known) = all.iter().find(|known| known.slug == slug) {
-                let message =
-                    format!("artifact `{slug}` is also defined by `{}`; keep one of them", known.file);
-                self.problems.push(Problem::new(path, "duplicate_artifact", message));
-                continue;
+            let file = format!("{ARTIFACTS}/{name}");
+            let Some(text) = self.text(&file, bytes) else { continue };
+            match code_artifact::read(text, stem, |name| files.get(name).copied().map(Cow::Borrowed)) {
+                Ok(read) => {
+                    sources.extend(read.source_file);
+                    let definition = ArtifactDefinition { slug: read.slug, content: read.content.into() };
+                    let artifact = DesiredResource { file, definition, enabled: None, status: read.status };
+                    self.resource(|desired| &mut desired.artifacts, artifact, &read.warnings);
+                }
+                Err(problems) => self.fail(&file, &problems),
             }
-            all.push(DesiredArtifact { file: path, slug, content, status });
         }
         for name in files.keys() {
             let is_used = sources.iter().any(|source| source == name);
@@ -404,7 +406,7 @@ fn key(tool: &DesiredTool) -> (&str, &str) {
     (tool.parsed.spec.name.as_str(), tool.parsed.spec.version.as_str())
 }
 
-/// Returns whether a file is for people, so that nobody expects it to be applied.
+/// Returns whether a file is documentation, which is never applied.
 fn is_documentation(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path).to_ascii_lowercase();
     name.rsplit_once('.').is_some_and(|(_, extension)| extension == "md")

@@ -1,16 +1,14 @@
 //! The documents of a folder that are not definitions of tools: `bundle.yaml`, `mcp-servers.yaml`, `mcp.json`, agents,
 //! pipelines and artifacts.
 
-use haft_core::agent::AgentDefinition;
-use haft_core::artifact::ArtifactContent;
-use haft_core::name::ArtifactSlug;
 use haft_core::problem::Problem;
-use haft_core::retrieval::PipelineDefinition;
 use haft_core::tool::Status;
 use haft_definition::agent;
 use haft_definition::dialect::{DocumentLimits, YamlDocument};
 use haft_import::mcp_client_config;
 use serde_json::{Map, Value};
+
+use super::desired_resource::{DesiredAgent, DesiredResource};
 
 const LIMITS: DocumentLimits = DocumentLimits { bytes: 1 << 20, values: 50_000 };
 /// The keys under which the servers may be.
@@ -36,35 +34,6 @@ pub(super) struct DesiredServer {
     pub(super) body: Value,
 }
 
-/// An agent.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct DesiredAgent {
-    pub(super) file: String,
-    pub(super) definition: AgentDefinition,
-    /// What the file says; what it does not say stays as it is.
-    pub(super) enabled: Option<bool>,
-    pub(super) status: Option<Status>,
-}
-
-/// A retrieval pipeline.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct DesiredPipeline {
-    pub(super) file: String,
-    pub(super) definition: PipelineDefinition,
-    /// What the file says; without it, the pipeline is published.
-    pub(super) status: Option<Status>,
-}
-
-/// A code artifact.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct DesiredArtifact {
-    pub(super) file: String,
-    pub(super) slug: ArtifactSlug,
-    pub(super) content: ArtifactContent,
-    /// What the file says; without it, the artifact is published.
-    pub(super) status: Option<Status>,
-}
-
 /// Returns the name of a file of agents, pipelines or artifacts without its extension.
 pub(super) fn definition_stem(name: &str) -> Option<&str> {
     let (stem, extension) = name.rsplit_once('.')?;
@@ -82,7 +51,7 @@ pub(super) fn agents(
     let (enabled, status) = if read.len() == 1 { agent_state(text)? } else { (None, None) };
     let desired = |agent: agent::ReadAgent| {
         let (definition, file) = (agent.definition, file.to_owned());
-        (DesiredAgent { file, definition, enabled, status }, agent.warnings)
+        (DesiredResource { file, definition, enabled, status }, agent.warnings)
     };
     Ok(read.into_iter().map(desired).collect())
 }

@@ -16,9 +16,9 @@ use serde_json::{Map, Value, json};
 
 use super::export_agents::write_agents;
 use super::export_references::{refer_by_slug, write_artifacts, write_pipelines};
+use crate::context::Context;
 use crate::error::ServiceError;
 use crate::identity::Identity;
-use crate::installation::Installation;
 use crate::toolsets::{package_of, packed_toolset};
 
 /// The fields of a server that a folder does not have.
@@ -26,16 +26,12 @@ const SERVER_STATE: [&str; 5] = ["id", "tenant", "declared_in", "created_at", "m
 
 /// Packs bundles as a folder; without any, everything of the tenant, with MCP servers, policy rules, agents,
 /// pipelines and code artifacts.
-pub async fn export(
-    app: &Installation,
-    identity: &Identity,
-    bundles: &[String],
-) -> Result<Vec<u8>, ServiceError> {
+pub async fn export(app: &Context, identity: &Identity, bundles: &[String]) -> Result<Vec<u8>, ServiceError> {
     let mut files = PackageFiles::new();
     let scope = ApplyScope { agents: true, pipelines: true, artifacts: true, ..ApplyScope::default() };
-    let state = app.store().apply_state(identity.tenant.clone(), scope).await?;
+    let state = app.store().catalog().apply_state(identity.tenant.clone(), scope).await?;
     for bundle in selected(app, identity, bundles)? {
-        match app.store().toolset(&identity.tenant, &bundle.slug).await? {
+        match app.store().catalog().toolset(&identity.tenant, &bundle.slug).await? {
             Some(toolset) => {
                 let packed = match unchanged_package(app, identity, &toolset).await? {
                     Some(packed) => packed,
@@ -54,7 +50,7 @@ pub async fn export(
         write_agents(&state.agents, &mut files)?;
         write_pipelines(&state.pipelines, &mut files)?;
         write_artifacts(app, identity, &state.artifacts, &mut files).await?;
-        let rules = app.store().policies().await?;
+        let rules = app.store().policies().all().await?;
         let rules = rules.of(&haft_core::policy::PolicyScope::Tenant(identity.tenant.clone()));
         if !rules.rules.is_empty()
             && let Ok(Value::Object(map)) = serde_json::to_value(&rules)
@@ -68,12 +64,12 @@ pub async fn export(
 
 /// Returns the files of a toolset as they were installed, with their signature, if nobody has changed its tools since.
 async fn unchanged_package(
-    app: &Installation,
+    app: &Context,
     identity: &Identity,
     installed: &InstalledToolset,
 ) -> Result<Option<PackageFiles>, ServiceError> {
     let scope = ApplyScope { bundles: vec![installed.id.clone()], ..ApplyScope::default() };
-    let state = app.store().apply_state(identity.tenant.clone(), scope).await?;
+    let state = app.store().catalog().apply_state(identity.tenant.clone(), scope).await?;
     let package = package_of(app, identity, &installed.package).await?;
     let is_as_installed = |tool: &Tool| {
         let entry = package.toolset.tools.iter().find(|entry| entry.spec.name == tool.spec.name);
@@ -97,11 +93,7 @@ fn path_in(bundle: &BundleSlug, path: &str) -> Result<PackagePath, ServiceError>
 }
 
 /// Returns the bundles to export, by slug.
-fn selected(
-    app: &Installation,
-    identity: &Identity,
-    bundles: &[String],
-) -> Result<Vec<Bundle>, ServiceError> {
+fn selected(app: &Context, identity: &Identity, bundles: &[String]) -> Result<Vec<Bundle>, ServiceError> {
     let snapshot = app.registry().snapshot();
     let is_own = |bundle: &Bundle| {
         bundle.tenant == identity.tenant
@@ -125,7 +117,7 @@ fn selected(
 }
 
 fn write_bundle(
-    app: &Installation,
+    app: &Context,
     state: &ApplyState,
     bundle: &Bundle,
     files: &mut PackageFiles,
@@ -178,15 +170,15 @@ fn definition_of(tool: &Tool, state: &ApplyState) -> String {
 
 /// Writes the MCP servers that neither the configuration declares nor a toolset brings.
 async fn write_servers(
-    app: &Installation,
+    app: &Context,
     identity: &Identity,
     files: &mut PackageFiles,
 ) -> Result<(), ServiceError> {
-    let toolsets = app.store().toolsets(&identity.tenant).await?;
+    let toolsets = app.store().catalog().toolsets(&identity.tenant, &ListPage::ALL).await?;
     let of_toolset =
         |id: &str| toolsets.iter().any(|toolset| toolset.mcp_servers.iter().any(|known| known == id));
     let mut servers = Map::new();
-    for mut server in app.store().mcp_servers_of(&identity.tenant, &ListPage::ALL).await? {
+    for mut server in app.store().catalog().mcp_servers_of(&identity.tenant, &ListPage::ALL).await? {
         let id = server.id.to_string();
         if server.declared_in.is_some() || of_toolset(&id) {
             continue;

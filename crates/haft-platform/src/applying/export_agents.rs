@@ -1,21 +1,20 @@
 //! Writes agents as files. Secrets become `${VAR}`.
 
 use haft_core::agent::{Agent, AgentDefinition, AgentModel};
-use haft_core::redact::{is_sensitive, is_sensitive_parameter};
+use haft_core::redact::is_sensitive;
 use haft_core::tool::Status;
 use haft_definition::agent::write_yaml;
 use haft_package::files::PackageFiles;
 use serde_json::Value;
-use url::Url;
 
+use super::export_references::add;
+use super::model_url::hide_in_url;
 use crate::error::ServiceError;
 
 /// Writes the agents of a tenant to the folder `agents`.
 pub(super) fn write_agents(agents: &[Agent], files: &mut PackageFiles) -> Result<(), ServiceError> {
     for agent in agents {
-        let path = format!("agents/{}.yaml", agent.definition.slug);
-        let added = files.put_text(&path, file_of(agent));
-        added.map_err(|problem| ServiceError::invalid_definition(&[problem]))?;
+        add(files, "agents", agent.definition.slug.as_str(), &file_of(agent))?;
     }
     Ok(())
 }
@@ -54,32 +53,6 @@ fn hide_in_model(model: &mut AgentModel) {
     if let Some(hidden) = model.base_url.as_deref().and_then(hide_in_url) {
         model.base_url = Some(hidden);
     }
-}
-
-/// Returns the address of a model with references instead of secrets; `None` if it has no secrets.
-pub(super) fn hide_in_url(text: &str) -> Option<String> {
-    let mut url = Url::parse(text).ok()?;
-    let has_secret_parameter = url.query_pairs().any(|(name, _)| is_sensitive_parameter(&name));
-    if url.password().is_none() && !has_secret_parameter {
-        return None;
-    }
-    // The references are added to the text, because an address would escape them.
-    let has_password = url.password().is_some();
-    let pairs: Vec<(String, String)> = url
-        .query_pairs()
-        .map(|(name, value)| {
-            let value =
-                if is_sensitive_parameter(&name) { "HAFT_SECRET".to_owned() } else { value.into_owned() };
-            (name.into_owned(), value)
-        })
-        .collect();
-    if !pairs.is_empty() {
-        url.query_pairs_mut().clear().extend_pairs(pairs);
-    }
-    if has_password {
-        url.set_password(Some("HAFT_SECRET")).ok()?;
-    }
-    Some(url.as_str().replace("HAFT_SECRET", "${MODEL_SECRET}"))
 }
 
 fn variable(name: &str) -> String {

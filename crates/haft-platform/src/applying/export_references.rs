@@ -10,10 +10,10 @@ use haft_package::files::PackageFiles;
 use haft_package::path::PackagePath;
 use haft_store::{ApplyState, ResourceHead};
 
-use super::export_agents::hide_in_url;
+use super::model_url::hide_in_url;
+use crate::context::Context;
 use crate::error::ServiceError;
 use crate::identity::Identity;
-use crate::installation::Installation;
 
 /// How many names are tried for one file.
 const MAX_NAMES: u32 = 20;
@@ -34,7 +34,7 @@ pub(super) fn write_pipelines(pipelines: &[Pipeline], files: &mut PackageFiles) 
 
 /// Writes the newest versions of the code artifacts of a tenant to the folder `artifacts`.
 pub(super) async fn write_artifacts(
-    app: &Installation,
+    app: &Context,
     identity: &Identity,
     artifacts: &[ResourceHead<ArtifactId>],
     files: &mut PackageFiles,
@@ -53,7 +53,12 @@ pub(super) async fn write_artifacts(
 }
 
 /// Adds a file. Some file systems cannot tell `docs.yaml` from `Docs.yaml`, so the second one gets a number.
-fn add(files: &mut PackageFiles, folder: &str, slug: &str, text: &str) -> Result<(), ServiceError> {
+pub(super) fn add(
+    files: &mut PackageFiles,
+    folder: &str,
+    slug: &str,
+    text: &str,
+) -> Result<(), ServiceError> {
     let mut last = Ok(());
     for number in 1..=MAX_NAMES {
         let suffix = if number == 1 { String::new() } else { format!("-{number}") };

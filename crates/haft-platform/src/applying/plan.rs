@@ -4,65 +4,67 @@ use haft_core::hash;
 use haft_core::problem::{Problem, excerpt};
 use serde::Serialize;
 use serde_json::{Value, json};
-use utoipa::ToSchema;
 
-use crate::tools::FieldChange;
-use crate::tools::compare;
+use crate::field_changes::{FieldChange, compare};
 
 /// The largest number of fields of one change, and the longest text in a field.
 const MAX_FIELDS: usize = 50;
 const MAX_TEXT: usize = 2_000;
 
-/// What a folder changes, or has changed.
-#[derive(Debug, Serialize, ToSchema)]
+/// How a folder is applied.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ApplyOptions {
+    /// Whether items that are not in the folder are deleted.
+    pub prune: bool,
+    /// Whether tools of toolsets that request it may run without isolation.
+    pub allow_unsandboxed: bool,
+}
+
+/// The planned or applied changes of a folder.
+#[derive(Debug, Serialize)]
 pub struct ApplyReport {
-    /// Identifies the folder and the state that it was compared with. Applying with this id fails if either differs.
+    /// Identifies the folder and the state that it was compared with. Applying with this id fails if either has changed.
     pub plan: String,
     /// Whether the changes were applied.
     pub applied: bool,
     pub summary: ApplySummary,
     pub changes: Vec<PlannedChange>,
-    /// What to know about the folder.
+    /// Warnings about the folder.
     pub warnings: Vec<Problem>,
 }
 
-/// How many things change.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, ToSchema)]
+/// The number of items per action.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct ApplySummary {
     pub create: usize,
     pub update: usize,
     pub publish: usize,
     pub delete: usize,
     pub unchanged: usize,
-    /// Things beside those of the folder, which `prune` would delete.
+    /// Items that are not in the folder; `prune` would delete them.
     pub unmanaged: usize,
 }
 
-/// One thing, and what happens to it.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+/// One item of a plan and its action.
+#[derive(Debug, Clone, Serialize)]
 pub struct PlannedChange {
     pub kind: ChangeKind,
     pub action: ChangeAction,
     /// The bundle of a tool.
-    #[schema(required, example = "weather")]
     pub bundle: Option<String>,
-    #[schema(example = "forecast")]
     pub name: String,
-    #[schema(required, example = "1.0.0")]
     pub version: Option<String>,
     /// The file or folder that defines it.
-    #[schema(required, example = "bundles/weather/forecast.yaml")]
     pub file: Option<String>,
-    /// What a new thing is for, or what a pipeline contains that is deleted or would be.
+    /// The description of a new item, or the content of a pipeline that is or would be deleted.
     #[serde(skip_serializing_if = "String::is_empty")]
-    #[schema(required = false)]
     pub summary: String,
     /// The fields that change; secrets are masked.
     pub fields: Vec<FieldChange>,
 }
 
-/// The kind of a thing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+/// The kind of an item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeKind {
     Bundle,
@@ -75,16 +77,16 @@ pub enum ChangeKind {
     CodeArtifact,
 }
 
-/// What happens to a thing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+/// The action for an item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeAction {
     Create,
     Update,
-    /// Its newest revision is published; the definition stays.
+    /// Its newest revision is published; its definition does not change.
     Publish,
     Delete,
-    /// It is as the folder says.
+    /// It matches the folder.
     Unchanged,
     /// It is not in the folder; `prune` would delete it.
     Unmanaged,

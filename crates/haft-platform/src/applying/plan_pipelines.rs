@@ -2,16 +2,34 @@
 
 use haft_core::problem::Problem;
 use haft_core::retrieval::{Pipeline, PipelineDefinition};
-use haft_core::secret::MASK;
-use haft_core::tool::Status;
-use haft_store::{PipelineChange, ResourceChange};
+use haft_core::secret::{ExternalReference, MASK};
+use haft_store::PipelineChange;
 use serde_json::Value;
 
-use super::documents::DesiredPipeline;
-use super::export_agents::hide_in_url;
+use super::desired_resource::DesiredResource;
 use super::export_references::hide_secrets;
-use super::plan::{ChangeAction, ChangeKind, PlannedChange, field, fields};
-use super::planner::Planner;
+use super::model_url::hide_in_url;
+use super::plan::{ChangeKind, field};
+use super::plan_resources::{PlannedKind, counterpart};
+use super::planner::{Planner, target_status};
+use crate::field_changes::FieldChange;
+
+type DesiredPipeline = DesiredResource<PipelineDefinition>;
+
+impl PlannedKind for PipelineDefinition {
+    const CHANGE: ChangeKind = ChangeKind::Pipeline;
+
+    fn shown(&self) -> Value {
+        let mut shown = self.clone();
+        hide_secrets(&mut shown);
+        serde_json::to_value(shown).unwrap_or_default()
+    }
+
+    fn more_fields(_revision: u32, changes: &[FieldChange]) -> Option<FieldChange> {
+        // Only a masked secret differs.
+        changes.is_empty().then(|| field("embedding.base_url", MASK, MASK))
+    }
+}
 
 impl Planner<'_> {
     /// Plans the pipelines of the folder.
@@ -31,54 +49,34 @@ impl Planner<'_> {
 
     fn unmanaged_pipeline(&mut self, stored: &Pipeline) {
         let slug = stored.definition.slug.as_str();
-        let mut change = PlannedChange::new(ChangeKind::Pipeline, ChangeAction::Unmanaged, slug);
-        if stored.documents > 0 {
+        let is_pruned = self.unmanaged::<PipelineDefinition>(slug, stored.path.as_deref());
+        if stored.documents > 0
+            && let Some(change) = self.planned.last_mut()
+        {
             change.summary = format!("with {}", documents(stored.documents));
+            change.fields.extend(is_pruned.then(|| field("documents", stored.documents, 0)));
         }
-        // One that a file of the home folder defines is removed by that file only.
-        if self.options.prune && stored.path.is_none() {
-            change.action = ChangeAction::Delete;
-            if stored.documents > 0 {
-                change.fields.push(field("documents", stored.documents, 0));
-            }
+        if is_pruned {
             self.references.add_pipeline(slug, None);
             self.references.add_pipeline(&stored.id, None);
             let (id, documents) = (stored.id, stored.documents);
             self.changes.pipelines.push(PipelineChange::Delete { id, documents });
         }
-        self.planned.push(change);
     }
 
-    async fn pipeline(&mut self, desired: DesiredPipeline, stored: Option<&Pipeline>) {
-        let DesiredPipeline { file, mut definition, status } = desired;
-        let status = status.unwrap_or(Status::Published);
+    async fn pipeline(&mut self, mut desired: DesiredPipeline, stored: Option<&Pipeline>) {
+        let status = target_status(desired.status, stored.map(|stored| stored.status));
         if let Some(stored) = stored {
-            restore_address(&mut definition, &stored.definition);
+            restore_address(&mut desired.definition, &stored.definition);
             self.references.add_pipeline(&stored.id, Some(status));
         }
-        self.references.add_pipeline(&definition.slug, Some(status));
-        if stored.is_none_or(|stored| *stored.definition != definition) {
-            self.warn_of_pipeline(&file, &definition, stored).await;
+        self.references.add_pipeline(&desired.definition.slug, Some(status));
+        if stored.is_none_or(|stored| *stored.definition != desired.definition) {
+            self.warn_of_pipeline(&desired.file, &desired.definition, stored).await;
         }
-        let Some(stored) = stored else {
-            let slug = definition.slug.as_str();
-            let mut change = PlannedChange::new(ChangeKind::Pipeline, ChangeAction::Create, slug);
-            change.summary.clone_from(&definition.description);
-            change.file = Some(file);
-            self.planned.push(change);
-            let definition = Box::new(definition);
-            let created = ResourceChange::Create { definition, enabled: true, status };
-            return self.changes.pipelines.push(PipelineChange::Definition(created));
-        };
-        let mut change = updated(stored, &definition, status);
-        change.file = Some(file);
-        if change.action.is_change() {
-            let (id, definition) = (stored.id, Box::new(definition));
-            let enabled = stored.enabled || stored.status == Status::Disabled;
-            let updated = ResourceChange::Update { id, definition, enabled, status };
-            self.changes.pipelines.push(PipelineChange::Definition(updated));
-        }
-        self.planned.push(change);
+        let stored = stored.map(|stored| counterpart(stored, &desired.definition));
+        let change = self.resource(desired, stored);
+        self.changes.pipelines.extend(change.map(PipelineChange::Definition));
     }
 
     /// Warns of what the pipeline lacks on this installation, and of documents that are read again.
@@ -97,10 +95,14 @@ impl Planner<'_> {
             let tenant = &self.identity.tenant;
             if let Some(name) = &embedding.credential
                 // If the store is unavailable, do not warn.
-                && !self.app.has_secret(tenant, name).await.unwrap_or(true)
+                && let Some(missing) = self.app.secrets().missing(tenant, name).await.unwrap_or_default()
             {
-                let message =
-                    format!("credential `{name}` is not stored; store it with `haft secret set {name}`");
+                let message = match ExternalReference::parse(name) {
+                    Some(_) => missing,
+                    None => {
+                        format!("credential `{name}` is not stored; store it with `haft secret set {name}`")
+                    }
+                };
                 warn("missing_credential", message);
             }
         }
@@ -121,38 +123,6 @@ fn restore_address(definition: &mut PipelineDefinition, stored: &PipelineDefinit
     {
         written.base_url.clone_from(&stored.base_url);
     }
-}
-
-/// Returns the change of a stored pipeline.
-fn updated(stored: &Pipeline, definition: &PipelineDefinition, status: Status) -> PlannedChange {
-    let slug = definition.slug.as_str();
-    let mut change = PlannedChange::new(ChangeKind::Pipeline, ChangeAction::Unchanged, slug);
-    if *stored.definition != *definition {
-        change.action = ChangeAction::Update;
-        change.fields = fields(&as_json(&stored.definition), &as_json(definition));
-        if change.fields.is_empty() {
-            // Only a secret differs.
-            change.fields.push(field("embedding.base_url", MASK, MASK));
-        }
-    }
-    let published = stored.published_revision();
-    let is_unpublished = status == Status::Published && published != Some(stored.revision);
-    if stored.status != status {
-        change.fields.push(field("status", stored.status.as_str(), status.as_str()));
-    } else if is_unpublished && change.action == ChangeAction::Unchanged {
-        change.fields.push(field("published_revision", published, stored.revision));
-    }
-    if stored.status != status || is_unpublished {
-        let is_publication = change.action == ChangeAction::Unchanged && status == Status::Published;
-        change.action = if is_publication { ChangeAction::Publish } else { ChangeAction::Update };
-    }
-    change
-}
-
-fn as_json(definition: &PipelineDefinition) -> Value {
-    let mut shown = definition.clone();
-    hide_secrets(&mut shown);
-    serde_json::to_value(shown).unwrap_or_default()
 }
 
 fn documents(count: u64) -> String {

@@ -16,7 +16,7 @@ use super::documents::DesiredServer;
 use super::plan::{ChangeAction, ChangeKind, PlannedChange, field, fields};
 use super::planner::Planner;
 use crate::mcp_definition::NewServer;
-use crate::mcp_servers::plain_credentials;
+use crate::mcp_servers::{missing_network, plain_credentials};
 use crate::policy::{self, LoadPolicyError};
 
 const POLICY_FILE: &str = "policy.yaml";
@@ -76,6 +76,9 @@ impl Planner<'_> {
                 change.fields.push(field("secrets", MASK, MASK));
             }
             change.action = if is_same { ChangeAction::Unchanged } else { ChangeAction::Update };
+        }
+        if let Some(warning) = missing_network(&server) {
+            self.warnings.push(Problem::new(&desired.file, "network_disabled", warning));
         }
         for warning in plain_credentials(&server) {
             self.warnings.push(Problem::new(

@@ -12,13 +12,12 @@ use serde_json::Value;
 
 use super::desired::{BundleContent, Desired, DesiredBundle, DesiredTool, in_file};
 use super::documents::WrittenBundle;
-use super::plan::{ChangeAction, ChangeKind, PlannedChange, field, fields};
-use super::plan_agents::tools_of;
-use super::run::ApplyOptions;
+use super::plan::{ApplyOptions, ChangeAction, ChangeKind, PlannedChange, field, fields};
+use super::planned_tools::tools_of;
+use crate::context::Context;
 use crate::definition::{self, CheckContext};
-use crate::error::ServiceError;
+use crate::error::is_ignored_field;
 use crate::identity::Identity;
-use crate::installation::Installation;
 use crate::planned_references::{PlannedReferences, PlannedTarget};
 
 /// The largest number of tools that a plan lists as not ready.
@@ -26,7 +25,7 @@ const MAX_LISTED: usize = 20;
 
 /// Compares what a folder says with what is stored.
 pub(super) struct Planner<'a> {
-    pub(super) app: &'a Installation,
+    pub(super) app: &'a Context,
     pub(super) identity: &'a Identity,
     pub(super) state: &'a ApplyState,
     pub(super) options: ApplyOptions,
@@ -221,13 +220,13 @@ impl Planner<'_> {
             current.is_some_and(|tool| *tool.spec == spec && tool.fault.is_none()) && lost.is_empty();
         if !is_same {
             let tenant = &self.identity.tenant;
-            let folder = self.app.store().bundle_folder(tenant, bundle);
+            let folder = self.app.store().catalog().bundle_folder(tenant, bundle);
             let context = CheckContext { app: self.app, tenant, folder, planned: &self.references };
             let earlier = current.map(|tool| &*tool.spec);
             let checking = definition::check_in(&context, (parsed, Some(&text)), earlier);
             match Box::pin(checking).await {
                 Ok(checked) => {
-                    let known = |problem: &Problem| definition::is_ignored_field(problem);
+                    let known = |problem: &Problem| is_ignored_field(problem);
                     let warnings = checked.warnings.iter().filter(|problem| !known(problem));
                     self.warnings.extend(warnings.map(|problem| in_file(&file, problem)));
                     spec = checked.spec;
@@ -235,7 +234,7 @@ impl Planner<'_> {
                 Err(error) => {
                     return self
                         .problems
-                        .extend(problems_of(&error).iter().map(|problem| in_file(&file, problem)));
+                        .extend(error.problems().iter().map(|problem| in_file(&file, problem)));
                 }
             }
         }
@@ -326,16 +325,5 @@ pub(super) fn declared_servers(bundle: &DesiredBundle) -> Vec<String> {
         BundleContent::Package(package) => {
             package.toolset.mcp_servers.iter().map(|server| server.id.to_string()).collect()
         }
-    }
-}
-
-/// Returns the problems in an error.
-pub(super) fn problems_of(error: &ServiceError) -> Vec<Problem> {
-    let listed = error.details.as_ref().and_then(|details| details.get("problems")).cloned();
-    let listed: Vec<Problem> = listed.and_then(|list| serde_json::from_value(list).ok()).unwrap_or_default();
-    if listed.is_empty() {
-        vec![Problem::new("", error.code.as_str(), error.message.clone())]
-    } else {
-        listed
     }
 }

@@ -8,23 +8,14 @@ use haft_store::{ApplyChanges, ApplyScope};
 use serde_json::json;
 
 use super::desired::{self, BundleContent, Desired};
-use super::plan::{ApplyReport, ApplySummary, ChangeAction, ChangeKind, PlannedChange, id_of};
+use super::plan::{ApplyOptions, ApplyReport, ApplySummary, ChangeAction, ChangeKind, PlannedChange, id_of};
 use super::planner::Planner;
 use crate::audit;
+use crate::context::Context;
 use crate::error::ServiceError;
 use crate::identity::Identity;
-use crate::installation::Installation;
 use crate::planned_references::PlannedReferences;
 use crate::toolsets::unpack;
-
-/// How a folder is applied.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct ApplyOptions {
-    /// Whether things beside those of the folder are deleted.
-    pub prune: bool,
-    /// Whether tools of toolsets that ask for it may run without isolation.
-    pub allow_unsandboxed: bool,
-}
 
 /// A plan that can be applied.
 pub struct PreparedApply {
@@ -38,7 +29,7 @@ pub struct PreparedApply {
 
 /// Compares a folder, packed as a ZIP file, with the installation. Everything is checked; nothing is changed.
 pub async fn prepare(
-    app: &Installation,
+    app: &Context,
     identity: &Identity,
     archive: Vec<u8>,
     options: ApplyOptions,
@@ -46,7 +37,7 @@ pub async fn prepare(
     let mut desired = read(archive).await?;
     let scope = scope_of(&desired);
     let tenant = identity.tenant.clone();
-    let state = app.store().apply_state(tenant.clone(), scope.clone()).await?;
+    let state = app.store().catalog().apply_state(tenant.clone(), scope.clone()).await?;
     let state_of_plan = json!({
         "tenant": tenant,
         "folder": desired.hash,
@@ -82,7 +73,7 @@ pub async fn prepare(
 
 /// Applies a plan: all of it or nothing.
 pub async fn apply(
-    app: &Installation,
+    app: &Context,
     identity: &Identity,
     prepared: PreparedApply,
 ) -> Result<ApplyReport, ServiceError> {
@@ -118,7 +109,7 @@ pub async fn apply(
     );
     let (has_pipelines, has_artifacts) = (!changes.pipelines.is_empty(), !changes.artifacts.is_empty());
     let has_agents = !changes.agents.is_empty();
-    app.store().apply(identity.tenant.clone(), scope, digest, changes).await?;
+    app.store().catalog().apply(identity.tenant.clone(), scope, digest, changes).await?;
     if has_pipelines {
         app.retrieval().refresh_names().await?;
         app.retrieval().ingest();
@@ -127,7 +118,7 @@ pub async fn apply(
         app.artifacts().refresh_names().await?;
     }
     if has_agents {
-        app.runs().agents().refresh_names().await?;
+        app.agents().refresh_names().await?;
     }
     if has_policy {
         app.policy().reload(app.store()).await?;

@@ -1,4 +1,4 @@
-//! Creating, changing and deleting code artifacts.
+//! The definitions of code artifacts, and their checks.
 
 use std::sync::Arc;
 
@@ -6,22 +6,17 @@ use haft_core::artifact::{
     ArtifactContent, ArtifactDefinition, ArtifactInput, ArtifactRuntime, CodeArtifact,
 };
 use haft_core::implementation::Implementation;
-use haft_core::live::ResourceAction;
 use haft_core::name::{ArtifactSlug, ToolName};
 use haft_core::outcome::ErrorCode;
 use haft_core::problem::{MISSING_IMPORT, NOT_CHECKED, Problem};
 use haft_core::spec::ToolSpec;
 use haft_executors::artifact::runtime_spec;
-use serde_json::json;
 
-use super::usage::tools_using;
+use crate::context::Context;
 use crate::error::ServiceError;
-use crate::identity::Identity;
-use crate::installation::Installation;
-use crate::resources;
 
 /// Checks that the source can run, as far as its executor can tell: bash and python syntax, WebAssembly modules.
-pub async fn check_source(app: &Installation, content: &ArtifactContent) -> Result<(), ServiceError> {
+pub async fn check_source(app: &Context, content: &ArtifactContent) -> Result<(), ServiceError> {
     let name = ToolName::new("artifact").map_err(|error| ServiceError::bad_request(error.to_string()))?;
     let base = ToolSpec::new(name, Implementation::Artifact(haft_core::implementation::Artifact::default()));
     let spec = Arc::new(runtime_spec(&base, content.runtime, &content.source, &content.inputs));
@@ -58,7 +53,8 @@ pub struct ArtifactFields {
 }
 
 impl ArtifactFields {
-    fn complete(self, earlier: Option<&CodeArtifact>) -> Result<ArtifactDefinition, ServiceError> {
+    /// Returns the definition; `earlier` is the newest one of the artifact, if there is one.
+    pub fn complete(self, earlier: Option<&CodeArtifact>) -> Result<ArtifactDefinition, ServiceError> {
         let known = earlier.map(|artifact| (*artifact.definition.content).clone());
         let missing = |field: &str| ServiceError::bad_request(format!("missing `{field}`"));
         let slug = self.slug.or_else(|| earlier.map(|artifact| artifact.definition.slug.clone()));
@@ -81,55 +77,4 @@ impl ArtifactFields {
             problems => Err(ServiceError::invalid_definition(&problems)),
         }
     }
-}
-
-/// Creates an artifact.
-pub async fn create(
-    app: &Installation,
-    identity: &Identity,
-    fields: ArtifactFields,
-) -> Result<CodeArtifact, ServiceError> {
-    let new = fields.complete(None)?;
-    resources::note(identity, ResourceAction::Created, &new);
-    check_source(app, &new.content).await?;
-    resources::create(app, identity, new).await
-}
-
-/// Appends a version to an artifact.
-pub async fn update(
-    app: &Installation,
-    identity: &Identity,
-    earlier: &CodeArtifact,
-    fields: ArtifactFields,
-    expected_revision: Option<u32>,
-) -> Result<CodeArtifact, ServiceError> {
-    let new = fields.complete(Some(earlier))?;
-    resources::note(identity, ResourceAction::Updated, &new);
-    check_source(app, &new.content).await?;
-    resources::update(app, identity, earlier, new, expected_revision).await
-}
-
-/// Deletes an artifact with its versions. If tools use it, nothing is deleted unless by force.
-pub async fn delete(
-    app: &Installation,
-    identity: &Identity,
-    artifact: &CodeArtifact,
-    force: bool,
-) -> Result<(), ServiceError> {
-    let tools = tools_using(app, artifact);
-    if !force && !tools.is_empty() {
-        let shown: Vec<String> = tools.iter().take(20).map(|tool| format!("`{tool}`")).collect();
-        let more = if tools.len() > shown.len() {
-            format!(" and {} more", tools.len() - shown.len())
-        } else {
-            String::new()
-        };
-        let message = format!(
-            "artifact `{}` is used by {}{more}; change these tools, or delete it with `force=true`",
-            artifact.definition.slug,
-            shown.join(", ")
-        );
-        return Err(ServiceError::new(ErrorCode::Conflict, message).with_details(json!({"tools": tools})));
-    }
-    resources::delete(app, identity, artifact).await
 }

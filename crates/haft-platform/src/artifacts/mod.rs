@@ -1,8 +1,6 @@
-//! Code artifacts, for executors and routes.
+//! Code artifacts: their definitions and checks. [`crate::artifact_host`] has their state on this node.
 
-mod host;
+mod kind;
 mod manage;
-mod usage;
 
-pub use host::{ArtifactHandle, ArtifactHost};
-pub use manage::{ArtifactFields, check_source, create, delete, update};
+pub use manage::{ArtifactFields, check_source};

@@ -13,11 +13,11 @@ use haft_definition::dialect::{self, Defaults, ParsedDefinition};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::installation_handle::{InstallationHandle, call_error};
 use crate::audit;
-use crate::error::ServiceError;
+use crate::context::Context;
+use crate::error::{ServiceError, call_error};
 use crate::identity::Identity;
-use crate::installation::Installation;
+use crate::late::Late;
 use crate::tools;
 
 pub(super) fn spec() -> Result<ToolSpec, NameError> {
@@ -58,7 +58,7 @@ pub(super) fn spec() -> Result<ToolSpec, NameError> {
 }
 
 /// Creates tools.
-pub(super) struct CreateTool(pub(super) InstallationHandle);
+pub(super) struct CreateTool(pub(super) Late<Context>);
 
 #[derive(Deserialize)]
 pub(super) struct Args {
@@ -77,7 +77,7 @@ impl BuiltIn for CreateTool {
     }
 }
 
-async fn create(app: &Installation, identity: &Identity, args: Args) -> Result<Value, ServiceError> {
+async fn create(app: &Context, identity: &Identity, args: Args) -> Result<Value, ServiceError> {
     identity.require(Role::Editor)?;
     let (mut parsed, text) = parse(args.definition)?;
     parsed.spec.policy = match (args.policy, parsed.spec.policy) {

@@ -13,24 +13,27 @@ use haft_core::tool::Source;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::installation_handle::{InstallationHandle, call_error};
 use crate::audit;
-use crate::error::ServiceError;
+use crate::context::Context;
+use crate::error::{ServiceError, call_error};
 use crate::identity::Identity;
-use crate::installation::Installation;
+use crate::late::Late;
+use crate::tools::Deletion;
 use crate::{bundles, tools};
 
 pub(super) fn spec() -> Result<ToolSpec, NameError> {
     describe(Describe {
         name: "delete_tool",
         description: "Delete a user-created tool. Built-in tools and the tools of toolsets and MCP servers cannot be deleted. \
-                      A backup of the definition is kept; `backup_path` in the result is its location.",
+                      A backup of the definition is kept; `backup_path` in the result is its location. A tool that other \
+                      tools or agents use is deleted with `force` only.",
         category: "tools",
         tags: &["tools", "delete"],
         input: json!({
             "type": "object",
             "properties": {
                 "tool": {"type": "string", "minLength": 1, "maxLength": 300, "description": "Name, bundle:name or id of the tool"},
+                "force": {"type": "boolean", "default": false, "description": "Delete it even if tools or agents use it"},
             },
             "required": ["tool"],
             "additionalProperties": false,
@@ -44,11 +47,13 @@ pub(super) fn spec() -> Result<ToolSpec, NameError> {
 }
 
 /// Deletes tools.
-pub(super) struct DeleteTool(pub(super) InstallationHandle);
+pub(super) struct DeleteTool(pub(super) Late<Context>);
 
 #[derive(Deserialize)]
 pub(super) struct Args {
     tool: String,
+    #[serde(default)]
+    force: bool,
 }
 
 impl BuiltIn for DeleteTool {
@@ -56,13 +61,19 @@ impl BuiltIn for DeleteTool {
 
     async fn call(&self, call: &CallContext, args: Args) -> Outcome {
         let (app, identity) = (self.0.get()?, Identity::from_call(call));
-        let (inner, caller, tool) = (Arc::clone(&app), identity.clone(), args.tool.clone());
-        let work = async move { delete(&inner, &caller, &tool).await };
+        let (inner, caller, tool, force) =
+            (Arc::clone(&app), identity.clone(), args.tool.clone(), args.force);
+        let work = async move { delete(&inner, &caller, &tool, force).await };
         audit::run_change(&app, &identity, ("tool.delete", &args.tool), work).await.map_err(call_error)
     }
 }
 
-async fn delete(app: &Installation, identity: &Identity, reference: &str) -> Result<Value, ServiceError> {
+async fn delete(
+    app: &Context,
+    identity: &Identity,
+    reference: &str,
+    force: bool,
+) -> Result<Value, ServiceError> {
     identity.require(Role::Editor)?;
     let entry = tools::find(app, identity, reference)?;
     let owner = match entry.tool.source {
@@ -76,7 +87,7 @@ async fn delete(app: &Installation, identity: &Identity, reference: &str) -> Res
         return Err(ServiceError::new(ErrorCode::ReadOnly, message));
     }
     bundles::require_enabled_bundle(app, identity, &entry)?;
-    let backup_path = app.store().delete_tool(entry.tool.id, Backup::Keep).await?;
-    audit::note(identity, "tool.delete", &entry.qualified);
+    let deletion = Deletion { backup: Backup::Keep, force };
+    let backup_path = tools::delete(app, identity, &entry, deletion).await?;
     Ok(json!({"deleted": entry.qualified, "backup_path": backup_path}))
 }

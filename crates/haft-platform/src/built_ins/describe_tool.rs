@@ -14,7 +14,8 @@ use haft_runtime::registry::{Audience, Entry, Naming, Snapshot};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::installation_handle::InstallationHandle;
+use crate::context::Context;
+use crate::late::Late;
 
 pub(super) fn spec() -> Result<ToolSpec, NameError> {
     describe(Describe {
@@ -45,7 +46,7 @@ pub(super) fn spec() -> Result<ToolSpec, NameError> {
 }
 
 /// Describes tools.
-pub(super) struct DescribeTool(pub(super) InstallationHandle);
+pub(super) struct DescribeTool(pub(super) Late<Context>);
 
 #[derive(Deserialize)]
 pub(super) struct Args {
@@ -94,7 +95,7 @@ fn find<'a>(
     let mode = call.mode;
     let accept = |entry: &&Arc<Entry>| {
         args.bundle.as_deref().is_none_or(|bundle| bundle == entry.tool.bundle.as_str())
-            && policy.may_call_anywhere(call.principal(), &entry.tool)
+            && policy.may_call_on_any_surface(call.principal(), &entry.tool)
             && snapshot.is_runnable(entry, mode)
     };
     let resolve = |text: &str| {

@@ -18,9 +18,9 @@ use haft_runtime::registry::Entry;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::installation_handle::InstallationHandle;
 use super::nested_call::call_tool;
-use crate::installation::Installation;
+use crate::context::Context;
+use crate::late::Late;
 
 const NAME: &str = "function_call";
 
@@ -48,12 +48,12 @@ pub(super) fn spec() -> Result<ToolSpec, NameError> {
 
 /// Calls functions.
 pub(super) struct FunctionCall {
-    handle: InstallationHandle,
+    handle: Late<Context>,
     functions: Functions,
 }
 
 impl FunctionCall {
-    pub(super) fn new(handle: InstallationHandle, functions: Functions) -> Self {
+    pub(super) fn new(handle: Late<Context>, functions: Functions) -> Self {
         Self { handle, functions }
     }
 }
@@ -93,11 +93,7 @@ impl BuiltIn for FunctionCall {
 }
 
 /// Finds the tool that runs a function; several different tools are an error.
-fn tool_for_function(
-    app: &Installation,
-    call: &CallContext,
-    name: &str,
-) -> Result<Option<ToolRef>, CallError> {
+fn tool_for_function(app: &Context, call: &CallContext, name: &str) -> Result<Option<ToolRef>, CallError> {
     let snapshot = app.registry().snapshot();
     let runs_it = |entry: &&Arc<Entry>| {
         let definition = entry.definition(call.mode.into()).map_or(&entry.tool.spec, |(_, spec)| spec);

@@ -12,18 +12,25 @@ use super::create_tool::{self, CreateTool};
 use super::delete_tool::{self, DeleteTool};
 use super::describe_tool::{self, DescribeTool};
 use super::function_call::{self, FunctionCall};
-use super::installation_handle::InstallationHandle;
 use super::mcp_call::{self, McpCall};
 use super::read_skill::ReadSkill;
 use super::retrieval_pipeline::{self, RetrievalPipeline};
 use super::search_tools::{self, SearchTools};
+use crate::context::Context;
+use crate::late::Late;
+use crate::mcp_resources::McpPackages;
 
-/// The built-in tools.
-pub struct Installed {
-    /// All definitions.
-    pub specs: Vec<ToolSpec>,
-    /// The handle to set when the installation is open.
-    pub handle: InstallationHandle,
+/// The services that catalog tools need; set when the installation is open.
+pub struct LateServices {
+    pub context: Late<Context>,
+    pub packages: Arc<McpPackages>,
+}
+
+impl Default for LateServices {
+    fn default() -> Self {
+        let context = Late::default();
+        Self { packages: Arc::new(McpPackages::new(context.clone())), context }
+    }
 }
 
 /// Adds the built-in tools to those of the embedding program, whose functions and tools take precedence; without `parts`
@@ -32,10 +39,11 @@ pub fn install(
     parts: Option<&BuiltInParts>,
     functions: &Functions,
     own: Vec<ToolSpec>,
-) -> Result<Installed, NameError> {
-    let handle = InstallationHandle::default();
-    register_package_functions(functions, &handle);
-    let Some(parts) = parts else { return Ok(Installed { specs: own, handle }) };
+    services: &LateServices,
+) -> Result<Vec<ToolSpec>, NameError> {
+    let LateServices { context: handle, packages } = services;
+    register_package_functions(functions, packages);
+    let Some(parts) = parts else { return Ok(own) };
     let BuiltIns { mut specs, functions: standard } = built_ins(parts)?;
     for (spec, built_in) in [
         (create_tool::spec()?, function(CreateTool(handle.clone()))),
@@ -52,12 +60,12 @@ pub fn install(
     functions.fill_from(&standard);
     specs.retain(|spec| own.iter().all(|own| own.name != spec.name));
     specs.extend(own);
-    Ok(Installed { specs, handle })
+    Ok(specs)
 }
 
 /// Registers the functions that tools of packages need, whether or not there are built-in tools.
-fn register_package_functions(functions: &Functions, handle: &InstallationHandle) {
+fn register_package_functions(functions: &Functions, packages: &Arc<McpPackages>) {
     let own = Functions::default();
-    own.insert(READ_SKILL, function(ReadSkill::new(handle.clone())));
+    own.insert(READ_SKILL, function(ReadSkill::new(Arc::clone(packages))));
     functions.fill_from(&own);
 }

@@ -17,9 +17,9 @@ use haft_runtime::registry::Entry;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::installation_handle::InstallationHandle;
 use super::nested_call::call_tool;
-use crate::installation::Installation;
+use crate::context::Context;
+use crate::late::Late;
 
 const NAME: &str = "mcp_call";
 
@@ -48,7 +48,7 @@ pub(super) fn spec() -> Result<ToolSpec, NameError> {
 }
 
 /// Calls tools of MCP servers.
-pub(super) struct McpCall(pub(super) InstallationHandle);
+pub(super) struct McpCall(pub(super) Late<Context>);
 
 #[derive(Deserialize)]
 pub(super) struct Args {
@@ -69,7 +69,7 @@ impl BuiltIn for McpCall {
 }
 
 /// Finds the imported tool: by its name on the server, otherwise by its name in the catalog.
-fn find(app: &Installation, call: &CallContext, server: &str, tool: &str) -> Result<ToolRef, CallError> {
+fn find(app: &Context, call: &CallContext, server: &str, tool: &str) -> Result<ToolRef, CallError> {
     let snapshot = app.registry().snapshot();
     let imported = |entry: &Arc<Entry>| match &entry.tool.spec.implementation {
         Implementation::Mcp(mcp) if mcp.server.as_deref() == Some(server) => Some(mcp.tool_name.clone()),

@@ -7,12 +7,10 @@ mod delete_tool;
 mod describe_tool;
 mod function_call;
 mod install;
-mod installation_handle;
 mod mcp_call;
 mod nested_call;
 mod read_skill;
 mod retrieval_pipeline;
 mod search_tools;
 
-pub use install::{Installed, install};
-pub use installation_handle::{InstallationHandle, call_error};
+pub use install::{LateServices, install};

@@ -1,5 +1,7 @@
 //! The function of the tools that come with Agent Skills: returns the instructions of a skill, or one of its files.
 
+use std::sync::Arc;
+
 use haft_builtins::BuiltIn;
 use haft_core::executor::CallContext;
 use haft_core::outcome::{CallError, ErrorCode, Outcome};
@@ -9,7 +11,7 @@ use haft_mcp::server::PackageSource as _;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::installation_handle::InstallationHandle;
+use crate::mcp_resources::McpPackages;
 
 /// The largest file that is returned to a model, in bytes.
 const MAX_FILE: u64 = 256 << 10;
@@ -18,13 +20,13 @@ const MAX_NAMES: usize = 500;
 
 /// Reads the skill of one package.
 pub(super) struct ReadSkill {
-    handle: InstallationHandle,
+    packages: Arc<McpPackages>,
     package: Option<String>,
 }
 
 impl ReadSkill {
-    pub(super) fn new(handle: InstallationHandle) -> Self {
-        Self { handle, package: None }
+    pub(super) fn new(packages: Arc<McpPackages>) -> Self {
+        Self { packages, package: None }
     }
 }
 
@@ -39,8 +41,7 @@ impl BuiltIn for ReadSkill {
     async fn call(&self, call: &CallContext, args: Args) -> Outcome {
         let failed = |message: String| CallError::new(ErrorCode::ExecutionFailed, message);
         let gone = || failed("the skill is not installed any more".to_owned());
-        let app = self.handle.get()?;
-        let packages = app.mcp_packages();
+        let packages = &self.packages;
         let package = self.package.as_deref().ok_or_else(gone)?;
         let skill = packages.skill(call.tenant(), package).await?.ok_or_else(gone)?;
         let Some(path) = args.file else {
@@ -75,7 +76,9 @@ impl BuiltIn for ReadSkill {
             return Some(invalid("expected only `package`, which the installation of a skill sets"));
         }
         Some(match config.get(PACKAGE_SETTING).and_then(Value::as_str) {
-            Some(package) => Ok(Self { handle: self.handle.clone(), package: Some(package.to_owned()) }),
+            Some(package) => {
+                Ok(Self { packages: Arc::clone(&self.packages), package: Some(package.to_owned()) })
+            }
             None => invalid("`package` must be the hash of a package"),
         })
     }

@@ -10,7 +10,8 @@ use haft_core::spec::ToolSpec;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::installation_handle::InstallationHandle;
+use crate::context::Context;
+use crate::late::Late;
 
 pub(super) fn spec() -> Result<ToolSpec, NameError> {
     let mut spec = describe(Describe {
@@ -45,7 +46,7 @@ pub(super) fn spec() -> Result<ToolSpec, NameError> {
 }
 
 /// Queries pipelines.
-pub(super) struct RetrievalPipeline(pub(super) InstallationHandle);
+pub(super) struct RetrievalPipeline(pub(super) Late<Context>);
 
 #[derive(Deserialize)]
 pub(super) struct Args {

@@ -13,7 +13,9 @@ use haft_runtime::registry::{Entry, Snapshot};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::installation_handle::{InstallationHandle, call_error};
+use crate::context::Context;
+use crate::error::call_error;
+use crate::late::Late;
 use crate::search::{Ranking, SearchQuery};
 use haft_search::MAX_QUERY;
 
@@ -59,7 +61,7 @@ pub(super) fn spec() -> Result<ToolSpec, NameError> {
 }
 
 /// Finds tools.
-pub(super) struct SearchTools(pub(super) InstallationHandle);
+pub(super) struct SearchTools(pub(super) Late<Context>);
 
 #[derive(Deserialize)]
 pub(super) struct Args {
@@ -86,7 +88,7 @@ impl BuiltIn for SearchTools {
         let accept = move |snapshot: &Snapshot, entry: &Entry| {
             bundle.as_deref().is_none_or(|bundle| bundle == entry.tool.bundle.as_str())
                 && !entry.tool.is_built_in_copy()
-                && policy.may_call_anywhere(&principal, &entry.tool)
+                && policy.may_call_on_any_surface(&principal, &entry.tool)
                 && snapshot.is_runnable(entry, mode)
         };
         let ranked = app.search().search(query, accept).await.map_err(call_error)?;

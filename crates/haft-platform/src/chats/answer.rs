@@ -10,23 +10,22 @@ use haft_core::catalog::StoreError;
 use haft_core::chat::{Chat, MAX_TITLE, Message, MessageRole};
 use haft_core::id::{MessageId, RunId};
 use haft_core::name::TenantId;
-use haft_core::outcome::{CallError, ErrorCode};
+use haft_core::outcome::ErrorCode;
 use haft_core::problem::excerpt;
-use haft_core::run::{Run, RunLease, RunStatus};
+use haft_core::run::{Run, RunStatus};
 use haft_core::runnable::Mode;
 use haft_store::{ChatChange, NewMessage};
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::blocks::{blocks, note};
-use super::content::content_text;
-use super::conversation::{all_steps, conversation_of};
-use super::manage::show_branch;
+use super::conversation::conversation_of;
+use super::manage::{show_branch, show_start};
 use crate::agents::{require_runnable, visible_agent};
+use crate::answers::{content_text, note};
+use crate::context::Context;
 use crate::error::ServiceError;
 use crate::identity::Identity;
-use crate::installation::Installation;
-use crate::runs::StartRun;
+use crate::runs::{RunEngine, StartRun};
 
 /// The longest message, in bytes of JSON.
 const MAX_MESSAGE: usize = 1 << 20;
@@ -34,14 +33,14 @@ const MAX_MESSAGE: usize = 1 << 20;
 /// The length of a title that is made from a message, in characters.
 const MADE_TITLE: usize = 60;
 
-/// A message of a person.
-pub struct Question {
+/// A message to be added to a chat.
+pub struct MessageRequest {
     /// What it says: a text, or an array of content blocks.
     pub content: Value,
     /// Who writes it.
     pub role: MessageRole,
     /// Where it is added.
-    pub place: Place,
+    pub place: InsertPosition,
     /// Whether the agent of the chat answers. Only messages of the role `user` are answered.
     pub answer: bool,
     /// The mode of the run.
@@ -52,7 +51,7 @@ pub struct Question {
 
 /// Where a message is added to a chat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum InsertPosition {
     /// After the last message of the branch that is shown.
     Leaf,
     /// After this message.
@@ -62,7 +61,7 @@ pub enum Place {
 }
 
 /// A message, and the answer that is being written to it.
-pub struct Asked {
+pub struct PostedMessage {
     /// The message.
     pub message: Message,
     /// The answer, whose content is empty until its run ends.
@@ -72,13 +71,14 @@ pub struct Asked {
 }
 
 /// Stores a message, and starts the run that answers it if the chat has an agent.
-pub async fn ask(
-    app: &Arc<Installation>,
+pub async fn post_message(
+    runs: &Arc<RunEngine>,
     identity: &Identity,
     chat: &Chat,
-    question: Question,
-) -> Result<Asked, ServiceError> {
-    let Question { content, role, place, answer, mode, surface } = question;
+    request: MessageRequest,
+) -> Result<PostedMessage, ServiceError> {
+    let MessageRequest { content, role, place, answer, mode, surface } = request;
+    let app = runs.context();
     check_content(&content)?;
     let answers = answer && role == MessageRole::User;
     let agent = match &chat.agent {
@@ -87,53 +87,56 @@ pub async fn ask(
     };
     require_idle(app, identity, chat).await?;
     let parent_id = match place {
-        Place::Leaf => chat.active_leaf,
-        Place::After(parent) => Some(parent),
-        Place::Start => None,
+        InsertPosition::Leaf => chat.active_leaf,
+        InsertPosition::After(parent) => Some(parent),
+        InsertPosition::Start => None,
     };
-    // The branch continues from the files as they were there. Before the first message there were none to return to.
-    if let Some(parent) = parent_id.filter(|parent| chat.active_leaf != Some(*parent)) {
-        show_branch(app, identity, chat, parent).await?;
+    // The branch continues from the files at its parent message.
+    match parent_id {
+        parent if parent == chat.active_leaf => {}
+        Some(parent) => show_branch(app, identity, chat, parent).await?,
+        None => show_start(app, identity, chat).await?,
     }
     let title = chat.title.is_empty().then(|| title_from(&content)).flatten();
     let new = NewMessage { parent_id, role, content, run_id: None };
     let message = add(app, identity, chat, new).await?;
     if let Some(title) = title.filter(|_| role == MessageRole::User) {
         let change = ChatChange { title: Some(title), ..ChatChange::default() };
-        app.store().change_chat(&identity.tenant, chat.id, change).await?;
+        app.store().chats().change(&identity.tenant, chat.id, change).await?;
     }
-    let Some(agent) = agent else { return Ok(Asked { message, answer: None, run: None }) };
-    answer_message(app, identity, chat, Answering { message, agent, mode, surface }).await
+    let Some(agent) = agent else { return Ok(PostedMessage { message, answer: None, run: None }) };
+    answer_message(runs, identity, chat, AnswerRequest { message, agent, mode, surface }).await
 }
 
 /// Answers a message of a person again: the answer is a branch beside the earlier ones.
 pub async fn answer_again(
-    app: &Arc<Installation>,
+    runs: &Arc<RunEngine>,
     identity: &Identity,
     chat: &Chat,
     message: Option<MessageId>,
     mode: Mode,
-) -> Result<Asked, ServiceError> {
+) -> Result<PostedMessage, ServiceError> {
+    let app = runs.context();
     let slug = chat.agent.as_deref().ok_or_else(|| ServiceError::bad_request("the chat has no agent"))?;
     let agent = answering_agent(app, identity, slug, mode).await?;
     require_idle(app, identity, chat).await?;
     let message = question_of(app, identity, chat, message).await?;
     // The files are those that the message was written with.
     show_branch(app, identity, chat, message.id).await?;
-    answer_message(app, identity, chat, Answering { message, agent, mode, surface: "chat" }).await
+    answer_message(runs, identity, chat, AnswerRequest { message, agent, mode, surface: "chat" }).await
 }
 
 /// Returns the message of a person that is answered: the given one, or the last one of the branch that is shown. For an
 /// answer it is the message before it.
 async fn question_of(
-    app: &Installation,
+    app: &Context,
     identity: &Identity,
     chat: &Chat,
     message: Option<MessageId>,
 ) -> Result<Message, ServiceError> {
     let nothing = || ServiceError::bad_request("the chat has no message that could be answered");
     let leaf = message.or(chat.active_leaf).ok_or_else(nothing)?;
-    let branch = app.store().chat_branch(&identity.tenant, chat.id, leaf).await?;
+    let branch = app.store().chats().branch(&identity.tenant, chat.id, leaf).await?;
     if branch.is_empty() {
         return Err(ServiceError::not_found("message", &leaf.to_string()));
     }
@@ -141,26 +144,18 @@ async fn question_of(
 }
 
 /// Cancels the running answer of a chat; returns its run.
-pub async fn stop(
-    app: &Arc<Installation>,
-    identity: &Identity,
-    chat: &Chat,
-) -> Result<Option<Run>, ServiceError> {
-    let Some(run) = running_answer(app, &identity.tenant, chat).await? else { return Ok(None) };
-    app.runs().cancel(app, &identity.tenant, run.id).await?;
+pub async fn stop(runs: &RunEngine, identity: &Identity, chat: &Chat) -> Result<Option<Run>, ServiceError> {
+    let Some(run) = running_answer(runs.context(), &identity.tenant, chat).await? else { return Ok(None) };
+    runs.cancel(&identity.tenant, run.id).await?;
     Ok(Some(run))
 }
 
 /// Returns the run that answers in a chat now, or that waits for people there.
-async fn running_answer(
-    app: &Installation,
-    tenant: &TenantId,
-    chat: &Chat,
-) -> Result<Option<Run>, StoreError> {
-    app.store().open_run_of_chat(tenant, chat.id).await
+async fn running_answer(app: &Context, tenant: &TenantId, chat: &Chat) -> Result<Option<Run>, StoreError> {
+    app.store().runs().open_of_chat(tenant, chat.id).await
 }
 
-async fn require_idle(app: &Installation, identity: &Identity, chat: &Chat) -> Result<(), ServiceError> {
+async fn require_idle(app: &Context, identity: &Identity, chat: &Chat) -> Result<(), ServiceError> {
     match running_answer(app, &identity.tenant, chat).await? {
         Some(run) => Err(busy(&run)),
         None => Ok(()),
@@ -178,7 +173,7 @@ fn busy(run: &Run) -> ServiceError {
 }
 
 async fn answering_agent(
-    app: &Installation,
+    app: &Context,
     identity: &Identity,
     slug: &str,
     mode: Mode,
@@ -189,7 +184,7 @@ async fn answering_agent(
 }
 
 /// A message to answer.
-struct Answering {
+struct AnswerRequest {
     message: Message,
     agent: Arc<Agent>,
     mode: Mode,
@@ -197,14 +192,14 @@ struct Answering {
 }
 
 async fn answer_message(
-    app: &Arc<Installation>,
+    runs: &Arc<RunEngine>,
     identity: &Identity,
     chat: &Chat,
-    answering: Answering,
-) -> Result<Asked, ServiceError> {
-    let Answering { message, agent, mode, surface } = answering;
-    let tenant = &identity.tenant;
-    let branch = app.store().chat_branch(tenant, chat.id, message.id).await?;
+    request: AnswerRequest,
+) -> Result<PostedMessage, ServiceError> {
+    let AnswerRequest { message, agent, mode, surface } = request;
+    let (app, tenant) = (runs.context(), &identity.tenant);
+    let branch = app.store().chats().branch(tenant, chat.id, message.id).await?;
     let input = conversation_of(app, tenant, &branch).await?;
     let id = RunId(Uuid::now_v7());
     let new = NewMessage {
@@ -221,19 +216,19 @@ async fn answer_message(
         chat: Some((chat.id, answer.id)),
         ..StartRun::new(agent, identity.principal(), input)
     };
-    match app.runs().start(app, start).await {
-        Ok(run) => Ok(Asked { message, answer: Some(answer), run: Some(run) }),
+    match runs.start(start).await {
+        Ok(run) => Ok(PostedMessage { message, answer: Some(answer), run: Some(run) }),
         Err(error) => {
             let text = format!("The answer did not start: {}", error.message);
             let content = Value::Array(vec![note(&text)]);
-            app.store().set_message_content(tenant, chat.id, answer.id, content).await?;
+            app.store().chats().set_message_content(tenant, chat.id, answer.id, content).await?;
             Err(ServiceError { of_call: false, ..error.into() })
         }
     }
 }
 
 async fn add(
-    app: &Installation,
+    app: &Context,
     identity: &Identity,
     chat: &Chat,
     new: NewMessage,
@@ -242,7 +237,7 @@ async fn add(
         Some(parent) => ServiceError::not_found("message", &parent.to_string()),
         None => ServiceError::not_found("chat", &chat.id.to_string()),
     };
-    app.store().add_message(&identity.tenant, chat.id, new).await?.ok_or(missing)
+    app.store().chats().add_message(&identity.tenant, chat.id, new).await?.ok_or(missing)
 }
 
 /// Checks the kind and the size of a message.
@@ -261,70 +256,4 @@ fn title_from(content: &Value) -> Option<String> {
     let text = content_text(content);
     let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
     Some(excerpt(line, MADE_TITLE.min(MAX_TITLE)))
-}
-
-/// Writes the answer of a run into its chat: under the lease of the node that runs it, as it ends or waits; without one
-/// when it has ended.
-pub async fn write_answer(
-    app: &Installation,
-    run: &Run,
-    lease: Option<&RunLease>,
-    (status, error): (RunStatus, Option<&CallError>),
-) -> Result<(), StoreError> {
-    // A run inside another one belongs to the answer of that.
-    let (Some(chat), Some(message), None) = (run.chat_id, run.message_id, run.parent_call) else {
-        return Ok(());
-    };
-    let tenant = &run.principal.tenant;
-    let steps = all_steps(app, tenant, run.id).await?;
-    let content = blocks(&steps, status, error);
-    // Without a message, the chat was deleted meanwhile.
-    app.store().write_answer(tenant, (chat, message), (run.id, lease), content).await.map(drop)
-}
-
-/// Writes the answer of a run that has ended without writing it.
-pub async fn complete_answer(app: &Installation, tenant: &TenantId, run: RunId) {
-    let completed = async {
-        match app.store().run_by_id(tenant, run).await? {
-            Some(run) if run.status.is_final() => {
-                write_answer(app, &run, None, (run.status, run.error.as_ref())).await
-            }
-            _ => Ok(()),
-        }
-    };
-    if let Err(error) = completed.await {
-        tracing::warn!(%run, error = &error as &dyn std::error::Error, "cannot write the answer of a run");
-    }
-}
-
-/// Writes answers that are empty although their runs have ended: the node was killed between the two.
-pub async fn repair_answers(
-    app: &Installation,
-    tenant: &TenantId,
-    chat: &Chat,
-    messages: &mut [Message],
-) -> Result<(), StoreError> {
-    for message in messages {
-        let is_empty = message.content.as_array().is_some_and(Vec::is_empty);
-        let Some(id) = message.run_id.filter(|_| is_empty) else { continue };
-        let (content, has_run) = match app.store().run_by_id(tenant, id).await? {
-            Some(run) if run.status.is_final() => {
-                (blocks(&all_steps(app, tenant, id).await?, run.status, run.error.as_ref()), true)
-            }
-            Some(_) => continue,
-            // It is created right after its message.
-            None if app.now().duration_since(message.created_at).as_secs() < 60 => continue,
-            None => (Value::Array(vec![note("The answer did not start.")]), false),
-        };
-        if content.as_array().is_some_and(|blocks| !blocks.is_empty()) {
-            let store = app.store();
-            if has_run {
-                store.write_answer(tenant, (chat.id, message.id), (id, None), content.clone()).await?;
-            } else {
-                store.set_message_content(tenant, chat.id, message.id, content.clone()).await?;
-            }
-            message.content = content;
-        }
-    }
-    Ok(())
 }

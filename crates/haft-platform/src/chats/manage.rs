@@ -1,22 +1,22 @@
 //! Chats as things: who may read and change them, their titles, agents and branches.
 
 use haft_core::chat::{Chat, MAX_TITLE, Message as ChatMessage};
-use haft_core::id::{ChatId, MessageId};
+use haft_core::id::{ChatId, ManifestId, MessageId};
 use haft_core::outcome::ErrorCode;
 use haft_core::token::Role;
 use haft_core::workspace::{ManifestInfo, ManifestSource, WorkspaceName};
 use haft_store::{ChatChange, ChatScope, NewChat};
 
-use super::answer::repair_answers;
 use crate::agents::visible_agent;
+use crate::answers::repair_answers;
 use crate::audit;
+use crate::context::Context;
 use crate::error::ServiceError;
 use crate::identity::Identity;
-use crate::installation::Installation;
 use crate::workspaces::StateChange;
 
 /// Returns a chat that the caller may change: its own, and for admins those of the tenant.
-pub async fn writable(app: &Installation, identity: &Identity, id: &str) -> Result<Chat, ServiceError> {
+pub async fn writable(app: &Context, identity: &Identity, id: &str) -> Result<Chat, ServiceError> {
     let chat = readable(app, identity, id).await?;
     if is_own(identity, &chat) {
         return Ok(chat);
@@ -30,15 +30,15 @@ fn is_own(identity: &Identity, chat: &Chat) -> bool {
 }
 
 /// Returns a chat that the caller may read: its own, shared ones, and for admins those of the tenant.
-pub async fn readable(app: &Installation, identity: &Identity, id: &str) -> Result<Chat, ServiceError> {
+pub async fn readable(app: &Context, identity: &Identity, id: &str) -> Result<Chat, ServiceError> {
     let missing = || ServiceError::not_found("chat", id);
     let parsed: ChatId = id.parse().map_err(|_| missing())?;
-    let chat = app.store().chat(&identity.tenant, parsed).await?.ok_or_else(missing)?;
+    let chat = app.store().chats().get(&identity.tenant, parsed).await?.ok_or_else(missing)?;
     if chat.shared || is_own(identity, &chat) { Ok(chat) } else { Err(missing()) }
 }
 
 /// Returns the slug of an agent that a chat names.
-async fn slug_of(app: &Installation, identity: &Identity, reference: &str) -> Result<String, ServiceError> {
+async fn slug_of(app: &Context, identity: &Identity, reference: &str) -> Result<String, ServiceError> {
     Ok(visible_agent(app, identity, reference).await?.definition.slug.to_string())
 }
 
@@ -51,29 +51,66 @@ fn check_title(title: Option<&str>) -> Result<(), ServiceError> {
     }
 }
 
+/// Rejects a message that is not in the chat.
+pub async fn require_message(
+    app: &Context,
+    identity: &Identity,
+    chat: &Chat,
+    message: &str,
+) -> Result<MessageId, ServiceError> {
+    let missing = || ServiceError::not_found("message", message);
+    let id: MessageId = message.parse().map_err(|_| missing())?;
+    app.store().chats().message(&identity.tenant, chat.id, id).await?.ok_or_else(missing)?;
+    Ok(id)
+}
+
 /// Brings the workspace to its state at a message.
 pub(crate) async fn show_branch(
-    app: &Installation,
+    app: &Context,
     identity: &Identity,
     chat: &Chat,
     leaf: MessageId,
 ) -> Result<(), ServiceError> {
-    let (tenant, name) = (&identity.tenant, WorkspaceName::Chat(chat.id));
     let missing = || ServiceError::not_found("message", &leaf.to_string());
-    app.store().message(tenant, chat.id, leaf).await?.ok_or_else(missing)?;
-    let Some(wanted) = app.store().manifest_of_message(tenant, chat.id, leaf).await? else { return Ok(()) };
-    let active = app.store().active_manifest(tenant, &name).await?.flatten();
-    if active.is_some_and(|active| active.info.id == wanted) {
+    app.store().chats().message(&identity.tenant, chat.id, leaf).await?.ok_or_else(missing)?;
+    match app.store().chats().manifest_of_message(&identity.tenant, chat.id, leaf).await? {
+        Some(wanted) => show_state(app, identity, chat, Some(wanted), Some(leaf)).await,
+        None => show_start(app, identity, chat).await,
+    }
+}
+
+/// Restores the state of the workspace before the first message, with the files uploaded until then.
+pub(crate) async fn show_start(app: &Context, identity: &Identity, chat: &Chat) -> Result<(), ServiceError> {
+    let wanted = app.store().chats().manifest_before_messages(&identity.tenant, chat.id).await?;
+    show_state(app, identity, chat, wanted, None).await
+}
+
+/// Restores a state of the workspace, or empties it.
+async fn show_state(
+    app: &Context,
+    identity: &Identity,
+    chat: &Chat,
+    wanted: Option<ManifestId>,
+    leaf: Option<MessageId>,
+) -> Result<(), ServiceError> {
+    let (tenant, name) = (&identity.tenant, WorkspaceName::Chat(chat.id));
+    let Some(active) = app.store().workspaces().active_manifest(tenant, &name).await?.flatten() else {
+        return Ok(());
+    };
+    if Some(active.info.id) == wanted {
         return Ok(());
     }
     let change = StateChange {
         source: ManifestSource::Branch,
-        source_ref: Some(leaf.to_string()),
+        source_ref: leaf.map(|leaf| leaf.to_string()),
         by: identity.name.to_string(),
         message: None,
     };
-    app.workspaces().restore(tenant, &name, wanted, change).await.map_err(ServiceError::outside_call)?;
-    Ok(())
+    let shown = match wanted {
+        Some(wanted) => app.workspaces().restore(tenant, &name, wanted, change).await,
+        None => app.workspaces().clear(tenant, &name, change).await,
+    };
+    shown.map(drop).map_err(ServiceError::outside_call)
 }
 
 /// How many messages are read at once for an export.
@@ -84,14 +121,14 @@ const MAX_EXPORTED: usize = 50_000;
 
 /// Returns all messages of a chat, in the order in which they were written.
 pub async fn all_messages(
-    app: &Installation,
+    app: &Context,
     identity: &Identity,
     chat: &Chat,
 ) -> Result<Vec<ChatMessage>, ServiceError> {
     let mut all: Vec<ChatMessage> = Vec::new();
     loop {
         let after = all.last().map(|message| message.id);
-        let mut page = app.store().messages(&identity.tenant, chat.id, after, PAGE).await?;
+        let mut page = app.store().chats().messages(&identity.tenant, chat.id, after, PAGE).await?;
         let is_last = u32::try_from(page.len()).is_ok_and(|count| count < PAGE);
         repair_answers(app, &identity.tenant, chat, &mut page).await?;
         all.append(&mut page);
@@ -101,7 +138,7 @@ pub async fn all_messages(
     }
 }
 
-/// What somebody wants of a new chat.
+/// The request for a new chat.
 pub struct ChatFields {
     pub title: Option<String>,
     /// The slug of the agent that answers.
@@ -109,11 +146,7 @@ pub struct ChatFields {
 }
 
 /// Creates a chat.
-pub async fn create(
-    app: &Installation,
-    identity: &Identity,
-    fields: ChatFields,
-) -> Result<Chat, ServiceError> {
+pub async fn create(app: &Context, identity: &Identity, fields: ChatFields) -> Result<Chat, ServiceError> {
     let ChatFields { title, agent } = fields;
     check_title(title.as_deref())?;
     let agent = match agent {
@@ -126,19 +159,39 @@ pub async fn create(
         owner_name: identity.name.to_string(),
         agent,
     };
-    let chat = app.store().create_chat(&identity.tenant, new).await?;
+    let chat = app.store().chats().create(&identity.tenant, new).await?;
     audit::note(identity, "chat.create", &chat.id.to_string());
     Ok(chat)
 }
 
-/// Changes a chat; if another branch is to be shown, the workspace is brought to its state there.
+/// Returns the state of the workspace of a chat; `None` if it never had files.
+pub async fn active_manifest(
+    app: &Context,
+    identity: &Identity,
+    chat: &Chat,
+) -> Result<Option<ManifestId>, ServiceError> {
+    let active =
+        app.store().workspaces().active_manifest(&identity.tenant, &WorkspaceName::Chat(chat.id)).await?;
+    Ok(active.flatten().map(|active| active.info.id))
+}
+
+/// Changes a chat. Another active branch restores its workspace state, unless a state is given.
 pub async fn update(
-    app: &Installation,
+    app: &Context,
     identity: &Identity,
     chat: &Chat,
     change: ChatChange,
+    manifest: Option<ManifestId>,
 ) -> Result<Chat, ServiceError> {
     check_title(change.title.as_deref())?;
+    if let Some(manifest) = manifest {
+        let found = app
+            .store()
+            .workspaces()
+            .manifest(&identity.tenant, &WorkspaceName::Chat(chat.id), manifest)
+            .await?;
+        found.ok_or_else(|| ServiceError::not_found("workspace state", &manifest.to_string()))?;
+    }
     let agent = match &change.agent {
         Some(reference) => Some(slug_of(app, identity, reference).await?),
         None => None,
@@ -148,20 +201,23 @@ pub async fn update(
     if let Some(leaf) = change.active_leaf {
         show_branch(app, identity, chat, leaf).await?;
     }
+    if let Some(manifest) = manifest {
+        show_state(app, identity, chat, Some(manifest), None).await?;
+    }
     let change = ChatChange { agent, ..change };
-    let changed = app.store().change_chat(&identity.tenant, chat.id, change).await?;
+    let changed = app.store().chats().change(&identity.tenant, chat.id, change).await?;
     changed.ok_or_else(|| ServiceError::not_found("chat", &id))
 }
 
 /// Deletes a chat with its messages and its workspace.
-pub async fn delete(app: &Installation, identity: &Identity, chat: &Chat) -> Result<(), ServiceError> {
+pub async fn delete(app: &Context, identity: &Identity, chat: &Chat) -> Result<(), ServiceError> {
     audit::note(identity, "chat.delete", &chat.id.to_string());
-    app.store().delete_chat(&identity.tenant, chat.id).await?;
+    app.store().chats().delete(&identity.tenant, chat.id).await?;
     app.workspaces().forget(&identity.tenant, &WorkspaceName::Chat(chat.id)).await;
     Ok(())
 }
 
-/// Returns which chats somebody lists: those of everybody that are shared, its own, or for admins all of the tenant.
+/// Returns the listed chats: the shared ones, the own ones, or for admins all of the tenant.
 pub fn listed_scope(identity: &Identity, shared: bool) -> ChatScope {
     match (shared, identity.role >= Role::Admin) {
         (true, _) => ChatScope::Shared,
@@ -172,17 +228,15 @@ pub fn listed_scope(identity: &Identity, shared: bool) -> ChatScope {
 
 /// Returns the state of the workspace at a message: its own, or that of the nearest message before it.
 pub async fn manifest_at(
-    app: &Installation,
+    app: &Context,
     identity: &Identity,
     chat: &Chat,
     message: &str,
 ) -> Result<Option<ManifestInfo>, ServiceError> {
-    let missing = || ServiceError::not_found("message", message);
-    let parsed: MessageId = message.parse().map_err(|_| missing())?;
     let tenant = &identity.tenant;
-    app.store().message(tenant, chat.id, parsed).await?.ok_or_else(missing)?;
-    let manifest = match app.store().manifest_of_message(tenant, chat.id, parsed).await? {
-        Some(id) => app.store().manifest(tenant, &WorkspaceName::Chat(chat.id), id).await?,
+    let parsed = require_message(app, identity, chat, message).await?;
+    let manifest = match app.store().chats().manifest_of_message(tenant, chat.id, parsed).await? {
+        Some(id) => app.store().workspaces().manifest(tenant, &WorkspaceName::Chat(chat.id), id).await?,
         None => None,
     };
     Ok(manifest.map(|manifest| manifest.info))
@@ -190,12 +244,12 @@ pub async fn manifest_at(
 
 /// Returns the messages of the branch that is shown.
 pub async fn shown_branch(
-    app: &Installation,
+    app: &Context,
     identity: &Identity,
     chat: &Chat,
 ) -> Result<Vec<ChatMessage>, ServiceError> {
     match chat.active_leaf {
-        Some(leaf) => Ok(app.store().chat_branch(&identity.tenant, chat.id, leaf).await?),
+        Some(leaf) => Ok(app.store().chats().branch(&identity.tenant, chat.id, leaf).await?),
         None => Ok(Vec::new()),
     }
 }

@@ -11,10 +11,10 @@ use haft_core::mcp::{Phase, ServerState};
 use haft_core::name::BundleSlug;
 use haft_core::outcome::ErrorCode;
 use haft_core::principal::Principal;
+use haft_core::resource::ResourceKind;
 use haft_core::token::Role;
 use haft_core::tool::{Status, Tool};
 use serde::Serialize;
-use utoipa::ToSchema;
 use uuid::Uuid;
 
 /// What events are about.
@@ -96,6 +96,10 @@ enum EventAudience {
     Tenant,
     /// Who may see the tool.
     Tool(Box<Tool>),
+    /// Who may see the resource of this slug.
+    Resource(ResourceKind, Box<str>),
+    /// Who may see every pipeline.
+    AllPipelines,
     /// Who called or runs an agent, and who sees the calls of others.
     Caller(Arc<str>),
     /// Who asked for approval, and who sees the approvals of others.
@@ -212,13 +216,21 @@ impl LiveEvent {
             ObjectAudience::OwnerAndEditors(id) => EventAudience::Caller(Arc::clone(id)),
             ObjectAudience::OwnerAndAdmins(id) => EventAudience::Owner(Arc::clone(id)),
         };
+        let of_resource = |kind, slug: &str| EventAudience::Resource(kind, slug.into());
         match &change.event {
-            ObjectEvent::Agent(event) => Self::new(Topic::Agents, event, audience),
+            ObjectEvent::Agent(event) => {
+                Self::new(Topic::Agents, event, of_resource(ResourceKind::Agent, &event.agent))
+            }
             ObjectEvent::Run(event) => Self::new(Topic::Runs, event, audience),
             ObjectEvent::Chat(event) => Self::new(Topic::Chats, event, audience),
-            ObjectEvent::Pipeline(event) => Self::new(Topic::Pipelines, event, audience),
-            ObjectEvent::Document(event) => Self::new(Topic::Documents, event, audience),
-            ObjectEvent::Artifact(event) => Self::new(Topic::Artifacts, event, audience),
+            ObjectEvent::Pipeline(event) => {
+                Self::new(Topic::Pipelines, event, of_resource(ResourceKind::Pipeline, &event.pipeline))
+            }
+            // It has no slug that an allow-list could name.
+            ObjectEvent::Document(event) => Self::new(Topic::Documents, event, EventAudience::AllPipelines),
+            ObjectEvent::Artifact(event) => {
+                Self::new(Topic::Artifacts, event, of_resource(ResourceKind::CodeArtifact, &event.artifact))
+            }
         }
     }
 
@@ -227,6 +239,8 @@ impl LiveEvent {
         match &self.audience {
             EventAudience::Tenant => true,
             EventAudience::Tool(tool) => principal.role >= Role::Editor || may_call(tool),
+            EventAudience::Resource(kind, slug) => principal.sees_resource(*kind, slug),
+            EventAudience::AllPipelines => principal.sees_all(ResourceKind::Pipeline),
             EventAudience::Caller(id) => sees_calls_of_others(principal) || principal.id() == *id,
             EventAudience::Requester(id) => sees_approvals_of_others(principal) || principal.id() == *id,
             EventAudience::Owner(id) => principal.role >= Role::Admin || principal.id() == *id,
@@ -235,22 +249,19 @@ impl LiveEvent {
 }
 
 /// A changed tool.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
 pub struct ToolEvent {
     change: ToolChange,
     id: Uuid,
-    #[schema(example = "weather")]
     name: String,
-    #[schema(example = "user-created")]
     bundle: String,
-    #[schema(example = "1.0.0")]
     version: String,
     status: Status,
     enabled: bool,
 }
 
 /// What happened to a tool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ToolChange {
     Created,
@@ -286,17 +297,16 @@ impl ToolChange {
 }
 
 /// A changed bundle.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
 pub struct BundleEvent {
     change: BundleChange,
     id: Uuid,
-    #[schema(example = "user-created")]
     slug: String,
     enabled: bool,
 }
 
 /// What happened to a bundle.
-#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum BundleChange {
     Created,
@@ -307,20 +317,17 @@ pub(crate) enum BundleChange {
 }
 
 /// The new state of a call.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
 pub struct CallEvent {
     id: Uuid,
     /// `bundle:name@version`.
-    #[schema(example = "user-created:weather@1.0.0")]
     tool: String,
     tool_id: Uuid,
     status: CallStatus,
     #[serde(skip_serializing_if = "Option::is_none")]
     duration_ms: Option<f64>,
     /// The name of the token that called.
-    #[schema(example = "agent")]
     caller: String,
-    #[schema(example = "rest")]
     surface: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     chat_id: Option<String>,
@@ -332,24 +339,22 @@ pub struct CallEvent {
 }
 
 /// The new state of an approval.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
 pub struct ApprovalEvent {
     change: ApprovalChange,
     id: Uuid,
     call_id: Uuid,
     /// `bundle:name@version`.
-    #[schema(example = "user-created:deploy@1.0.0")]
     tool: String,
     tool_id: Uuid,
     status: ApprovalStatus,
-    #[schema(example = "agent")]
     requested_by: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     decided_by: Option<String>,
 }
 
 /// What happened to an approval.
-#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ApprovalChange {
     Requested,
@@ -359,9 +364,8 @@ pub(crate) enum ApprovalChange {
 }
 
 /// The new state of an MCP server.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
 pub struct ServerEvent {
-    #[schema(example = "github")]
     id: String,
     phase: Phase,
     /// How many of its tools were imported.

@@ -1,21 +1,21 @@
 //! The feeds of all tenants.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use haft_core::name::TenantId;
-use tokio::sync::Notify;
+use haft_runtime::event_log::{EventLog, LogLimits, LogReader};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::event::LiveEvent;
 
 /// How many events of a tenant can be read again.
-const RING_LENGTH: usize = 1024;
+const LIMITS: LogLimits = LogLimits::events(1024);
 /// How many streams a tenant may have.
-const MAX_STREAMS: usize = 100;
+const MAX_STREAMS: usize = 1000;
 /// How long a feed is kept after its last stream has ended, so that a client that connects again misses nothing.
 const LINGER: Duration = Duration::from_mins(1);
 
@@ -29,33 +29,18 @@ pub struct EventHub {
 }
 
 /// The latest events of one tenant.
-pub(crate) struct Feed {
+struct Feed {
     /// Tells the ids of this feed from those of an earlier one.
     epoch: String,
-    ring: Mutex<Ring>,
-    changed: Notify,
+    log: Arc<EventLog<Arc<LiveEvent>>>,
+    streams: Mutex<Streams>,
 }
 
 #[derive(Default)]
-struct Ring {
-    events: VecDeque<(u64, Arc<LiveEvent>)>,
-    /// The number of the newest event.
-    last: u64,
-    /// Events up to this number are gone, or some between were never seen.
-    lost: u64,
-    streams: usize,
+struct Streams {
+    open: usize,
     /// Counts the times that the last stream ended, so that only the newest linger removes the feed.
     idle: u64,
-}
-
-/// What a stream reads next.
-pub(crate) enum Next {
-    /// An event and its number.
-    Event(u64, Arc<LiveEvent>),
-    /// Events are missing; the stream continues after this number.
-    Reset(u64),
-    /// Nothing yet.
-    Wait,
 }
 
 /// One stream of a feed.
@@ -63,8 +48,7 @@ pub struct Subscription {
     hub: Arc<EventHub>,
     tenant: TenantId,
     feed: Arc<Feed>,
-    /// The number of the last event that was read.
-    after: u64,
+    reader: LogReader<Arc<LiveEvent>>,
 }
 
 impl EventHub {
@@ -77,14 +61,14 @@ impl EventHub {
     pub fn publish(&self, tenant: &TenantId, event: Option<LiveEvent>) {
         let Some(event) = event.map(Arc::new) else { return };
         for feed in self.feeds_of(tenant) {
-            feed.push(&event);
+            feed.log.push(Arc::clone(&event));
         }
     }
 
     /// Tells every stream that events may be missing.
     pub fn reset_all(&self) {
         for feed in self.feeds_of(&TenantId::global()) {
-            feed.reset();
+            feed.log.reset();
         }
     }
 
@@ -94,24 +78,18 @@ impl EventHub {
         let feed = Arc::clone(feeds.entry(tenant.clone()).or_insert_with(|| Arc::new(Feed::new())));
         self.active.store(feeds.len(), Ordering::Release);
         // Under the lock, so that the feed is not removed before it has this stream.
-        let after = {
-            let mut ring = feed.lock();
-            if ring.streams >= MAX_STREAMS {
+        {
+            let mut streams = feed.streams();
+            if streams.open >= MAX_STREAMS {
                 return None;
             }
-            ring.streams += 1;
-            match last {
-                None => ring.last,
-                // The number before every other one: what follows is a reset, unless the feed has everything.
-                Some(id) => feed.number(id, ring.last).unwrap_or_else(|| {
-                    ring.lost = ring.lost.max(1);
-                    ring.last = ring.last.max(1);
-                    0
-                }),
-            }
-        };
+            streams.open += 1;
+        }
         drop(feeds);
-        Some(Subscription { hub: Arc::clone(self), tenant: tenant.clone(), feed, after })
+        // The id of another feed maps to a number that was never assigned: the reader has missed events.
+        let after = last.map_or_else(|| feed.log.last(), |id| feed.number(id).unwrap_or(u64::MAX));
+        let reader = feed.log.reader(after);
+        Some(Subscription { hub: Arc::clone(self), tenant: tenant.clone(), feed, reader })
     }
 
     /// Ends all streams.
@@ -136,8 +114,8 @@ impl EventHub {
     fn remove_idle(&self, tenant: &TenantId, idle: u64) {
         let mut feeds = self.feeds.write().unwrap_or_else(PoisonError::into_inner);
         let is_idle = feeds.get(tenant).is_some_and(|feed| {
-            let ring = feed.lock();
-            ring.streams == 0 && ring.idle == idle
+            let streams = feed.streams();
+            streams.open == 0 && streams.idle == idle
         });
         if is_idle {
             feeds.remove(tenant);
@@ -151,98 +129,49 @@ impl Feed {
         let epoch = Uuid::new_v4().simple().to_string();
         Self {
             epoch: epoch.get(..12).unwrap_or(&epoch).to_owned(),
-            ring: Mutex::default(),
-            changed: Notify::new(),
+            log: Arc::new(EventLog::new(LIMITS)),
+            streams: Mutex::default(),
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Ring> {
-        self.ring.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn push(&self, event: &Arc<LiveEvent>) {
-        let mut ring = self.lock();
-        ring.last += 1;
-        let number = ring.last;
-        ring.events.push_back((number, Arc::clone(event)));
-        if ring.events.len() > RING_LENGTH
-            && let Some((gone, _)) = ring.events.pop_front()
-        {
-            ring.lost = gone;
-        }
-        drop(ring);
-        self.changed.notify_waiters();
-    }
-
-    fn reset(&self) {
-        let mut ring = self.lock();
-        ring.last += 1;
-        ring.lost = ring.last;
-        ring.events.clear();
-        drop(ring);
-        self.changed.notify_waiters();
+    fn streams(&self) -> MutexGuard<'_, Streams> {
+        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the number in an event id of this feed.
-    fn number(&self, id: &str, last: u64) -> Option<u64> {
+    fn number(&self, id: &str) -> Option<u64> {
         let (epoch, number) = id.split_once('-')?;
-        let number: u64 = number.parse().ok()?;
-        (epoch == self.epoch && number <= last).then_some(number)
-    }
-
-    fn next(&self, after: u64) -> Next {
-        let ring = self.lock();
-        if after < ring.lost {
-            return Next::Reset(ring.last);
-        }
-        // Numbers in the ring are consecutive.
-        let first = ring.events.front().map_or(ring.last + 1, |(number, _)| *number);
-        let position = (after + 1).saturating_sub(first);
-        match usize::try_from(position).ok().and_then(|position| ring.events.get(position)) {
-            Some((number, event)) => Next::Event(*number, Arc::clone(event)),
-            None => Next::Wait,
-        }
+        if epoch == self.epoch { number.parse().ok() } else { None }
     }
 }
 
 impl Subscription {
     /// Returns the id of the last event that was read.
     pub fn last_id(&self) -> String {
-        format!("{}-{}", self.feed.epoch, self.after)
+        format!("{}-{}", self.feed.epoch, self.reader.position())
     }
 
-    /// Waits for the next event, or for a reset (`None`).
+    /// Waits for the next event; `None` means that events are missing and the stream continues with new ones.
     pub async fn next(&mut self) -> Option<Arc<LiveEvent>> {
-        let feed = Arc::clone(&self.feed);
-        loop {
-            // Before the look, so that no event is missed between the two.
-            let mut changed = std::pin::pin!(feed.changed.notified());
-            changed.as_mut().enable();
-            match feed.next(self.after) {
-                Next::Event(number, event) => {
-                    self.after = number;
-                    return Some(event);
-                }
-                Next::Reset(last) => {
-                    self.after = last;
-                    return None;
-                }
-                Next::Wait => changed.await,
-            }
+        let batch = self.reader.read(1).await;
+        if batch.missed {
+            self.reader.skip_to_end();
+            return None;
         }
+        batch.entries.into_iter().next().map(|entry| entry.event)
     }
 }
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        let mut ring = self.feed.lock();
-        ring.streams -= 1;
-        if ring.streams > 0 {
+        let mut streams = self.feed.streams();
+        streams.open -= 1;
+        if streams.open > 0 {
             return;
         }
-        ring.idle += 1;
-        let idle = ring.idle;
-        drop(ring);
+        streams.idle += 1;
+        let idle = streams.idle;
+        drop(streams);
         let (hub, tenant) = (Arc::clone(&self.hub), self.tenant.clone());
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             return hub.remove_idle(&tenant, idle);
@@ -299,10 +228,10 @@ mod tests {
         let hub = Arc::new(EventHub::default());
         let mut slow = hub.subscribe(&tenant("a"), None).unwrap();
         let id = slow.last_id();
-        for _ in 0..=RING_LENGTH {
+        for _ in 0..=LIMITS.events {
             hub.publish(&tenant("a"), event());
         }
-        assert!(slow.next().await.is_none(), "the ring no longer has the first event");
+        assert!(slow.next().await.is_none(), "the log no longer has the first event");
         hub.publish(&tenant("a"), event());
         assert!(slow.next().await.is_some(), "it continues after the reset");
         for old in [id.as_str(), "0123456789ab-1", "nonsense", "-", "0123456789ab-99999999999999999999"] {
@@ -317,9 +246,12 @@ mod tests {
     async fn an_unknown_id_resets_an_empty_feed() {
         let hub = Arc::new(EventHub::default());
         let mut stream = hub.subscribe(&tenant("a"), Some("0123456789ab-7")).unwrap();
+        let id = stream.last_id();
         assert!(stream.next().await.is_none());
         hub.publish(&tenant("a"), event());
         assert!(stream.next().await.is_some());
+        let mut again = hub.subscribe(&tenant("a"), Some(&id)).unwrap();
+        assert!(again.next().await.is_none(), "the client came back before it read the reset");
     }
 
     #[tokio::test(start_paused = true)]

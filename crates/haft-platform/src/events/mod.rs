@@ -1,7 +1,7 @@
 //! The live events of a page: what changed in a tenant, as it happens.
 //!
-//! Every tenant with a listener has a feed: a ring of its latest events, which all its streams read at their own pace.
-//! A stream that falls behind, or continues after an event that the ring no longer has, gets `reset` and loads
+//! Every tenant with a listener has a feed: a log of its latest events, which all its streams read at their own pace.
+//! A stream that falls behind, or continues after an event that the log no longer has, gets `reset` and loads
 //! everything again. Without listeners nothing is kept, and a call costs one load of a counter.
 
 mod event;

@@ -1,20 +1,20 @@
-//! Events for the states of MCP servers, which nobody else reports.
+//! Events for the states of MCP servers.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use haft_core::mcp::ServerState;
 use haft_core::name::{BundleSlug, TenantId};
+use haft_mcp::client::McpClients;
 
 use super::event::LiveEvent;
-use crate::installation::Installation;
+use super::hub::EventHub;
 
 /// How often the states of MCP servers are compared.
 const SERVER_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Publishes changes of the states of MCP servers while anybody listens, until dropped.
-pub async fn server_states(app: &Installation) {
-    let hub = app.events();
+pub async fn server_states(hub: &EventHub, clients: &McpClients) {
     let mut known: HashMap<(TenantId, BundleSlug), ServerState> = HashMap::new();
     let mut was_active = false;
     loop {
@@ -23,7 +23,7 @@ pub async fn server_states(app: &Installation) {
             was_active = false;
             continue;
         }
-        let now: HashMap<_, _> = app.mcp_clients().states().into_iter().collect();
+        let now: HashMap<_, _> = clients.states().into_iter().collect();
         for ((tenant, id), state) in &now {
             // States that changed between the request of the first listener and now were not compared.
             let is_same = was_active

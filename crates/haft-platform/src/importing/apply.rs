@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use haft_core::catalog::{Backup, FileForm, NewTool, StoreError, ToolChange};
 use haft_core::id::ToolId;
 use haft_core::name::BundleSlug;
@@ -10,17 +11,16 @@ use haft_core::spec::ToolSpec;
 use haft_core::tool::{Source, Tool};
 use haft_import::openapi::{ImportedOperation, MergePlan, MergeStep, OpenApiImport};
 use serde::Serialize;
-use utoipa::ToSchema;
 
+use crate::context::Context;
 use crate::definition;
 use crate::error::ServiceError;
 use crate::identity::Identity;
-use crate::installation::Installation;
 
-/// What was done for an operation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, ToSchema)]
+/// The action for an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum ImportAction {
+pub enum ImportAction {
     /// A tool was created.
     Created,
     /// A tool of an earlier import was updated.
@@ -36,59 +36,56 @@ pub(crate) enum ImportAction {
 }
 
 /// One operation and its tool.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ImportedTool {
+#[derive(Debug, Serialize)]
+pub struct ImportedTool {
     /// The operation, such as `GET /pets`.
-    #[schema(example = "GET /pets")]
-    operation: String,
+    pub operation: String,
     /// The name of the tool.
     #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<String>,
-    /// What was done, or would be done in a dry run.
-    action: ImportAction,
+    pub name: Option<String>,
+    /// The action, which a dry run only plans.
+    pub action: ImportAction,
     /// Why it was skipped.
     #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<String>,
+    pub reason: Option<String>,
     /// The fields that the import changed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    changed: Vec<&'static str>,
+    pub changed: Vec<&'static str>,
     /// The fields that were kept because they were edited.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    kept: Vec<&'static str>,
+    pub kept: Vec<&'static str>,
     /// Warnings about the tool.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    warnings: Vec<Problem>,
+    pub warnings: Vec<Problem>,
 }
 
 /// The result of an import.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
 pub struct ImportReport {
     /// The title of the document.
-    #[schema(example = "Pets")]
-    title: String,
+    pub title: String,
     /// The version of the described API.
-    version: String,
+    pub version: String,
     /// The number of operations in the document.
-    operations: usize,
+    pub operations: usize,
     /// The bundle of the tools.
-    #[schema(example = "pets")]
-    bundle: String,
+    pub bundle: String,
     /// Whether this was a dry run, which stores nothing.
-    dry_run: bool,
-    created: usize,
-    updated: usize,
-    unchanged: usize,
-    skipped: usize,
-    missing: usize,
-    deleted: usize,
+    pub dry_run: bool,
+    pub created: usize,
+    pub updated: usize,
+    pub unchanged: usize,
+    pub skipped: usize,
+    pub missing: usize,
+    pub deleted: usize,
     /// The servers that the tools send requests to.
-    servers: Vec<String>,
+    pub servers: Vec<String>,
     /// The secrets that the tools need.
-    secrets: Vec<String>,
+    pub secrets: Vec<String>,
     /// One entry per operation, and per tool whose operation is no longer in the document.
-    tools: Vec<ImportedTool>,
+    pub tools: Vec<ImportedTool>,
     /// Warnings about the document.
-    warnings: Vec<Problem>,
+    pub warnings: Vec<Problem>,
 }
 
 impl ImportReport {
@@ -99,9 +96,14 @@ impl ImportReport {
     }
 }
 
+/// How many tools are stored in one change.
+const BATCH: usize = 100;
+/// The number of tools that are checked concurrently: their schemas are compiled on threads.
+const PARALLEL_CHECKS: usize = 4;
+
 /// An import into a bundle.
 pub struct ImportRun<'a> {
-    pub app: &'a Installation,
+    pub app: &'a Context,
     pub identity: &'a Identity,
     pub bundle: BundleSlug,
     pub dry_run: bool,
@@ -111,8 +113,8 @@ pub struct ImportRun<'a> {
 impl ImportRun<'_> {
     /// Creates and updates the tools of a document.
     ///
-    /// Each tool is one change. If the store fails in between, the tools stored so far stay, and repeating the import
-    /// continues from there.
+    /// New tools are stored in batches, since a change of the store costs more than the tool. If the store fails in
+    /// between, the tools stored so far stay, and repeating the import continues from there.
     pub async fn run(
         &self,
         mut import: OpenApiImport,
@@ -125,9 +127,16 @@ impl ImportRun<'_> {
             .collect();
         let MergePlan { steps, missing } = haft_import::openapi::merge(import, &current);
         let by_id: BTreeMap<ToolId, &Tool> = existing.iter().map(|tool| (tool.id, tool)).collect();
-        for (imported, step) in steps {
-            let line = self.step(imported, step, &by_id).await?;
-            report.tools.push(line);
+        let mut steps = steps.into_iter();
+        while !steps.as_slice().is_empty() {
+            let next = steps.by_ref().take(BATCH).map(|(imported, step)| self.step(imported, step, &by_id));
+            let done: Vec<_> = stream::iter(next).buffered(PARALLEL_CHECKS).try_collect().await?;
+            let mut batch = Vec::new();
+            for (line, new) in done {
+                batch.extend(new.map(|spec| (report.tools.len(), spec)));
+                report.tools.push(line);
+            }
+            self.create(batch, &mut report.tools).await?;
         }
         // If every operation was skipped, the import failed and must not delete anything.
         let failed =
@@ -164,12 +173,13 @@ impl ImportRun<'_> {
         }
     }
 
+    /// Updates the tool of an operation, or returns the definition to create.
     async fn step(
         &self,
         imported: ImportedOperation,
         step: MergeStep,
         by_id: &BTreeMap<ToolId, &Tool>,
-    ) -> Result<ImportedTool, ServiceError> {
+    ) -> Result<(ImportedTool, Option<ToolSpec>), ServiceError> {
         let operation = imported.spec.origin.map(|origin| origin.operation).unwrap_or_default();
         let mut line = ImportedTool {
             warnings: imported.warnings,
@@ -181,41 +191,62 @@ impl ImportRun<'_> {
             MergeStep::Create(spec) => {
                 line.action = ImportAction::Created;
                 line.name = Some(spec.name.to_string());
-                if let Err(reason) = self.store(None, *spec).await? {
-                    line.skip(reason);
+                match self.check(&spec).await {
+                    Ok(()) => return Ok((line, Some(*spec))),
+                    Err(reason) => line.skip(reason),
                 }
             }
             MergeStep::Update(update) => {
                 line.action = ImportAction::Updated;
                 line.name = Some(update.spec.name.to_string());
                 (line.changed, line.kept) = (update.changed, update.kept);
-                if let Err(reason) = self.store(by_id.get(&update.id).copied(), update.spec).await? {
+                if let Err(reason) = self.update(update.id, update.spec).await? {
                     line.skip(reason);
                 }
             }
         }
-        Ok(line)
+        Ok((line, None))
     }
 
-    /// Creates or updates one tool; the inner error is the reason why this tool was skipped.
-    async fn store(
+    /// Returns why a tool must be skipped.
+    async fn check(&self, spec: &ToolSpec) -> Result<(), String> {
+        let folder = self.app.store().catalog().bundle_folder(&self.identity.tenant, &self.bundle);
+        let report = definition::validate(self.app, &self.identity.tenant, spec, folder).await;
+        if report.errors.is_empty() { Ok(()) } else { Err(join(&report.errors)) }
+    }
+
+    /// Creates tools in one change; if that fails, one by one. `lines` records the skipped ones.
+    async fn create(
         &self,
-        earlier: Option<&Tool>,
-        spec: ToolSpec,
-    ) -> Result<Result<(), String>, ServiceError> {
-        let folder = self.app.store().bundle_folder(&self.identity.tenant, &self.bundle);
-        let report = definition::validate(self.app, &self.identity.tenant, &spec, folder).await;
-        if !report.errors.is_empty() {
-            return Ok(Err(join(&report.errors)));
+        batch: Vec<(usize, ToolSpec)>,
+        lines: &mut [ImportedTool],
+    ) -> Result<(), ServiceError> {
+        if self.dry_run || batch.is_empty() {
+            return Ok(());
+        }
+        let all = batch.iter().map(|(_, spec)| self.new_tool(spec.clone())).collect();
+        match tool_result(self.app.store().catalog().create_tools(all).await.map(drop))? {
+            Ok(()) => return Ok(()),
+            Err(reason) => tracing::debug!(reason, "importing the tools of a batch one by one"),
+        }
+        for (index, spec) in batch {
+            let created = self.app.store().catalog().create_tool(self.new_tool(spec)).await;
+            if let (Err(reason), Some(line)) = (tool_result(created.map(drop))?, lines.get_mut(index)) {
+                line.skip(reason);
+            }
+        }
+        Ok(())
+    }
+
+    /// Updates one tool; the inner error is the reason why it was skipped.
+    async fn update(&self, id: ToolId, spec: ToolSpec) -> Result<Result<(), String>, ServiceError> {
+        if let Err(reason) = self.check(&spec).await {
+            return Ok(Err(reason));
         }
         if self.dry_run {
             return Ok(Ok(()));
         }
-        let stored = match earlier {
-            Some(tool) => self.app.store().update_tool(tool.id, ToolChange::from(spec)).await,
-            None => self.app.store().create_tool(self.new_tool(spec)).await,
-        };
-        tool_result(stored.map(drop))
+        tool_result(self.app.store().catalog().update_tool(id, ToolChange::from(spec)).await.map(drop))
     }
 
     fn new_tool(&self, spec: ToolSpec) -> NewTool {
@@ -237,7 +268,7 @@ impl ImportRun<'_> {
             ImportedTool::new(operation, if delete { ImportAction::Deleted } else { ImportAction::Missing });
         line.name = Some(tool.spec.name.to_string());
         if delete && !self.dry_run {
-            let deleted = self.app.store().delete_tool(tool.id, Backup::Keep).await;
+            let deleted = self.app.store().catalog().delete_tool(tool.id, Backup::Keep).await;
             if let Err(reason) = tool_result(deleted.map(drop))? {
                 line.skip(reason);
             }

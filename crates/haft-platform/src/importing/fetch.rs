@@ -8,14 +8,14 @@ use haft_executors::egress::{OutgoingRequest, SendError};
 use http::{HeaderMap, HeaderValue, Method, header};
 use url::Url;
 
+use crate::context::Context;
 use crate::error::ServiceError;
-use crate::installation::Installation;
 
 /// How long fetching a document may take.
 const FETCH_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Fetches a document; returns its text and its final URL, which relative server URLs are resolved against.
-pub async fn fetch_document(app: &Installation, url: &str) -> Result<(String, String), ServiceError> {
+pub async fn fetch_document(app: &Context, url: &str) -> Result<(String, String), ServiceError> {
     let limit = app.settings().import.max_document_bytes;
     let exceeded = format!("the document exceeds the limit of {limit} bytes (`import.max_document_bytes`)");
     let (bytes, final_url) = fetch_bytes(app, url, limit, &exceeded).await?;
@@ -26,7 +26,7 @@ pub async fn fetch_document(app: &Installation, url: &str) -> Result<(String, St
 
 /// Fetches a file of limited size; returns it and its final URL. `exceeded` is the message if it is larger.
 pub async fn fetch_bytes(
-    app: &Installation,
+    app: &Context,
     url: &str,
     limit: usize,
     exceeded: &str,
@@ -44,7 +44,7 @@ pub async fn fetch_bytes(
 }
 
 async fn fetch(
-    app: &Installation,
+    app: &Context,
     url: Url,
     limit: usize,
     exceeded: &str,

@@ -8,21 +8,20 @@ use haft_core::reference::ToolRef;
 use haft_core::tool::Tool;
 use haft_definition::dialect::ParsedDefinition;
 use serde::Serialize;
-use utoipa::ToSchema;
 
+use crate::context::Context;
 use crate::definition;
 use crate::error::ServiceError;
 use crate::identity::Identity;
-use crate::installation::Installation;
 use crate::{bundles, tools};
 
-/// What is done with an item.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+/// The action for an item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ItemAction {
     /// It is created.
     Create,
-    /// It replaces what has the same name.
+    /// It replaces the item of the same name.
     Replace,
     /// It was not selected.
     Skip,
@@ -31,12 +30,11 @@ pub enum ItemAction {
 }
 
 /// One item of an import.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
 pub struct ImportItem {
     /// The name of the tool or the server.
-    #[schema(example = "example_users")]
     pub name: String,
-    /// What was done, or would be done in a dry run.
+    /// The action, which a dry run only plans.
     pub action: ItemAction,
     /// Warnings about the item.
     pub warnings: Vec<Problem>,
@@ -45,7 +43,6 @@ pub struct ImportItem {
     pub message: Option<String>,
     /// The definition that is stored, in the canonical form with secrets masked; for tools only.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
     pub definition: Option<serde_json::Value>,
 }
 
@@ -67,17 +64,17 @@ impl ImportItem {
     }
 }
 
-/// What an import of single items did, or would do.
-#[derive(Debug, Serialize, ToSchema)]
+/// The report of an import of single items, or of a dry run.
+#[derive(Debug, Serialize)]
 pub struct ItemImportReport {
     /// Whether this was a dry run, which stores nothing.
-    dry_run: bool,
-    created: usize,
-    replaced: usize,
-    skipped: usize,
-    failed: usize,
+    pub dry_run: bool,
+    pub created: usize,
+    pub replaced: usize,
+    pub skipped: usize,
+    pub failed: usize,
     /// One entry per item, in their order.
-    items: Vec<ImportItem>,
+    pub items: Vec<ImportItem>,
 }
 
 impl ItemImportReport {
@@ -107,7 +104,7 @@ impl ItemImportReport {
 
 /// An import of definitions into a bundle.
 pub struct ItemImport<'a> {
-    pub app: &'a Installation,
+    pub app: &'a Context,
     pub identity: &'a Identity,
     /// The bundle; default: that of each definition.
     pub bundle: Option<&'a str>,
@@ -167,7 +164,7 @@ impl ItemImport<'_> {
             if let Ok(existing) = bundles::find(app, identity, bundle.as_str()) {
                 bundles::require_enabled(&existing)?;
             }
-            let folder = app.store().bundle_folder(&identity.tenant, &bundle);
+            let folder = app.store().catalog().bundle_folder(&identity.tenant, &bundle);
             let checked =
                 definition::check(app, &identity.tenant, (parsed, text.as_ref()), None, folder).await?;
             return Ok((ItemAction::Create, checked.warnings));
@@ -190,7 +187,7 @@ impl ItemImport<'_> {
             definition::check(app, tenant, (parsed, text.as_ref()), Some(&tool.spec), folder).await?;
         if !self.dry_run {
             let change = ToolChange { spec: checked.spec, text, status, enabled: checked.enabled };
-            app.store().update_tool(tool.id, change).await?;
+            app.store().catalog().update_tool(tool.id, change).await?;
         }
         Ok(checked.warnings)
     }

@@ -5,6 +5,6 @@ mod fetch;
 mod items;
 pub mod registry;
 
-pub use apply::{ImportReport, ImportRun};
+pub use apply::{ImportAction, ImportReport, ImportRun, ImportedTool};
 pub use fetch::{fetch_bytes, fetch_document};
 pub use items::{ImportItem, ItemAction, ItemImport, ItemImportReport};

@@ -13,19 +13,18 @@ use haft_core::tool::{Status, Tool};
 use haft_definition::dialect::{self, Defaults, Dialect, UNKNOWN_FIELD};
 use serde::Serialize;
 use serde_json::{Map, Value};
-use utoipa::ToSchema;
 
+use crate::context::Context;
 use crate::definition;
 use crate::identity::Identity;
-use crate::installation::Installation;
 
 /// The maximum number of rows.
 const MAX_ROWS: usize = 10_000;
 /// The largest size of the unknown fields of a row that are kept, as JSON.
 const MAX_OTHER_BYTES: usize = 8 * 1024;
 
-/// What was done with a row, or would be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+/// The action for a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RowAction {
     /// A tool was created.
@@ -41,34 +40,24 @@ pub enum RowAction {
 }
 
 /// One row of the report.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
 pub struct RowReport {
     /// The line of the row, from 1.
-    #[schema(example = 1)]
-    line: usize,
+    pub line: usize,
     /// The id of the row.
-    #[schema(required)]
-    row_id: Option<String>,
+    pub row_id: Option<String>,
     /// The tool, as `bundle:name@version`.
-    #[schema(required, example = "user-created:greet@1.0.0")]
-    tool: Option<String>,
-    action: RowAction,
+    pub tool: Option<String>,
+    pub action: RowAction,
     /// The status of the tool.
-    #[schema(required)]
-    status: Option<Status>,
+    pub status: Option<Status>,
     /// Whether lists hide the tool, because it is a tenant's copy of a built-in tool.
-    hidden: bool,
+    pub hidden: bool,
     /// Why it was skipped or is invalid.
     #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<String>,
+    pub reason: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    warnings: Vec<Problem>,
-}
-
-impl RowReport {
-    pub fn action(&self) -> RowAction {
-        self.action
-    }
+    pub warnings: Vec<Problem>,
 }
 
 /// What to do with all rows.
@@ -79,7 +68,7 @@ pub struct RegistryPlan {
 
 /// Plans the import of rows into a bundle.
 pub struct RegistryImport<'a> {
-    pub app: &'a Installation,
+    pub app: &'a Context,
     pub identity: &'a Identity,
     pub bundle: &'a BundleSlug,
     /// Only rows of this tenant, and global ones.
@@ -236,7 +225,7 @@ impl RegistryImport<'_> {
             let reason = "a tool with this name and version exists that was not imported from this row";
             return Err(RowRejection::Failed(reason.to_owned()));
         }
-        let folder = self.app.store().bundle_folder(&self.identity.tenant, self.bundle);
+        let folder = self.app.store().catalog().bundle_folder(&self.identity.tenant, self.bundle);
         let earlier = stored.map(|tool| &*tool.spec);
         let checked = definition::check(self.app, &self.identity.tenant, (parsed, None), earlier, folder)
             .await

@@ -13,7 +13,7 @@ use haft_core::call::CallRecord;
 use haft_core::id::ToolId;
 use haft_core::name::TenantId;
 
-use super::{BUCKETS, CallEnd};
+use super::call_end::{BUCKETS, CallEnd};
 
 /// The label of everything that has no series of its own.
 const OTHER: &str = "other";

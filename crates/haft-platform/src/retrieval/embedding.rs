@@ -9,7 +9,7 @@ use haft_core::backoff::Backoff;
 use haft_core::name::TenantId;
 use haft_core::problem::excerpt;
 use haft_core::retrieval::EmbeddingModel;
-use haft_core::secret::{CredentialSelector, Secret, scrub_text};
+use haft_core::secret::{CredentialSelector, ExternalSecretError, Secret, scrub_text};
 use haft_executors::egress::{Egress, OutgoingRequest, SendError};
 use haft_retrieval::{EmbedError, Embedder};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use url::Url;
 
 use super::host::RetrievalHost;
-use crate::agents::key_in;
+use crate::models::key_in;
 
 /// How many texts one request has.
 const BATCH: usize = 64;
@@ -46,6 +46,14 @@ pub(super) enum EmbeddingError {
     /// The credential does not exist.
     #[error("embedding model: credential `{0}` not found; store it with `haft secret set {0}`")]
     Credential(String),
+    /// The credential is not one key.
+    #[error("embedding model: credential `{name}`: {error}")]
+    Key {
+        /// Its name.
+        name: String,
+        /// Why.
+        error: ExternalSecretError,
+    },
     /// The credential cannot be read.
     #[error("embedding model: the credential cannot be read")]
     Unreadable,
@@ -87,11 +95,13 @@ impl Endpoint {
             Some(name) => {
                 let found = host.parts.secrets.credential(tenant, CredentialSelector::Name(name)).await;
                 let found = found.map_err(|error| {
-                    tracing::warn!(%error, "the credential of an embedding model cannot be read");
+                    let source = &error.source;
+                    tracing::warn!(%error, %source, "the credential of an embedding model cannot be read");
                     EmbeddingError::Unreadable
                 })?;
                 let stored = found.ok_or_else(|| EmbeddingError::Credential(excerpt(name, 60)))?;
-                Some(key_in(&stored))
+                let key = key_in(&stored);
+                Some(key.map_err(|error| EmbeddingError::Key { name: excerpt(name, 60), error })?)
             }
         };
         // The platform's settings decide which private addresses are open.

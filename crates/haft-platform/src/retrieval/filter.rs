@@ -5,7 +5,7 @@ use haft_core::problem::excerpt;
 use haft_retrieval::{Filter, MetadataValue};
 use serde_json::{Map, Value};
 
-/// The deepest nesting that is looked at; the filter itself is checked against its own limit.
+/// The maximum nesting that is read; the filter itself is checked against its own limit.
 const MAX_DEPTH: usize = 32;
 
 /// Parses a filter: `{"team": "core", "year": [2025, 2026]}` is all of these, an array is one of its values;

@@ -16,12 +16,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::indexes::Indexes;
-use super::ingest;
-use super::names::KnownNames;
+use crate::known_names::KnownNames;
 use crate::settings::RetrievalSettings;
 
-/// How often a node looks for documents and names that other nodes stored.
-const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// How many documents a node reads at once.
 const MAX_INGESTING: usize = 2;
 /// How long documents that are being read may take to stop.
@@ -45,8 +42,9 @@ pub struct RetrievalHost {
     /// The pipeline of calls, once the installation is open. Weak, because it owns the tools that query.
     pub(super) calls: OnceLock<Weak<haft_runtime::pipeline::Pipeline>>,
     names: KnownNames,
-    ingesting: Arc<Semaphore>,
-    tasks: TaskTracker,
+    /// Limits how many documents are read at once.
+    pub(super) ingesting: Arc<Semaphore>,
+    pub(super) tasks: TaskTracker,
     pub(super) stop: CancellationToken,
 }
 
@@ -80,7 +78,14 @@ impl RetrievalHost {
     pub async fn draft_pipeline_of(&self, tool: &Tool) -> Option<String> {
         let Implementation::RagRetrieval(rag) = &tool.spec.implementation else { return None };
         // A global tool uses the pipeline that each tenant has under this name.
-        let found = self.parts.store.queried_pipeline(&tool.tenant, &rag.pipeline_id).await.ok().flatten()?;
+        let found = self
+            .parts
+            .store
+            .documents()
+            .queried_pipeline(&tool.tenant, &rag.pipeline_id)
+            .await
+            .ok()
+            .flatten()?;
         found.published.is_none().then(|| {
             let slug = &found.definition.slug;
             format!("pipeline `{slug}` is a draft; publish it first with `haft pipeline publish {slug}`")
@@ -96,36 +101,6 @@ impl RetrievalHost {
             self.names.replace(found.counter, names);
         }
         Ok(())
-    }
-
-    /// Starts to read queued documents, unless enough are being read.
-    pub fn ingest(self: &Arc<Self>) {
-        if self.stop.is_cancelled() {
-            return;
-        }
-        let Ok(permit) = Arc::clone(&self.ingesting).try_acquire_owned() else { return };
-        let host = Arc::clone(self);
-        self.tasks.spawn(async move {
-            while !host.stop.is_cancelled() && ingest::next(&host).await {
-                // One more worker, if one is free: there may be more documents.
-                host.ingest();
-            }
-            drop(permit);
-        });
-    }
-
-    /// Looks for documents and names that other nodes stored, until dropped.
-    pub async fn follow(self: &Arc<Self>) {
-        loop {
-            self.ingest();
-            if let Err(error) = self.refresh_names().await {
-                tracing::warn!(
-                    error = &error as &dyn std::error::Error,
-                    "cannot read the names of pipelines"
-                );
-            }
-            tokio::time::sleep(POLL_INTERVAL).await;
-        }
     }
 
     /// Stops reading documents: what is not complete is read again after the next start.

@@ -21,7 +21,7 @@ const CHUNK_OVERHEAD: usize = 256;
 /// The index of one pipeline.
 pub(super) struct PipelineIndex {
     retriever: RwLock<Retriever>,
-    /// What the index holds. Whoever updates it has this lock.
+    /// The content of the index. Updates hold this lock.
     pub(super) state: tokio::sync::Mutex<IndexState>,
     generation: AtomicI64,
     bytes: AtomicUsize,

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use haft_core::catalog::StoreError;
 use haft_core::hash;
@@ -19,6 +20,8 @@ use super::fetch;
 use super::host::RetrievalHost;
 use super::index::{MAX_VECTOR_BYTES, index_metadata};
 
+/// How often a node polls for documents and names that other nodes stored.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// How many texts are embedded between two notes of the progress.
 const EMBEDDED_AT_ONCE: usize = 256;
 
@@ -40,10 +43,42 @@ fn bad(message: impl Into<String>) -> IngestError {
     IngestError::Document(message.into())
 }
 
+impl RetrievalHost {
+    /// Starts to read queued documents, unless enough are being read.
+    pub fn ingest(self: &Arc<Self>) {
+        if self.stop.is_cancelled() {
+            return;
+        }
+        let Ok(permit) = Arc::clone(&self.ingesting).try_acquire_owned() else { return };
+        let host = Arc::clone(self);
+        self.tasks.spawn(async move {
+            while !host.stop.is_cancelled() && next(&host).await {
+                // Starts another worker if one is free: there may be more documents.
+                host.ingest();
+            }
+            drop(permit);
+        });
+    }
+
+    /// Polls for documents and names that other nodes stored, until dropped.
+    pub async fn follow(self: &Arc<Self>) {
+        loop {
+            self.ingest();
+            if let Err(error) = self.refresh_names().await {
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "cannot read the names of pipelines"
+                );
+            }
+            tokio::time::sleep(POLL_INTERVAL).await;
+        }
+    }
+}
+
 /// Ingests the next queued document; returns whether there was one.
-pub(super) async fn next(host: &Arc<RetrievalHost>) -> bool {
+async fn next(host: &Arc<RetrievalHost>) -> bool {
     let store = &host.parts.store;
-    let claimed = match store.claim_documents(1).await {
+    let claimed = match store.documents().claim(1).await {
         Ok(mut claimed) => claimed.pop(),
         Err(error) => {
             tracing::warn!(error = &error as &dyn std::error::Error, "cannot claim documents");
@@ -58,12 +93,12 @@ pub(super) async fn next(host: &Arc<RetrievalHost>) -> bool {
     };
     let ended = match result {
         Ok(()) => Ok(()),
-        Err(IngestError::Document(message)) => store.fail_document(&claim, Some(&message)).await,
+        Err(IngestError::Document(message)) => store.documents().fail(&claim, Some(&message)).await,
         Err(IngestError::Store(error @ StoreError::ClaimLost)) => Err(error),
         Err(IngestError::Store(error)) => {
             let message = format!("cannot store the document: {error}");
             tracing::warn!(error = &error as &dyn std::error::Error, "cannot store a document");
-            store.fail_document(&claim, Some(&message)).await
+            store.documents().fail(&claim, Some(&message)).await
         }
     };
     if let Err(StoreError::ClaimLost) = ended {
@@ -76,17 +111,17 @@ pub(super) async fn next(host: &Arc<RetrievalHost>) -> bool {
 
 async fn ingest(host: &Arc<RetrievalHost>, claim: &ClaimedDocument) -> Result<(), IngestError> {
     let store = &host.parts.store;
-    let pipeline = store.pipeline(&claim.tenant, &claim.pipeline.to_string()).await?;
+    let pipeline = store.documents().pipeline(&claim.tenant, &claim.pipeline.to_string()).await?;
     // Deleted meanwhile, and the document with it.
     let Some(pipeline) = pipeline else { return Ok(()) };
     let (bytes, media_type) = content(host, claim).await?;
     let content_hash = hash::of_bytes(&bytes);
-    let stored = store.stored_chunks(claim.info.id).await?;
+    let stored = store.documents().stored_chunks(claim.info.id).await?;
     let is_embedded = pipeline.serving().embedding.is_none() || stored.iter().all(|chunk| chunk.is_embedded);
     let is_read = claim.ingested_hash.as_ref() == Some(&content_hash)
         && claim.ingested_revision == Some(pipeline.ingest_revision);
     if is_read && is_embedded && !stored.is_empty() {
-        return Ok(store.keep_chunks(claim).await?);
+        return Ok(store.documents().keep_chunks(claim).await?);
     }
     let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
     let job = ReadJob {
@@ -111,9 +146,12 @@ async fn ingest(host: &Arc<RetrievalHost>, claim: &ClaimedDocument) -> Result<()
     }
     embed(host, claim, &pipeline, &chunks, &mut new).await?;
     let max = new.max_chunks;
-    match store.store_chunks(claim, new).await? {
-        StoredChunks::Stored | StoredChunks::Superseded => Ok(()),
-        StoredChunks::TooMany { chunks } => Err(too_many(chunks, max)),
+    match store.documents().store_chunks(claim, new).await {
+        Ok(StoredChunks::Stored | StoredChunks::Superseded) => Ok(()),
+        Ok(StoredChunks::TooMany { chunks }) => Err(too_many(chunks, max)),
+        // A later attempt would store as much.
+        Err(error @ StoreError::LimitReached { .. }) => Err(bad(error.to_string())),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -131,7 +169,7 @@ async fn content(
 ) -> Result<(Vec<u8>, Option<String>), IngestError> {
     match &claim.info.source {
         DocumentSource::Upload | DocumentSource::Folder { .. } => {
-            let found = host.parts.store.document_content(claim.info.id).await?;
+            let found = host.parts.store.documents().content(claim.info.id).await?;
             let bytes = found.ok_or_else(|| bad("document is empty"))?;
             Ok((bytes, claim.info.media_type.clone()))
         }
@@ -274,7 +312,7 @@ async fn embed(
     let endpoint = endpoint.map_err(|error| bad(error.to_string()))?;
     let mut done = 0;
     for batch in targets.chunks_mut(EMBEDDED_AT_ONCE) {
-        host.parts.store.note_ingest_progress(claim, done, total).await?;
+        host.parts.store.documents().record_progress(claim, done, total).await?;
         let inputs: Vec<String> =
             batch.iter().map(|(id, _)| texts.get(id.as_str()).cloned().unwrap_or_default()).collect();
         let vectors =

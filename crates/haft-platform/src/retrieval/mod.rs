@@ -1,25 +1,18 @@
 //! Retrieval pipelines: documents become chunks in the background, and each node searches its own index of them.
 //!
 //! [`RetrievalHost`] is what a node does: it ingests queued documents, keeps the indexes of the pipelines that are
-//! queried, and answers queries. Chunks and documents are in the store.
+//! queried, and answers queries. Chunks and documents are in the store. [`crate::pipelines`] checks permissions.
 
-pub mod documents;
 mod embedding;
 mod fetch;
 mod filter;
-mod folder;
 mod handle;
 mod host;
 mod index;
 mod indexes;
 mod ingest;
-mod multipart;
-mod names;
-pub mod pipelines;
 mod query;
 mod update;
 
-use folder::{FolderFile, read_folder};
 pub use handle::RetrievalHandle;
 pub use host::{HostParts, RetrievalHost};
-pub use names::KnownNames;

@@ -13,7 +13,7 @@ use haft_core::retrieval::{
     ChunkHit, ChunkRecord, MAX_QUERY, MAX_TOP_K, Pipeline, RetrievalMode, RetrievalQuery, Retrieved,
 };
 use haft_retrieval::{Filter, RetrievalHit, embed_all};
-use haft_runtime::pipeline::{Labels, Request};
+use haft_runtime::pipeline::{CallOptions, Request};
 use serde_json::{Map, Value, json};
 
 use super::embedding::{self, Endpoint};
@@ -21,7 +21,7 @@ use super::filter;
 use super::host::RetrievalHost;
 use super::index::Search;
 use super::update::{self, UpdateError};
-use crate::resources::require_in_service;
+use crate::in_service::require_in_service;
 
 impl RetrievalHost {
     /// Queries a pipeline for a call of a tool: as a call of its own, below that one.
@@ -32,16 +32,16 @@ impl RetrievalHost {
         reference: &str,
         query: RetrievalQuery,
     ) -> Result<Retrieved, CallError> {
-        let labels = Labels {
+        let options = CallOptions {
             request_id: crate::request_id::current(),
             session: call.session.clone(),
-            ..Labels::default()
+            ..CallOptions::default()
         };
         let request = Request {
             mode: call.mode,
             timeout: Some(call.deadline.saturating_duration_since(Instant::now())),
             lineage: Lineage::below(call),
-            labels: Some(Box::new(labels)),
+            options: Some(Box::new(options)),
             ..Request::new(Arc::clone(call.principal()), surface, Map::new())
         };
         self.query(request, reference, query).await
@@ -65,6 +65,7 @@ impl RetrievalHost {
         let found = self
             .parts
             .store
+            .documents()
             .queried_pipeline(tenant, reference)
             .await
             .map_err(|error| store_error(&error))?;
@@ -140,8 +141,13 @@ impl RetrievalHost {
         hits: Vec<RetrievalHit>,
     ) -> Result<Vec<ChunkHit>, CallError> {
         let ids: Vec<String> = hits.iter().map(|hit| hit.chunk.clone()).collect();
-        let found =
-            self.parts.store.chunks_by_ids(pipeline.id, &ids).await.map_err(|error| store_error(&error))?;
+        let found = self
+            .parts
+            .store
+            .documents()
+            .chunks_by_ids(pipeline.id, &ids)
+            .await
+            .map_err(|error| store_error(&error))?;
         let mut found: HashMap<String, (ChunkRecord, String)> =
             found.into_iter().map(|(chunk, name)| (chunk.id.clone(), (chunk, name))).collect();
         // A chunk that was deleted meanwhile is left out.

@@ -41,7 +41,7 @@ pub(super) async fn current_index(
     if index.generation() == pipeline.generation {
         return Ok(index);
     }
-    // In a task of its own: a query that gives up leaves no half of an update, and the next one finds it complete.
+    // In a task of its own, so that a cancelled query does not interrupt the update.
     let (updated, task_host, pipeline_id) = (Arc::clone(&index), Arc::clone(host), pipeline.id);
     let pipeline = pipeline.clone();
     let task =
@@ -64,7 +64,7 @@ async fn bring_up_to_date(
     pipeline: &Pipeline,
     index: &Arc<PipelineIndex>,
 ) -> Result<(), UpdateError> {
-    // Whoever comes meanwhile waits, and finds it up to date.
+    // Concurrent queries wait, and find the index up to date.
     let mut state = index.state.lock().await;
     if index.generation() >= pipeline.generation {
         return Ok(());
@@ -72,7 +72,7 @@ async fn bring_up_to_date(
     if state.is_broken {
         return Err(UpdateError::CutOff);
     }
-    // Nobody may use it if this ends early.
+    // It must not be used if the update fails.
     state.is_broken = true;
     update(store, pipeline, index, &mut state).await?;
     state.is_broken = false;
@@ -85,7 +85,7 @@ async fn update(
     index: &Arc<PipelineIndex>,
     state: &mut IndexState,
 ) -> Result<(), UpdateError> {
-    let changes = store.index_changes(pipeline.id).await?;
+    let changes = store.documents().index_changes(pipeline.id).await?;
     let changes = changes.ok_or_else(|| StoreError::not_found("pipeline", pipeline.id))?;
     if state.embedding != pipeline.serving().embedding {
         state.embedding.clone_from(&pipeline.serving().embedding);
@@ -136,7 +136,7 @@ async fn send_document(
     let known = known.unwrap_or(IndexedChunks { generation: -1, chunks: HashMap::new() });
     let mut chunks = known.chunks;
     if !chunks.is_empty() {
-        let stored = store.stored_chunks(document.id).await?;
+        let stored = store.documents().stored_chunks(document.id).await?;
         let stored: HashSet<String> = stored.into_iter().map(|chunk| chunk.id).collect();
         let removed: Vec<String> = chunks.keys().filter(|id| !stored.contains(*id)).cloned().collect();
         for id in &removed {
@@ -147,7 +147,7 @@ async fn send_document(
     let metadata = Arc::new(index_metadata(&document.metadata));
     let mut after = String::new();
     loop {
-        let page = store.chunks_after(document.id, known.generation, &after, PAGE).await?;
+        let page = store.documents().chunks_after(document.id, known.generation, &after, PAGE).await?;
         let Some(last) = page.last() else { break };
         after.clone_from(&last.id);
         let is_last = page.len() < usize::try_from(PAGE).unwrap_or(usize::MAX);

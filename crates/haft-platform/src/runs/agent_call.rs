@@ -7,10 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haft_agent::model::ModelMessage;
-use haft_core::BoxFuture;
 use haft_core::agent::{Agent, AgentBudget};
 use haft_core::chat::MessageRole;
-use haft_core::executor::{CallContext, Executor, Prepared};
+use haft_core::executor::{CallContext, DependencyScope, Executor, Prepared};
 use haft_core::id::{ChatId, MessageId, RunId};
 use haft_core::implementation::{Implementation, Kind};
 use haft_core::invocation::Lineage;
@@ -20,16 +19,17 @@ use haft_core::principal::ActingAgent;
 use haft_core::problem::Problem;
 use haft_core::run::{Run, RunStatus};
 use haft_core::spec::ToolSpec;
+use haft_core::{BoxFuture, hash};
 use serde_json::{Map, Value, json};
 
 use super::agent_result::result_of;
-use super::agent_target::{target_of, target_problem};
-use super::engine::not_stored;
+use super::engine::{RunEngine, not_stored};
 use super::start::{ParentRun, StartRun};
 use super::waiting::waiting_calls;
-use crate::agents::runnable_agent;
-use crate::built_ins::InstallationHandle;
-use crate::installation::Installation;
+use crate::agents::{runnable_agent, target_of, target_problem};
+use crate::answers::content_parts;
+use crate::error::call_error;
+use crate::late::Late;
 
 /// How long after its deadline a call may take to stop its run and report it.
 const GRACE: Duration = Duration::from_secs(3);
@@ -39,11 +39,11 @@ const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
 const STEPS: u32 = 10_000;
 
 /// Runs agents as tools.
-pub struct AgentCallExecutor(InstallationHandle);
+pub struct AgentCallExecutor(Late<RunEngine>);
 
 impl AgentCallExecutor {
     /// Creates the executor of an installation that is not open yet.
-    pub fn new(handle: InstallationHandle) -> Self {
+    pub fn new(handle: Late<RunEngine>) -> Self {
         Self(handle)
     }
 }
@@ -55,8 +55,9 @@ impl Executor for AgentCallExecutor {
 
     fn missing_reference(&self, tenant: &TenantId, spec: &ToolSpec) -> Option<Problem> {
         // Before the installation is open nothing is known to be missing.
-        let app = self.0.get().ok()?;
-        target_problem(&app, tenant, spec, app.settings().mode)
+        let engine = self.0.get().ok()?;
+        let app = engine.context();
+        target_problem(app, tenant, spec, app.settings().mode)
     }
 
     fn prepare(
@@ -76,7 +77,7 @@ impl Executor for AgentCallExecutor {
 }
 
 struct PreparedAgentCall {
-    handle: InstallationHandle,
+    handle: Late<RunEngine>,
     target: String,
 }
 
@@ -91,6 +92,20 @@ impl Prepared for PreparedAgentCall {
         Some(format!("run agent `{}`: {text}", self.target))
     }
 
+    fn dependencies<'a>(
+        &'a self,
+        scope: &'a DependencyScope<'a>,
+    ) -> BoxFuture<'a, Result<Option<String>, CallError>> {
+        Box::pin(async move {
+            let engine = self.handle.get()?;
+            let agent = runnable_agent(engine.context(), scope.tenant, &self.target, scope.mode).await?;
+            let definition = agent.runnable(scope.mode).map(|(_, definition)| definition);
+            let digest =
+                hash::of_value(&definition).map_err(|error| CallError::internal(error.to_string()))?;
+            Ok(Some(format!("{} {digest}", agent.id)))
+        })
+    }
+
     fn grace(&self) -> Duration {
         GRACE
     }
@@ -98,39 +113,39 @@ impl Prepared for PreparedAgentCall {
 
 impl PreparedAgentCall {
     async fn run_agent(&self, call: &CallContext, args: &Map<String, Value>) -> Outcome {
-        let app = self.handle.get()?;
-        let agent = runnable_agent(&app, call.tenant(), &self.target, call.mode).await?;
-        let above = Above::of(&app, call).await?;
+        let engine = self.handle.get()?;
+        let agent = runnable_agent(engine.context(), call.tenant(), &self.target, call.mode).await?;
+        let parent = ParentContext::of(&engine, call).await?;
         let start = StartRun {
             mode: call.mode,
             surface: "agent_call",
-            chat: above.chat,
-            parent: Some(above.parent),
+            chat: parent.chat,
+            parent: Some(parent.parent),
             ..StartRun::new(Arc::clone(&agent), Arc::clone(call.principal()), input_of(args)?)
         };
-        let run = app.runs().start(&app, start).await?;
+        let run = engine.start(start).await?;
         let tenant = call.tenant().clone();
-        let child = ChildRun { app, tenant, run: run.id, is_running: true };
+        let child = ChildRun { engine, tenant, run: run.id, is_running: true };
         child.result(call, &agent).await
     }
 }
 
 /// What is above a run that a call starts.
-struct Above {
+struct ParentContext {
     parent: ParentRun,
     chat: Option<(ChatId, MessageId)>,
 }
 
-impl Above {
-    async fn of(app: &Installation, call: &CallContext) -> Result<Self, CallError> {
+impl ParentContext {
+    async fn of(engine: &RunEngine, call: &CallContext) -> Result<Self, CallError> {
         let (lineage, session) = (Lineage::below(call), call.session.clone());
         let Some(agent) = &call.principal().agent else {
             let (budget, ancestors) = (AgentBudget::default(), Vec::new());
             let parent = ParentRun { lineage, session, run: None, ancestors, budget };
             return Ok(Self { parent, chat: None });
         };
-        let run = app.store().run_by_id(call.tenant(), agent.run).await.map_err(not_stored)?;
-        let live = app.runs().get(call.tenant(), agent.run).map(|running| running.budget().left());
+        let run = engine.context().store().runs().get(call.tenant(), agent.run).await.map_err(not_stored)?;
+        let live = engine.get(call.tenant(), agent.run).map(|running| running.budget().left());
         let budget = live.or_else(|| run.as_ref().map(left)).unwrap_or_default();
         let chat = run.as_ref().and_then(|run| run.chat_id.zip(run.message_id));
         let ancestors = path_to(agent);
@@ -153,7 +168,7 @@ fn left(run: &Run) -> AgentBudget {
 
 /// A run that a call waits for. It is cancelled if the call is.
 struct ChildRun {
-    app: Arc<Installation>,
+    engine: Arc<RunEngine>,
     tenant: TenantId,
     run: RunId,
     is_running: bool,
@@ -161,37 +176,39 @@ struct ChildRun {
 
 impl ChildRun {
     async fn result(mut self, call: &CallContext, agent: &Agent) -> Outcome {
-        let (app, tenant, id) = (Arc::clone(&self.app), self.tenant.clone(), self.run);
+        let (engine, tenant, id) = (Arc::clone(&self.engine), self.tenant.clone(), self.run);
         let ended = tokio::select! {
             biased;
-            ended = app.runs().wait(&app, &tenant, id) => Some(ended?),
+            ended = engine.wait(&tenant, id) => Some(ended?),
             () = tokio::time::sleep_until(call.deadline.into()) => None,
         };
         self.is_running = false;
         let Some(run) = ended else { return self.timed_out(call, agent).await };
-        app.runs().end_below(&run);
-        let mut result = result_of(&app, agent, &run, run.status.as_str()).await?;
+        let app = engine.context();
+        engine.end_below(&run);
+        let mut result = result_of(app, agent, &run, run.status.as_str()).await?;
         if run.status == RunStatus::AwaitingApproval {
-            let steps = app.store().run_steps(&tenant, id, 0, STEPS).await.map_err(not_stored)?;
+            let steps = app.store().runs().steps(&tenant, id, 0, STEPS).await.map_err(not_stored)?;
             result.insert("approvals".to_owned(), json!(waiting_calls(&steps)));
         }
         Ok(Value::Object(result))
     }
 
     async fn timed_out(&self, call: &CallContext, agent: &Agent) -> Outcome {
-        let (app, tenant) = (&self.app, &self.tenant);
-        app.runs().cancel(app, tenant, self.run).await.map_err(crate::built_ins::call_error)?;
-        let ended = tokio::time::timeout(CANCEL_TIMEOUT, app.runs().wait(app, tenant, self.run)).await;
+        let (engine, app, tenant) = (&self.engine, self.engine.context(), &self.tenant);
+        engine.cancel(tenant, self.run).await.map_err(call_error)?;
+        let ended = tokio::time::timeout(CANCEL_TIMEOUT, engine.wait(tenant, self.run)).await;
         let run = match ended {
             Ok(run) => run?,
             Err(_) => app
                 .store()
-                .run_by_id(tenant, self.run)
+                .runs()
+                .get(tenant, self.run)
                 .await
                 .map_err(not_stored)?
                 .ok_or_else(|| CallError::internal("the run is gone"))?,
         };
-        app.runs().end_below(&run);
+        engine.end_below(&run);
         let mut result = result_of(app, agent, &run, "timeout").await?;
         let allowed = call.deadline.saturating_duration_since(call.started);
         let message = format!(
@@ -209,11 +226,11 @@ impl Drop for ChildRun {
         if !self.is_running {
             return;
         }
-        let (app, tenant, run) = (Arc::clone(&self.app), self.tenant.clone(), self.run);
+        let (engine, tenant, run) = (Arc::clone(&self.engine), self.tenant.clone(), self.run);
         // The call was cancelled. Outside of a runtime there is nothing to cancel.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
-                if let Err(error) = app.runs().cancel(&app, &tenant, run).await {
+                if let Err(error) = engine.cancel(&tenant, run).await {
                     tracing::warn!(%run, error = error.message, "cannot cancel a run whose call was cancelled");
                 }
             });
@@ -269,7 +286,7 @@ pub fn messages_of(list: &Value) -> Result<Vec<ModelMessage>, CallError> {
         };
         let content = fields.get("content").or_else(|| fields.get("text"));
         let content = content.ok_or_else(|| invalid(format!("messages[{index}]: missing `content`")))?;
-        Ok(ModelMessage { role, content: crate::chats::content_parts(content) })
+        Ok(ModelMessage { role, content: content_parts(content) })
     });
     messages.collect()
 }

@@ -9,7 +9,7 @@ use haft_core::run::{Run, RunStep};
 use serde_json::{Map, Value, json};
 
 use super::engine::not_stored;
-use crate::installation::Installation;
+use crate::context::Context;
 
 /// How many of the newest steps the state of a run is read from.
 const MAX_STEPS: usize = 200;
@@ -21,7 +21,7 @@ const MAX_CONTEXT: usize = 32 * 1024;
 /// Returns the result of a run: its answer, and the state that it left as `context`. What there is nothing of is left
 /// out.
 pub(super) async fn result_of(
-    app: &Installation,
+    app: &Context,
     agent: &Agent,
     run: &Run,
     status: &str,
@@ -44,10 +44,10 @@ pub(super) async fn result_of(
     Ok(result)
 }
 
-async fn newest_steps(app: &Installation, tenant: &TenantId, run: RunId) -> Result<Vec<RunStep>, CallError> {
+async fn newest_steps(app: &Context, tenant: &TenantId, run: RunId) -> Result<Vec<RunStep>, CallError> {
     let (mut newest, mut after) = (Vec::new(), 0);
     loop {
-        let page = app.store().run_steps(tenant, run, after, PAGE).await.map_err(not_stored)?;
+        let page = app.store().runs().steps(tenant, run, after, PAGE).await.map_err(not_stored)?;
         let is_last = u32::try_from(page.len()).is_ok_and(|count| count < PAGE);
         after = page.last().map_or(after, |step| step.number);
         newest.extend(page);

@@ -1,34 +1,33 @@
-//! The runs of this node: starting, claiming, watching, cancelling.
+//! The runs of this node: listing, waiting and cancelling.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use haft_agent::run::{RunControl, RunEvent};
+use haft_agent::run::RunControl;
 use haft_core::agent::AgentBudget;
 use haft_core::catalog::StoreError;
 use haft_core::id::RunId;
 use haft_core::name::TenantId;
 use haft_core::outcome::{CallError, ErrorCode};
-use haft_core::run::{MAX_RUN_DEPTH, Run, RunLease, RunStatus, RunStep, RunUsage};
-use serde_json::json;
+use haft_core::run::{MAX_RUN_DEPTH, Run, RunStatus, RunUsage};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::feed::Feed;
 use super::shared_budget::SharedBudget;
-use super::start::StartRun;
-use super::watch;
-use crate::agents::{KnownAgents, ModelConnections};
-use crate::chats;
-use crate::error::ServiceError;
-use crate::installation::Installation;
+use crate::answers;
+use crate::context::Context;
+use crate::error::{ServiceError, call_error};
+
+/// How often a run on another node is polled.
+pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// The runs of this node.
 pub struct RunEngine {
+    context: Arc<Context>,
     running: Mutex<HashMap<RunId, Arc<RunningRun>>>,
-    models: ModelConnections,
-    agents: KnownAgents,
     tasks: TaskTracker,
     /// Cancelled when the node stops: runs are left to other nodes.
     stopping: CancellationToken,
@@ -50,138 +49,66 @@ pub(super) struct RunningRun {
     budget: Mutex<SharedBudget>,
 }
 
-/// A run that this node has claimed.
-pub(super) struct ClaimedRun {
-    pub(super) run: Run,
-    pub(super) steps: Vec<RunStep>,
-    pub(super) lease: RunLease,
-}
-
 impl RunEngine {
     /// Creates an engine without runs.
-    pub fn new(models: ModelConnections, agents: KnownAgents) -> Self {
+    pub fn new(context: Arc<Context>) -> Self {
         Self {
+            context,
             running: Mutex::default(),
-            models,
-            agents,
             tasks: TaskTracker::new(),
             stopping: CancellationToken::new(),
             ended: Notify::new(),
         }
     }
 
-    /// Starts a run: a call of its agent, which passes all steps of the pipeline.
-    pub async fn start(&self, app: &Arc<Installation>, start: StartRun) -> Result<Run, CallError> {
-        let (agent, mut request) = start.as_call();
-        let prepared = start.into_run(app);
-        if let Ok(prepared) = &prepared {
-            request.args = prepared.args();
-        }
-        let run = prepared.map(|prepared| prepared.run);
-        let work = |run| async move {
-            let stored = self.store(app, run).await?;
-            let value = json!({"run_id": stored.run.id});
-            Ok((stored, value))
-        };
-        let stored = Box::pin(app.pipeline().call_resource(&agent, request, run, work)).await?;
-        Ok(stored.run.clone())
-    }
-
-    /// Stores a run, to be launched on this node, or by the first node that has room.
-    async fn store(&self, app: &Arc<Installation>, run: Run) -> Result<StoredRun, CallError> {
-        let app = Arc::clone(app);
-        let is_child = run.parent_call.is_some();
-        if self.stopping.is_cancelled() || (!is_child && self.room(&app) == 0) {
-            app.store().create_run(run.clone()).await.map_err(not_stored)?;
-            return Ok(StoredRun { app, run, claimed: None });
-        }
-        let (run, lease) = app.store().create_claimed_run(run).await.map_err(not_stored)?;
-        let claimed = ClaimedRun { run: run.clone(), steps: Vec::new(), lease };
-        Ok(StoredRun { app, run, claimed: Some(claimed) })
-    }
-
     /// Waits until a run has ended or waits for people.
-    pub async fn wait(
-        &self,
-        app: &Arc<Installation>,
-        tenant: &TenantId,
-        run: RunId,
-    ) -> Result<Run, CallError> {
+    pub async fn wait(&self, tenant: &TenantId, run: RunId) -> Result<Run, CallError> {
         loop {
             if let Some(feed) = self.feed(tenant, run) {
                 feed.closed().await;
             }
-            let found = app.store().run_by_id(tenant, run).await.map_err(not_stored)?;
+            let found = self.context.store().runs().get(tenant, run).await.map_err(not_stored)?;
             let found = found.ok_or_else(|| CallError::new(ErrorCode::NotFound, "the run was deleted"))?;
             if found.status.is_final() || found.status == RunStatus::AwaitingApproval {
                 return Ok(found);
             }
-            tokio::time::sleep(watch::POLL_INTERVAL).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 
     /// Cancels a run, on whatever node it runs; returns its status, or `None` if there is no such run.
-    pub async fn cancel(
-        &self,
-        app: &Arc<Installation>,
-        tenant: &TenantId,
-        run: RunId,
-    ) -> Result<Option<RunStatus>, ServiceError> {
-        let status = app.store().request_run_cancel(tenant, run).await?;
+    pub async fn cancel(&self, tenant: &TenantId, run: RunId) -> Result<Option<RunStatus>, ServiceError> {
+        let status = self.context.store().runs().request_cancel(tenant, run).await?;
         if let Some(running) = self.get(tenant, run) {
             running.control.cancel();
         }
         if status.is_some_and(RunStatus::is_final) {
             // Nothing runs any more that could write the answer.
-            chats::complete_answer(app, tenant, run).await;
+            answers::complete_answer(&self.context, tenant, run).await;
         }
         Ok(status)
     }
 
-    /// Returns the connections to models.
-    pub fn models(&self) -> &ModelConnections {
-        &self.models
-    }
-
-    /// Returns the agents that tools refer to.
-    pub fn agents(&self) -> &KnownAgents {
-        &self.agents
+    /// Returns the context.
+    pub fn context(&self) -> &Arc<Context> {
+        &self.context
     }
 
     /// Returns how many runs this node may start.
-    pub(super) fn room(&self, app: &Installation) -> usize {
+    pub(super) fn room(&self) -> usize {
         let running = self.lock().values().filter(|run| !run.is_child).count();
-        app.settings().runs.max_running.max(1).saturating_sub(running)
+        self.context.settings().runs.max_running.max(1).saturating_sub(running)
     }
 
-    /// Runs what this node has claimed, in a task of its own.
-    pub(super) fn launch(&self, app: &Arc<Installation>, claimed: ClaimedRun) {
-        let ClaimedRun { run, steps, .. } = &claimed;
-        let feed = Arc::new(Feed::default());
-        feed.push(RunEvent::start(run.id, &run.definition));
-        for step in steps {
-            feed.push_step(step);
-            feed.stored(step.number);
-        }
-        let running = Arc::new(RunningRun {
-            tenant: run.principal.tenant.clone(),
-            feed,
-            control: RunControl::new(),
-            is_child: run.parent_call.is_some(),
-            parent: run.parent_run,
-            budget: Mutex::new(SharedBudget::new(run.budget, run.usage.clone())),
-        });
-        let id = run.id;
-        self.lock().insert(id, Arc::clone(&running));
-        if self.stopping.is_cancelled() {
-            running.control.release();
-        }
-        let app = Arc::clone(app);
-        self.tasks.spawn(async move {
-            // The guard also holds if the task panics.
-            let _listed = Listed { app: Arc::clone(&app), id, running: Arc::clone(&running) };
-            super::claim::run(&app, claimed, &running).await;
-        });
+    /// Adds a run of this node to the list, until the guard is dropped.
+    pub(super) fn list(self: &Arc<Self>, id: RunId, running: &Arc<RunningRun>) -> RegistrationGuard {
+        self.lock().insert(id, Arc::clone(running));
+        RegistrationGuard { engine: Arc::clone(self), id, running: Arc::clone(running) }
+    }
+
+    /// Runs a task that the engine waits for when it stops.
+    pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.tasks.spawn(task);
     }
 
     /// Returns a run on this node.
@@ -267,38 +194,34 @@ impl RunEngine {
 }
 
 impl RunningRun {
+    /// Creates a run that has this feed.
+    pub(super) fn new(run: &Run, feed: Arc<Feed>) -> Self {
+        Self {
+            tenant: run.principal.tenant.clone(),
+            feed,
+            control: RunControl::new(),
+            is_child: run.parent_call.is_some(),
+            parent: run.parent_run,
+            budget: Mutex::new(SharedBudget::new(run.budget, run.usage.clone())),
+        }
+    }
+
     /// Returns what the run may use, with those below it. It is locked for a moment only.
     pub(super) fn budget(&self) -> MutexGuard<'_, SharedBudget> {
         self.budget.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A run that was stored. Dropping it launches the run if this node has claimed it: after the start was recorded, and
-/// also if the client disconnects before that.
-struct StoredRun {
-    app: Arc<Installation>,
-    run: Run,
-    claimed: Option<ClaimedRun>,
-}
-
-impl Drop for StoredRun {
-    fn drop(&mut self) {
-        if let Some(claimed) = self.claimed.take() {
-            self.app.runs().launch(&self.app, claimed);
-        }
-    }
-}
-
 /// Keeps a run listed while its task runs.
-struct Listed {
-    app: Arc<Installation>,
+pub(super) struct RegistrationGuard {
+    engine: Arc<RunEngine>,
     id: RunId,
     running: Arc<RunningRun>,
 }
 
-impl Drop for Listed {
+impl Drop for RegistrationGuard {
     fn drop(&mut self) {
-        let engine = self.app.runs();
+        let engine = &self.engine;
         engine.lock().remove(&self.id);
         self.running.feed.close();
         engine.ended.notify_one();
@@ -311,6 +234,6 @@ pub(super) fn not_stored(error: StoreError) -> CallError {
             CallError::new(ErrorCode::StoreUnavailable, format!("the run could not be stored: {error}"))
                 .for_model("the run could not be stored")
         }
-        other => crate::built_ins::call_error(other.into()),
+        other => call_error(other.into()),
     }
 }

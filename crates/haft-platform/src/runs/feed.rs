@@ -1,62 +1,60 @@
-//! What happens in a run on this node, for those who watch it here.
+//! The events of a run on this node, for its watchers on this node.
 //!
-//! A feed keeps the latest events for watchers that join late, within bounds. A watcher that is too slow misses the oldest
-//! ones; it never holds the run up.
+//! A feed keeps a bounded number of recent events for watchers that join late, and never blocks the run. A watcher that
+//! missed events reads the stored steps.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use haft_agent::run::{RunEvent, events_of};
 use haft_core::run::RunStep;
-use tokio::sync::watch;
+use haft_runtime::event_log::{EventLog, LogLimits, LogReader};
 
-/// How many events are kept.
-const MAX_EVENTS: usize = 8192;
-/// How many bytes of text are kept, roughly.
-const MAX_BYTES: usize = 4 * 1024 * 1024;
+/// The number of events, and the approximate number of bytes of text.
+const LIMITS: LogLimits = LogLimits { events: 8192, bytes: 4 * 1024 * 1024 };
 
 /// The events of one run on this node.
 pub(super) struct Feed {
-    state: Mutex<State>,
-    /// Changes with every event, and when the feed is closed.
-    changed: watch::Sender<()>,
-}
-
-#[derive(Default)]
-struct State {
-    events: VecDeque<FeedEvent>,
-    bytes: usize,
-    /// The number of the newest event.
-    last: u64,
+    log: Arc<EventLog<FeedEvent>>,
     /// The number of the newest step that is stored.
-    last_step: u32,
-    closed: bool,
+    last_step: AtomicU32,
+    /// The number of the newest step whose events are in the feed.
+    pushed_step: AtomicU32,
 }
 
 /// One event of a feed.
 #[derive(Clone)]
 pub(super) struct FeedEvent {
-    /// Its number, from 1.
-    pub(super) number: u64,
     /// The stored step that it follows from, and whether it is the last event of that step.
     pub(super) step: Option<(u32, bool)>,
     /// The event.
     pub(super) event: Arc<RunEvent>,
-    bytes: usize,
+    /// The newest step before this event.
+    after_step: u32,
 }
 
-/// What a watcher reads at once.
+/// The result of one read.
 pub(super) struct Batch {
     pub(super) events: Vec<FeedEvent>,
+    /// Set if earlier events are no longer in the feed: they can be rebuilt from the stored steps up to this one.
+    pub(super) missed_up_to: Option<u32>,
     /// Whether no more events follow.
     pub(super) closed: bool,
-    /// The number of the newest stored step.
-    pub(super) last_step: u32,
+}
+
+/// The position of a watcher in a feed.
+pub(super) struct FeedReader {
+    feed: Arc<Feed>,
+    reader: LogReader<FeedEvent>,
 }
 
 impl Default for Feed {
     fn default() -> Self {
-        Self { state: Mutex::default(), changed: watch::Sender::new(()) }
+        Self {
+            log: Arc::new(EventLog::new(LIMITS)),
+            last_step: AtomicU32::new(0),
+            pushed_step: AtomicU32::new(0),
+        }
     }
 }
 
@@ -72,43 +70,51 @@ impl Feed {
         while let Some(event) = events.next() {
             self.add(event, Some((step.number, events.peek().is_none())));
         }
+        self.pushed_step.fetch_max(step.number, Ordering::AcqRel);
     }
 
     fn add(&self, event: RunEvent, step: Option<(u32, bool)>) {
-        let mut state = self.lock();
-        if state.closed {
-            return;
-        }
-        state.last += 1;
         let bytes = size(&event);
-        let event = FeedEvent { number: state.last, step, event: Arc::new(event), bytes };
-        state.bytes += bytes;
-        state.events.push_back(event);
-        while state.events.len() > MAX_EVENTS || (state.bytes > MAX_BYTES && state.events.len() > 1) {
-            let dropped = state.events.pop_front().map_or(0, |event| event.bytes);
-            state.bytes -= dropped;
-        }
-        drop(state);
-        self.changed.send_replace(());
+        let after_step = self.pushed_step.load(Ordering::Acquire);
+        self.log.push_sized(FeedEvent { step, event: Arc::new(event), after_step }, bytes);
     }
 
     /// Notes that steps up to this one are stored.
     pub(super) fn stored(&self, step: u32) {
-        let mut state = self.lock();
-        state.last_step = state.last_step.max(step);
+        self.last_step.fetch_max(step, Ordering::AcqRel);
+    }
+
+    /// Returns the number of the newest step that is stored.
+    pub(super) fn last_step(&self) -> u32 {
+        self.last_step.load(Ordering::Acquire)
     }
 
     /// Ends the feed.
     pub(super) fn close(&self) {
-        self.lock().closed = true;
-        self.changed.send_replace(());
+        self.log.close();
     }
 
-    /// Returns the events after a number. A watcher that starts gets no deltas of answers that are complete.
-    pub(super) fn after(&self, number: u64) -> Batch {
-        let state = self.lock();
-        let mut events: Vec<_> = state.events.iter().filter(|event| event.number > number).cloned().collect();
-        if number == 0 {
+    /// Completes when the feed has ended.
+    pub(super) async fn closed(&self) {
+        self.log.closed().await;
+    }
+
+    /// Returns a reader of all events that are kept, and those that follow.
+    pub(super) fn reader(self: &Arc<Self>) -> FeedReader {
+        FeedReader { feed: Arc::clone(self), reader: self.log.reader(0) }
+    }
+}
+
+impl FeedReader {
+    /// Waits for events. A watcher that starts gets no deltas of answers that are complete.
+    pub(super) async fn read(&mut self) -> Batch {
+        let starts = self.reader.position() == 0;
+        let batch = self.reader.read(usize::MAX).await;
+        let mut events: Vec<_> = batch.entries.into_iter().map(|entry| entry.event).collect();
+        // The step of the first kept event may have earlier events.
+        let up_to = |first: &FeedEvent| first.step.map_or(first.after_step, |(step, _)| step);
+        let missed_up_to = events.first().filter(|_| batch.missed).map(up_to);
+        if starts {
             let answer = events.iter().rposition(|event| matches!(*event.event, RunEvent::Answer { .. }));
             let mut index = 0;
             events.retain(|event| {
@@ -116,26 +122,12 @@ impl Feed {
                 answer.is_none_or(|answer| index > answer || !is_delta(&event.event))
             });
         }
-        Batch { events, closed: state.closed, last_step: state.last_step }
+        Batch { events, missed_up_to, closed: batch.closed }
     }
 
-    /// Returns a receiver that changes with every event.
-    pub(super) fn subscribe(&self) -> watch::Receiver<()> {
-        self.changed.subscribe()
-    }
-
-    /// Completes when the feed has ended.
-    pub(super) async fn closed(&self) {
-        let mut changed = self.subscribe();
-        while !self.lock().closed {
-            if changed.changed().await.is_err() {
-                return;
-            }
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Returns the number of the newest step that is stored.
+    pub(super) fn last_step(&self) -> u32 {
+        self.feed.last_step()
     }
 }
 
@@ -186,28 +178,32 @@ mod tests {
         batch.events.iter().map(text).collect()
     }
 
-    #[test]
-    fn late_watchers_get_complete_answers_and_the_deltas_after_them() {
-        let feed = Feed::default();
-        for event in [delta("a"), delta("b"), answer("ab"), delta("c")] {
+    #[tokio::test]
+    async fn late_watchers_get_complete_answers_and_the_deltas_after_them() {
+        let feed = Arc::new(Feed::default());
+        let mut early = feed.reader();
+        feed.push(delta("a"));
+        assert_eq!(texts(&early.read().await), ["a"]);
+        for event in [delta("b"), answer("ab"), delta("c")] {
             feed.push(event);
         }
-        assert_eq!(texts(&feed.after(0)), ["ab", "c"]);
-        assert_eq!(texts(&feed.after(1)), ["b", "ab", "c"]);
+        assert_eq!(texts(&feed.reader().read().await), ["ab", "c"]);
+        assert_eq!(texts(&early.read().await), ["b", "ab", "c"]);
         feed.close();
         feed.push(delta("d"));
-        assert_eq!(texts(&feed.after(3)), ["c"]);
-        assert!(feed.after(4).closed);
+        let end = early.read().await;
+        assert!(end.events.is_empty() && end.closed);
     }
 
-    #[test]
-    fn a_feed_is_bounded() {
-        let feed = Feed::default();
+    #[tokio::test]
+    async fn a_feed_is_bounded() {
+        let feed = Arc::new(Feed::default());
         for _ in 0..20_000 {
             feed.push(delta(&"x".repeat(1000)));
         }
-        let state = feed.lock();
-        assert!(state.events.len() <= MAX_EVENTS && state.bytes <= MAX_BYTES, "{}", state.bytes);
-        assert_eq!(state.last, 20_000);
+        let batch = feed.reader().read().await;
+        assert_eq!(batch.missed_up_to, Some(0));
+        let bytes: usize = batch.events.iter().map(|event| size(&event.event)).sum();
+        assert!(batch.events.len() <= LIMITS.events && bytes <= LIMITS.bytes, "{bytes}");
     }
 }

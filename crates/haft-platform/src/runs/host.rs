@@ -14,17 +14,17 @@ use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::principal::{ActingAgent, Principal};
 use haft_core::run::{Run, RunStep, RunUsage};
 use haft_core::workspace::WorkspaceName;
-use haft_runtime::pipeline::{CallTarget, Labels, Request};
+use haft_runtime::pipeline::{CallOptions, CallTarget, Request};
 use haft_runtime::policy::Policy;
 use haft_runtime::registry::Snapshot;
 use haft_store::RunQuery;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::engine::{RunningRun, not_stored};
+use super::engine::{RunEngine, RunningRun, not_stored};
 use crate::agents::{RunsFor, SURFACE, bind};
 use crate::approvals;
-use crate::installation::Installation;
+use crate::context::Context;
 
 /// How many images of one result the model sees.
 const MAX_IMAGES: usize = 8;
@@ -33,7 +33,8 @@ const MAX_IMAGE: usize = 8 * 1024 * 1024;
 
 /// The surroundings of one run.
 pub(super) struct Host {
-    app: Arc<Installation>,
+    engine: Arc<RunEngine>,
+    app: Arc<Context>,
     run: Arc<Run>,
     running: Arc<RunningRun>,
     agent: ActingAgent,
@@ -51,7 +52,7 @@ struct BoundTools {
 impl Host {
     /// Creates the surroundings of a run.
     pub(super) fn new(
-        app: &Arc<Installation>,
+        engine: &Arc<RunEngine>,
         run: &Arc<Run>,
         running: &Arc<RunningRun>,
     ) -> Result<Self, CallError> {
@@ -69,7 +70,8 @@ impl Host {
             parent: run.principal.agent.clone(),
         };
         Ok(Self {
-            app: Arc::clone(app),
+            engine: Arc::clone(engine),
+            app: Arc::clone(engine.context()),
             run: Arc::clone(run),
             running: Arc::clone(running),
             agent,
@@ -118,7 +120,7 @@ impl Host {
             surfaces: surfaces_of(run),
         };
         let session = run.chat_id.map_or_else(|| run.id.to_string(), |chat| chat.to_string());
-        let labels = Labels {
+        let options = CallOptions {
             idempotency_key: request.idempotency_key,
             request_id: run.request_id.clone(),
             chat_id: run.chat_id.map(|chat| chat.to_string()),
@@ -132,7 +134,7 @@ impl Host {
             timeout: request.timeout,
             lineage,
             cancel: Some(cancel),
-            labels: Some(Box::new(labels)),
+            options: Some(Box::new(options)),
             ..Request::new(self.principal()?, SURFACE, request.args)
         })
     }
@@ -172,7 +174,7 @@ impl Host {
     async fn usage_below(&self, call: CallId) -> Result<RunUsage, CallError> {
         let tenant = self.run.principal.tenant.clone();
         let query = RunQuery { parent_run: Some(self.run.id), ..RunQuery::new(tenant) };
-        let below = self.app.store().runs(&query).await.map_err(not_stored)?;
+        let below = self.app.store().runs().list(&query).await.map_err(not_stored)?;
         let mut usage = RunUsage::default();
         below.iter().filter(|run| run.parent_call == Some(call)).for_each(|run| usage.add(&run.usage));
         Ok(usage)
@@ -209,7 +211,7 @@ impl RunHost for Host {
     }
 
     fn shared_budget(&self, used: &RunUsage) -> AgentBudget {
-        self.app.runs().report_usage(self.run.id, &self.running, used)
+        self.engine.report_usage(self.run.id, &self.running, used)
     }
 
     fn emit(&self, event: RunEvent) {
@@ -225,7 +227,7 @@ impl RunHost for Host {
 }
 
 /// Returns the principal of a run as it is now; an error if it may not run agents any more.
-pub(super) fn current_principal(app: &Installation, run: &Run) -> Result<Arc<Principal>, CallError> {
+pub(super) fn current_principal(app: &Context, run: &Run) -> Result<Arc<Principal>, CallError> {
     app.access().current(&run.principal, app.now()).ok_or_else(|| {
         let message =
             format!("the token `{}` that started the run was revoked or has expired", run.principal.name);
@@ -257,7 +259,7 @@ fn failed(call_id: Option<CallId>, error: CallError) -> EndedCall {
     }
 }
 
-/// Returns a call that waits for a person; one that nobody can approve was rejected.
+/// Returns a call that waits for approval; calls without a possible approver have been rejected.
 fn awaiting(error: CallError) -> ToolReply {
     let details = error.details.as_deref();
     let approval =

@@ -42,7 +42,7 @@ impl SharedBudget {
 
     /// Returns what a run may use that starts now.
     pub(super) fn left(&self) -> AgentBudget {
-        self.at_call.smaller(self.left_by_others(None))
+        self.at_call.smaller(self.remaining_after_siblings(None))
     }
 
     /// Notes what the run itself has used; returns the runs below that this includes.
@@ -58,7 +58,7 @@ impl SharedBudget {
         self.forget(included);
         self.below.insert(run, used.clone());
         // Runs side by side share the time of the run above: each has its own deadline.
-        AgentBudget { time_ms: None, ..self.left_by_others(Some(run)) }
+        AgentBudget { time_ms: None, ..self.remaining_after_siblings(Some(run)) }
     }
 
     /// Notes that a run directly below has ended.
@@ -79,7 +79,7 @@ impl SharedBudget {
         }
     }
 
-    fn left_by_others(&self, run: Option<RunId>) -> AgentBudget {
+    fn remaining_after_siblings(&self, run: Option<RunId>) -> AgentBudget {
         let mut used = self.used.clone();
         for (_, below) in self.below.iter().filter(|(id, _)| Some(**id) != run) {
             // The time of the run above goes on while a run below it is active.

@@ -13,12 +13,12 @@ use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::principal::Principal;
 use haft_core::run::{MAX_RUN_DEPTH, Run, RunStatus, RunUsage};
 use haft_core::runnable::Mode;
-use haft_runtime::pipeline::{Labels, Request};
+use haft_runtime::pipeline::{CallOptions, Request};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use crate::agents::require_runnable;
-use crate::installation::Installation;
+use crate::context::Context;
 
 /// The largest conversation that a run starts with, in bytes of JSON: about a million tokens.
 const MAX_INPUT: usize = 4 * 1024 * 1024;
@@ -108,24 +108,24 @@ impl StartRun {
     pub(super) fn as_call(&self) -> (CallableResource, Request) {
         let revision = self.agent.runnable(self.mode).map_or(0, |(revision, _)| revision);
         let parent = self.parent.as_ref();
-        let labels = Labels {
+        let options = CallOptions {
             request_id: crate::request_id::current(),
             chat_id: self.chat.map(|(chat, _)| chat.to_string()),
             message_id: self.chat.map(|(_, message)| message.to_string()),
             session: parent.and_then(|parent| parent.session.clone()),
-            ..Labels::default()
+            ..CallOptions::default()
         };
         let request = Request {
             mode: self.mode,
             lineage: parent.map(|parent| parent.lineage.clone()).unwrap_or_default(),
-            labels: Some(Box::new(labels)),
+            options: Some(Box::new(options)),
             ..Request::new(Arc::clone(&self.principal), self.surface, Map::new())
         };
         (self.agent.callable(revision), request)
     }
 
     /// Checks that the run can start, and returns it as it is stored.
-    pub(super) fn into_run(self, app: &Installation) -> Result<PreparedRun, CallError> {
+    pub(super) fn into_run(self, app: &Context) -> Result<PreparedRun, CallError> {
         require_runnable(&self.agent, self.mode)?;
         let Some((revision, definition)) = self.agent.runnable(self.mode) else {
             return Err(CallError::internal("a runnable agent has no revision"));

@@ -8,12 +8,12 @@ use haft_core::catalog::StoreError;
 use haft_core::run::{Run, RunEnd, RunLease, RunStatus, RunStep, RunStore, RunStoreError, RunUsage};
 
 use super::engine::RunningRun;
-use crate::chats;
-use crate::installation::Installation;
+use crate::answers;
+use crate::context::Context;
 
 /// The store of one run.
 pub(super) struct AnsweringStore {
-    pub(super) app: Arc<Installation>,
+    pub(super) app: Arc<Context>,
     pub(super) run: Arc<Run>,
     pub(super) running: Arc<RunningRun>,
 }
@@ -27,7 +27,7 @@ impl RunStore for AnsweringStore {
     ) -> BoxFuture<'a, Result<(), RunStoreError>> {
         Box::pin(async move {
             let last = steps.last().map(|step| step.number);
-            self.app.store().append_steps(lease, steps, usage).await?;
+            self.app.store().runs().append_steps(lease, steps, usage).await?;
             if let Some(last) = last {
                 self.running.feed.stored(last);
             }
@@ -35,7 +35,7 @@ impl RunStore for AnsweringStore {
         })
     }
 
-    fn leave_run<'a>(
+    fn release_run<'a>(
         &'a self,
         lease: &'a RunLease,
         end: RunEnd,
@@ -49,13 +49,13 @@ impl RunStore for AnsweringStore {
             };
             if let Some((status, error)) = ending {
                 // If the node is killed after this, the next one writes the answer again.
-                match chats::write_answer(&self.app, &self.run, Some(lease), (status, error)).await {
+                match answers::write_answer(&self.app, &self.run, Some(lease), (status, error)).await {
                     // The answer belongs to the node that runs it now.
                     Err(StoreError::ClaimLost) => return Err(RunStoreError::LeaseLost),
                     written => written?,
                 }
             }
-            self.app.store().leave_run(lease, end, usage).await
+            self.app.store().runs().release_run(lease, end, usage).await
         })
     }
 }

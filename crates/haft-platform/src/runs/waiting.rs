@@ -6,20 +6,16 @@ use haft_core::Timestamp;
 use haft_core::run::{RunStep, StepBody};
 use serde::Serialize;
 use serde_json::Value;
-use utoipa::ToSchema;
 use uuid::Uuid;
 
 /// A call that a run waits for.
-#[derive(Debug, Clone, Serialize, ToSchema)]
-#[schema(as = WaitingRunCall)]
+#[derive(Debug, Clone, Serialize)]
 pub struct WaitingCall {
     pub approval_id: Uuid,
     pub call_id: Uuid,
     /// `bundle:name@version`.
     pub tool: String,
-    #[schema(value_type = Value)]
     pub args: Value,
-    #[schema(required)]
     pub expires_at: Option<Timestamp>,
 }
 

@@ -5,20 +5,16 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::{Stream, StreamExt as _, stream};
 use haft_agent::run::{RunEvent, events_of};
 use haft_core::id::RunId;
 use haft_core::name::TenantId;
 use haft_core::run::{Run, RunStatus, StepError};
-use tokio::sync::watch::Receiver;
 
-use super::feed::{Feed, FeedEvent};
-use crate::installation::Installation;
+use super::engine::{POLL_INTERVAL, RunEngine};
+use super::feed::{FeedEvent, FeedReader};
 
-/// How often a run that does not run on this node is looked at.
-pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// How many steps are read at once.
 const PAGE: u32 = 200;
 
@@ -40,39 +36,39 @@ pub struct NumberedEvent {
 
 /// Streams the events of a run, from its first one on; ends after [`RunEvent::End`], also if the run waits for people.
 pub fn watch(
-    app: &Arc<Installation>,
+    runs: &Arc<RunEngine>,
     tenant: &TenantId,
     run: RunId,
 ) -> impl Stream<Item = RunEvent> + Send + 'static + use<> {
-    watch_numbered(app, tenant, run).map(|numbered| numbered.event)
+    watch_numbered(runs, tenant, run).map(|numbered| numbered.event)
 }
 
 /// Streams the events of a run like [`watch()`], with the numbers of steps.
 pub fn watch_numbered(
-    app: &Arc<Installation>,
+    runs: &Arc<RunEngine>,
     tenant: &TenantId,
     run: RunId,
 ) -> impl Stream<Item = NumberedEvent> + Send + 'static + use<> {
-    events(Watcher::new(app, tenant, run, Until::Pause))
+    events(Watcher::new(runs, tenant, run, Until::Pause))
 }
 
 /// Streams the events of a run like [`watch()`], also while it waits for people, until it has ended.
 pub fn follow(
-    app: &Arc<Installation>,
+    runs: &Arc<RunEngine>,
     tenant: &TenantId,
     run: RunId,
 ) -> impl Stream<Item = RunEvent> + Send + 'static + use<> {
-    follow_after(app, tenant, run, 0).map(|numbered| numbered.event)
+    follow_after(runs, tenant, run, 0).map(|numbered| numbered.event)
 }
 
 /// Streams the events of a run like [`follow()`], with the numbers of steps, and only what follows a step.
 pub fn follow_after(
-    app: &Arc<Installation>,
+    runs: &Arc<RunEngine>,
     tenant: &TenantId,
     run: RunId,
     step: u32,
 ) -> impl Stream<Item = NumberedEvent> + Send + 'static + use<> {
-    let mut watcher = Watcher::new(app, tenant, run, Until::End);
+    let mut watcher = Watcher::new(runs, tenant, run, Until::End);
     watcher.last_step = step;
     watcher.started = step > 0;
     events(watcher)
@@ -102,12 +98,12 @@ pub(super) fn end_of(run: &Run) -> RunEvent {
 }
 
 struct Watcher {
-    app: Arc<Installation>,
+    runs: Arc<RunEngine>,
     tenant: TenantId,
     run: RunId,
     until: Until,
     ready: VecDeque<NumberedEvent>,
-    live: Option<Live>,
+    live: Option<FeedReader>,
     /// The number of the last step whose events were returned.
     last_step: u32,
     started: bool,
@@ -116,16 +112,10 @@ struct Watcher {
     ended: bool,
 }
 
-struct Live {
-    feed: Arc<Feed>,
-    changed: Receiver<()>,
-    position: u64,
-}
-
 impl Watcher {
-    fn new(app: &Arc<Installation>, tenant: &TenantId, run: RunId, until: Until) -> Self {
+    fn new(runs: &Arc<RunEngine>, tenant: &TenantId, run: RunId, until: Until) -> Self {
         Self {
-            app: Arc::clone(app),
+            runs: Arc::clone(runs),
             tenant: tenant.clone(),
             run,
             until,
@@ -164,10 +154,9 @@ impl Watcher {
             self.read_live().await;
             return Some(());
         }
-        if let Some(feed) = self.app.runs().feed(&self.tenant, self.run) {
+        if let Some(feed) = self.runs.feed(&self.tenant, self.run) {
             self.announced = false;
-            let changed = feed.subscribe();
-            self.live = Some(Live { feed, changed, position: 0 });
+            self.live = Some(feed.reader());
             return Some(());
         }
         self.read_stored().await
@@ -175,34 +164,68 @@ impl Watcher {
 
     async fn read_live(&mut self) {
         let Some(live) = &mut self.live else { return };
-        // Marked before reading, so that an event in between is noticed.
-        live.changed.mark_unchanged();
-        let batch = live.feed.after(live.position);
-        if batch.events.is_empty() {
-            if batch.closed {
-                self.last_step = self.last_step.max(batch.last_step);
-                self.live = None;
-            } else if live.changed.changed().await.is_err() {
-                self.live = None;
-            }
-            return;
+        let batch = live.read().await;
+        let stored = live.last_step();
+        if batch.closed {
+            self.live = None;
+        }
+        if let Some(step) = batch.missed_up_to {
+            self.read_missed(step).await;
         }
         // A run that continues repeats what this watcher has seen before, and so does one that is watched again.
         let last_step = self.last_step;
         let is_seen = |event: &FeedEvent| event.step.is_some_and(|(step, _)| step <= last_step);
         let seen = batch.events.iter().rposition(is_seen).map_or(0, |position| position + 1);
-        live.position = batch.events.last().map_or(live.position, |event| event.number);
         for event in batch.events.into_iter().skip(seen) {
             self.announced |= matches!(*event.event, RunEvent::End { .. });
             let step = event.step.filter(|(_, is_last)| *is_last).map(|(step, _)| step);
             self.last_step = self.last_step.max(step.unwrap_or(0));
             self.ready.push_back(NumberedEvent { event: Arc::unwrap_or_clone(event.event), step });
         }
+        if batch.closed {
+            self.last_step = self.last_step.max(stored);
+        }
+    }
+
+    /// Reads the events that the feed no longer has: the first event, and those of the stored steps up to a number.
+    async fn read_missed(&mut self, up_to: u32) {
+        if !self.started
+            && let Ok(Some(run)) = self.runs.context().store().runs().get(&self.tenant, self.run).await
+        {
+            self.ready.push_back(unnumbered(RunEvent::start(run.id, &run.definition)));
+        }
+        while self.last_step < up_to && self.read_steps(PAGE.min(up_to - self.last_step)).await > 0 {}
+    }
+
+    /// Reads the stored steps after the last one whose events were returned; returns how many these are.
+    async fn read_steps(&mut self, limit: u32) -> u32 {
+        let steps = match self
+            .runs
+            .context()
+            .store()
+            .runs()
+            .steps(&self.tenant, self.run, self.last_step, limit)
+            .await
+        {
+            Ok(steps) => steps,
+            Err(error) => {
+                tracing::warn!(run = %self.run, error = &error as &dyn std::error::Error, "cannot read the steps of a run");
+                return 0;
+            }
+        };
+        for step in &steps {
+            self.last_step = step.number;
+            self.ready.extend(events_of(step).into_iter().map(unnumbered));
+            if let Some(last) = self.ready.back_mut() {
+                last.step = Some(step.number);
+            }
+        }
+        u32::try_from(steps.len()).unwrap_or(limit)
     }
 
     async fn read_stored(&mut self) -> Option<()> {
         // The status is read first: what was stored before it changed is then read, too.
-        let run = match self.app.store().run_by_id(&self.tenant, self.run).await {
+        let run = match self.runs.context().store().runs().get(&self.tenant, self.run).await {
             Ok(run) => run?,
             Err(error) => {
                 tracing::warn!(run = %self.run, error = &error as &dyn std::error::Error, "cannot read a run");
@@ -213,21 +236,12 @@ impl Watcher {
         if !self.started {
             self.ready.push_back(unnumbered(RunEvent::start(run.id, &run.definition)));
         }
-        let steps = self.app.store().run_steps(&self.tenant, self.run, self.last_step, PAGE).await;
-        let steps = steps.unwrap_or_default();
-        let is_last_page = u32::try_from(steps.len()).is_ok_and(|count| count < PAGE);
-        for step in &steps {
-            self.last_step = step.number;
-            self.ready.extend(events_of(step).into_iter().map(unnumbered));
-            if let Some(last) = self.ready.back_mut() {
-                last.step = Some(step.number);
-            }
-        }
+        let read = self.read_steps(PAGE).await;
         let pauses = run.status.is_final() || run.status == RunStatus::AwaitingApproval;
-        if !steps.is_empty() || !pauses {
+        if read > 0 || !pauses {
             self.announced = false;
         }
-        if is_last_page && pauses && !self.announced {
+        if read < PAGE && pauses && !self.announced {
             self.announced = true;
             self.ready.push_back(unnumbered(end_of(&run)));
         }

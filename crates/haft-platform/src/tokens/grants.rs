@@ -6,13 +6,13 @@ use haft_core::name::TenantId;
 use haft_core::outcome::ErrorCode;
 use haft_core::token::{Role, TokenRecord};
 
+use crate::context::Context;
 use crate::error::ServiceError;
 use crate::identity::Identity;
-use crate::installation::Installation;
 
 /// Returns the tenant that a request names: its own, or any for platform admins.
 pub(super) fn tenant(
-    app: &Installation,
+    app: &Context,
     identity: &Identity,
     named: Option<&str>,
 ) -> Result<TenantId, ServiceError> {
@@ -28,12 +28,12 @@ pub(super) fn tenant(
 }
 
 /// Finds a token of the own tenant, or of any for platform admins.
-pub async fn find(app: &Installation, identity: &Identity, id: &str) -> Result<TokenRecord, ServiceError> {
+pub async fn find(app: &Context, identity: &Identity, id: &str) -> Result<TokenRecord, ServiceError> {
     let not_found = || ServiceError::not_found("token", id);
     let parsed: TokenId = id.parse().map_err(|_| not_found())?;
     let is_visible =
         |token: &TokenRecord| token.tenant == identity.tenant || identity.require_platform().is_ok();
-    let tokens = app.store().tokens().await?;
+    let tokens = app.store().access().tokens().await?;
     tokens.into_iter().find(|token| token.id == parsed && is_visible(token)).ok_or_else(not_found)
 }
 
@@ -67,19 +67,32 @@ pub(super) fn check(identity: &Identity, token: &TokenRecord) -> Result<(), Serv
 
 /// Returns the expiry of a new or rotated token: not after that of the principal's own token.
 pub(super) async fn expiry(
-    app: &Installation,
+    app: &Context,
     identity: &Identity,
     wanted: Option<Timestamp>,
 ) -> Result<Option<Timestamp>, ServiceError> {
-    let Some(own) = identity.token else { return Ok(wanted) };
-    let own = app.store().tokens().await?.into_iter().find(|token| token.id == own);
-    let Some(end) = own.and_then(|own| own.expires_at) else { return Ok(wanted) };
+    let Some(end) = own_expiry(app, identity).await? else { return Ok(wanted) };
     match wanted {
         Some(wanted) if wanted > end => Err(forbidden(format!(
-            "`expires_in` is too long: your own token expires at {end}, and no token that it creates may outlive it"
+            "`expires_in` is too long: your own token expires at {end}, and no token that it creates or rotates may \
+             outlive it"
         ))),
         wanted => Ok(Some(wanted.unwrap_or(end))),
     }
+}
+
+/// Returns when the principal's own token expires; `None` if it does not. The value that was sent may end earlier than
+/// the token: it is the old one of a rotated token. A token that no longer exists gives nothing.
+pub(super) async fn own_expiry(
+    app: &Context,
+    identity: &Identity,
+) -> Result<Option<Timestamp>, ServiceError> {
+    let sent_end = identity.token().and_then(|token| token.expires_at);
+    let Some(own) = identity.token else { return Ok(sent_end) };
+    let own = app.store().access().tokens().await?.into_iter().find(|token| token.id == own);
+    let own = own.ok_or_else(|| forbidden("your token was revoked"))?;
+    // `None` is no end, so `Option::min` would return the wrong one.
+    Ok(own.expires_at.into_iter().chain(sent_end).min())
 }
 
 /// Rejects changes of platform admins by others.

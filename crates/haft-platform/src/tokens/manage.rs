@@ -6,6 +6,8 @@ use haft_core::id::TokenId;
 use haft_core::limit::CallRate;
 use haft_core::outcome::ErrorCode;
 use haft_core::principal::AllowList;
+use haft_core::problem::{excerpt, nearest};
+use haft_core::resource::ResourceKind;
 use haft_core::secret::Secret;
 use haft_core::token::{PreviousToken, Role, TokenRecord};
 use haft_core::{Timestamp, duration, hash};
@@ -14,9 +16,9 @@ use uuid::Uuid;
 
 use super::grants;
 use crate::audit;
+use crate::context::Context;
 use crate::error::ServiceError;
 use crate::identity::Identity;
-use crate::installation::Installation;
 
 /// The longest time that the old value of a rotated token works.
 const MAX_GRACE: Duration = Duration::from_hours(7 * 24);
@@ -30,7 +32,7 @@ fn generate() -> Result<(Secret, String), ServiceError> {
     Ok((token, hash))
 }
 
-fn expiry(app: &Installation, expires_in: Option<&str>) -> Result<Option<Timestamp>, ServiceError> {
+fn expiry(app: &Context, expires_in: Option<&str>) -> Result<Option<Timestamp>, ServiceError> {
     let Some(text) = expires_in else { return Ok(None) };
     Ok(Some(app.now().checked_add(lifetime(text)?).map_err(|_| too_long())?))
 }
@@ -41,18 +43,8 @@ pub fn lifetime(text: &str) -> Result<Duration, ServiceError> {
 }
 
 fn lifetime_of(field: &str, text: &str) -> Result<Duration, ServiceError> {
-    let whole = |unit: char, seconds: u64| {
-        let number: u64 = text.trim().strip_suffix(unit)?.parse().ok()?;
-        number.checked_mul(seconds).map(Duration::from_secs)
-    };
-    let time = match whole('d', 86_400).or_else(|| whole('h', 3600)) {
-        Some(time) => time,
-        None => duration::parse(text, Duration::from_secs(1)).map_err(|error| {
-            ServiceError::bad_request(format!(
-                "invalid `{field}`: {error}; or a number of days such as `90d`"
-            ))
-        })?,
-    };
+    let time = duration::parse_long(text, Duration::from_secs(1))
+        .map_err(|error| ServiceError::bad_request(format!("`{field}`: {error}")))?;
     if time.is_zero() {
         return Err(ServiceError::bad_request(format!("invalid `{field}`: must be greater than zero")));
     }
@@ -66,7 +58,7 @@ fn too_long() -> ServiceError {
 /// The most calls of a rate.
 const MAX_CALLS: u32 = 1_000_000_000;
 
-/// A number of calls per period, as somebody writes it.
+/// A number of calls per period, in text form.
 pub struct RateText {
     pub calls: u32,
     /// The period, a duration such as `1m`.
@@ -115,20 +107,20 @@ pub struct IssuedToken {
 
 /// Returns the tokens of a tenant by id: the own one, or any for platform admins.
 pub async fn list(
-    app: &Installation,
+    app: &Context,
     identity: &Identity,
     tenant: Option<&str>,
 ) -> Result<Vec<TokenRecord>, ServiceError> {
     let tenant = grants::tenant(app, identity, tenant)?;
     let mut all: Vec<_> =
-        app.store().tokens().await?.into_iter().filter(|token| token.tenant == tenant).collect();
+        app.store().access().tokens().await?.into_iter().filter(|token| token.tenant == tenant).collect();
     all.sort_by_key(|token| token.id.to_string());
     Ok(all)
 }
 
 /// Creates a token. No token can create a stronger one.
 pub async fn create(
-    app: &Installation,
+    app: &Context,
     identity: &Identity,
     new: TokenFields,
 ) -> Result<IssuedToken, ServiceError> {
@@ -153,22 +145,80 @@ pub async fn create(
         elevated: new.elevated,
         platform: new.platform,
         tools,
-        rate_limit: new.rate_limit.as_ref().map(RateText::check).transpose()?,
+        // The default is the rate of the creating token.
+        rate_limit: new.rate_limit.as_ref().map(RateText::check).transpose()?.or(identity.rate_limit),
         created_at: app.now(),
         expires_at: grants::expiry(app, identity, expiry(app, new.expires_in.as_deref())?).await?,
         last_used_at: None,
         previous: None,
+        parent: None,
     };
     grants::check(identity, &record)?;
-    app.store().insert_token(&record).await?;
+    app.store().access().insert_token(&record).await?;
     app.reload_access().await?;
     audit::note(identity, "token.create", &record.name);
     Ok(IssuedToken { record, value })
 }
 
-/// Replaces the value of a token. The old one works for a grace period, if there is one.
+/// Makes a token with the role, the tools and the rate limit of the principal, but without its elevation and its platform
+/// rights. It expires after `lifetime`, or with the principal's own token if that expires earlier, and is revoked with it.
+/// The caller stores it.
+pub(crate) async fn like_own(
+    app: &Context,
+    identity: &Identity,
+    name: String,
+    lifetime: Duration,
+) -> Result<IssuedToken, ServiceError> {
+    let (value, hash) = generate()?;
+    let end = app.now().checked_add(lifetime).map_err(|_| too_long())?;
+    let own_end = grants::own_expiry(app, identity).await?;
+    let record = TokenRecord {
+        id: TokenId(Uuid::now_v7()),
+        tenant: identity.tenant.clone(),
+        name,
+        hash,
+        role: identity.role,
+        elevated: false,
+        platform: false,
+        tools: identity.tools.clone(),
+        rate_limit: identity.rate_limit,
+        created_at: app.now(),
+        expires_at: Some(own_end.map_or(end, |own_end| own_end.min(end))),
+        last_used_at: None,
+        previous: None,
+        parent: identity.token,
+    };
+    grants::check(identity, &record)?;
+    Ok(IssuedToken { record, value })
+}
+
+/// Returns a warning for each rule of a token that matches no tool, with the most similar name. Such a rule is not an
+/// error, because the tool may be added later.
+pub fn unmatched_rules(app: &Context, token: &TokenRecord) -> Vec<String> {
+    let snapshot = app.registry().snapshot();
+    let is_of_resources = |rule: &str, kind: ResourceKind| {
+        rule.split_once(':').is_some_and(|(bundle, _)| bundle == kind.plural())
+    };
+    let is_of_tools = |rule: &&String| !ResourceKind::ALL.into_iter().any(|kind| is_of_resources(rule, kind));
+    let rules = token.tools.rules().unwrap_or_default();
+    let matches = |rule: &String| {
+        AllowList::new([rule])
+            .is_ok_and(|list| snapshot.tools(&token.tenant).any(|entry| list.allows(&entry.tool)))
+    };
+    let unmatched = rules.iter().filter(is_of_tools).filter(|rule| !matches(rule));
+    let warning = |rule: &String| {
+        let names = snapshot.tools(&token.tenant).map(|entry| entry.tool.spec.name.as_str());
+        let bare = rule.rsplit_once(':').map_or(rule.as_str(), |(_, name)| name);
+        let hint = nearest(bare, names).map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+        format!("no tool matches `{}`{hint}", excerpt(rule, 60))
+    };
+    unmatched.map(warning).collect()
+}
+
+/// Replaces the value of a token. The old one works for a grace period, if there is one. Without it, its child tokens are
+/// revoked: a rotation without grace means that the value has leaked, and it could have been used to create them.
 pub async fn rotate(
-    app: &Installation,
+    app: &Context,
     identity: &Identity,
     id: &str,
     grace: Option<&str>,
@@ -176,6 +226,10 @@ pub async fn rotate(
 ) -> Result<IssuedToken, ServiceError> {
     let record = grants::find(app, identity, id).await?;
     grants::check(identity, &record)?;
+    if identity.token == Some(record.id) && identity.token().is_some_and(|own| own.hash != record.hash) {
+        let message = "the token was rotated, and this is its old value; rotate it with the new one";
+        return Err(ServiceError::new(ErrorCode::Forbidden, message));
+    }
     let grace = grace.map(|grace| lifetime_of("grace", grace)).transpose()?;
     if grace.is_some_and(|grace| grace > MAX_GRACE) {
         return Err(ServiceError::bad_request("invalid `grace`: at most `7d`"));
@@ -190,7 +244,7 @@ pub async fn rotate(
         grace.map(|grace| PreviousToken { hash: record.hash.clone(), expires_at: app.now() + grace });
     let record = TokenRecord { hash, previous, expires_at, ..record };
     let TokenRecord { id, hash, previous, expires_at, .. } = record.clone();
-    app.store().rotate_token(TokenRotation { id, hash, previous, expires_at }).await?;
+    app.store().access().rotate_token(TokenRotation { id, hash, previous, expires_at }).await?;
     app.reload_access().await?;
     audit::note(identity, "token.rotate", &record.name);
     Ok(IssuedToken { record, value })
@@ -198,7 +252,7 @@ pub async fn rotate(
 
 /// Changes the rate limit of a token; `None` removes it.
 pub async fn set_rate(
-    app: &Installation,
+    app: &Context,
     identity: &Identity,
     token: TokenRecord,
     rate: Option<&RateText>,
@@ -206,18 +260,22 @@ pub async fn set_rate(
     let rate_limit = rate.map(RateText::check).transpose()?;
     let token = TokenRecord { rate_limit, ..token };
     grants::check(identity, &token)?;
-    app.store().set_token_rate(token.id, rate_limit).await?;
+    app.store().access().set_token_rate(token.id, rate_limit).await?;
     app.reload_access().await?;
     audit::note(identity, "token.update", &token.name);
     Ok(token)
 }
 
-/// Revokes a token; it stops working immediately, and its sessions end.
-pub async fn delete(app: &Installation, identity: &Identity, id: &str) -> Result<(), ServiceError> {
-    identity.require(Role::Admin)?;
+/// Revokes a token and those that come from it; they stop working immediately, and their sessions end. Whoever sends a token may revoke that one itself.
+pub async fn delete(app: &Context, identity: &Identity, id: &str) -> Result<(), ServiceError> {
+    let is_sent = identity.token().is_some() && identity.session().is_none();
+    let is_own = is_sent && identity.token.is_some_and(|own| own.to_string() == id);
+    if !is_own {
+        identity.require(Role::Admin)?;
+    }
     let token = grants::find(app, identity, id).await?;
     grants::check_platform(identity, &token)?;
-    app.store().delete_token(token.id).await?;
+    app.store().access().delete_token(token.id).await?;
     app.reload_access().await?;
     audit::note(identity, "token.delete", &token.name);
     Ok(())

@@ -4,4 +4,7 @@ mod grants;
 mod manage;
 
 pub use grants::find;
-pub use manage::{IssuedToken, RateText, TokenFields, create, delete, lifetime, list, rotate, set_rate};
+pub(crate) use manage::like_own;
+pub use manage::{
+    IssuedToken, RateText, TokenFields, create, delete, lifetime, list, rotate, set_rate, unmatched_rules,
+};

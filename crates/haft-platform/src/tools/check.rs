@@ -12,14 +12,14 @@ use haft_definition::dialect::{self, Defaults};
 use haft_runtime::registry::Entry;
 
 use super::find::find;
+use crate::context::Context;
 use crate::definition;
 use crate::error::ServiceError;
 use crate::identity::Identity;
-use crate::installation::Installation;
 
 /// Checks a definition. A viewer starts no processes, so the syntax of scripts is not checked for one.
 pub async fn checks(
-    app: &Installation,
+    app: &Context,
     identity: &Identity,
     spec: &ToolSpec,
     folder: Option<String>,
@@ -37,27 +37,22 @@ pub async fn checks(
 }
 
 /// Returns the folder of the definition's bundle, otherwise that of the tool it would replace.
-pub fn folder(
-    app: &Installation,
-    identity: &Identity,
-    reference: &str,
-    bundle: Option<&str>,
-) -> Option<String> {
+pub fn folder(app: &Context, identity: &Identity, reference: &str, bundle: Option<&str>) -> Option<String> {
     let named = bundle.and_then(|bundle| BundleSlug::new(bundle).ok());
     let tool_bundle = || find(app, identity, reference).ok().map(|entry| entry.tool.bundle.clone());
     let bundle = named.or_else(tool_bundle).unwrap_or_else(BundleSlug::user_created);
-    app.store().bundle_folder(&identity.tenant, &bundle)
+    app.store().catalog().bundle_folder(&identity.tenant, &bundle)
 }
 
 /// Returns the text of the tool's file.
-pub async fn file_text(app: &Installation, entry: &Entry) -> Option<(String, FileForm)> {
+pub async fn file_text(app: &Context, entry: &Entry) -> Option<(String, FileForm)> {
     let path = entry.tool.path.as_deref()?;
     let form = dialect::form_of_extension(path.rsplit_once('.')?.1)?;
-    Some((app.store().definition_text(path).await.ok().flatten()?, form))
+    Some((app.store().catalog().definition_text(path).await.ok().flatten()?, form))
 }
 
 /// Returns the warnings about the text of the tool's file, which the parsed definition no longer shows.
-pub async fn file_warnings(app: &Installation, entry: &Entry) -> Vec<Problem> {
+pub async fn file_warnings(app: &Context, entry: &Entry) -> Vec<Problem> {
     let file = file_text(app, entry).await;
     file.map(|(text, form)| text_warnings(entry, &text, form)).unwrap_or_default()
 }

@@ -23,13 +23,14 @@ pub struct ToolFilter {
 }
 
 impl ToolFilter {
-    /// Returns the tools and unreadable files that somebody sees, in the order of the registry.
+    /// Returns the tools and unreadable files that a viewer sees, by name; built-in tools are last.
     pub fn items<'a>(&self, snapshot: &'a Snapshot, viewer: &'a Viewer) -> Vec<ListItem<'a>> {
         let tenant = &viewer.principal().tenant;
         let tools = snapshot.tools(tenant).filter(|entry| {
             self.matches(snapshot, entry) && viewer.lists(snapshot, entry, self.include_disabled)
         });
-        let mut items: Vec<_> = tools.map(|entry| ListItem::Tool(entry)).collect();
+        let (built_in, mut items): (Vec<_>, Vec<_>) =
+            tools.map(|entry| ListItem::Tool(entry)).partition(ListItem::is_built_in);
         // A file that cannot be read cannot be called either.
         let lists_files = !viewer.is_restricted();
         let files = snapshot.unreadable(tenant).filter(|file| lists_files && self.matches_file(file));
@@ -37,6 +38,7 @@ impl ToolFilter {
         if matches!(items.last(), Some(ListItem::File(_))) {
             items.sort_by_cached_key(ListItem::key);
         }
+        items.extend(built_in);
         items
     }
 
@@ -85,8 +87,17 @@ pub enum ListItem<'a> {
 }
 
 impl ListItem<'_> {
-    /// Returns the sort key, in the order of the registry; names do not contain the separator.
+    fn is_built_in(&self) -> bool {
+        matches!(self, ListItem::Tool(entry) if entry.tool.source == Source::BuiltIn)
+    }
+
+    /// Returns the sort key; names do not contain the separator.
     pub fn key(&self) -> String {
+        format!("{}\0{}", u8::from(self.is_built_in()), self.name_key())
+    }
+
+    /// Returns the sort key in the order of the registry.
+    fn name_key(&self) -> String {
         match self {
             ListItem::Tool(entry) => {
                 let (tool, spec) = (&entry.tool, &entry.tool.spec);

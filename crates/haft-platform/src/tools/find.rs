@@ -9,35 +9,35 @@ use haft_core::token::Role;
 use haft_definition::dialect::{self, Defaults};
 use haft_runtime::registry::Entry;
 
+use crate::context::Context;
 use crate::error::ServiceError;
 use crate::identity::Identity;
-use crate::installation::Installation;
 
 /// Finds a tool by a reference in a path.
-pub fn find(app: &Installation, identity: &Identity, reference: &str) -> Result<Arc<Entry>, ServiceError> {
+pub fn find(app: &Context, identity: &Identity, reference: &str) -> Result<Arc<Entry>, ServiceError> {
     resolve(app, identity, &reference.parse()?)
 }
 
-/// Finds a tool.
-pub fn resolve(
-    app: &Installation,
-    identity: &Identity,
-    reference: &ToolRef,
-) -> Result<Arc<Entry>, ServiceError> {
+/// Finds a tool. A tool that is not on the allow-list of the token is not found, as in lists.
+pub fn resolve(app: &Context, identity: &Identity, reference: &ToolRef) -> Result<Arc<Entry>, ServiceError> {
     let snapshot = app.registry().snapshot();
-    Ok(Arc::clone(snapshot.resolve(&identity.tenant, reference)?))
+    let entry = snapshot.resolve(&identity.tenant, reference)?;
+    if !identity.principal().tools.allows(&entry.tool) {
+        return Err(ServiceError::not_found("tool", &reference.to_string()));
+    }
+    Ok(Arc::clone(entry))
 }
 
 /// Returns the author's text, including comments, if it contains no secret. A text that does not parse may contain
 /// secrets, so only editors get it.
 async fn original_text(
-    app: &Installation,
+    app: &Context,
     identity: &Identity,
     entry: &Entry,
     form: FileForm,
 ) -> Result<Option<String>, ServiceError> {
     let Some(path) = entry.tool.path.as_deref() else { return Ok(None) };
-    let Some(text) = app.store().definition_text(path).await? else { return Ok(None) };
+    let Some(text) = app.store().catalog().definition_text(path).await? else { return Ok(None) };
     let is_visible = match dialect::read(&text, form, &Defaults::default()) {
         Ok(parsed) => !redact::has_literal_secret(&parsed.spec),
         Err(_) => identity.role >= Role::Editor,
@@ -55,7 +55,7 @@ pub struct ToolSource {
 
 /// Returns the source text of a definition, in its own form unless another one is requested.
 pub async fn source(
-    app: &Installation,
+    app: &Context,
     identity: &Identity,
     entry: &Entry,
     requested: Option<FileForm>,

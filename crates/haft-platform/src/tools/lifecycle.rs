@@ -14,16 +14,16 @@ use haft_core::tool::{Status, Tool};
 use haft_runtime::registry::Entry;
 
 use super::find::resolve;
+use crate::context::Context;
 use crate::error::ServiceError;
 use crate::identity::Identity;
-use crate::installation::Installation;
-use crate::{audit, bundles, definition, runs};
+use crate::{agents, audit, bundles, definition};
 
 /// The longest message of a deprecation, in characters.
 const MAX_MESSAGE: usize = 500;
 
 /// Returns why a tool cannot be published, after it is known whether it can run.
-pub async fn unpublishable(app: &Installation, entry: &Arc<Entry>) -> Option<String> {
+pub async fn unpublishable(app: &Context, entry: &Arc<Entry>) -> Option<String> {
     let tool = &entry.tool;
     definition::refresh_references(app, &tool.spec).await;
     app.registry().verified(entry).await;
@@ -31,7 +31,7 @@ pub async fn unpublishable(app: &Installation, entry: &Arc<Entry>) -> Option<Str
         return Some(fault);
     }
     // A published tool runs in production mode, where agents and pipelines must be published, too.
-    match runs::target_problem(app, &tool.tenant, &tool.spec, Mode::Production) {
+    match agents::target_problem(app, &tool.tenant, &tool.spec, Mode::Production) {
         Some(problem) => Some(problem.to_string()),
         None => app.retrieval().draft_pipeline_of(tool).await,
     }
@@ -39,7 +39,7 @@ pub async fn unpublishable(app: &Installation, entry: &Arc<Entry>) -> Option<Str
 
 /// Resolves the replacement of a tool; returns the reference that names it.
 fn replacement(
-    app: &Installation,
+    app: &Context,
     identity: &Identity,
     entry: &Entry,
     text: &str,
@@ -98,7 +98,7 @@ fn check_message(message: String) -> Result<String, ServiceError> {
     Ok(message)
 }
 
-/// How a tool is deprecated, as somebody asks for it.
+/// The request to deprecate a tool.
 pub struct NewDeprecation {
     /// The tool to call instead.
     pub replaced_by: Option<String>,
@@ -109,11 +109,7 @@ pub struct NewDeprecation {
 }
 
 /// Publishes the newest revision of a tool.
-pub async fn publish(
-    app: &Installation,
-    identity: &Identity,
-    entry: &Arc<Entry>,
-) -> Result<Tool, ServiceError> {
+pub async fn publish(app: &Context, identity: &Identity, entry: &Arc<Entry>) -> Result<Tool, ServiceError> {
     if let Some(reason) = unpublishable(app, entry).await {
         let message = format!("cannot publish `{}`: {reason}", entry.qualified);
         return Err(ServiceError::new(ErrorCode::NotReady, message));
@@ -123,7 +119,7 @@ pub async fn publish(
 
 /// Deprecates a tool: it still runs, with a warning.
 pub async fn deprecate(
-    app: &Installation,
+    app: &Context,
     identity: &Identity,
     entry: &Entry,
     new: NewDeprecation,
@@ -140,7 +136,7 @@ pub async fn deprecate(
 
 /// Sets the version label of a tool.
 pub async fn relabel(
-    app: &Installation,
+    app: &Context,
     identity: &Identity,
     entry: &Entry,
     version: Version,
@@ -149,14 +145,14 @@ pub async fn relabel(
 }
 
 async fn change_status(
-    app: &Installation,
+    app: &Context,
     identity: &Identity,
     entry: &Entry,
     transition: Transition,
     action: &str,
 ) -> Result<Tool, ServiceError> {
     bundles::require_enabled_bundle(app, identity, entry)?;
-    let tool = app.store().transition(entry.tool.id, transition).await?;
+    let tool = app.store().catalog().transition(entry.tool.id, transition).await?;
     audit::note(identity, action, &tool.qualified());
     Ok(tool)
 }

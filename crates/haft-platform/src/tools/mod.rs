@@ -8,9 +8,12 @@ mod find;
 mod lifecycle;
 mod revisions;
 
-pub use change::{bundle_slug, changeable, check_switchable, delete, restore, set_enabled, store, update};
+pub use change::{
+    Deletion, bundle_slug, changeable, check_switchable, delete, deleted, restore, set_enabled, store,
+    undelete, update,
+};
 pub use check::file_warnings;
 pub use filter::{ListItem, ToolFilter};
 pub use find::{ToolSource, find, resolve, source};
 pub use lifecycle::{NewDeprecation, deprecate, publish, relabel, unpublishable};
-pub use revisions::{FieldChange, compare, default_base, differences, find_revision};
+pub use revisions::{default_base, differences, find_revision};

@@ -15,13 +15,21 @@ use haft_package::{folder, placeholders, write, zip};
 use haft_store::ListPage;
 
 use super::install::package_of;
+use crate::context::Context;
 use crate::error::ServiceError;
 use crate::identity::Identity;
-use crate::installation::Installation;
+
+/// Returns whether the caller may read the code of a bundle: all its tools must be on the allow-list of the token.
+pub fn is_readable(app: &Context, identity: &Identity, bundle: &BundleSlug) -> bool {
+    let allowed = &identity.principal().tools;
+    let snapshot = app.registry().snapshot();
+    let mut tools = snapshot.tools(&identity.tenant).filter(|entry| entry.tool.bundle == *bundle);
+    allowed.is_unlimited() || tools.all(|entry| allowed.allows(&entry.tool))
+}
 
 /// Packs a toolset in its present state: the stored files, and a manifest of the tools as they are now.
 pub async fn export_toolset(
-    app: &Installation,
+    app: &Context,
     identity: &Identity,
     installed: &InstalledToolset,
 ) -> Result<Vec<u8>, ServiceError> {
@@ -30,7 +38,7 @@ pub async fn export_toolset(
 
 /// Returns the files of a toolset in its present state.
 pub async fn packed_toolset(
-    app: &Installation,
+    app: &Context,
     identity: &Identity,
     installed: &InstalledToolset,
 ) -> Result<PackageFiles, ServiceError> {
@@ -51,7 +59,7 @@ pub async fn packed_toolset(
     toolset.tools.sort_by_key(|entry| {
         (order(entry.spec.name.as_str()).unwrap_or(usize::MAX), entry.spec.name.clone())
     });
-    let servers = app.store().mcp_servers_of(&identity.tenant, &ListPage::ALL).await?;
+    let servers = app.store().catalog().mcp_servers_of(&identity.tenant, &ListPage::ALL).await?;
     toolset.mcp_servers = package
         .toolset
         .mcp_servers
@@ -69,7 +77,7 @@ pub async fn packed_toolset(
 
 /// Packs any bundle. The files beside its definitions go with it, where definitions are files.
 pub async fn export_bundle(
-    app: &Installation,
+    app: &Context,
     identity: &Identity,
     bundle: &Bundle,
 ) -> Result<Vec<u8>, ServiceError> {
@@ -78,24 +86,24 @@ pub async fn export_bundle(
     toolset.description.clone_from(&bundle.description);
     toolset.version = Version::initial();
     toolset.tools = entries(app, identity, &bundle.slug).await?;
-    to_zip(&pack(files_beside(app, identity, &bundle.slug).await?, toolset)?)
+    to_zip(&pack(extra_files(app, identity, &bundle.slug).await?, toolset)?)
 }
 
 /// Returns the tools of a bundle by name, as they are now, with their examples.
 async fn entries(
-    app: &Installation,
+    app: &Context,
     identity: &Identity,
     bundle: &BundleSlug,
 ) -> Result<Vec<ToolEntry>, ServiceError> {
     let mut entries = Vec::new();
     for (id, entry) in definitions(app, identity, bundle) {
-        let examples = app.store().examples(&identity.tenant, id).await?;
+        let examples = app.store().catalog().examples(&identity.tenant, id).await?;
         entries.push(ToolEntry { examples, ..entry });
     }
     Ok(entries)
 }
 
-fn definitions(app: &Installation, identity: &Identity, bundle: &BundleSlug) -> Vec<(ToolId, ToolEntry)> {
+fn definitions(app: &Context, identity: &Identity, bundle: &BundleSlug) -> Vec<(ToolId, ToolEntry)> {
     let snapshot = app.registry().snapshot();
     let mut tools: Vec<&Tool> = snapshot
         .tools(&identity.tenant)
@@ -114,12 +122,12 @@ fn definitions(app: &Installation, identity: &Identity, bundle: &BundleSlug) -> 
 }
 
 /// Returns the files of a user's bundle that are not definitions.
-async fn files_beside(
-    app: &Installation,
+async fn extra_files(
+    app: &Context,
     identity: &Identity,
     bundle: &BundleSlug,
 ) -> Result<PackageFiles, ServiceError> {
-    let Some(path) = app.store().bundle_folder(&identity.tenant, bundle) else {
+    let Some(path) = app.store().catalog().bundle_folder(&identity.tenant, bundle) else {
         return Ok(PackageFiles::new());
     };
     let path = app.settings().home.join(path);

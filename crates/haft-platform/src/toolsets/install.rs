@@ -14,38 +14,37 @@ use haft_package::signature::{self, SignatureState};
 use haft_package::toolset::{DeclaredServer, MANIFEST_VERSION, ToolEntry};
 use haft_store::{InstallReport, ListPage, ToolsetInstall};
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::source::{Origin, open_zip};
 use super::unpacked::unpack;
+use crate::context::Context;
 use crate::error::ServiceError;
 use crate::identity::Identity;
-use crate::installation::Installation;
 
-/// What whoever installs a package grants.
+/// The permissions that the installer of a package grants.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct InstallOptions {
     /// Whether tools that ask for it may run without isolation.
     pub allow_unsandboxed: bool,
 }
 
-/// What an installation did.
-#[derive(Debug, Serialize, ToSchema)]
+/// The result of an installation.
+#[derive(Debug, Serialize)]
 pub struct InstalledReport {
-    toolset: InstalledToolset,
+    pub toolset: InstalledToolset,
     /// The names of new tools.
-    added: Vec<String>,
+    pub added: Vec<String>,
     /// The names of changed tools.
-    changed: Vec<String>,
-    /// The names of tools that the package does not have any more.
-    removed: Vec<String>,
-    /// What to know about the package.
-    warnings: Vec<String>,
+    pub changed: Vec<String>,
+    /// The names of removed tools, which the package no longer has.
+    pub removed: Vec<String>,
+    /// Warnings about the package.
+    pub warnings: Vec<String>,
 }
 
 /// Installs a package, or updates the toolset with its id. Nothing is left of one that fails.
 pub async fn install(
-    app: &Installation,
+    app: &Context,
     identity: &Identity,
     package: Package,
     origin: Origin,
@@ -57,7 +56,7 @@ pub async fn install(
     }
     let (install, mut warnings) = prepare(app, identity, &package, origin, options)?;
     unpack(app, package.files.clone()).await?;
-    let report = app.store().install_toolset(identity.tenant.clone(), install).await?;
+    let report = app.store().catalog().install_toolset(identity.tenant.clone(), install).await?;
     disable_where_declared(app, identity, &package, &report).await?;
     warnings.extend(add_examples(app, identity, &package, &report).await?);
     add_servers(app, identity, &package, &mut warnings).await?;
@@ -67,7 +66,7 @@ pub async fn install(
 
 /// Returns what the store installs of a package, and what to know about it. The package is not unpacked yet.
 pub fn prepare(
-    app: &Installation,
+    app: &Context,
     identity: &Identity,
     package: &Package,
     origin: Origin,
@@ -81,11 +80,8 @@ pub fn prepare(
     let hash = package.files.content_hash();
     let shared: Vec<String> =
         package.toolset.dependencies.iter().map(|line| line.as_str().to_owned()).collect();
-    let tools = package
-        .toolset
-        .tools
-        .iter()
-        .map(|entry| adapted(&entry.spec, (&hash, &shared), options, &mut warnings));
+    let tools =
+        package.toolset.tools.iter().map(|entry| adapted(entry, (&hash, &shared), options, &mut warnings));
     let tools: Vec<ToolSpec> = tools.collect();
     let toolset = InstalledToolset {
         id: package.toolset.id.clone(),
@@ -107,7 +103,7 @@ pub fn prepare(
 }
 
 /// Returns the name of the trusted key that signed the package; rejects what may not be installed.
-fn check_signature(app: &Installation, package: &Package) -> Result<Option<String>, ServiceError> {
+fn check_signature(app: &Context, package: &Package) -> Result<Option<String>, ServiceError> {
     let settings = &app.settings().toolsets;
     let state = signature::verify(&package.files, &settings.trusted_keys);
     match state {
@@ -127,12 +123,12 @@ fn check_signature(app: &Installation, package: &Package) -> Result<Option<Strin
 
 /// Returns the definition of a tool as it is installed: bound to its package, and isolated unless granted otherwise.
 fn adapted(
-    spec: &ToolSpec,
+    entry: &ToolEntry,
     (hash, shared): (&str, &[String]),
     options: InstallOptions,
     warnings: &mut Vec<String>,
 ) -> ToolSpec {
-    let mut spec = spec.clone();
+    let mut spec = entry.spec.clone();
     bind_package(&mut spec, Some(hash));
     if let Implementation::Python(python) = &mut spec.implementation {
         // What the manifest declares once holds for all its Python tools.
@@ -140,21 +136,18 @@ fn adapted(
         let missing: Vec<String> = missing.collect();
         python.dependencies.extend(missing);
     }
-    let runs_code = matches!(
-        spec.implementation,
-        Implementation::Python(_) | Implementation::Script(_) | Implementation::Exec(_)
-    );
-    if runs_code && !spec.sandbox && !options.allow_unsandboxed {
-        spec.sandbox = true;
-    } else if runs_code && !spec.sandbox {
-        warnings.push(format!("`{}` runs without isolation, as you allowed", spec.name));
+    if entry.is_unsandboxed() {
+        spec.sandbox = !options.allow_unsandboxed;
+        if options.allow_unsandboxed {
+            warnings.push(format!("`{}` runs without isolation, as you allowed", spec.name));
+        }
     }
     spec
 }
 
 /// Tools that the manifest disables are disabled when they are new.
 async fn disable_where_declared(
-    app: &Installation,
+    app: &Context,
     identity: &Identity,
     package: &Package,
     report: &InstallReport,
@@ -163,7 +156,7 @@ async fn disable_where_declared(
     let disabled = disabled.filter(|entry| report.added.iter().any(|name| name == entry.spec.name.as_str()));
     for entry in disabled {
         if let Some(id) = installed_tool(app, identity, report, entry) {
-            app.store().enable_tool(id, false).await?;
+            app.store().catalog().enable_tool(id, false).await?;
         }
     }
     Ok(())
@@ -171,7 +164,7 @@ async fn disable_where_declared(
 
 /// Stores the examples that come with the tools. Other examples of the tools stay.
 async fn add_examples(
-    app: &Installation,
+    app: &Context,
     identity: &Identity,
     package: &Package,
     report: &InstallReport,
@@ -180,7 +173,7 @@ async fn add_examples(
     for entry in package.toolset.tools.iter().filter(|entry| !entry.examples.is_empty()) {
         let Some(id) = installed_tool(app, identity, report, entry) else { continue };
         for example in &entry.examples {
-            match app.store().put_example(&identity.tenant, id, example.clone()).await {
+            match app.store().catalog().put_example(&identity.tenant, id, example.clone()).await {
                 Ok(()) => {}
                 Err(StoreError::Conflict(reason)) => {
                     warnings.push(format!("example `{}` of `{}`: {reason}", example.name, entry.spec.name));
@@ -194,7 +187,7 @@ async fn add_examples(
 
 /// Returns the installed tool of an entry.
 fn installed_tool(
-    app: &Installation,
+    app: &Context,
     identity: &Identity,
     report: &InstallReport,
     entry: &ToolEntry,
@@ -208,7 +201,7 @@ fn installed_tool(
 
 /// Adds the MCP servers of a package. Their tools need confirmation until an admin sets another policy.
 async fn add_servers(
-    app: &Installation,
+    app: &Context,
     identity: &Identity,
     package: &Package,
     warnings: &mut Vec<String>,
@@ -216,7 +209,7 @@ async fn add_servers(
     if package.toolset.mcp_servers.is_empty() {
         return Ok(());
     }
-    let known = app.store().mcp_servers_of(&identity.tenant, &ListPage::ALL).await?;
+    let known = app.store().catalog().mcp_servers_of(&identity.tenant, &ListPage::ALL).await?;
     for declared in &package.toolset.mcp_servers {
         let existing = known.iter().find(|server| server.id == declared.id);
         if let Some(existing) = existing {
@@ -228,7 +221,7 @@ async fn add_servers(
             }
             continue;
         }
-        match app.store().put_mcp_server(new_server(app, identity, declared)).await {
+        match app.store().catalog().put_mcp_server(new_server(app, identity, declared)).await {
             Ok(()) => {}
             // It never fails the import.
             Err(error) => warnings.push(format!("MCP server `{}` was not added: {error}", declared.id)),
@@ -239,7 +232,7 @@ async fn add_servers(
 }
 
 /// Returns a server that a package declares. Its tools need confirmation until an admin sets another policy.
-pub fn new_server(app: &Installation, identity: &Identity, declared: &DeclaredServer) -> McpServer {
+pub fn new_server(app: &Context, identity: &Identity, declared: &DeclaredServer) -> McpServer {
     let (id, transport) = (declared.id.clone(), declared.transport.clone());
     let mut server = McpServer::new(id, identity.tenant.clone(), transport);
     (server.created_at, server.modified_at) = (app.now(), app.now());
@@ -250,19 +243,15 @@ pub fn new_server(app: &Installation, identity: &Identity, declared: &DeclaredSe
 }
 
 /// Returns the package that a toolset has, or the one before it.
-pub async fn package_of(
-    app: &Installation,
-    identity: &Identity,
-    hash: &str,
-) -> Result<Package, ServiceError> {
-    let archive = app.store().package(&identity.tenant, hash).await?;
+pub async fn package_of(app: &Context, identity: &Identity, hash: &str) -> Result<Package, ServiceError> {
+    let archive = app.store().catalog().package(&identity.tenant, hash).await?;
     let archive = archive.ok_or_else(|| ServiceError::not_found("package", hash))?;
     open_zip(archive).await
 }
 
 /// Installs the package that a toolset had before.
 pub async fn rollback(
-    app: &Installation,
+    app: &Context,
     identity: &Identity,
     toolset: InstalledToolset,
 ) -> Result<InstalledReport, ServiceError> {
@@ -276,15 +265,15 @@ pub async fn rollback(
 }
 
 /// Removes a toolset, and the MCP servers that came with it and that no other toolset has.
-pub async fn uninstall(app: &Installation, identity: &Identity, id: &BundleSlug) -> Result<(), ServiceError> {
-    let removed = app.store().uninstall_toolset(identity.tenant.clone(), id.clone()).await?;
-    let others = app.store().toolsets(&identity.tenant).await?;
+pub async fn uninstall(app: &Context, identity: &Identity, id: &BundleSlug) -> Result<(), ServiceError> {
+    let removed = app.store().catalog().uninstall_toolset(identity.tenant.clone(), id.clone()).await?;
+    let others = app.store().catalog().toolsets(&identity.tenant, &ListPage::ALL).await?;
     let is_shared = |server: &String| others.iter().any(|other| other.mcp_servers.contains(server));
     let mut is_changed = false;
     for server in removed.mcp_servers.iter().filter(|server| !is_shared(server)) {
         let Ok(server) = server.parse::<BundleSlug>() else { continue };
         // It may be gone already.
-        is_changed |= app.store().delete_mcp_server(identity.tenant.clone(), server).await.is_ok();
+        is_changed |= app.store().catalog().delete_mcp_server(identity.tenant.clone(), server).await.is_ok();
     }
     if is_changed {
         app.mcp_clients().reload().await?;

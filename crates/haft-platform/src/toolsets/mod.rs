@@ -5,7 +5,7 @@ mod install;
 mod source;
 mod unpacked;
 
-pub use export::{export_bundle, export_toolset, packed_toolset};
+pub use export::{export_bundle, export_toolset, is_readable, packed_toolset};
 pub use install::{
     InstallOptions, InstalledReport, install, new_server, package_of, prepare, rollback, uninstall,
 };

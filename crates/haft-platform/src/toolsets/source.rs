@@ -8,9 +8,9 @@ use haft_core::toolset::PackageSource;
 use haft_package::files::PackageFiles;
 use haft_package::package::Package;
 
+use crate::context::Context;
 use crate::error::ServiceError;
 use crate::importing::fetch_bytes;
-use crate::installation::Installation;
 
 /// The largest package as a ZIP file.
 pub const MAX_PACKAGE_BYTES: usize = 128 << 20;
@@ -34,7 +34,7 @@ pub async fn open_folder(folder: PathBuf) -> Result<Package, ServiceError> {
 }
 
 /// Downloads a ZIP file through the egress guard.
-pub async fn fetch_package(app: &Installation, url: &str) -> Result<Package, ServiceError> {
+pub async fn fetch_package(app: &Context, url: &str) -> Result<Package, ServiceError> {
     let (bytes, _) =
         fetch_bytes(app, url, MAX_PACKAGE_BYTES, "the package exceeds the limit of 128 MiB").await?;
     open_zip(bytes).await

@@ -9,9 +9,9 @@ use haft_core::outcome::ErrorCode;
 use haft_package::files::PackageFiles;
 use haft_package::folder;
 
+use crate::context::Context;
 use crate::error::ServiceError;
-use crate::execution_resources::PACKAGES;
-use crate::installation::Installation;
+use crate::home::PACKAGES;
 
 /// How often a node looks for packages that other nodes installed.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -20,12 +20,12 @@ const KEEP_UNKNOWN: Duration = Duration::from_hours(1);
 /// The largest file that is served.
 const MAX_FILE: u64 = 32 << 20;
 
-fn packages(app: &Installation) -> PathBuf {
+fn packages(app: &Context) -> PathBuf {
     app.settings().home.join(PACKAGES)
 }
 
 /// Unpacks a package on this node, unless it is there.
-pub async fn unpack(app: &Installation, files: PackageFiles) -> Result<String, ServiceError> {
+pub async fn unpack(app: &Context, files: PackageFiles) -> Result<String, ServiceError> {
     let (hash, parent) = (files.content_hash(), packages(app));
     let target = parent.join(&hash);
     let unpacking = tokio::task::spawn_blocking(move || {
@@ -42,8 +42,8 @@ pub async fn unpack(app: &Installation, files: PackageFiles) -> Result<String, S
     Ok(hash)
 }
 
-/// Unpacks what is missing on this node, and removes what nobody has any more.
-pub async fn start(app: &Installation) {
+/// Unpacks packages that are missing on this node, and removes unused ones.
+pub async fn start(app: &Context) {
     if let Err(error) = unpack_missing(app).await {
         tracing::error!(error = error.message, "cannot unpack the packages of toolsets");
     }
@@ -54,8 +54,8 @@ pub async fn start(app: &Installation) {
 
 /// Removes the folders of packages that no toolset has any more. A young one may belong to an installation that another
 /// process has not finished.
-async fn remove_unused(app: &Installation) -> Result<(), ServiceError> {
-    let known = app.store().packages().await?;
+async fn remove_unused(app: &Context) -> Result<(), ServiceError> {
+    let known = app.store().catalog().packages().await?;
     let parent = packages(app);
     let unused: Vec<String> =
         list(&parent).into_iter().filter(|name| known.iter().all(|(_, hash)| hash != name)).collect();
@@ -72,8 +72,8 @@ async fn remove_unused(app: &Installation) -> Result<(), ServiceError> {
 }
 
 /// Unpacks the packages of all tenants that are not on this node. Returns whether there was one to unpack.
-async fn unpack_missing(app: &Installation) -> Result<bool, ServiceError> {
-    let known = app.store().packages().await?;
+async fn unpack_missing(app: &Context) -> Result<bool, ServiceError> {
+    let known = app.store().catalog().packages().await?;
     let parent = packages(app);
     let present = list(&parent);
     let mut is_changed = false;
@@ -86,8 +86,8 @@ async fn unpack_missing(app: &Installation) -> Result<bool, ServiceError> {
     Ok(is_changed)
 }
 
-async fn unpack_stored(app: &Installation, tenant: &TenantId, hash: &str) -> Result<(), ServiceError> {
-    let Some(archive) = app.store().package(tenant, hash).await? else { return Ok(()) };
+async fn unpack_stored(app: &Context, tenant: &TenantId, hash: &str) -> Result<(), ServiceError> {
+    let Some(archive) = app.store().catalog().package(tenant, hash).await? else { return Ok(()) };
     let read = tokio::task::spawn_blocking(move || haft_package::zip::read(&archive)).await;
     let files = read.map_err(|error| ServiceError::new(ErrorCode::Internal, error.to_string()))?;
     let files = files.map_err(|problems| ServiceError::invalid_definition(&problems))?;
@@ -100,7 +100,7 @@ fn list(folder: &Path) -> Vec<String> {
 }
 
 /// Unpacks what other nodes install, until dropped.
-pub async fn keep_unpacked(app: &Arc<Installation>) {
+pub async fn keep_unpacked(app: &Arc<Context>) {
     loop {
         tokio::time::sleep(INTERVAL).await;
         match unpack_missing(app).await {
@@ -113,7 +113,7 @@ pub async fn keep_unpacked(app: &Arc<Installation>) {
 }
 
 /// Reads all files of an unpacked package; `None` if it is not on this node.
-pub async fn read_package(app: &Installation, hash: &str) -> Option<PackageFiles> {
+pub async fn read_package(app: &Context, hash: &str) -> Option<PackageFiles> {
     // The hash of a definition may be any text.
     if hash.is_empty() || !hash.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return None;
@@ -123,7 +123,7 @@ pub async fn read_package(app: &Installation, hash: &str) -> Option<PackageFiles
 }
 
 /// Reads a file of an unpacked package; `None` if there is none.
-pub async fn read_file(app: &Installation, hash: &str, path: &str) -> Option<Vec<u8>> {
+pub async fn read_file(app: &Context, hash: &str, path: &str) -> Option<Vec<u8>> {
     let path = haft_package::path::PackagePath::new(path).ok()?;
     let file = packages(app).join(hash).join(path.as_str());
     let read = move || {

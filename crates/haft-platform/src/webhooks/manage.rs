@@ -10,13 +10,13 @@ use haft_store::{NewWebhook, WebhookChange};
 use uuid::Uuid;
 
 use crate::audit;
+use crate::context::Context;
 use crate::error::ServiceError;
 use crate::identity::Identity;
-use crate::installation::Installation;
 use crate::webhooks::{SigningSecret, check_url};
 
 /// Returns a webhook that is not stored yet.
-fn new_webhook(app: &Installation, tenant: &TenantId, scope: WebhookScope, target: WebhookTarget) -> Webhook {
+fn new_webhook(app: &Context, tenant: &TenantId, scope: WebhookScope, target: WebhookTarget) -> Webhook {
     let now = app.now();
     Webhook {
         id: WebhookId(Uuid::now_v7()),
@@ -30,9 +30,9 @@ fn new_webhook(app: &Installation, tenant: &TenantId, scope: WebhookScope, targe
 }
 
 /// Stores a webhook.
-async fn store(app: &Installation, webhook: &Webhook, secret: &SigningSecret) -> Result<(), ServiceError> {
+async fn store(app: &Context, webhook: &Webhook, secret: &SigningSecret) -> Result<(), ServiceError> {
     let new = NewWebhook { webhook: webhook.clone(), secret: secret.secret().clone() };
-    app.store().insert_webhook(new).await?;
+    app.store().webhooks().insert(new).await?;
     Ok(())
 }
 
@@ -67,11 +67,11 @@ fn parse_tools(patterns: &[String]) -> Result<ToolPatterns, ServiceError> {
 }
 
 /// Finds a webhook of the tenant.
-pub async fn find(app: &Installation, identity: &Identity, id: &str) -> Result<Webhook, ServiceError> {
+pub async fn find(app: &Context, identity: &Identity, id: &str) -> Result<Webhook, ServiceError> {
     identity.require(Role::Admin)?;
     let missing = || ServiceError::not_found("webhook", id);
     let parsed: WebhookId = id.parse().map_err(|_| missing())?;
-    app.store().webhook(&identity.tenant, parsed).await?.ok_or_else(missing)
+    app.store().webhooks().get(&identity.tenant, parsed).await?.ok_or_else(missing)
 }
 
 /// What a new webhook is.
@@ -84,7 +84,7 @@ pub struct WebhookFields {
     pub enabled: bool,
 }
 
-/// Changes to a webhook; what is missing stays.
+/// Changes to a webhook; missing fields are kept.
 pub struct WebhookUpdate {
     pub url: Option<String>,
     pub events: Option<Vec<String>>,
@@ -96,7 +96,7 @@ pub struct WebhookUpdate {
 
 /// Creates a webhook of the tenant; returns it with its signing secret.
 pub async fn create(
-    app: &Installation,
+    app: &Context,
     identity: &Identity,
     new: WebhookFields,
 ) -> Result<(Webhook, SigningSecret), ServiceError> {
@@ -116,7 +116,7 @@ pub async fn create(
 
 /// Changes a webhook; returns it with its new signing secret, if there is one.
 pub async fn update(
-    app: &Installation,
+    app: &Context,
     identity: &Identity,
     old: &Webhook,
     change: WebhookUpdate,
@@ -137,15 +137,15 @@ pub async fn update(
         enabled: change.enabled,
         secret: secret.as_ref().map(|secret| secret.secret().clone()),
     };
-    let changed = app.store().change_webhook(&identity.tenant, old.id, stored).await?;
+    let changed = app.store().webhooks().change(&identity.tenant, old.id, stored).await?;
     audit::note(identity, "webhook.update", &changed.target.url);
     Ok((changed, secret))
 }
 
 /// Deletes a webhook and its deliveries.
-pub async fn delete(app: &Installation, identity: &Identity, id: &str) -> Result<(), ServiceError> {
+pub async fn delete(app: &Context, identity: &Identity, id: &str) -> Result<(), ServiceError> {
     let webhook = find(app, identity, id).await?;
-    app.store().delete_webhook(&identity.tenant, webhook.id).await?;
+    app.store().webhooks().delete(&identity.tenant, webhook.id).await?;
     audit::note(identity, "webhook.delete", &webhook.target.url);
     Ok(())
 }
@@ -153,7 +153,7 @@ pub async fn delete(app: &Installation, identity: &Identity, id: &str) -> Result
 /// Stores the webhook of a call or a run before it starts: it must not end without it. Returns its id, and the signing
 /// secret if none was given.
 pub async fn create_for_one(
-    app: &Installation,
+    app: &Context,
     identity: &Identity,
     (url, secret): (&str, Option<&str>),
     event: WebhookEvent,
@@ -174,8 +174,8 @@ pub async fn create_for_one(
 }
 
 /// Deletes the webhook of a call or a run that did not start.
-pub async fn discard(app: &Installation, identity: &Identity, id: WebhookId) {
-    if let Err(error) = app.store().delete_webhook(&identity.tenant, id).await {
+pub async fn discard(app: &Context, identity: &Identity, id: WebhookId) {
+    if let Err(error) = app.store().webhooks().delete(&identity.tenant, id).await {
         tracing::warn!(
             error = &error as &dyn std::error::Error,
             "cannot delete the webhook of a rejected call or run"

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use haft_core::backoff::Schedule;
 use haft_core::catalog::StoreError;
 use haft_core::id::WebhookId;
 use haft_core::name::TenantId;
@@ -14,8 +15,8 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use url::Url;
 
 use super::signature::SigningSecret;
+use crate::context::Context;
 use crate::error::ServiceError;
-use crate::installation::Installation;
 
 /// The longest URL, in bytes.
 const MAX_URL_BYTES: usize = 2048;
@@ -42,7 +43,7 @@ impl Attempt {
 }
 
 /// Checks the URL of a webhook.
-pub fn check_url(app: &Installation, field: &str, text: &str) -> Result<Url, ServiceError> {
+pub fn check_url(app: &Context, field: &str, text: &str) -> Result<Url, ServiceError> {
     let invalid = |why: String| ServiceError::bad_request(format!("invalid `{field}`: {why}"));
     if text.len() > MAX_URL_BYTES {
         return Err(invalid(format!("the URL exceeds the limit of {MAX_URL_BYTES} bytes")));
@@ -60,7 +61,7 @@ pub fn check_url(app: &Installation, field: &str, text: &str) -> Result<Url, Ser
 }
 
 /// Sends a delivery and stores the result; a failed one is tried again later.
-pub(super) async fn send(app: &Installation, claimed: &ClaimedDelivery) {
+pub(super) async fn send(app: &Context, claimed: &ClaimedDelivery) {
     let attempt = attempt(app, claimed).await;
     let delivery = &claimed.delivery;
     let result = result(app, claimed, &attempt);
@@ -68,7 +69,7 @@ pub(super) async fn send(app: &Installation, claimed: &ClaimedDelivery) {
         let error = attempt.error.as_deref().unwrap_or_default();
         tracing::warn!(webhook = %delivery.webhook, delivery = %delivery.id, error, "delivery to a webhook failed for good");
     }
-    match app.store().finish_delivery(result).await {
+    match app.store().webhooks().finish(result).await {
         Ok(()) => {}
         Err(StoreError::ClaimLost) => {
             tracing::warn!(delivery = %delivery.id, "the delivery was claimed again meanwhile; this result was dropped");
@@ -84,12 +85,8 @@ pub(super) async fn send(app: &Installation, claimed: &ClaimedDelivery) {
 }
 
 /// Sends a test event now; returns the delivery with its result.
-pub async fn send_test(
-    app: &Installation,
-    tenant: &TenantId,
-    id: WebhookId,
-) -> Result<Delivery, ServiceError> {
-    let claimed = app.store().begin_test_delivery(tenant, id).await?;
+pub async fn send_test(app: &Context, tenant: &TenantId, id: WebhookId) -> Result<Delivery, ServiceError> {
+    let claimed = app.store().webhooks().begin_test_delivery(tenant, id).await?;
     let attempt = attempt(app, &claimed).await;
     let status = if attempt.error.is_none() { DeliveryStatus::Delivered } else { DeliveryStatus::Failed };
     let mut delivery = claimed.delivery;
@@ -99,42 +96,36 @@ pub async fn send_test(
         id: delivery.id,
         claim: claimed.claim,
         status,
-        due_at: delivery.due_at,
+        not_before: delivery.not_before,
         response_status: delivery.response_status,
         error: delivery.error.clone(),
     };
-    app.store().finish_delivery(result).await?;
+    app.store().webhooks().finish(result).await?;
     Ok(delivery)
 }
 
-fn result(app: &Installation, claimed: &ClaimedDelivery, attempt: &Attempt) -> DeliveryResult {
+fn result(app: &Context, claimed: &ClaimedDelivery, attempt: &Attempt) -> DeliveryResult {
     let delivery = &claimed.delivery;
-    let (status, due_at) = match (&attempt.error, next_delay(app, delivery.attempts)) {
-        (None, _) => (DeliveryStatus::Delivered, delivery.due_at),
+    let (status, not_before) = match (&attempt.error, next_delay(app, delivery.attempts)) {
+        (None, _) => (DeliveryStatus::Delivered, delivery.not_before),
         (Some(_), Some(delay)) if attempt.retryable => {
-            let due_at = app.now().checked_add(delay).unwrap_or(delivery.due_at);
-            (DeliveryStatus::Pending, due_at)
+            let not_before = app.now().checked_add(delay).unwrap_or(delivery.not_before);
+            (DeliveryStatus::Pending, not_before)
         }
-        (Some(_), _) => (DeliveryStatus::Failed, delivery.due_at),
+        (Some(_), _) => (DeliveryStatus::Failed, delivery.not_before),
     };
     let (response_status, error) = (attempt.status, attempt.error.clone());
     let claim = claimed.claim.clone();
-    DeliveryResult { id: delivery.id, claim, status, due_at, response_status, error }
+    DeliveryResult { id: delivery.id, claim, status, not_before, response_status, error }
 }
 
-/// Returns how long to wait after a number of attempts, with up to 10% more, so that many deliveries do not arrive at
-/// once; `None` after the last one.
-fn next_delay(app: &Installation, attempts: u32) -> Option<Duration> {
-    let index = usize::try_from(attempts).ok()?.checked_sub(1)?;
-    let delay = *app.settings().webhooks.retry_delays.get(index)?;
-    let mut random = [0_u8; 1];
-    // Without randomness there is no jitter.
-    let _ = getrandom::fill(&mut random);
-    let [random] = random;
-    Some(delay + delay.mul_f64(f64::from(random) / 2550.0))
+/// Returns how long to wait after a number of attempts; `None` after the last one.
+fn next_delay(app: &Context, attempts: u32) -> Option<Duration> {
+    let schedule = Schedule::new(&app.settings().webhooks.retry_delays, 0.1);
+    schedule.wait(attempts.checked_sub(1)?, haft_runtime::retry::random())
 }
 
-async fn attempt(app: &Installation, claimed: &ClaimedDelivery) -> Attempt {
+async fn attempt(app: &Context, claimed: &ClaimedDelivery) -> Attempt {
     let delivery = &claimed.delivery;
     let Ok(url) = Url::parse(&claimed.webhook.target.url) else {
         return Attempt::failed("the URL is invalid", false);
@@ -171,7 +162,7 @@ async fn attempt(app: &Installation, claimed: &ClaimedDelivery) -> Attempt {
     }
 }
 
-fn headers(app: &Installation, claimed: &ClaimedDelivery) -> Option<HeaderMap> {
+fn headers(app: &Context, claimed: &ClaimedDelivery) -> Option<HeaderMap> {
     let id = claimed.delivery.id.to_string();
     let timestamp = app.now().as_second();
     let secret = SigningSecret::stored(claimed.secret.clone());

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::sender;
-use crate::installation::Installation;
+use crate::context::Context;
 
 /// How many deliveries are sent at once.
 const MAX_SENDING: usize = 32;
@@ -55,13 +55,13 @@ impl Sending {
 }
 
 /// Delivers events until `stop` is cancelled, and then until those have ended that are being sent.
-pub async fn deliver(app: Arc<Installation>, stop: CancellationToken) {
+pub async fn deliver(app: Arc<Context>, stop: CancellationToken) {
     let (sending, tasks) = (Arc::new(Sending::default()), TaskTracker::new());
     let mut trimmed = Instant::now();
     while !stop.is_cancelled() {
         let limits = sending.limits();
         let is_full = limits.max == 0;
-        let claimed = if is_full { Ok(Vec::new()) } else { app.store().claim_deliveries(limits).await };
+        let claimed = if is_full { Ok(Vec::new()) } else { app.store().webhooks().claim(limits).await };
         let claimed = match claimed {
             Ok(claimed) => claimed,
             Err(error) => {
@@ -80,7 +80,7 @@ pub async fn deliver(app: Arc<Installation>, stop: CancellationToken) {
             tokio::select! {
                 () = stop.cancelled() => {}
                 () = sending.ended.notified() => {}
-                () = app.store().deliveries_due(), if !is_full => {}
+                () = app.store().webhooks().due(), if !is_full => {}
             }
         }
         for delivery in claimed {
@@ -94,7 +94,7 @@ pub async fn deliver(app: Arc<Installation>, stop: CancellationToken) {
         }
         if trimmed.elapsed() > TRIM_INTERVAL {
             trimmed = Instant::now();
-            if let Err(error) = app.store().trim_deliveries().await {
+            if let Err(error) = app.store().webhooks().trim_deliveries().await {
                 tracing::warn!(error = &error as &dyn std::error::Error, "cannot remove old deliveries");
             }
         }

@@ -9,42 +9,20 @@ use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _};
 use haft_core::id::ManifestId;
 use haft_core::name::TenantId;
-use haft_core::outcome::{CallError, ErrorCode};
+use haft_core::outcome::CallError;
 use haft_core::workspace::WorkspaceName;
 use haft_package::zip::ArchiveWriter;
 use haft_workspace::{FileEntry, Listing, Manifest, Packs, WalkStep, WorkspaceError};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{self, Receiver, Sender};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::host::{WorkspaceHost, parse_root};
 
-/// How many archives are written at once: each has a thread.
-pub(super) const MAX_ARCHIVES: usize = 16;
 /// How long a client may read nothing; then its archive ends.
 const STALL_TIMEOUT: Duration = Duration::from_mins(1);
 /// The size of the parts that are sent, and how many of them wait for the client.
 const CHUNK: usize = 64 << 10;
 const QUEUE: usize = 8;
-
-/// Limits how many archives are written at once.
-pub(super) struct ArchivePermits(Arc<Semaphore>);
-
-impl Default for ArchivePermits {
-    fn default() -> Self {
-        Self(Arc::new(Semaphore::new(MAX_ARCHIVES)))
-    }
-}
-
-impl ArchivePermits {
-    fn acquire(&self) -> Result<OwnedSemaphorePermit, CallError> {
-        Arc::clone(&self.0).try_acquire_owned().map_err(|_| {
-            let message =
-                format!("{MAX_ARCHIVES} archives are being written, which is the limit; retry later");
-            CallError::new(ErrorCode::Overloaded, message)
-        })
-    }
-}
 
 /// The parts of an archive. One that could not be written completely ends with an error.
 pub struct ArchiveStream {
@@ -108,7 +86,7 @@ fn write(
             let written = match step {
                 WalkStep::Entry(FileEntry { path, listing }) => match listing {
                     Listing::File { executable, content } => {
-                        archive.file(path, *executable, content.place.length)
+                        archive.file(path, *executable, content.extent.length)
                     }
                     Listing::Folder => archive.folder(path),
                     Listing::Link { target } => archive.link(path, target),
@@ -126,10 +104,10 @@ fn write(
 }
 
 fn failed(source: io::Error) -> WorkspaceError {
-    WorkspaceError::Io { doing: "send", path: "the archive".into(), source }
+    WorkspaceError::Io { operation: "send", path: "the archive".into(), source }
 }
 
-/// Passes what is written on in parts; fails if nobody takes them.
+/// Forwards written data in parts; fails if the receiver is closed.
 struct PartSink {
     runtime: Handle,
     sender: Sender<Bytes>,
@@ -208,14 +186,5 @@ mod tests {
             assert_eq!(items.len(), if is_complete { 1 } else { 2 });
             assert_eq!(items.last().unwrap().is_ok(), is_complete);
         }
-    }
-
-    #[tokio::test]
-    async fn only_so_many_archives_are_written_at_once() {
-        let permits = ArchivePermits::default();
-        let held: Vec<_> = (0..MAX_ARCHIVES).map(|_| permits.acquire().unwrap()).collect();
-        assert_eq!(permits.acquire().unwrap_err().code, ErrorCode::Overloaded);
-        drop(held);
-        assert!(permits.acquire().is_ok());
     }
 }

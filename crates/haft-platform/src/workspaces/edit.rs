@@ -9,9 +9,9 @@ use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::workspace::{ManifestSource, WorkspaceName, WorkspaceUse};
 use haft_executors::files::direct;
 use haft_store::StoredManifest;
-use haft_workspace::Listing;
+use haft_workspace::{Listing, Workspace, WorkspaceError};
 
-use super::host::{Exclusive, NewState, WorkspaceHost, blocking, parse_root, unavailable};
+use super::host::{NewState, WorkspaceHost, WorkspaceLock, blocking, parse_root, unavailable};
 
 /// A change of one file.
 #[derive(Debug, Clone)]
@@ -48,6 +48,14 @@ pub enum Expected {
 }
 
 impl FileEdit {
+    /// Returns the number of bytes that it writes.
+    fn bytes(&self) -> usize {
+        match self {
+            FileEdit::Write { bytes, .. } => bytes.len(),
+            FileEdit::Delete { .. } => 0,
+        }
+    }
+
     fn target(&self) -> (&str, &Expected) {
         match self {
             FileEdit::Write { path, expected, .. } | FileEdit::Delete { path, expected } => (path, expected),
@@ -74,17 +82,24 @@ impl WorkspaceHost {
         edits: Vec<FileEdit>,
         change: StateChange,
     ) -> Result<WorkspaceUse, CallError> {
-        let exclusive = self.exclusive(tenant, name).await?;
+        // Checked before anything is written, and again for the snapshot.
+        let written: usize = edits.iter().map(FileEdit::bytes).sum();
+        if written > 0 {
+            let written = u64::try_from(written).unwrap_or(u64::MAX);
+            self.store.limits().check_stored_bytes(tenant, written).await.map_err(unavailable)?;
+        }
+        let lock = self.lock(tenant, name).await?;
         for edit in &edits {
             let (path, expected) = edit.target();
-            if let Err(error) = self.check_expected(exclusive.before.as_ref(), path, expected).await {
-                exclusive.release().await;
-                return Err(error);
+            if let Err(error) = self.check_expected(lock.before.as_ref(), path, expected).await {
+                return Err(lock.release_after(error).await);
             }
         }
-        let workspace = Arc::clone(&exclusive.workspace);
-        blocking(move || workspace.begin_change()).await?;
-        let folder = exclusive.workspace.folder().to_owned();
+        let workspace = Arc::clone(&lock.workspace);
+        if let Err(error) = blocking(move || workspace.begin_change()).await {
+            return Err(lock.release_after(error).await);
+        }
+        let folder = lock.workspace.folder().to_owned();
         let edited = tokio::task::spawn_blocking(move || {
             edits
                 .iter()
@@ -97,10 +112,9 @@ impl WorkspaceHost {
         let edited = edited.await.unwrap_or_else(|error| Err(CallError::internal(error.to_string())));
         if let Err(error) = edited {
             // Who enters next finds the state before.
-            exclusive.release().await;
-            return Err(error);
+            return Err(lock.release_after(error).await);
         }
-        exclusive.store(new_state(change, false)).await
+        lock.store(new_state(change, false)).await
     }
 
     /// Rejects a change of a file that is not as its author has seen it.
@@ -146,20 +160,43 @@ impl WorkspaceHost {
         state: ManifestId,
         change: StateChange,
     ) -> Result<WorkspaceUse, CallError> {
-        let Some(wanted) = self.store.manifest(tenant, name, state).await.map_err(unavailable)? else {
+        let Some(wanted) =
+            self.store.workspaces().manifest(tenant, name, state).await.map_err(unavailable)?
+        else {
             let message = format!("workspace `{name}` has no state `{state}`");
             return Err(CallError::new(ErrorCode::NotFound, message));
         };
-        let exclusive = self.exclusive(tenant, name).await?;
         let manifest = parse_root(&wanted.root)?;
-        let is_active = exclusive.before.as_ref().is_some_and(|before| before.info.id == state);
-        let workspace = Arc::clone(&exclusive.workspace);
-        if let Err(error) = blocking(move || workspace.materialise(&manifest)).await {
-            Exclusive::release(exclusive).await;
-            return Err(error);
-        }
-        exclusive.store(new_state(change, !is_active)).await
+        let lock = self.lock(tenant, name).await?;
+        let is_active = lock.before.as_ref().is_some_and(|before| before.info.id == state);
+        let replaced = move |workspace: &Workspace| workspace.checkout(&manifest);
+        replace(lock, replaced, new_state(change, !is_active)).await
     }
+
+    /// Removes all files of a workspace; the result is a new state without files.
+    pub async fn clear(
+        self: &Arc<Self>,
+        tenant: &TenantId,
+        name: &WorkspaceName,
+        change: StateChange,
+    ) -> Result<WorkspaceUse, CallError> {
+        let lock = self.lock(tenant, name).await?;
+        replace(lock, Workspace::clear, new_state(change, false)).await
+    }
+}
+
+/// Replaces the files of a workspace, and stores the new state.
+async fn replace(
+    lock: WorkspaceLock,
+    files: impl FnOnce(&Workspace) -> Result<(), WorkspaceError> + Send + 'static,
+    state: NewState,
+) -> Result<WorkspaceUse, CallError> {
+    let workspace = Arc::clone(&lock.workspace);
+    if let Err(error) = blocking(move || files(&workspace)).await {
+        lock.release().await;
+        return Err(error);
+    }
+    lock.store(state).await
 }
 
 /// A path that cannot be used is a fault of the request, not of a tool.

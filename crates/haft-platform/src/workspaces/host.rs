@@ -17,17 +17,16 @@ use haft_core::workspace::{
 };
 use haft_store::{Blobs, Claim, NewManifest, Store, StoredManifest};
 use haft_workspace::{
-    Change, ChangeKind, Limits, Listing, LocalPacks, Manifest, Packs, Workspace, WorkspaceError,
+    Change, ChangeKind, Limits, Listing, LocalPacks, Manifest, Packs, Snapshot, Workspace, WorkspaceError,
 };
 use tokio::sync::OwnedMutexGuard;
 
-use super::archive::ArchivePermits;
+use super::archive_permits::ArchivePermits;
+use super::locks::{RETRY, WorkspaceLocks, try_lock};
 use super::shared_packs::SharedPacks;
-use super::turns::{RETRY, Turns, try_lock};
+use crate::home::WORKSPACES;
 
-/// The folder in the home folder with the folders of workspaces.
-pub const WORKSPACES: &str = "workspaces";
-/// How long a call waits for its turn.
+/// How long a call waits for the lock.
 const MAX_WAIT: Duration = Duration::from_mins(10);
 /// What is younger is never collected: the manifest of a snapshot is recorded after its files.
 const COLLECT_AGE: Duration = Duration::from_hours(1);
@@ -39,12 +38,12 @@ pub struct WorkspaceHost {
     /// The folder with the folders of workspaces.
     root: PathBuf,
     limits: Limits,
-    turns: Turns,
+    locks: WorkspaceLocks,
     pub(super) archives: ArchivePermits,
 }
 
-/// The exclusive use of a workspace whose folder is in its active state.
-pub(super) struct Exclusive {
+/// The right to change a workspace, whose folder is in its active state.
+pub(super) struct WorkspaceLock {
     pub(super) host: Arc<WorkspaceHost>,
     pub(super) tenant: TenantId,
     pub(super) name: WorkspaceName,
@@ -52,8 +51,8 @@ pub(super) struct Exclusive {
     pub(super) before: Option<StoredManifest>,
     claim: Option<Claim>,
     // Dropped last: who comes next finds the claim released.
-    _lock: Option<File>,
-    _turn: OwnedMutexGuard<()>,
+    _file: Option<File>,
+    _guard: OwnedMutexGuard<()>,
 }
 
 impl WorkspaceHost {
@@ -70,14 +69,14 @@ impl WorkspaceHost {
         } else {
             Arc::new(local)
         };
-        let (turns, archives) = (Turns::default(), ArchivePermits::default());
-        Ok(Arc::new(Self { store, packs, root: home.join(WORKSPACES), limits, turns, archives }))
+        let (locks, archives) = (WorkspaceLocks::default(), ArchivePermits::default());
+        Ok(Arc::new(Self { store, packs, root: home.join(WORKSPACES), limits, locks, archives }))
     }
 
     /// Removes the files of a deleted workspace on this node. A name can be used again, and an idle interpreter may still
     /// have the folder: it stays, and is empty.
     pub async fn forget(&self, tenant: &TenantId, name: &WorkspaceName) {
-        let _turn = self.turns.take(tenant, name).await;
+        let _lock = self.locks.lock(tenant, name).await;
         let cleared = match self.workspace(tenant, name).await {
             Ok(workspace) => blocking(move || workspace.clear()).await,
             Err(error) => Err(error),
@@ -88,13 +87,13 @@ impl WorkspaceHost {
     }
 
     /// Removes what no stored state refers to.
-    pub async fn collect(&self) -> Result<(), CallError> {
-        let roots = self.store.manifest_roots().await.map_err(unavailable)?;
+    pub async fn gc(&self) -> Result<(), CallError> {
+        let roots = self.store.workspaces().manifest_roots().await.map_err(unavailable)?;
         let manifests: Vec<Manifest> = roots.iter().map(|root| parse_root(root)).collect::<Result<_, _>>()?;
         let packs = Arc::clone(&self.packs);
-        let collected = blocking(move || haft_workspace::collect(&*packs, manifests, COLLECT_AGE)).await?;
-        if collected.packs + collected.reduced > 0 {
-            let (removed, reduced) = (collected.packs, collected.reduced);
+        let report = blocking(move || haft_workspace::gc(&*packs, manifests, COLLECT_AGE)).await?;
+        if report.packs + report.reduced > 0 {
+            let (removed, reduced) = (report.packs, report.reduced);
             tracing::info!(removed, reduced, "removed stored files that no workspace has any more");
         }
         self.forget_deleted_chats().await
@@ -110,11 +109,17 @@ impl WorkspaceHost {
                 // The folder stays, and is empty.
                 let is_empty = names_in(&self.folder(&tenant, &name)).next().is_none();
                 if is_empty
-                    || self.store.active_manifest(&tenant, &name).await.map_err(unavailable)?.is_some()
+                    || self
+                        .store
+                        .workspaces()
+                        .active_manifest(&tenant, &name)
+                        .await
+                        .map_err(unavailable)?
+                        .is_some()
                 {
                     continue;
                 }
-                if self.store.chat(&tenant, chat).await.map_err(unavailable)?.is_none() {
+                if self.store.chats().get(&tenant, chat).await.map_err(unavailable)?.is_none() {
                     self.forget(&tenant, &name).await;
                 }
             }
@@ -130,45 +135,46 @@ impl WorkspaceHost {
         }
     }
 
-    /// Waits until nobody else changes the workspace, and brings its folder to the active state.
-    pub(super) async fn exclusive(
+    /// Acquires the lock of the workspace, and brings its folder to the active state.
+    pub(super) async fn lock(
         self: &Arc<Self>,
         tenant: &TenantId,
         name: &WorkspaceName,
-    ) -> Result<Exclusive, CallError> {
+    ) -> Result<WorkspaceLock, CallError> {
         let deadline = Instant::now() + MAX_WAIT;
-        let turn = tokio::time::timeout(MAX_WAIT, self.turns.take(tenant, name)).await;
-        let turn = turn.map_err(|_| busy(name))?;
-        if self.store.active_manifest(tenant, name).await.map_err(unavailable)?.is_none() {
-            self.store.create_workspace(tenant, name).await.map_err(unavailable)?;
+        let guard = tokio::time::timeout(MAX_WAIT, self.locks.lock(tenant, name)).await;
+        let guard = guard.map_err(|_| busy(name))?;
+        if self.store.workspaces().active_manifest(tenant, name).await.map_err(unavailable)?.is_none() {
+            self.store.workspaces().create(tenant, name).await.map_err(unavailable)?;
         }
-        let (lock, claim) = self.lock(tenant, name, deadline).await?;
-        let mut exclusive = Exclusive {
+        let workspace = self.workspace(tenant, name).await?;
+        let (file, claim) = self.lock_for_node(tenant, name, deadline).await?;
+        let mut lock = WorkspaceLock {
             host: Arc::clone(self),
             tenant: tenant.clone(),
             name: name.clone(),
-            workspace: self.workspace(tenant, name).await?,
+            workspace,
             before: None,
             claim,
-            _lock: lock,
-            _turn: turn,
+            _file: file,
+            _guard: guard,
         };
-        // Read under the lock: nobody changes it any more.
-        exclusive.before = self.store.active_manifest(tenant, name).await.map_err(unavailable)?.flatten();
-        exclusive.workspace = self.materialise(&exclusive.workspace, exclusive.before.as_ref()).await?;
-        Ok(exclusive)
+        match lock.checkout().await {
+            Ok(()) => Ok(lock),
+            Err(error) => Err(lock.release_after(error).await),
+        }
     }
 
-    /// Takes the lock among the processes of this machine, or the claim among the nodes.
-    async fn lock(
+    /// Acquires the lock among the processes of this machine, or the claim among the nodes.
+    async fn lock_for_node(
         &self,
         tenant: &TenantId,
         name: &WorkspaceName,
         deadline: Instant,
     ) -> Result<(Option<File>, Option<Claim>), CallError> {
         loop {
-            if self.store.shares_workspaces() {
-                let claim = self.store.claim_workspace(tenant, name).await.map_err(unavailable)?;
+            if self.store.workspaces().is_shared() {
+                let claim = self.store.workspaces().claim(tenant, name).await.map_err(unavailable)?;
                 if claim.is_some() {
                     return Ok((None, claim));
                 }
@@ -197,7 +203,7 @@ impl WorkspaceHost {
     }
 
     /// Brings a folder to a stored state; a workspace without one is empty.
-    async fn materialise(
+    async fn checkout(
         &self,
         workspace: &Arc<Workspace>,
         state: Option<&StoredManifest>,
@@ -206,7 +212,7 @@ impl WorkspaceHost {
         let workspace = Arc::clone(workspace);
         blocking(move || {
             match &manifest {
-                Some(manifest) => workspace.materialise(manifest)?,
+                Some(manifest) => workspace.checkout(manifest)?,
                 None => workspace.clear()?,
             }
             Ok(workspace)
@@ -220,30 +226,32 @@ impl WorkspaceHost {
         entry: &WorkspaceEntry,
     ) -> Result<Box<dyn EnteredWorkspace>, CallError> {
         let WorkspaceEntry { tenant, name, .. } = entry;
-        let active = self.store.active_manifest(tenant, name).await.map_err(unavailable)?;
+        let active = self.store.workspaces().active_manifest(tenant, name).await.map_err(unavailable)?;
         if active.is_none() {
-            self.store.create_workspace(tenant, name).await.map_err(unavailable)?;
+            self.store.workspaces().create(tenant, name).await.map_err(unavailable)?;
         }
         let state = active.flatten();
         let workspace = self.workspace(tenant, name).await?;
-        if let Some(_turn) = self.turns.try_take(tenant, name) {
-            self.materialise(&workspace, state.as_ref()).await?;
+        if let Some(_lock) = self.locks.try_lock(tenant, name) {
+            self.checkout(&workspace, state.as_ref()).await?;
         }
         let path = workspace.folder().to_owned();
         let folder = Arc::new(WorkspaceFolder { name: name.clone(), path, read_only: true });
-        Ok(Box::new(Reading { folder, state: state.map(|state| state.info.id) }))
+        Ok(Box::new(ReadSession { folder, state: state.map(|state| state.info.id) }))
     }
 
     async fn enter_to_change(
         self: &Arc<Self>,
         entry: WorkspaceEntry,
     ) -> Result<Box<dyn EnteredWorkspace>, CallError> {
-        let exclusive = self.exclusive(&entry.tenant, &entry.name).await?;
-        let workspace = Arc::clone(&exclusive.workspace);
-        blocking(move || workspace.begin_change()).await?;
-        let path = exclusive.workspace.folder().to_owned();
+        let lock = self.lock(&entry.tenant, &entry.name).await?;
+        let workspace = Arc::clone(&lock.workspace);
+        if let Err(error) = blocking(move || workspace.begin_change()).await {
+            return Err(lock.release_after(error).await);
+        }
+        let path = lock.workspace.folder().to_owned();
         let folder = Arc::new(WorkspaceFolder { name: entry.name.clone(), path, read_only: false });
-        Ok(Box::new(Changing { exclusive, folder, entry }))
+        Ok(Box::new(WriteSession { lock, folder, entry }))
     }
 }
 
@@ -268,44 +276,73 @@ impl WorkspaceHost {
     }
 }
 
-impl Exclusive {
-    /// Stores the state of the folder and makes it the active one, unless nothing changed.
+impl WorkspaceLock {
+    /// Brings the folder to the active state, which is locked against other changes.
+    async fn checkout(&mut self) -> Result<(), CallError> {
+        let workspaces = self.host.store.workspaces();
+        let before = workspaces.active_manifest(&self.tenant, &self.name).await.map_err(unavailable)?;
+        self.before = before.flatten();
+        self.workspace = self.host.checkout(&self.workspace, self.before.as_ref()).await?;
+        Ok(())
+    }
+
+    /// Stores the state of the folder and makes it the active one, unless nothing changed. Releases the lock in any case:
+    /// another node would wait for its claim.
     pub(super) async fn store(self, new: NewState) -> Result<WorkspaceUse, CallError> {
+        let stored = self.store_state(new).await;
+        self.release().await;
+        stored
+    }
+
+    /// Releases the lock after an error, and returns the error.
+    pub(super) async fn release_after(self, error: CallError) -> CallError {
+        self.release().await;
+        error
+    }
+
+    async fn store_state(&self, new: NewState) -> Result<WorkspaceUse, CallError> {
         let (workspace, packs) = (Arc::clone(&self.workspace), Arc::clone(&self.host.packs));
         let before = self.before.as_ref().map(|before| parse_root(&before.root)).transpose()?;
-        let (manifest, changes) = blocking(move || {
-            let manifest = workspace.snapshot()?.manifest;
+        let (snapshot, changes) = blocking(move || {
+            let snapshot = workspace.snapshot()?;
+            let manifest = &snapshot.manifest;
             let changes = match &before {
                 Some(before) if before.root.hash == manifest.root.hash => Vec::new(),
-                Some(before) => haft_workspace::diff(&*packs, before, &manifest)?,
-                None => added(&*packs, &manifest)?,
+                Some(before) => haft_workspace::diff(&*packs, before, manifest)?,
+                None => added(&*packs, manifest)?,
             };
-            Ok((manifest, changes))
+            Ok((snapshot, changes))
         })
         .await?;
         let pre = self.before.as_ref().map(|before| before.info.id);
         let files: Vec<FileChange> = changes.iter().filter_map(file_change).collect();
         let changed = u64::try_from(files.len()).unwrap_or(u64::MAX);
         let is_same = changes.is_empty() && !new.is_needed;
-        let post = if is_same { pre } else { Some(self.record(&manifest, new).await?) };
+        let post = if is_same { pre } else { Some(self.record(snapshot, new).await?) };
         let changes = files.into_iter().take(MAX_CHANGES).collect();
         let name = self.name.clone();
-        self.release().await;
         Ok(WorkspaceUse { name, pre_manifest: pre, post_manifest: post, changes, changed, error: None })
     }
 
-    async fn record(&self, manifest: &Manifest, new: NewState) -> Result<ManifestId, CallError> {
+    async fn record(&self, snapshot: Snapshot, new: NewState) -> Result<ManifestId, CallError> {
+        let manifest = &snapshot.manifest;
         let root = serde_json::to_string(manifest).map_err(|error| CallError::internal(error.to_string()))?;
         let NewState { source, source_ref, created_by, message, .. } = new;
-        let (files, bytes) = (manifest.files, manifest.bytes);
-        let new = NewManifest { root, files, bytes, source, source_ref, created_by, message };
+        let (files, bytes, added) = (manifest.files, manifest.bytes, snapshot.added);
+        let new = NewManifest { root, files, bytes, added, source, source_ref, created_by, message };
         let claim = self.claim.as_ref();
-        match self.host.store.add_manifest(&self.tenant, &self.name, claim, new).await {
+        match self.host.store.workspaces().add_manifest(&self.tenant, &self.name, claim, new).await {
             Ok(stored) => Ok(stored.id),
             Err(StoreError::ClaimLost) => {
                 let message =
                     "another node took over the workspace, or it was deleted: the changes were not kept";
                 Err(CallError::new(ErrorCode::Conflict, message))
+            }
+            Err(error @ StoreError::LimitReached { .. }) => {
+                // Otherwise a caller could fill the disk with rejected states.
+                let workspace = Arc::clone(&self.workspace);
+                blocking(move || workspace.discard(&snapshot)).await?;
+                Err(unavailable(error))
             }
             Err(error) => Err(unavailable(error)),
         }
@@ -314,7 +351,7 @@ impl Exclusive {
     /// Lets others change the workspace.
     pub(super) async fn release(self) {
         if let Some(claim) = &self.claim
-            && let Err(error) = self.host.store.release_workspace(&self.tenant, &self.name, claim).await
+            && let Err(error) = self.host.store.workspaces().release(&self.tenant, &self.name, claim).await
         {
             // The next call on this node takes it over; another node, when this one has stopped.
             tracing::warn!(
@@ -337,21 +374,21 @@ pub(super) struct NewState {
 }
 
 /// A call that changes a workspace.
-struct Changing {
-    exclusive: Exclusive,
+struct WriteSession {
+    lock: WorkspaceLock,
     folder: Arc<WorkspaceFolder>,
     entry: WorkspaceEntry,
 }
 
-impl EnteredWorkspace for Changing {
+impl EnteredWorkspace for WriteSession {
     fn folder(&self) -> &Arc<WorkspaceFolder> {
         &self.folder
     }
 
     fn leave(self: Box<Self>) -> BoxFuture<'static, WorkspaceUse> {
         Box::pin(async move {
-            let Changing { exclusive, entry, .. } = *self;
-            let before = exclusive.before.as_ref().map(|before| before.info.id);
+            let WriteSession { lock, entry, .. } = *self;
+            let before = lock.before.as_ref().map(|before| before.info.id);
             let new = NewState {
                 source: ManifestSource::ToolRun,
                 source_ref: Some(entry.call.to_string()),
@@ -359,7 +396,7 @@ impl EnteredWorkspace for Changing {
                 message: entry.message,
                 is_needed: false,
             };
-            exclusive.store(new).await.unwrap_or_else(|error| {
+            lock.store(new).await.unwrap_or_else(|error| {
                 tracing::warn!(call = %entry.call, workspace = %entry.name, error = error.message, "the state of a workspace was not stored");
                 let (changes, changed) = (Vec::new(), 0);
                 let error = Some(excerpt(&error.message, 500));
@@ -371,12 +408,12 @@ impl EnteredWorkspace for Changing {
 }
 
 /// A call that looks at a workspace.
-struct Reading {
+struct ReadSession {
     folder: Arc<WorkspaceFolder>,
     state: Option<ManifestId>,
 }
 
-impl EnteredWorkspace for Reading {
+impl EnteredWorkspace for ReadSession {
     fn folder(&self) -> &Arc<WorkspaceFolder> {
         &self.folder
     }
@@ -411,9 +448,9 @@ pub(super) fn workspace_error(error: &WorkspaceError) -> CallError {
         WorkspaceError::NotAFolder(_) => {
             CallError::new(ErrorCode::ExecutionFailed, "the folder of the workspace was replaced by a file")
         }
-        WorkspaceError::Io { doing, source, .. } => CallError::new(
+        WorkspaceError::Io { operation, source, .. } => CallError::new(
             ErrorCode::StoreUnavailable,
-            format!("cannot {doing} a file of the workspace: {source}"),
+            format!("cannot {operation} a file of the workspace: {source}"),
         ),
         WorkspaceError::MissingPack(_) | WorkspaceError::Damaged { .. } => {
             CallError::internal(error.to_string()).for_model("the files of this state are damaged")
@@ -433,6 +470,7 @@ pub(super) fn unavailable(error: StoreError) -> CallError {
             CallError::new(ErrorCode::StoreUnavailable, format!("cannot {action}: {source}"))
         }
         StoreError::NotFound { .. } => CallError::new(ErrorCode::NotFound, error.to_string()),
+        StoreError::LimitReached { limit, value, message } => limit.refuse(value, message, None),
         StoreError::Busy => CallError::new(ErrorCode::StoreUnavailable, error.to_string()).retryable(true),
         other => CallError::new(ErrorCode::Conflict, other.to_string()),
     }
@@ -444,7 +482,7 @@ fn busy(name: &WorkspaceName) -> CallError {
     CallError::new(ErrorCode::Overloaded, message)
 }
 
-/// Reads the stored place of a state.
+/// Reads the root of a stored state.
 pub(super) fn parse_root(root: &str) -> Result<Manifest, CallError> {
     serde_json::from_str(root)
         .map_err(|error| CallError::internal(format!("a stored state is damaged: {error}")))

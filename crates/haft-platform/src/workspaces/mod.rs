@@ -1,12 +1,13 @@
-//! The workspaces of this node: folders in which calls take turns, and whose every state is stored.
+//! The workspaces of this node: folders that one call at a time changes, and whose every state is stored.
 
 mod archive;
+mod archive_permits;
 mod edit;
 mod host;
+mod locks;
 mod read;
 mod shared_packs;
-mod turns;
 
 pub use edit::{Expected, FileEdit, StateChange};
-pub use host::{WORKSPACES, WorkspaceHost};
-pub use read::{FileListing, FileRange};
+pub use host::WorkspaceHost;
+pub use read::{FileListing, FileRange, ListedFile, ListedKind};

@@ -1,4 +1,4 @@
-//! Reading stored states: nothing is materialised for it.
+//! Reads stored states without checking them out.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use haft_core::workspace::{FileChange, FileChangeKind, ManifestInfo, WorkspaceNa
 use haft_store::StoredManifest;
 use haft_workspace::{Listing, Manifest};
 use serde::Serialize;
-use utoipa::ToSchema;
+use serde_json::json;
 
 use super::host::{WorkspaceHost, blocking, file_change, parse_root, unavailable};
 
@@ -18,10 +18,9 @@ use super::host::{WorkspaceHost, blocking, file_change, parse_root, unavailable}
 const MAX_READ: u64 = 64 << 20;
 
 /// The files of a state.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
 pub struct FileListing {
     /// The state; `null` if the workspace is new.
-    #[schema(required)]
     pub manifest: Option<ManifestInfo>,
     /// The files, folders and links, ordered by path.
     pub files: Vec<ListedFile>,
@@ -29,13 +28,11 @@ pub struct FileListing {
 }
 
 /// A file, folder or link of a workspace.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
 pub struct ListedFile {
-    #[schema(example = "report/summary.md")]
     pub path: String,
     pub kind: ListedKind,
     /// The size of a file in bytes.
-    #[schema(required)]
     pub size: Option<u64>,
     /// Whether a file can be executed.
     pub executable: bool,
@@ -47,8 +44,8 @@ pub struct ListedFile {
     pub hash: Option<String>,
 }
 
-/// What an entry of a workspace is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+/// The kind of an entry of a workspace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ListedKind {
     File,
@@ -76,13 +73,16 @@ impl WorkspaceHost {
         state: Option<ManifestId>,
     ) -> Result<Option<StoredManifest>, CallError> {
         if let Some(id) = state {
-            let found = self.store.manifest(tenant, name, id).await.map_err(unavailable)?;
+            let found = self.store.workspaces().manifest(tenant, name, id).await.map_err(unavailable)?;
             let missing =
                 || CallError::new(ErrorCode::NotFound, format!("workspace `{name}` has no state `{id}`"));
             return found.map(Some).ok_or_else(missing);
         }
-        let found = self.store.active_manifest(tenant, name).await.map_err(unavailable)?;
-        found.ok_or_else(|| CallError::new(ErrorCode::NotFound, format!("workspace `{name}` does not exist")))
+        let found = self.store.workspaces().active_manifest(tenant, name).await.map_err(unavailable)?;
+        found.ok_or_else(|| {
+            let message = format!("workspace `{name}` not found");
+            CallError::new(ErrorCode::NotFound, message).with_details(json!({"kind": "workspace"}))
+        })
     }
 
     /// Lists the files of a state below a folder.
@@ -172,7 +172,7 @@ impl WorkspaceHost {
 }
 
 impl WorkspaceHost {
-    /// Returns what the latest change of a workspace changed.
+    /// Returns the files that the latest change of a workspace affected.
     pub async fn latest_changes(
         &self,
         tenant: &TenantId,
@@ -212,7 +212,7 @@ fn listed(path: &[u8], listing: Listing) -> ListedFile {
     };
     match listing {
         Listing::File { executable, content } => ListedFile {
-            size: Some(content.place.length),
+            size: Some(content.extent.length),
             executable,
             hash: Some(content.hash.to_string()),
             ..plain(ListedKind::File)

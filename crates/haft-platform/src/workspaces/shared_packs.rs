@@ -13,7 +13,7 @@ use uuid::Uuid;
 /// The name of a pack in the bucket starts with this.
 const PACKS: &str = "packs";
 
-/// Packs in a bucket. They never change, apart from holes, so that a copy never needs to be looked at again.
+/// Packs in a bucket. They never change, apart from holes, so a local copy is never revalidated.
 pub(super) struct SharedPacks {
     local: LocalPacks,
     blobs: Blobs,
@@ -29,7 +29,7 @@ impl SharedPacks {
     /// Waits for the bucket; packs are used by threads that may block.
     fn wait<T>(&self, work: impl Future<Output = Result<T, StoreError>>) -> WorkspaceResult<T> {
         self.runtime.block_on(work).map_err(|error| WorkspaceError::Io {
-            doing: "transfer",
+            operation: "transfer",
             path: Path::new(PACKS).to_owned(),
             source: std::io::Error::other(error),
         })

@@ -84,7 +84,7 @@ pub enum ReadError {
     Damaged {
         /// The format.
         format: Format,
-        /// What is wrong.
+        /// The reason.
         problem: &'static str,
     },
     /// A line does not follow the format.
@@ -94,7 +94,7 @@ pub enum ReadError {
         format: Format,
         /// The line, counted from 1.
         line: usize,
-        /// What is wrong.
+        /// The reason.
         problem: String,
     },
     /// The bytes do not follow the declared encoding.

@@ -56,7 +56,7 @@ struct DrawnCalls {
 
 /// Why a shared rate did not admit a call.
 #[derive(Debug)]
-pub(crate) enum NotTaken {
+pub(crate) enum LeaseRejection {
     /// The rate is used up for this long.
     Exceeded(Duration),
     /// The store did not answer.
@@ -73,7 +73,7 @@ impl LeasedRates {
     }
 
     /// Counts a call of a key.
-    pub(crate) async fn take(&self, key: &str, rate: Rate) -> Result<RateStatus, NotTaken> {
+    pub(crate) async fn take(&self, key: &str, rate: Rate) -> Result<RateStatus, LeaseRejection> {
         let lease = self.lease(key);
         let mut state = lease.0.lock().await;
         let now = clock::now();
@@ -81,18 +81,18 @@ impl LeasedRates {
             return Ok(status);
         }
         if let (Some(free_at), Some(_)) = (state.free_at, state.blocked_until.filter(|until| now < *until)) {
-            return Err(NotTaken::Exceeded(free_at.saturating_duration_since(now)));
+            return Err(LeaseRejection::Exceeded(free_at.saturating_duration_since(now)));
         }
         let unused = state.unused();
         let calls = state.next.clamp(1, rate.calls().div_ceil(PARTS));
         let lifetime = rate.period() / PARTS;
         let request = DrawRequest { rate: rate.into(), calls, lifetime, unused };
-        let draw = self.store.draw(key, request).await.map_err(NotTaken::Store)?;
+        let draw = self.store.draw(key, request).await.map_err(LeaseRejection::Store)?;
         state.drawn = None;
         if draw.granted == 0 {
             state.free_at = Some(now + draw.status.reset);
             state.blocked_until = Some(now + draw.status.reset.min(MAX_BLOCK));
-            return Err(NotTaken::Exceeded(draw.status.reset));
+            return Err(LeaseRejection::Exceeded(draw.status.reset));
         }
         (state.free_at, state.blocked_until) = (None, None);
         state.drawn = Some(DrawnCalls {
@@ -103,7 +103,7 @@ impl LeasedRates {
             status: draw.status,
             drawn_at: now,
         });
-        state.take_drawn(now).ok_or(NotTaken::Exceeded(lifetime))
+        state.take_drawn(now).ok_or(LeaseRejection::Exceeded(lifetime))
     }
 
     /// Gives back a call that did not run.

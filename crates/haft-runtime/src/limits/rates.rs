@@ -13,7 +13,7 @@ use haft_core::name::TenantId;
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::tenant::TenantLimits;
 
-use super::lease::NotTaken;
+use super::lease::LeaseRejection;
 use super::slots::Slot;
 use super::{LeasedRates, Limits};
 use crate::clock;
@@ -178,10 +178,10 @@ impl Limits {
             rates.push(AppliedRate { limit: LimitName::SessionRate, rate, counter });
         }
         let principal = &invocation.principal;
-        if let (Some(rate), Some(token)) = (principal.rate_limit, principal.token) {
+        rates.extend(principal.token_rates().map(|(token, rate)| {
             let counter = RateKey::Token(token);
-            rates.push(AppliedRate { limit: LimitName::TokenRate, rate: rate.into(), counter });
-        }
+            AppliedRate { limit: LimitName::TokenRate, rate: rate.into(), counter }
+        }));
         if let LimitedSubject::Tool(entry, plan) = call.subject
             && let (Some(rate), Some(windows)) = (plan.rate, &entry.rate_windows)
         {
@@ -250,8 +250,8 @@ impl Limits {
                 Err(not_taken) => {
                     refund(leases, &counted).await;
                     return Err(match not_taken {
-                        NotTaken::Exceeded(wait) => rate.exceeded(wait),
-                        NotTaken::Store(error) => limits_unavailable(&error),
+                        LeaseRejection::Exceeded(wait) => rate.exceeded(wait),
+                        LeaseRejection::Store(error) => limits_unavailable(&error),
                     });
                 }
             }

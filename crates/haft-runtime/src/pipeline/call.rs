@@ -5,17 +5,19 @@ use std::time::{Duration, Instant};
 
 use haft_core::Timestamp;
 use haft_core::call::{CallDecision, CallRecord, CallStatus, StepTimes};
-use haft_core::executor::{CallArtifacts, CallContext};
-use haft_core::id::CallId;
+use haft_core::executor::{CallArtifacts, CallContext, Prepared};
+use haft_core::id::{CallId, ToolId};
 use haft_core::invocation::Invocation;
 use haft_core::name::TenantId;
 use haft_core::outcome::Outcome;
 use haft_core::render;
+use haft_core::runnable::Mode;
 use haft_core::workspace::WorkspaceUse;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::admission::Admission;
+use super::bound::Bound;
 use super::checks::milliseconds;
 use super::record_guard::Running;
 use super::results::LoadedResults;
@@ -41,6 +43,29 @@ pub struct Call {
     pub(super) stored_bytes: Option<u64>,
 }
 
+/// The parts of a call that its execution needs.
+pub(crate) struct CallParts<'a> {
+    pub(crate) plan: &'a CompiledTool,
+    pub(crate) prepared: &'a dyn Prepared,
+    pub(crate) context: &'a mut CallContext,
+    pub(crate) attempt: &'a mut u32,
+    pub(crate) args: &'a Value,
+}
+
+/// The callee in the record of a call: a tool, an agent or a retrieval pipeline.
+pub(super) struct Callee {
+    pub(super) id: ToolId,
+    pub(super) name: Arc<str>,
+    pub(super) revision: u32,
+}
+
+impl Callee {
+    pub(super) fn of(entry: &Entry, mode: Mode) -> Self {
+        let revision = entry.definition(mode.into()).map_or(entry.tool.revision, |(number, _)| number);
+        Self { id: entry.tool.id, name: Arc::clone(&entry.qualified), revision }
+    }
+}
+
 /// A request together with what it calls.
 pub(super) struct CallDraft {
     pub(super) invocation: Invocation,
@@ -48,6 +73,8 @@ pub(super) struct CallDraft {
     pub(super) loaded: Option<LoadedResults>,
     /// The arguments with results in place of their handles, if there are any; the record keeps the handles.
     pub(super) full_args: Option<Box<Value>>,
+    /// The bound tool, if it is stored outside the definition.
+    pub(super) bound: Option<Bound>,
     pub(super) context: CallContext,
     /// Cancels the call although it runs on without its client.
     pub(super) stop: Option<CancellationToken>,
@@ -104,11 +131,6 @@ impl Call {
         self.draft.args()
     }
 
-    /// Returns the hash of the arguments, if it was computed.
-    pub(crate) fn args_digest(&self) -> Option<&str> {
-        self.draft.invocation.args_digest.as_deref()
-    }
-
     /// Returns the tenant for which it runs.
     pub fn tenant(&self) -> &TenantId {
         self.draft.context.tenant()
@@ -151,9 +173,15 @@ impl Call {
     }
 
     /// Borrows the parts that an execution needs.
-    pub(crate) fn parts(&mut self) -> (&CompiledTool, &mut CallContext, &mut u32, &Value) {
-        let CallDraft { context, invocation, full_args, .. } = &mut self.draft;
-        (&self.plan, context, &mut self.attempt, full_args.as_deref().unwrap_or(&invocation.args))
+    pub(crate) fn parts(&mut self) -> CallParts<'_> {
+        let CallDraft { context, invocation, full_args, bound, .. } = &mut self.draft;
+        CallParts {
+            plan: &self.plan,
+            prepared: &**bound.as_ref().map_or(&self.plan.prepared, |bound| &bound.prepared),
+            context,
+            attempt: &mut self.attempt,
+            args: full_args.as_deref().unwrap_or(&invocation.args),
+        }
     }
 }
 

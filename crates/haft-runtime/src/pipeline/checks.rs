@@ -6,17 +6,26 @@ use std::time::Duration;
 use haft_core::approval::{Approval, ApprovalCause};
 use haft_core::catalog::StoreError;
 use haft_core::coerce::{coerce, normalize_integers};
+use haft_core::implementation::Kind;
+use haft_core::invocation::Invocation;
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::policy::{Decision, Effect};
 use haft_core::principal::Principal;
 use haft_core::runnable::{Mode, NotRunnable};
 use haft_core::spec::{Policy, ToolSpec, Validation};
 use haft_core::token::Role;
+use haft_definition::defaults::ArgumentDefaults;
 use haft_definition::export::{drop_nulls, for_alternatives};
 use serde_json::{Value, json};
 
+use crate::policy::{CallAncestors, agents_above};
 use crate::registry::{CompiledTool, Entry, Registry};
 use crate::retry;
+
+/// Returns the surfaces and agents on whose behalf a call is made.
+pub(super) fn above(invocation: &Invocation) -> CallAncestors<'_> {
+    CallAncestors { surfaces: &invocation.lineage.surfaces, agents: agents_above(&invocation.principal) }
+}
 
 /// Returns the error of a call that exceeded its time. Its effects are unknown, so it is retryable only if a second call
 /// does no harm.
@@ -93,7 +102,7 @@ pub(super) fn cause_of(
     }
 }
 
-/// Returns the error of a call that needs approval where nobody can be asked.
+/// Returns the error of a call that needs approval where approvals are unavailable.
 pub(super) fn approval_impossible(tool: &str, cause: &ApprovalCause) -> CallError {
     let message = format!("{}: only an elevated token may call it", cause.reason(tool));
     CallError::new(ErrorCode::ApprovalRequired, message)
@@ -120,13 +129,21 @@ pub(super) fn awaiting_approval(approval: &Approval) -> CallError {
 }
 
 /// Validates the arguments, after the names that models use are mapped back and, if the definition says so, values are
-/// coerced.
-pub fn check_args(plan: &CompiledTool, args: &mut Value) -> Result<(), CallError> {
+/// coerced. Omitted arguments get their defaults: those of the definition, then those of the bound tool.
+pub fn check_args(plan: &CompiledTool, bound: &ArgumentDefaults, args: &mut Value) -> Result<(), CallError> {
     match plan.spec.execution.validation {
-        Validation::None => return Ok(()),
-        Validation::Strict => {}
-        Validation::Coerce => *args = coerce(&plan.input_schema, std::mem::take(args)),
+        Validation::None => {}
+        Validation::Strict => validate_args(plan, bound, args)?,
+        Validation::Coerce => {
+            *args = coerce(&plan.input_schema, std::mem::take(args));
+            validate_args(plan, bound, args)?;
+        }
     }
+    fill_defaults(plan, bound, args);
+    Ok(())
+}
+
+fn validate_args(plan: &CompiledTool, bound: &ArgumentDefaults, args: &mut Value) -> Result<(), CallError> {
     plan.aliases.restore(args);
     let checked = match plan.input.check(args) {
         // In strict mode models send null for omitted arguments.
@@ -135,6 +152,8 @@ pub fn check_args(plan: &CompiledTool, args: &mut Value) -> Result<(), CallError
     };
     let checked = checked.or_else(|violations| {
         let fitting = for_alternatives(&plan.input_schema, args).find(|own| plan.input.check(own).is_ok());
+        let fitting = fitting
+            .or_else(|| without_defaults(plan, bound, args).filter(|own| plan.input.check(own).is_ok()));
         fitting.map(|own| *args = own).ok_or(violations)
     });
     if checked.is_ok() {
@@ -148,6 +167,45 @@ pub fn check_args(plan: &CompiledTool, args: &mut Value) -> Result<(), CallError
         CallError::new(ErrorCode::InvalidArguments, format!("invalid arguments: {}", list.join("; ")))
             .with_details(json!({"violations": violations}))
     })
+}
+
+/// Sets omitted arguments to their defaults, so that rules, approvers and records see the arguments that the tool runs
+/// with.
+pub(super) fn fill_defaults(plan: &CompiledTool, bound: &ArgumentDefaults, args: &mut Value) {
+    fill_own_defaults(plan, args);
+    if let Value::Object(map) = args {
+        map.extend(bound.missing(map));
+    }
+}
+
+fn fill_own_defaults(plan: &CompiledTool, args: &mut Value) {
+    let Value::Object(map) = &mut *args else { return };
+    let missing = plan.defaults.missing(map);
+    if missing.is_empty() {
+        return;
+    }
+    let given = (plan.spec.implementation.kind() == Kind::Mcp).then(|| map.clone());
+    map.extend(missing);
+    // An MCP server checks its arguments itself, and rejects a default that does not fit.
+    if let Some(given) = given
+        && plan.input.check(args).is_err()
+    {
+        *args = Value::Object(given);
+    }
+}
+
+/// Returns the arguments without those that are equal to their defaults, which need not match the schema: the arguments
+/// of a call that waited have been filled in before.
+fn without_defaults(plan: &CompiledTool, bound: &ArgumentDefaults, args: &Value) -> Option<Value> {
+    let args = args.as_object()?;
+    let is_default = |(name, value): &(&String, &Value)| {
+        plan.defaults.is_default(name, value) || bound.is_default(name, value)
+    };
+    if !args.iter().any(|arg| is_default(&arg)) {
+        return None;
+    }
+    let own = args.iter().filter(|arg| !is_default(arg));
+    Some(Value::Object(own.map(|(name, value)| (name.clone(), value.clone())).collect()))
 }
 
 pub(super) fn not_recorded(error: StoreError) -> CallError {

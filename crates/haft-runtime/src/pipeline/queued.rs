@@ -3,18 +3,23 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use haft_core::Timestamp;
 use haft_core::approval::ApprovalCause;
 use haft_core::call::CallRecord;
 use haft_core::outcome::{CallError, ErrorCode};
-use haft_core::{Timestamp, hash};
 
-use super::results::LoadedResults;
+use super::approved::content_digest;
+use super::bound::CallInputs;
 use super::{CheckedCall, Pipeline, RejectedCall};
 use crate::clock;
 use crate::registry::ResolvedTool;
 
 /// The shortest and the longest time that a call goes back to the queue for.
 const BACK_OFF: std::ops::RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_mins(1);
+
+/// The maximum time until a node has loaded the changes of another one, with a margin. A younger call may refer to a token
+/// or a tool that this node has not loaded yet.
+const PROPAGATION: Duration = Duration::from_secs(2);
 
 /// What became of a claimed call.
 pub(crate) enum ClaimedCall {
@@ -28,8 +33,7 @@ pub(crate) enum ClaimedCall {
 struct ClaimSource {
     principal: Arc<haft_core::principal::Principal>,
     was_approved: bool,
-    /// The results that its arguments refer to.
-    loaded: Result<Option<LoadedResults>, CallError>,
+    inputs: CallInputs,
 }
 
 impl Pipeline {
@@ -45,6 +49,9 @@ impl Pipeline {
         let tool =
             snapshot.tool(record.tenant(), record.invocation.tool_id).map(|tool| snapshot.resolved(tool));
         drop(snapshot);
+        if self.is_behind(&record, tool.as_ref(), principal.is_some()) {
+            return Ok(self.requeue(record, None));
+        }
         let Some(tool) = tool else {
             let message = format!("`{}` was deleted before the call ran", record.invocation.tool);
             return self.end(record, CallError::new(ErrorCode::NotFound, message)).await;
@@ -59,12 +66,16 @@ impl Pipeline {
         }
         let was_approved = record.decision.as_ref().is_some_and(|decision| decision.approval_id.is_some());
         self.compile(&tool, record.invocation.mode).await;
-        let loaded = self.load_handles(&principal, std::iter::once(&record.invocation.args)).await;
-        let source = ClaimSource { principal, was_approved, loaded };
+        let args = std::iter::once(&record.invocation.args);
+        let inputs = self.read_inputs(&tool, record.invocation.mode, &principal, args).await;
+        let source = ClaimSource { principal, was_approved, inputs };
         let mut checked = match self.check_claimed(&tool, record.clone(), source) {
             Ok(checked) => checked,
-            Err(rejected) => return self.end(record, rejected.error).await,
+            Err(rejected) => return self.settle(record, rejected.error).await,
         };
+        if was_approved && let Err(error) = self.check_unchanged(&checked).await {
+            return self.settle(record, error).await;
+        }
         if let Some(cause) = checked.needs_approval.take() {
             // It was queued under a remembered approval, which may have been revoked since.
             match self.granted(&checked, cause.clone()).await {
@@ -72,15 +83,15 @@ impl Pipeline {
                 Ok(None) => {
                     let reason = cause.reason(checked.plan.spec.name.as_str());
                     let message =
-                        format!("the call needs approval and nobody was asked: {reason}; call again");
+                        format!("the call needs approval and none was requested: {reason}; call again");
                     return self.end(record, CallError::new(ErrorCode::ApprovalRequired, message)).await;
                 }
-                Err(error) => return Ok(self.put_back(record, &error)),
+                Err(error) => return self.settle(record, error).await,
             }
         }
         let mut call = match self.try_admit(checked).await {
             Ok(call) => call,
-            Err(rejected) => return Ok(self.put_back(record, &rejected.error)),
+            Err(rejected) => return Ok(self.requeue(record, rejected.error.retry_after)),
         };
         let cancel = self.tenant_stops.token(call.tenant()).child_token();
         let (background, _listed) = self.background.insert(call.id(), call.tenant().clone(), cancel);
@@ -95,7 +106,7 @@ impl Pipeline {
             match acquired {
                 Ok(_) => call.draft.context.deadline += clock::since(started),
                 Err(error) if error.code == ErrorCode::Cancelled => return self.end(record, error).await,
-                Err(error) => return Ok(self.put_back(record, &error)),
+                Err(error) => return Ok(self.requeue(record, error.retry_after)),
             }
         }
         let running = Arc::clone(&background);
@@ -115,11 +126,30 @@ impl Pipeline {
         Ok(ClaimedCall::Ended(completed.record))
     }
 
+    /// Returns whether this node may not have loaded the token or the tool of a call yet.
+    fn is_behind(&self, record: &CallRecord, tool: Option<&ResolvedTool>, knows_token: bool) -> bool {
+        let invocation = &record.invocation;
+        let revision = tool.and_then(|tool| Some(tool.entry.definition(invocation.mode.into())?.0));
+        let is_known = knows_token && revision >= Some(invocation.revision);
+        !is_known && self.clock.now().duration_since(record.started_at).unsigned_abs() < PROPAGATION
+    }
+
+    /// Rejects an approved call whose content changed after the approval.
+    async fn check_unchanged(&self, checked: &CheckedCall) -> Result<(), CallError> {
+        let invocation = &checked.draft.invocation;
+        let digest = content_digest(&checked.plan, &invocation.principal.tenant, invocation.mode).await?;
+        if invocation.definition_hash.as_ref() == Some(&digest) {
+            return Ok(());
+        }
+        let message = "the tool, or what it runs, was changed after the call was approved; ask again";
+        Err(CallError::new(ErrorCode::Conflict, message))
+    }
+
     fn check_claimed(
         self: &Arc<Self>,
         tool: &ResolvedTool,
         record: CallRecord,
-        ClaimSource { principal, was_approved, loaded }: ClaimSource,
+        ClaimSource { principal, was_approved, inputs: CallInputs { loaded, bound } }: ClaimSource,
     ) -> Result<CheckedCall, Box<RejectedCall>> {
         let requested_at = record.started_at;
         let mut invocation = record.invocation;
@@ -127,33 +157,25 @@ impl Pipeline {
         let mut draft = self.draft_of(invocation);
         let approved_rule = record.decision.as_ref().and_then(|decision| decision.rule.clone());
         draft.decision = record.decision;
+        draft.bound = bound;
         draft.steps.wait_ms = wait_ms(requested_at, draft.started_at);
         let result = loaded
             .and_then(|loaded| {
                 draft.loaded = loaded;
                 self.check_draft(tool, &mut draft, was_approved)
             })
-            .and_then(|(plan, cause)| {
-                let hash = hash::of_value(&*plan.spec).ok();
-                if was_approved && hash != draft.invocation.definition_hash {
-                    let message = "the tool was changed after the call was approved; ask again";
-                    return Err(CallError::new(ErrorCode::Conflict, message));
+            .and_then(|(plan, cause)| match cause {
+                None => Ok((plan, None)),
+                Some(ApprovalCause::Rule(rule)) if was_approved && approved_rule.as_ref() == Some(&rule) => {
+                    Ok((plan, None))
                 }
-                match cause {
-                    None => Ok((plan, None)),
-                    Some(ApprovalCause::Rule(rule))
-                        if was_approved && approved_rule.as_ref() == Some(&rule) =>
-                    {
-                        Ok((plan, None))
-                    }
-                    Some(cause) if was_approved => {
-                        let reason = cause.reason(plan.spec.name.as_str());
-                        let message =
-                            format!("the approval does not cover the call any more: {reason}; call again");
-                        Err(CallError::new(ErrorCode::ApprovalRequired, message))
-                    }
-                    Some(cause) => Ok((plan, Some(cause))),
+                Some(cause) if was_approved => {
+                    let reason = cause.reason(plan.spec.name.as_str());
+                    let message =
+                        format!("the approval does not cover the call any more: {reason}; call again");
+                    Err(CallError::new(ErrorCode::ApprovalRequired, message))
                 }
+                Some(cause) => Ok((plan, Some(cause))),
             });
         if let Some((number, _)) = tool.entry.definition(draft.invocation.mode.into()) {
             draft.invocation.revision = number;
@@ -178,8 +200,17 @@ impl Pipeline {
         Ok(ClaimedCall::Ended(record))
     }
 
-    fn put_back(&self, record: CallRecord, error: &CallError) -> ClaimedCall {
-        let wait = error.retry_after.unwrap_or_default().clamp(*BACK_OFF.start(), *BACK_OFF.end());
+    /// Requeues a call while the store is unavailable or the server starts or stops. Any other error would come back, and
+    /// ends it.
+    async fn settle(&self, record: CallRecord, error: CallError) -> Result<ClaimedCall, CallError> {
+        match error.code {
+            ErrorCode::StoreUnavailable | ErrorCode::Cancelled => Ok(self.requeue(record, error.retry_after)),
+            _ => self.end(record, error).await,
+        }
+    }
+
+    fn requeue(&self, record: CallRecord, wait: Option<Duration>) -> ClaimedCall {
+        let wait = wait.unwrap_or_default().clamp(*BACK_OFF.start(), *BACK_OFF.end());
         let now = self.clock.now();
         ClaimedCall::PutBack(Box::new(record), now.checked_add(wait).unwrap_or(now))
     }

@@ -52,13 +52,13 @@ pub struct Request {
     /// Cancels the call, also if it has an idempotency key and so runs on when its client is gone.
     pub cancel: Option<CancellationToken>,
     /// Whether a person tries the tool, who thereby confirms the call. Policy rules still hold.
-    pub is_trial: bool,
-    /// Labels for the record of the call.
-    pub labels: Option<Box<Labels>>,
+    pub is_test: bool,
+    /// The context of the call: chat, workspace, session.
+    pub options: Option<Box<CallOptions>>,
 }
 
 impl Request {
-    /// Creates a request with neither timeout nor labels, in production mode.
+    /// Creates a request with neither timeout nor options, in production mode.
     pub fn new(principal: Arc<Principal>, surface: &'static str, args: Map<String, Value>) -> Self {
         Self {
             principal,
@@ -70,15 +70,15 @@ impl Request {
             lineage: Lineage::default(),
             workspace: None,
             cancel: None,
-            is_trial: false,
-            labels: None,
+            is_test: false,
+            options: None,
         }
     }
 }
 
-/// Labels of a call that are stored in its record.
+/// The context of a call, which its record also contains.
 #[derive(Debug, Clone, Default)]
-pub struct Labels {
+pub struct CallOptions {
     /// The key by which a repeated request finds this call.
     pub idempotency_key: Option<String>,
     /// The id of the HTTP or MCP request.
@@ -95,8 +95,8 @@ pub struct Labels {
     pub webhook: Option<WebhookId>,
 }
 
-impl Labels {
-    /// Returns labels with this request id, if there is one.
+impl CallOptions {
+    /// Returns options with this request id, if there is one.
     pub fn of_request(request_id: Option<String>) -> Option<Box<Self>> {
         request_id.map(|id| Box::new(Self { request_id: Some(id), ..Self::default() }))
     }

@@ -45,7 +45,11 @@ impl Pipeline {
 
     /// Stores a result that is too large for the record; the outcome becomes a preview. If it cannot be stored, the
     /// record keeps it.
-    pub(super) async fn set_aside(&self, call: &mut Call, outcome: Outcome) -> (Outcome, Option<Arc<Value>>) {
+    pub(super) async fn offload_large_result(
+        &self,
+        call: &mut Call,
+        outcome: Outcome,
+    ) -> (Outcome, Option<Arc<Value>>) {
         let (Some(results), Ok(value)) = (&self.results, &outcome) else { return (outcome, None) };
         // Counted without escapes, so a little more than the limit may stay in the record.
         if fits(value, results.max_inline_bytes()) {

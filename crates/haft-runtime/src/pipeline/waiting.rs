@@ -18,26 +18,27 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use super::approved::content_digest;
 use super::call::CallDraft;
 use super::checks::{approval_impossible, awaiting_approval, not_recorded};
 use super::{CheckedCall, CompletedCall, Pipeline, RejectedCall, WaitingCalls};
 use crate::clock;
 
-/// How often a call that runs elsewhere is looked at: first and last.
+/// The first and the last interval of polling a call on another node.
 const POLL_INTERVAL: Backoff = Backoff::new(Duration::from_millis(20), Duration::from_millis(500));
 
 /// What became of a call that had to be stored before it runs.
-pub(super) enum Reserved {
+pub(super) enum CallReservation {
     /// It may run.
     Run(Box<CheckedCall>),
     /// The same call was made earlier.
-    Earlier(CompletedCall),
+    Replay(CompletedCall),
 }
 
 impl Pipeline {
     /// Reserves the idempotency key, or waits for the outcome of the call that has it.
-    pub(super) async fn reserve(&self, mut checked: CheckedCall) -> Result<Reserved, CallError> {
-        let Some(ledger) = &self.ledger else { return Ok(Reserved::Run(Box::new(checked))) };
+    pub(super) async fn reserve(&self, mut checked: CheckedCall) -> Result<CallReservation, CallError> {
+        let Some(ledger) = &self.ledger else { return Ok(CallReservation::Run(Box::new(checked))) };
         let record = checked.draft.open_record(CallStatus::Running);
         let deadline = checked.draft.context.deadline;
         // Before the row exists, so that a request that finds the row can wait here.
@@ -46,11 +47,11 @@ impl Pipeline {
             Reservation::Taken => {
                 checked.draft.steps.reserve_ms = checked.draft.step();
                 checked.listed = Some(listed);
-                Ok(Reserved::Run(Box::new(checked)))
+                Ok(CallReservation::Run(Box::new(checked)))
             }
             Reservation::Existing(earlier) => {
                 drop(listed);
-                self.earlier(&checked.draft, *earlier, deadline).await.map(Reserved::Earlier)
+                self.earlier(&checked.draft, *earlier, deadline).await.map(CallReservation::Replay)
             }
         }
     }
@@ -138,15 +139,22 @@ impl Pipeline {
     }
 
     /// Asks for approval, or picks up an earlier decision about the same call.
-    pub(super) async fn ask(&self, mut checked: CheckedCall) -> Result<Reserved, CallError> {
-        let Some(cause) = checked.needs_approval.take() else { return Ok(Reserved::Run(Box::new(checked))) };
+    pub(super) async fn request_approval(
+        &self,
+        mut checked: CheckedCall,
+    ) -> Result<CallReservation, CallError> {
+        let Some(cause) = checked.needs_approval.take() else {
+            return Ok(CallReservation::Run(Box::new(checked)));
+        };
         let Some(waiting) = &self.waiting else {
             let error = approval_impossible(checked.plan.spec.name.as_str(), &cause);
-            let rejected = Box::new(RejectedCall { error, draft: checked.draft });
-            return Err(self.record_rejection(rejected).await);
+            return Err(self.reject(checked, error).await);
+        };
+        let (definition_hash, args_digest) = match pin_definition_and_args(&mut checked).await {
+            Ok(pinned) => pinned,
+            Err(error) => return Err(self.reject(checked, error).await),
         };
         let draft = &mut checked.draft;
-        let (definition_hash, args_digest) = remember_what_was_seen(draft, &checked.plan.spec)?;
         let created_at = draft.started_at;
         let invocation = &draft.invocation;
         let approval = Approval {
@@ -177,23 +185,23 @@ impl Pipeline {
         let record = draft.open_record(CallStatus::AwaitingApproval);
         let deadline = draft.context.deadline;
         let limit = self.max_waiting(waiting, record.tenant());
-        match waiting.approvals.ask(record, approval, limit).await.map_err(not_recorded)? {
+        match waiting.approvals.request(record, approval, limit).await.map_err(not_recorded)? {
             ApprovalAnswer::Granted(by) => {
                 checked.draft.decision = Some(Box::new(CallDecision {
                     approval_id: None,
                     decided_by: Some(by),
                     ..checked.draft.decision.map(|decision| *decision).unwrap_or_default()
                 }));
-                Ok(Reserved::Run(Box::new(checked)))
+                Ok(CallReservation::Run(Box::new(checked)))
             }
             ApprovalAnswer::Waiting(approval) => Err(awaiting_approval(&approval)),
             ApprovalAnswer::Existing(earlier) => {
-                self.earlier(&checked.draft, *earlier, deadline).await.map(Reserved::Earlier)
+                self.earlier(&checked.draft, *earlier, deadline).await.map(CallReservation::Replay)
             }
             ApprovalAnswer::Full(limit) => {
                 let message = format!("{limit} calls of this tenant wait for approval already; retry later");
                 let error = LimitName::QueuedCalls.refuse(limit, message, None);
-                Err(self.record_rejection(Box::new(RejectedCall { error, draft: checked.draft })).await)
+                Err(self.reject(checked, error).await)
             }
             ApprovalAnswer::Decided(_, earlier) => {
                 let completed = match still_awaiting(&earlier) {
@@ -204,7 +212,7 @@ impl Pipeline {
                 let record = completed.ok_or_else(|| {
                     CallError::new(ErrorCode::Timeout, "the approved call is still running; ask again later")
                 })?;
-                Ok(Reserved::Earlier(CompletedCall::uncounted(record, true)))
+                Ok(CallReservation::Replay(CompletedCall::uncounted(record, true)))
             }
         }
     }
@@ -219,14 +227,18 @@ impl Pipeline {
         let invocation = &checked.draft.invocation;
         let query = GrantQuery {
             tool_id: invocation.tool_id,
-            definition_hash: hash::of_value(&*checked.plan.spec)
-                .map_err(|error| CallError::internal(error.to_string()))?,
+            definition_hash: content_digest(&checked.plan, &invocation.principal.tenant, invocation.mode)
+                .await?,
             args_digest: hash::of_args(&invocation.args),
             requested_by: Arc::clone(&invocation.principal),
             session: invocation.session.as_deref().map(str::to_owned),
             cause,
         };
         waiting.approvals.granted(query).await.map_err(not_recorded)
+    }
+
+    async fn reject(&self, checked: CheckedCall, error: CallError) -> CallError {
+        self.record_rejection(Box::new(RejectedCall { error, draft: checked.draft })).await
     }
 
     /// Returns how many calls of a tenant may wait in the queue, and how many for approval.
@@ -239,7 +251,9 @@ impl Pipeline {
         let Some(waiting) = &self.waiting else {
             return Err(CallError::internal("this pipeline has no queue"));
         };
-        remember_what_was_seen(&mut checked.draft, &checked.plan.spec)?;
+        if let Err(error) = pin_definition_and_args(&mut checked).await {
+            return Err(self.reject(checked, error).await);
+        }
         let deadline = checked.draft.context.deadline;
         let record = checked.draft.open_record(CallStatus::Pending);
         let max_queued = self.max_waiting(waiting, record.tenant());
@@ -257,7 +271,7 @@ impl Pipeline {
                 let message =
                     format!("the limit of {limit} queued calls of this tenant is reached; retry later");
                 let error = LimitName::QueuedCalls.refuse(limit, message, None);
-                Err(self.record_rejection(Box::new(RejectedCall { error, draft: checked.draft })).await)
+                Err(self.reject(checked, error).await)
             }
         }
     }
@@ -284,7 +298,12 @@ async fn stoppable<T>(
 /// Checks that the earlier call with the same idempotency key is the same call.
 fn check_same_call(draft: &CallDraft, earlier: &CallRecord) -> Result<(), CallError> {
     let (then, now) = (&earlier.invocation, &draft.invocation);
-    if then.tool_id == now.tool_id && then.args_digest == now.args_digest {
+    // Calls of earlier versions have the digest of their arguments with the defaults filled in.
+    let has_same_args = || {
+        then.args_digest == now.args_digest
+            || then.args_digest.as_ref().is_some_and(|digest| *digest == hash::of_args(&now.args))
+    };
+    if then.tool_id == now.tool_id && has_same_args() {
         return Ok(());
     }
     Err(conflict(earlier.id(), "the Idempotency-Key was used for another tool or other arguments"))
@@ -294,16 +313,14 @@ fn conflict(earlier: CallId, message: &str) -> CallError {
     CallError::new(ErrorCode::IdempotencyConflict, message).with_details(json!({"call_id": earlier}))
 }
 
-/// Notes which definition and which arguments the call was requested with.
-fn remember_what_was_seen(
-    draft: &mut CallDraft,
-    spec: &haft_core::spec::ToolSpec,
-) -> Result<(String, String), CallError> {
-    let hash = hash::of_value(spec).map_err(|error| CallError::internal(error.to_string()))?;
-    let invocation = &mut draft.invocation;
+/// Stores the digest of the content that the call would run; returns it, and that of the arguments that would run. A call
+/// with an idempotency key keeps the digest of its arguments as requested.
+async fn pin_definition_and_args(checked: &mut CheckedCall) -> Result<(String, String), CallError> {
+    let invocation = &mut checked.draft.invocation;
+    let hash = content_digest(&checked.plan, &invocation.principal.tenant, invocation.mode).await?;
     let digest = hash::of_args(&invocation.args);
     invocation.definition_hash = Some(hash.clone());
-    invocation.args_digest = Some(digest.clone());
+    invocation.args_digest.get_or_insert_with(|| digest.clone());
     Ok((hash, digest))
 }
 

@@ -13,6 +13,7 @@ use haft_core::schema::Schema;
 use haft_core::secret::Secret;
 use haft_core::spec::ToolSpec;
 use haft_definition::check;
+use haft_definition::defaults::ArgumentDefaults;
 use haft_definition::export::ArgumentAliases;
 use serde_json::Value;
 
@@ -51,6 +52,8 @@ pub struct CompiledTool {
     pub spec: Arc<ToolSpec>,
     /// The schema of the arguments.
     pub(crate) input_schema: Value,
+    /// The values of omitted arguments.
+    pub defaults: ArgumentDefaults,
     /// The validator of the arguments.
     pub input: Schema,
     /// The arguments that models know by other names.
@@ -96,6 +99,7 @@ impl CompiledTool {
         Ok(Self {
             number: NEXT_NUMBER.fetch_add(1, Ordering::Relaxed),
             spec: Arc::clone(spec),
+            defaults: ArgumentDefaults::of(spec),
             input,
             aliases: ArgumentAliases::new(&input_schema),
             input_schema,
@@ -136,14 +140,14 @@ fn rate(spec: &ToolSpec) -> Result<Option<Rate>, Vec<Problem>> {
 /// The result of a compilation.
 pub type CompileResult = Result<Arc<CompiledTool>, Arc<[Problem]>>;
 
-type FileFault = (Instant, Arc<[Problem]>);
+type FileError = (Instant, Arc<[Problem]>);
 
 /// Caches what was compiled of one definition.
 #[derive(Default)]
 pub(super) struct CompileCache {
     result: OnceLock<CompileResult>,
     /// A failure that may lie in a file, and when it was found. The file may change without the definition.
-    file_fault: Mutex<Option<FileFault>>,
+    file_fault: Mutex<Option<FileError>>,
     /// The names of the secrets that it needs.
     secrets: OnceLock<Box<[Box<str>]>>,
     /// Whether the definition was compiled once to see whether it can run.
@@ -192,7 +196,7 @@ impl CompileCache {
         self.result.get()?.as_ref().ok()?.prepared.fault()
     }
 
-    /// Returns whether nobody has compiled the definition yet, or a failure should be looked at again.
+    /// Returns whether the definition is not compiled yet, or a failure should be retried.
     pub(super) fn needs_verification(&self) -> bool {
         self.result.get().is_none() && (!self.verified.load(Ordering::Acquire) || self.should_recompile())
     }
@@ -235,7 +239,7 @@ impl CompileCache {
         }
     }
 
-    fn file_fault(&self) -> MutexGuard<'_, Option<FileFault>> {
+    fn file_fault(&self) -> MutexGuard<'_, Option<FileError>> {
         self.file_fault.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

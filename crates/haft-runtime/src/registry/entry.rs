@@ -46,7 +46,7 @@ pub struct Entry {
     tokens: OnceLock<usize>,
     /// The warnings about how the newest definition will run.
     warnings: OnceLock<Box<[Problem]>>,
-    /// The warnings of slow checks, once somebody has made them.
+    /// The warnings of slow checks, once they have run.
     examined: OnceLock<Box<[Problem]>>,
 }
 
@@ -97,7 +97,7 @@ impl Entry {
         }
     }
 
-    /// Returns the compiled definition, compiling it on this thread if nobody has yet.
+    /// Returns the compiled definition, compiling it on this thread if necessary.
     pub fn plan(&self, revision: RevisionSelector, executors: &Executors) -> CompileResult {
         let (cache, spec) = self.cache(revision);
         cache.result().unwrap_or_else(|| cache.compile(spec, || self.compile_now(spec, executors)))

@@ -147,7 +147,8 @@ fn key(call: &Call) -> Key {
     Key {
         tenant: call.tenant().clone(),
         plan: call.plan.number,
-        arguments: call.args_digest().map_or_else(|| hash::of_args(call.args()), str::to_owned),
+        // Not the digest of its idempotency key, which is that of the arguments as requested.
+        arguments: hash::of_args(call.args()),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::future::poll_fn;
 
 use haft_core::BoxFuture;
-use haft_core::executor::{CallArtifacts, CallContext};
+use haft_core::executor::{CallArtifacts, CallContext, Prepared};
 use haft_core::implementation::Kind;
 use haft_core::outcome::{ErrorCode, Outcome};
 use haft_core::secret::{Secret, scrub, scrub_text};
@@ -11,10 +11,17 @@ use serde_json::{Map, Value};
 
 use crate::clock;
 use crate::function::catch_panic;
-use crate::pipeline::Call;
+use crate::pipeline::{Call, CallParts};
 use crate::registry::CompiledTool;
 use crate::retry;
 use crate::stages::output;
+
+/// The prepared tool, with the arguments of a call.
+struct Runnable<'a> {
+    plan: &'a CompiledTool,
+    prepared: &'a dyn Prepared,
+    args: &'a Map<String, Value>,
+}
 
 /// Runs the tool.
 pub(crate) async fn execute(call: &mut Call) -> Outcome {
@@ -22,7 +29,7 @@ pub(crate) async fn execute(call: &mut Call) -> Outcome {
     if let Some(artifacts) = &mut call.artifacts {
         (artifacts.process, artifacts.content) = (None, Vec::new());
     }
-    let (plan, context, attempt, args) = call.parts();
+    let CallParts { plan, prepared, context, attempt, args } = call.parts();
     // An earlier run may still be active on a thread; it must not share its artifacts with this one.
     context.reset();
     context.attempt = *attempt;
@@ -31,13 +38,14 @@ pub(crate) async fn execute(call: &mut Call) -> Outcome {
     plan.literals.iter().for_each(|secret| context.hide(secret.clone()));
     let empty = Map::new();
     let args = args.as_object().unwrap_or(&empty);
+    let tool = Runnable { plan, prepared, args };
     // Dropped with the future if the call is cancelled.
     let end_guard = context.end_guard();
-    let mut outcome = run(plan, context, args).await;
+    let mut outcome = run(&tool, context).await;
     if let Err(error) = &outcome
         && retry::may_retry(&plan.spec, error)
     {
-        outcome = Box::pin(retry_run(plan, context, args, attempt, outcome)).await;
+        outcome = Box::pin(retry_run(&tool, context, attempt, outcome)).await;
     }
     drop(end_guard);
     if let Some(mut artifacts) = context.take_artifacts() {
@@ -62,24 +70,24 @@ pub(crate) async fn execute(call: &mut Call) -> Outcome {
 
 /// Runs the tool once. It is started by the first poll, so that a panic in `Prepared::run` itself is caught too.
 fn run<'a>(
-    plan: &'a CompiledTool,
+    tool: &'a Runnable<'a>,
     context: &'a CallContext,
-    args: &'a Map<String, Value>,
-) -> impl Future<Output = Outcome> + Send {
+) -> impl Future<Output = Outcome> + Send + use<'a> {
+    let Runnable { prepared, args, .. } = *tool;
     let mut work: Option<BoxFuture<'a, Outcome>> = None;
     poll_fn(move |task| {
-        catch_panic(|| work.get_or_insert_with(|| plan.prepared.run(context, args)).as_mut().poll(task))
+        catch_panic(|| work.get_or_insert_with(|| prepared.run(context, args)).as_mut().poll(task))
     })
 }
 
 /// Runs the tool again until it succeeds or may not be retried; `attempt` continues to count.
 async fn retry_run(
-    plan: &CompiledTool,
+    tool: &Runnable<'_>,
     context: &CallContext,
-    args: &Map<String, Value>,
     attempt: &mut u32,
     mut outcome: Outcome,
 ) -> Outcome {
+    let plan = tool.plan;
     let policy = retry::policy(&plan.spec);
     let mut context = context.clone();
     for retries in 0.. {
@@ -95,7 +103,7 @@ async fn retry_run(
         tokio::time::sleep(wait).await;
         context.attempt = *attempt;
         *attempt = attempt.saturating_add(1);
-        outcome = run(plan, &context, args).await;
+        outcome = run(tool, &context).await;
     }
     outcome
 }

@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 use std::sync::{Arc, OnceLock, Weak};
 
 use haft_core::BoxFuture;
-use haft_core::executor::{CallContext, Executor, Prepared};
+use haft_core::executor::{CallContext, DependencyScope, Executor, Prepared};
 use haft_core::implementation::{Implementation, Kind, Steps};
 use haft_core::name::TenantId;
-use haft_core::outcome::Outcome;
+use haft_core::outcome::{CallError, Outcome};
 use haft_core::problem::Problem;
 use haft_core::reference::ToolRef;
 use haft_core::schema::declared_properties;
@@ -17,6 +17,7 @@ use haft_definition::steps::StepGraph;
 use serde_json::{Map, Value};
 
 use super::run::StepsRun;
+use crate::pipeline::digest_within;
 use crate::registry::{Registry, ResolveError};
 
 /// Runs `steps` tools.
@@ -80,7 +81,8 @@ impl Executor for StepsExecutor {
             .into_iter()
             .map(|(name, schema)| (name.to_owned(), schema.get("default").cloned()))
             .collect();
-        Ok(Arc::new(PreparedSteps { steps: steps.clone(), graph, tools, arguments }))
+        let registry = self.registry.get().cloned();
+        Ok(Arc::new(PreparedSteps { steps: steps.clone(), graph, tools, arguments, registry }))
     }
 }
 
@@ -92,6 +94,8 @@ pub(super) struct PreparedSteps {
     pub(super) tools: Vec<ToolRef>,
     /// The declared arguments with their defaults.
     arguments: Vec<(String, Option<Value>)>,
+    /// The registry of its tools.
+    registry: Option<Weak<Registry>>,
 }
 
 impl PreparedSteps {
@@ -107,9 +111,44 @@ impl PreparedSteps {
     }
 }
 
+impl PreparedSteps {
+    /// Returns the digest of the tools that the steps call now. A missing one is a part of it, too.
+    async fn digest_of_tools(&self, scope: &DependencyScope<'_>) -> Result<Option<String>, CallError> {
+        let Some(registry) = self.registry.as_ref().and_then(Weak::upgrade) else { return Ok(None) };
+        let mut digests = Vec::with_capacity(self.tools.len());
+        for tool in &self.tools {
+            let entry = registry.current().resolve_in(scope.tenant, tool, scope.mode).ok().cloned();
+            let plan = match entry {
+                Some(entry) => {
+                    // Compiling on first use may take seconds: not on a thread of the runtime.
+                    entry.compile(scope.mode.into(), registry.executors()).await;
+                    let plan = entry.plan(scope.mode.into(), registry.executors());
+                    plan.ok().map(|plan| (entry.tool.id, plan))
+                }
+                None => None,
+            };
+            digests.push(match plan {
+                Some((id, plan)) if scope.is_first(id) => {
+                    format!("{id} {}", Box::pin(digest_within(&plan, scope)).await?)
+                }
+                Some((id, _)) => id.to_string(),
+                None => format!("{tool} is missing"),
+            });
+        }
+        Ok(Some(digests.join(" ")))
+    }
+}
+
 impl Prepared for PreparedSteps {
     fn run<'a>(&'a self, call: &'a CallContext, args: &'a Map<String, Value>) -> BoxFuture<'a, Outcome> {
         Box::pin(StepsRun::new(self, call, args).execute())
+    }
+
+    fn dependencies<'a>(
+        &'a self,
+        scope: &'a DependencyScope<'a>,
+    ) -> BoxFuture<'a, Result<Option<String>, CallError>> {
+        Box::pin(self.digest_of_tools(scope))
     }
 
     fn preview(&self, _args: &Map<String, Value>) -> Option<String> {

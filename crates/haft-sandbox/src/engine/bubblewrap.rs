@@ -370,7 +370,7 @@ async fn first_process(status: &mut pipe::Receiver) -> Option<Pid> {
 async fn failure(child: Child) -> SandboxError {
     match child.wait_with_output().await {
         Ok(output) => engine_failure(&String::from_utf8_lossy(&output.stderr)),
-        Err(source) => SandboxError::System { doing: "read from `bwrap`", source },
+        Err(source) => SandboxError::System { operation: "read from `bwrap`", source },
     }
 }
 

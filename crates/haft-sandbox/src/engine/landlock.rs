@@ -265,5 +265,5 @@ fn not_started(command: &Command, error: io::Error) -> SandboxError {
         let name = command.argv.first().cloned().unwrap_or_default();
         return SandboxError::MissingProgram(name.to_string_lossy().into_owned());
     }
-    SandboxError::System { doing: "start a process", source: error }
+    SandboxError::System { operation: "start a process", source: error }
 }

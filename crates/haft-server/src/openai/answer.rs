@@ -64,6 +64,11 @@ struct WaitingCall {
 }
 
 impl AnswerEnd {
+    /// Returns whether the model refused to answer, or a filter of its provider ended the answer.
+    pub(super) fn is_refused(&self) -> bool {
+        self.status == RunStatus::Error && matches!(self.finish_reason.as_str(), "refusal" | "content_filter")
+    }
+
     /// Returns what haft adds to the formats of OpenAI.
     pub(super) fn extension(&self) -> Value {
         let calls = self.calls.iter().take(MAX_LISTED_CALLS).map(|call| {

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::answer::{AnswerEnd, Piece};
 use super::error::OpenAiError;
 
-/// What stands between two answers of one run.
+/// The separator between two answers of one run.
 pub(super) const SEPARATOR: &str = "\n\n";
 
 /// What all chunks of one completion share.
@@ -61,7 +61,11 @@ impl WholeCompletion {
 
     /// Returns the body of the response.
     pub(super) fn body(self, head: &CompletionHead, end: &AnswerEnd) -> Value {
-        let mut message = json!({"role": "assistant", "content": self.text, "refusal": null});
+        let mut message = if end.is_refused() {
+            json!({"role": "assistant", "content": null, "refusal": self.text})
+        } else {
+            json!({"role": "assistant", "content": self.text, "refusal": null})
+        };
         if let Value::Object(map) = &mut message
             && !self.reasoning.is_empty()
         {
@@ -148,6 +152,9 @@ impl ChunkWriter {
 
 /// Returns the error of a run that ended without an answer.
 pub(super) fn failure(end: &AnswerEnd) -> Option<OpenAiError> {
+    if end.is_refused() {
+        return None;
+    }
     match end.status {
         RunStatus::Success | RunStatus::AwaitingApproval => None,
         RunStatus::Error | RunStatus::Cancelled | RunStatus::Pending | RunStatus::Running => {
@@ -164,7 +171,7 @@ pub(super) fn failure(end: &AnswerEnd) -> Option<OpenAiError> {
 fn finish_reason(end: &AnswerEnd) -> &'static str {
     match end.finish_reason.as_str() {
         "length" => "length",
-        "content_filter" => "content_filter",
+        "content_filter" | "refusal" => "content_filter",
         _ => "stop",
     }
 }

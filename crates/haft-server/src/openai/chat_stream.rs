@@ -1,13 +1,11 @@
 //! A chat completion as a stream of server-sent events.
 
-use std::convert::Infallible;
-
 use axum::response::sse::Event;
 use futures_util::stream::{self, Stream, StreamExt as _};
-use serde_json::Value;
 
 use super::answer::Piece;
 use super::chat_response::ChunkWriter;
+use crate::sse;
 
 /// The data of the last event.
 const DONE: &str = "[DONE]";
@@ -16,21 +14,17 @@ const DONE: &str = "[DONE]";
 pub(super) fn events(
     writer: ChunkWriter,
     pieces: impl Stream<Item = Piece> + Send + 'static,
-) -> impl Stream<Item = Result<Event, Infallible>> + Send + 'static {
-    let first = stream::iter([event(&writer.first())]);
+) -> impl Stream<Item = Event> + Send + 'static {
+    let first = stream::iter([sse::unnamed(&writer.first())]);
     let rest = pieces
         .scan(writer, |writer, piece| {
             let is_end = matches!(piece, Piece::End(_));
-            let mut events: Vec<Event> = writer.write(piece).iter().map(event).collect();
+            let mut events: Vec<Event> = writer.write(piece).iter().map(sse::unnamed).collect();
             if is_end {
                 events.push(Event::default().data(DONE));
             }
             std::future::ready(Some(stream::iter(events)))
         })
         .flatten();
-    first.chain(rest).map(Ok)
-}
-
-fn event(chunk: &Value) -> Event {
-    Event::default().data(chunk.to_string())
+    first.chain(rest)
 }

@@ -2,6 +2,7 @@
 
 use haft_core::agent::Agent;
 use haft_core::outcome::ErrorCode;
+use haft_core::resource::ResourceKind;
 use haft_store::ResourceQuery;
 use serde_json::{Value, json};
 
@@ -15,7 +16,8 @@ const MAX_LISTED: u32 = 1000;
 
 /// Lists the agents that can run.
 pub(super) async fn list(app: &Installation, identity: &Identity) -> Result<Value, OpenAiError> {
-    let query = ResourceQuery { limit: MAX_LISTED, ..ResourceQuery::default() };
+    let slugs = identity.visible_slugs(ResourceKind::Agent);
+    let query = ResourceQuery { slugs, limit: MAX_LISTED, ..ResourceQuery::default() };
     let (agents, _) = app.store().agents().list(&identity.tenant, &query).await?;
     let mode = app.settings().mode;
     let runnable = agents.iter().filter(|agent| {
@@ -30,6 +32,9 @@ pub(super) async fn get(app: &Installation, identity: &Identity, name: &str) -> 
         ErrorCode::NotFound => OpenAiError::no_model(name),
         _ => error.into(),
     })?;
+    if !identity.allows_agent(&agent.definition.slug) {
+        return Err(OpenAiError::no_model(name));
+    }
     require_runnable(&agent, app.settings().mode)?;
     Ok(model(&agent))
 }

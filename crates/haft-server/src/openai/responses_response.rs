@@ -69,6 +69,7 @@ impl ResponseHead {
     /// Returns the complete response, and the name of its event.
     pub(super) fn ended(&self, output: &[Value], end: &AnswerEnd) -> (&'static str, Value) {
         let (status, event) = match (end.status, end.finish_reason.as_str()) {
+            _ if end.is_refused() => ("incomplete", "response.incomplete"),
             (RunStatus::Success | RunStatus::AwaitingApproval, "length" | "content_filter") => {
                 ("incomplete", "response.incomplete")
             }

@@ -1,13 +1,12 @@
 //! A response as its events, in their order; a whole response is the last one of them.
 
-use std::convert::Infallible;
-
 use axum::response::sse::Event;
 use futures_util::stream::{self, Stream, StreamExt as _};
 use serde_json::{Value, json};
 
 use super::answer::{AnswerEnd, Piece};
 use super::responses_response::{Item, ItemKind, ResponseHead};
+use crate::sse;
 
 /// Writes the events of a response.
 #[derive(Debug)]
@@ -140,7 +139,7 @@ const fn done_event(kind: ItemKind) -> &'static str {
 pub(super) fn events(
     mut writer: EventWriter,
     pieces: impl Stream<Item = Piece> + Send + 'static,
-) -> impl Stream<Item = Result<Event, Infallible>> + Send + 'static {
+) -> impl Stream<Item = Event> + Send + 'static {
     let first: Vec<Event> = writer.first().iter().map(event).collect();
     let rest = pieces
         .scan(writer, |writer, piece| {
@@ -148,10 +147,10 @@ pub(super) fn events(
             std::future::ready(Some(stream::iter(events)))
         })
         .flatten();
-    stream::iter(first).chain(rest).map(Ok)
+    stream::iter(first).chain(rest)
 }
 
 fn event(body: &Value) -> Event {
     let name = body.get("type").and_then(Value::as_str).unwrap_or_default();
-    Event::default().event(name).data(body.to_string())
+    sse::event(name, body)
 }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, Method, StatusCode};
-use axum::response::sse::{KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
@@ -29,7 +28,9 @@ use super::start::{AnswerRequest, finish_reason, pieces, start, text_mode};
 use super::{chat_stream, models, responses_stream};
 use crate::authentication;
 use crate::body::Body;
+use crate::open_stream;
 use crate::request_headers::preferred_wait;
+use crate::sse;
 use haft_platform::Installation;
 use haft_platform::identity::Identity;
 use haft_platform::runs;
@@ -88,16 +89,17 @@ async fn chat_completions(
     request: Request,
 ) -> Result<Response, OpenAiError> {
     let identity = authenticate(&app, request.method(), request.headers()).await?;
-    let wait = preferred_wait(request.headers());
+    let (wait, extensions) = (preferred_wait(request.headers()), request.extensions().clone());
     let ChatRequest { model, messages, stream, include_usage, overrides } =
         ChatRequest::read(&read_body(&app, request).await?)?;
+    let permit = open_stream::acquire_if(stream, &app, &identity, &extensions)?;
     let asked = AnswerRequest { model: model.clone(), messages, instructions: None, overrides };
     let run = start(&app, &identity, asked).await?;
     let head = CompletionHead { run: run.id, model, created: run.created_at.as_second() };
     let pieces = pieces(&app, &identity, &run, wait);
-    if stream {
+    if let Some(permit) = permit {
         let events = chat_stream::events(ChunkWriter::new(head, include_usage), pieces);
-        return Ok(Sse::new(events).keep_alive(KeepAlive::default()).into_response());
+        return Ok(sse::response(events, identity.stream_end(&app), permit));
     }
     let mut whole = WholeCompletion::default();
     let mut pieces = std::pin::pin!(pieces);
@@ -117,10 +119,11 @@ async fn create_response(
     request: Request,
 ) -> Result<Response, OpenAiError> {
     let identity = authenticate(&app, request.method(), request.headers()).await?;
-    let wait = preferred_wait(request.headers());
+    let (wait, extensions) = (preferred_wait(request.headers()), request.extensions().clone());
     let body = read_body(&app, request).await?;
     let ResponsesRequest { model, instructions, input, previous, stream, overrides, metadata } =
         ResponsesRequest::read(&body)?;
+    let permit = open_stream::acquire_if(stream, &app, &identity, &extensions)?;
     let mut messages = match previous {
         Some(id) => conversation(&app, &identity, id).await?,
         None => Vec::new(),
@@ -145,9 +148,9 @@ async fn create_response(
     };
     let pieces = pieces(&app, &identity, &run, wait);
     let writer = EventWriter::new(head);
-    if stream {
+    if let Some(permit) = permit {
         let events = responses_stream::events(writer, pieces);
-        return Ok(Sse::new(events).keep_alive(KeepAlive::default()).into_response());
+        return Ok(sse::response(events, identity.stream_end(&app), permit));
     }
     whole_response(writer, pieces).await
 }
@@ -173,7 +176,7 @@ async fn whole_response(
 
 /// Returns a run that the caller may see: its own, and for editors those of the tenant.
 async fn visible_run(app: &Installation, identity: &Identity, id: RunId) -> Result<Option<Run>, OpenAiError> {
-    let run = app.store().run_by_id(&identity.tenant, id).await?;
+    let run = app.store().runs().get(&identity.tenant, id).await?;
     Ok(run.filter(|run| identity.role >= Role::Editor || run.principal.id() == identity.id()))
 }
 
@@ -181,7 +184,7 @@ async fn steps_of(app: &Installation, identity: &Identity, run: RunId) -> Result
     let mut steps: Vec<RunStep> = Vec::new();
     loop {
         let last = steps.last().map_or(0, |step| step.number);
-        let page = app.store().run_steps(&identity.tenant, run, last, PAGE).await?;
+        let page = app.store().runs().steps(&identity.tenant, run, last, PAGE).await?;
         let is_last = u32::try_from(page.len()).is_ok_and(|count| count < PAGE);
         steps.extend(page);
         if is_last {
@@ -202,7 +205,7 @@ async fn conversation(
         return Err(OpenAiError::invalid("previous_response_id", message));
     }
     if run.input.is_null() {
-        let message = "the run answers in a chat; continue the chat instead";
+        let message = "the run was not started as a response, so that it cannot be continued as one";
         return Err(OpenAiError::invalid("previous_response_id", message));
     }
     let messages: Vec<ModelMessage> = serde_json::from_value(run.input).unwrap_or_default();
@@ -239,8 +242,8 @@ async fn cancel_response(
     let identity = authenticate(&app, request.method(), request.headers()).await?;
     identity.require(Role::Caller)?;
     let run = run_of(&app, &identity, &id).await?;
-    app.runs().cancel(&app, &identity.tenant, run.id).await?;
-    let run = app.runs().wait(&app, &identity.tenant, run.id).await?;
+    app.runs().cancel(&identity.tenant, run.id).await?;
+    let run = app.runs().wait(&identity.tenant, run.id).await?;
     stored_response(&app, &identity, &run).await
 }
 
@@ -266,7 +269,7 @@ async fn stored_response(
     }
     let mut reader = AnswerReader::new(text_mode(run));
     let mut writer = EventWriter::new(head);
-    let mut events = std::pin::pin!(runs::watch(app, &identity.tenant, run.id));
+    let mut events = std::pin::pin!(runs::watch(app.runs(), &identity.tenant, run.id));
     while let Some(event) = events.next().await {
         for piece in reader.read(event) {
             if let Piece::End(end) = &piece {

@@ -62,7 +62,7 @@ pub(super) async fn start(
         overrides: RunOverrides { instructions, ..resolved },
         ..StartRun::new(agent, identity.principal(), messages)
     };
-    Ok(app.runs().start(app, started).await?)
+    Ok(app.runs().start(started).await?)
 }
 
 /// Returns the instructions of a request: the messages of the system at the start of the conversation belong to them.
@@ -89,7 +89,7 @@ pub(super) fn pieces(
 ) -> impl Stream<Item = Piece> + Send + 'static + use<> {
     let tenant = identity.tenant.clone();
     let answer = Answer {
-        events: Box::pin(runs::follow(app, &tenant, run.id)),
+        events: Box::pin(runs::follow(app.runs(), &tenant, run.id)),
         access_end: Box::pin(identity.stream_end(app)),
         reader: AnswerReader::new(text_mode(run)),
         ready: VecDeque::new(),
@@ -172,7 +172,7 @@ impl Answer {
 
 /// Returns why the model ended its last answer.
 pub(super) async fn finish_reason(app: &Installation, tenant: &TenantId, run: RunId, step: u32) -> String {
-    let steps = match app.store().run_steps(tenant, run, step.saturating_sub(1), 1).await {
+    let steps = match app.store().runs().steps(tenant, run, step.saturating_sub(1), 1).await {
         Ok(steps) => steps,
         Err(error) => {
             tracing::warn!(run = %run, error = &error as &dyn std::error::Error, "cannot read a step");
@@ -201,7 +201,7 @@ impl Drop for CancelOnDrop {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let (app, tenant, run) = (Arc::clone(&self.app), self.tenant.clone(), self.run);
         runtime.spawn(async move {
-            if let Err(error) = app.runs().cancel(&app, &tenant, run).await {
+            if let Err(error) = app.runs().cancel(&tenant, run).await {
                 tracing::warn!(run = %run, error = error.message, "cannot cancel a run whose client is gone");
             }
         });

@@ -160,6 +160,20 @@ fn a_run_that_waits_explains_which_approval() {
 }
 
 #[test]
+fn a_refusal_is_no_content() {
+    for reason in ["refusal", "content_filter"] {
+        let mut whole = WholeCompletion::default();
+        let events = vec![delta("I cannot"), end(RunStatus::Error, Value::Null)];
+        let mut end = pieces(TextMode::Live, events).into_iter().find_map(|piece| whole.add(piece)).unwrap();
+        reason.clone_into(&mut end.finish_reason);
+        assert!(super::chat_response::failure(&end).is_none());
+        let choice = &whole.body(&head(), &end)["choices"][0];
+        assert_eq!(choice["finish_reason"], "content_filter");
+        assert_eq!(choice["message"], json!({"role": "assistant", "content": null, "refusal": "I cannot"}));
+    }
+}
+
+#[test]
 fn a_failed_run_is_an_error_in_the_stream() {
     let mut writer = ChunkWriter::new(head(), false);
     let failed = vec![delta("Let"), end(RunStatus::Error, Value::Null)];

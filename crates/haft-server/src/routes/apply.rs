@@ -14,8 +14,10 @@ use crate::error::ApiError;
 use crate::error::ErrorBody;
 use crate::params::Params;
 use crate::reply::{Success, success};
+use crate::report_view;
+use haft_api::apply::ApplyReport;
 use haft_platform::Installation;
-use haft_platform::applying::{self, ApplyOptions, ApplyReport};
+use haft_platform::applying::{self, ApplyOptions};
 use haft_platform::audit;
 use haft_platform::toolsets::MAX_PACKAGE_BYTES;
 
@@ -43,6 +45,7 @@ pub(crate) async fn apply(
     request: Request,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
+    identity.require_all_tools("apply a folder")?;
     let dry_run = params.flag("dry_run")?;
     let options =
         ApplyOptions { prune: params.flag("prune")?, allow_unsandboxed: params.flag("allow_unsandboxed")? };
@@ -61,12 +64,12 @@ pub(crate) async fn apply(
         return Err(ApiError::new(ErrorCode::Conflict, message));
     }
     if dry_run {
-        return Ok(success(prepared.report).into_response());
+        return Ok(success(report_view::apply(prepared.report)).into_response());
     }
     let report = Box::pin(applying::apply(&app, &identity, prepared)).await?;
     // Whether tools that run agents are ready is known at once.
-    app.runs().agents().refresh_names().await?;
-    Ok(success(report).into_response())
+    app.agents().refresh_names().await?;
+    Ok(success(report_view::apply(report)).into_response())
 }
 
 /// Export the installation, or some bundles of it, as a folder that can be applied elsewhere. Secrets become `${VAR}`.
@@ -84,6 +87,7 @@ pub(crate) async fn export(
     params: Params,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
+    identity.require_all_tools("export the installation")?;
     let archive = applying::export(&app, &identity, &params.list("bundle")).await?;
     Ok(zip_response("haft.zip", archive))
 }

@@ -7,14 +7,16 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::stream;
+use haft_api::audit::AuditList;
+use haft_core::Timestamp;
 use haft_core::audit::{AuditDecision, AuditEntry, AuditQuery};
 use haft_core::call::CallStatus;
 use haft_core::catalog::StoreError;
 use haft_core::id::CallId;
 use haft_core::ledger::CallQuery;
+use haft_core::name::TenantId;
 use haft_core::outcome::ErrorCode;
 use haft_core::token::Role;
-use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -49,16 +51,6 @@ pub(crate) enum AuditKinds {
     Calls,
     /// Both.
     All,
-}
-
-/// A page of audit records.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct AuditList {
-    records: Vec<AuditEntry>,
-    /// The number of records that match the filter.
-    total: u64,
-    #[schema(required)]
-    next_page_token: Option<String>,
 }
 
 /// List recorded changes and calls, newest first; with `format=jsonl` or `Accept: application/x-ndjson`, all of them as
@@ -201,10 +193,10 @@ impl Sources {
     async fn read(&self, app: &Installation) -> Result<Vec<AuditEntry>, StoreError> {
         let mut entries = Vec::new();
         if let Some(query) = &self.changes {
-            entries.extend(app.store().change_records(query).await?.into_iter().map(AuditEntry::of_change));
+            entries.extend(app.store().audit().records(query).await?.into_iter().map(AuditEntry::of_change));
         }
         if let Some(query) = &self.calls {
-            entries.extend(app.store().audited_calls(query).await?);
+            entries.extend(app.store().calls().audited(query).await?);
         }
         entries.sort_by_key(|entry| std::cmp::Reverse(entry.id()));
         let skip = usize::try_from(self.skip).unwrap_or(usize::MAX);
@@ -216,13 +208,19 @@ impl Sources {
     async fn count(&self, app: &Installation) -> Result<u64, StoreError> {
         let mut total = 0;
         if let Some(query) = &self.changes {
-            total += app.store().count_changes(query).await?;
+            total += app.store().audit().count(query).await?;
         }
         if let Some(query) = &self.calls {
-            total += app.store().count_calls(query).await?;
+            total += app.store().calls().count(query).await?;
         }
         Ok(total)
     }
+}
+
+/// Returns when the caller's tenant was created; `None` for the default tenant, which always exists.
+fn created_at(app: &Installation, identity: &Identity) -> Option<Timestamp> {
+    let tenant = app.access().tenant(&identity.tenant)?;
+    (tenant.id != TenantId::default_tenant()).then_some(tenant.created_at)
 }
 
 fn changes_query(
@@ -237,7 +235,8 @@ fn changes_query(
         action: text("action"),
         target: text("target").or_else(|| text("tool")),
         actor: text("actor"),
-        since: params.time("since", app.now())?,
+        // A deleted tenant with the same id may have left records.
+        since: params.time("since", app.now())?.max(created_at(app, identity)),
         until: params.time("until", app.now())?,
         outcome: text("outcome"),
         before: page.after()?,

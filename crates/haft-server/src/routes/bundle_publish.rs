@@ -4,14 +4,12 @@ use std::sync::Arc;
 
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
+use haft_api::bundle::{BundlePublication, PublicationAction, PublicationLine};
 use haft_core::outcome::ErrorCode;
 use haft_core::token::Role;
 use haft_core::tool::Status;
 use haft_runtime::registry::Entry;
-use serde::Serialize;
 use serde_json::json;
-use utoipa::ToSchema;
-use uuid::Uuid;
 
 use crate::authentication::Caller;
 use crate::error::ApiError;
@@ -21,53 +19,6 @@ use crate::reply::{Success, success};
 use haft_platform::Installation;
 use haft_platform::tools::unpublishable;
 use haft_platform::{audit, bundles};
-
-/// What publishing a bundle did, or would do.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct BundlePublication {
-    #[schema(example = "demo")]
-    bundle: String,
-    dry_run: bool,
-    /// How many tools were published, or would be.
-    published: usize,
-    /// How many tools stay as they are: their newest revision is published already.
-    unchanged: usize,
-    /// How many tools cannot be published; if there is one, nothing is published.
-    failed: usize,
-    tools: Vec<PublicationLine>,
-}
-
-/// One tool of the bundle.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct PublicationLine {
-    id: Uuid,
-    /// The tool, as `bundle:name@version`.
-    #[schema(example = "demo:greet@1.0.0")]
-    tool: String,
-    action: PublicationAction,
-    /// The revision that production runs before.
-    #[schema(required)]
-    published_revision: Option<u32>,
-    /// The newest revision.
-    revision: u32,
-    /// Why it cannot be published.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<String>,
-}
-
-/// What happens to a tool when its bundle is published.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum PublicationAction {
-    /// Its newest revision is published.
-    Published,
-    /// Its newest revision was published before.
-    Unchanged,
-    /// It is disabled or deprecated, and stays so.
-    Skipped,
-    /// It cannot be published.
-    Failed,
-}
 
 /// Publish the newest revisions of all tools of a bundle: all of them or none. Disabled and deprecated tools stay so.
 #[utoipa::path(
@@ -117,7 +68,7 @@ pub(crate) async fn publish(
         }
         let to_publish = report.tools.iter().zip(&entries);
         let to_publish = to_publish.filter(|(line, _)| line.action == PublicationAction::Published);
-        app.store().publish_tools(to_publish.map(|(_, entry)| entry.tool.id).collect()).await?;
+        app.store().catalog().publish_tools(to_publish.map(|(_, entry)| entry.tool.id).collect()).await?;
         audit::note(&identity, "bundle.publish", bundle.slug.as_str());
     }
     Ok(success(report).into_response())

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
+use haft_api::call::{AcceptedCall, OutcomeView};
 use haft_core::name::{ToolName, Version, check_without_underscore};
 use haft_core::reference::ToolRef;
 use haft_core::runnable::Mode;
@@ -19,9 +20,9 @@ use crate::error::ErrorBody;
 use crate::params::Params;
 use crate::reply::{Success, created, success};
 use crate::routes::definition_body::{DefinitionBody, author_text, parse};
-use crate::routes::invoke::{self, AcceptedCall, InvokeRequest, RejectedCall};
-use crate::routes::tool::{self, DeletedTool, EnabledBody};
-use crate::view::{OutcomeView, ToolView};
+use crate::routes::invoke::{self, InvokeRequest, RejectedCall};
+use crate::routes::tool::{self, EnabledBody};
+use haft_api::tool::{DeletedTool, ToolView};
 use haft_platform::Installation;
 use haft_platform::identity::Identity;
 use haft_platform::{audit, bundles, tools};
@@ -126,8 +127,10 @@ pub(crate) async fn patch(
     params(("id" = String, Path, description = "Id or slug of the bundle", example = "user-created"),
         ("name" = String, Path, description = "Name of the tool", example = "greet"),
         ("version" = String, Path, description = "Version of the tool", example = "1.0.0"),
-        ("keep_backup" = Option<bool>, Query, description = "Whether a backup is kept; default: `true`")),
-    responses((status = 200, body = Success<DeletedTool>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
+        ("keep_backup" = Option<bool>, Query, description = "Whether a backup is kept; default: `true`"),
+        ("force" = Option<bool>, Query, description = "Delete it even if tools or agents need it")),
+    responses((status = 200, body = Success<DeletedTool>), (status = 404, body = ErrorBody),
+        (status = 409, body = ErrorBody, description = "Tools or agents need it; `details.used_by` has their names"))
 )]
 pub(crate) async fn delete(
     State(app): State<Arc<Installation>>,

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
-use haft_core::bundle::Bundle;
+use haft_api::bundle::{BundleList, BundleView};
+use haft_core::bundle::{Bundle, BundleKind};
 use haft_core::catalog::PutResult;
 use haft_core::id::BundleId;
 use haft_core::token::Role;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::authentication::Caller;
@@ -19,19 +20,9 @@ use crate::error::ErrorBody;
 use crate::params::{PageParams, Params};
 use crate::reply::{self, Message, Success, created, success};
 use crate::routes::tool::EnabledBody;
-use crate::view::BundleView;
 use haft_platform::Installation;
 use haft_platform::bundles::{self, BundleFields};
 use haft_platform::identity::Identity;
-
-/// A page of bundles.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct BundleList {
-    bundles: Vec<BundleView>,
-    total: usize,
-    #[schema(required)]
-    next_page_token: Option<String>,
-}
 
 fn view(app: &Installation, identity: &Identity, bundle: &Bundle) -> BundleView {
     let snapshot = app.registry().snapshot();
@@ -67,9 +58,11 @@ pub(crate) async fn list(
             ids.is_empty() || ids.iter().any(is_listed)
         })
         .collect();
-    bundles.sort_by(|a, b| a.slug.cmp(&b.slug));
+    // The built-in bundles come last, as the built-in tools do in lists of tools.
+    let key = |bundle: &Bundle| format!("{}{}", u8::from(bundle.kind == BundleKind::BuiltIn), bundle.slug);
+    bundles.sort_by_cached_key(|bundle| key(bundle));
     let total = bundles.len();
-    let (selected, next_page_token) = page.select(bundles, |bundle| bundle.slug.to_string());
+    let (selected, next_page_token) = page.select(bundles, |bundle| key(bundle));
     let bundles = selected
         .into_iter()
         .map(|bundle| BundleView::new(bundle, counts.get(&bundle.id).copied().unwrap_or_default()))

@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
+use haft_api::call::{CallBucket, CallHistogram};
 use haft_core::Timestamp;
 use haft_store::CallCounts;
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::authentication::Caller;
 use crate::error::ApiError;
@@ -22,34 +21,6 @@ const DEFAULT_BUCKETS: i64 = 60;
 const MAX_BUCKETS: i64 = 500;
 /// The period if the query has none.
 const DEFAULT_PERIOD: Duration = Duration::from_hours(24);
-
-/// How many calls started in each part of a period.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct CallHistogram {
-    from: Timestamp,
-    to: Timestamp,
-    /// The length of a bucket; the last one may be shorter.
-    #[schema(example = 1440)]
-    bucket_seconds: i64,
-    /// Without gaps, oldest first.
-    buckets: Vec<CallBucket>,
-}
-
-/// The calls that started in one part of the period.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct CallBucket {
-    /// When it starts.
-    at: Timestamp,
-    /// Calls that succeeded.
-    #[schema(example = 41)]
-    success: u64,
-    /// Calls that failed.
-    #[schema(example = 1)]
-    error: u64,
-    /// Calls that have not ended, and those that ended in another way: cancelled, denied, expired, interrupted.
-    #[schema(example = 0)]
-    other: u64,
-}
 
 /// Count calls over time, by how they ended. The default period is the last 24 hours. Takes the filters of `GET /calls`;
 /// `q` also matches names of fields.
@@ -76,7 +47,7 @@ pub(crate) async fn get(
         return Err(ApiError::bad_request("`since` must be before `until`"));
     }
     let (bucket_seconds, bounds) = bounds(from, to, count);
-    let counts = app.store().call_counts(&query, &bounds).await?;
+    let counts = app.store().calls().counts(&query, &bounds).await?;
     let bucket = |(at, counts): (&Timestamp, CallCounts)| {
         let CallCounts { success, error, other } = counts;
         CallBucket { at: *at, success, error, other }

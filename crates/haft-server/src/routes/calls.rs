@@ -1,32 +1,30 @@
 //! `/calls`: recorded calls and running calls.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, HeaderValue, header};
-use axum::response::sse::{KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
-use futures_util::StreamExt as _;
 use haft_core::call::{CallRecord, CallStatus};
 use haft_core::id::CallId;
 use haft_core::ledger::{CallQuery, CallQueue as _, Cancellation};
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::problem::excerpt;
 use haft_core::token::Role;
-use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
-use uuid::Uuid;
 
 use crate::authentication::Caller;
 use crate::call_events;
 use crate::error::ApiError;
 use crate::error::ErrorBody;
+use crate::open_stream::StreamingCaller;
 use crate::params::{PageParams, Params};
 use crate::reply::{Success, success};
-use crate::view::CallView;
+use crate::sse;
+use haft_api::call::CallView;
+use haft_api::call::{CallList, CancelledCall};
 use haft_platform::Installation;
 use haft_platform::approvals;
 use haft_platform::audit;
@@ -43,18 +41,6 @@ const SHORT_MESSAGE: usize = 1000;
 
 /// The longest text to search for, in characters.
 const MAX_TEXT: usize = 200;
-
-/// A page of calls.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct CallList<'a> {
-    calls: Vec<CallView<'a>>,
-    /// The number of calls that match the filter. With `q`, the number among the calls that were searched for this page.
-    total: u64,
-    /// Absent at the end of the list. With `q` at most 20,000 calls are searched per request: a page can have fewer calls
-    /// than requested, or none, and still have a next one.
-    #[schema(required)]
-    next_page_token: Option<String>,
-}
 
 /// The filter of calls, as the OpenAPI document shows it; [`query`] parses it.
 #[derive(IntoParams)]
@@ -110,7 +96,7 @@ pub(crate) async fn list(
     let (before, skip) = (page.after()?, page.skip);
     let query = CallQuery { before, skip, limit, ..query(&app, &identity, &params)? };
     let mut found = app.ledger().calls(query).await?;
-    // A search for a text continues after the calls that it looked at, even if none matched.
+    // A text search continues after the calls that it has searched, even if none matched.
     let next_page_token = page
         .token_after(&found.calls, limit, |call| call.id().to_string())
         .or_else(|| found.searched_to.map(|id| page.token(&id.to_string())));
@@ -151,7 +137,7 @@ pub(super) fn query(app: &Installation, identity: &Identity, params: &Params) ->
     })
 }
 
-/// Returns the query for all calls that somebody sees: callers their own, editors and admins those of the tenant.
+/// Returns the query for all visible calls: callers see their own, editors and admins those of the tenant.
 pub(super) fn visible_calls(identity: &Identity) -> CallQuery {
     let principal = (!sees_calls_of_others(identity)).then(|| identity.id());
     CallQuery { principal, ..CallQuery::of_tenant(identity.tenant.clone()) }
@@ -279,14 +265,6 @@ pub(crate) async fn result(
     Ok(response)
 }
 
-/// A call whose cancellation was requested.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct CancelledCall {
-    call_id: Uuid,
-    #[schema(example = "cancellation requested")]
-    message: &'static str,
-}
-
 /// Cancel a background call.
 #[utoipa::path(
     post, path = "/calls/{id}/cancel", tag = "calls", params(("id" = Uuid, Path)),
@@ -306,7 +284,7 @@ pub(crate) async fn cancel(
             running.cancel.cancel();
             Some(Cancellation::Requested)
         }
-        None => app.store().cancel(record.tenant(), record.id()).await?,
+        None => app.store().calls().cancel(record.tenant(), record.id()).await?,
     };
     let message = match cancelled.ok_or_else(|| ApiError::not_found("call", &id))? {
         Cancellation::Cancelled => "the call was cancelled before it ran",
@@ -317,7 +295,7 @@ pub(crate) async fn cancel(
         }
     };
     audit::note(&identity, "call.cancel", &id);
-    Ok(success(CancelledCall { call_id: record.id().0, message }).into_response())
+    Ok(success(CancelledCall { call_id: record.id().0, message: message.into() }).into_response())
 }
 
 /// One event of the stream of a call.
@@ -338,18 +316,18 @@ pub(crate) struct StreamedEvent {
     params(("id" = Uuid, Path),
         ("Last-Event-ID" = Option<String>, Header, description = "Continue after the event with this number", example = "7")),
     responses((status = 200, content_type = "text/event-stream", body = StreamedEvent, description = "One of these per event"),
-        (status = 404, body = ErrorBody))
+        (status = 404, body = ErrorBody),
+        (status = 503, body = ErrorBody, description = "Too many streams are open"))
 )]
 pub(crate) async fn events(
     State(app): State<Arc<Installation>>,
-    Caller(identity): Caller,
+    StreamingCaller(identity, permit): StreamingCaller,
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let record = find(&app, &identity, &id).await?;
-    let last_seen = headers.get("last-event-id").and_then(|value| value.to_str().ok()?.parse().ok());
+    let last_seen = sse::last_event_id(&headers).and_then(|id| id.parse().ok());
     let ended = identity.stream_end(&app);
     let events = call_events::stream(app, record, last_seen.unwrap_or_default());
-    let events = events.take_until(ended).map(Ok::<_, Infallible>);
-    Ok(Sse::new(events).keep_alive(KeepAlive::default()).into_response())
+    Ok(sse::response(events, ended, permit))
 }

@@ -3,36 +3,40 @@
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
-use axum::http::{HeaderMap, StatusCode, header};
-use axum::response::sse::Event;
+use axum::http::{Extensions, HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use haft_agent::run::RunEvent;
-use haft_core::chat::{Chat, Message as ChatMessage, MessageRole};
+use haft_api::chat::{AnsweredMessage, ChatExport, StoppedAnswer};
+use haft_api::run::RunView;
+use haft_api::run_event::RunEvent;
+use haft_core::chat::{Chat, MessageRole};
 use haft_core::id::MessageId;
 use haft_core::problem::excerpt;
 use haft_core::runnable::Mode;
 use haft_core::token::Role;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::invoke::mode;
-use super::runs::{RunRequest, of_run, view, wants_events};
+use super::runs::{RunRequest, of_run, view};
 use crate::authentication::Caller;
 use crate::error::ApiError;
 use crate::error::ErrorBody;
+use crate::open_stream;
 use crate::params::Params;
 use crate::reply::{Success, success};
 use crate::run_stream::run_events;
-use crate::run_view::RunView;
+use crate::sse;
 use haft_platform::Installation;
 use haft_platform::audit;
 use haft_platform::chats::{
-    self, Asked, Place, Question, all_messages, markdown, readable, shown_branch, writable,
+    self, InsertPosition, MessageRequest, PostedMessage, all_messages, markdown, readable, shown_branch,
+    writable,
 };
 use haft_platform::identity::Identity;
 use haft_platform::runs::{self};
+use haft_platform::stream_limit::StreamPermit;
 
 /// A message to write.
 #[expect(clippy::option_option, reason = "missing, null, or an id")]
@@ -78,34 +82,6 @@ pub(crate) struct AnswerBody {
     message_id: Option<Uuid>,
 }
 
-/// A message and its answer.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct AnsweredMessage {
-    message: ChatMessage,
-    /// The answer; `null` if nobody answers.
-    #[schema(required)]
-    answer: Option<ChatMessage>,
-    /// The run that wrote the answer.
-    #[schema(required)]
-    run: Option<RunView>,
-}
-
-/// A run that was stopped.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct StoppedAnswer {
-    /// The run; `null` if nothing was running.
-    #[schema(required)]
-    run_id: Option<Uuid>,
-}
-
-/// A chat with all its messages.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ChatExport {
-    chat: Chat,
-    /// All branches, in the order in which they were written.
-    messages: Vec<ChatMessage>,
-}
-
 /// How the client waits for an answer.
 enum Delivery {
     /// Until it has ended or waits for approval.
@@ -113,17 +89,7 @@ enum Delivery {
     /// Not at all.
     Later,
     /// Event by event.
-    Events,
-}
-
-impl Delivery {
-    fn of(headers: &HeaderMap, params: &Params) -> Result<Self, ApiError> {
-        Ok(match (params.flag("async")?, wants_events(headers)) {
-            (true, _) => Self::Later,
-            (false, true) => Self::Events,
-            (false, false) => Self::Whole,
-        })
-    }
+    Events(StreamPermit),
 }
 
 /// Write a message; it becomes the last one of the branch that is shown. The agent of the chat answers it.
@@ -147,27 +113,27 @@ pub(crate) async fn add_message(
     State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(id): Path<String>,
-    RunRequest { headers, params, body }: RunRequest,
+    RunRequest { headers, extensions, params, body }: RunRequest,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Caller)?;
     let chat = writable(&app, &identity, &id).await?;
     let NewMessageBody { content, role, parent_id, answer } = body.json()?;
-    let delivery = Delivery::of(&headers, &params)?;
+    let delivery = delivery(&app, &identity, &params, (&headers, &extensions))?;
     audit::note(&identity, "chat.message", &excerpt(&id, 64));
-    let question = Question {
+    let request = MessageRequest {
         content,
         role,
         place: match parent_id {
-            None => Place::Leaf,
-            Some(None) => Place::Start,
-            Some(Some(id)) => Place::After(MessageId(id)),
+            None => InsertPosition::Leaf,
+            Some(None) => InsertPosition::Start,
+            Some(Some(id)) => InsertPosition::After(MessageId(id)),
         },
         answer,
         mode: mode(&app, &identity, &params)?,
         surface: "chat",
     };
-    let asked = chats::ask(&app, &identity, &chat, question).await?;
-    deliver(&app, &identity, &chat, asked, delivery).await
+    let posted = chats::post_message(app.runs(), &identity, &chat, request).await?;
+    deliver(&app, &identity, &chat, posted, delivery).await
 }
 
 /// Answer a message again: a branch beside the earlier answers.
@@ -190,26 +156,40 @@ pub(crate) async fn answer(
     State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(id): Path<String>,
-    RunRequest { headers, params, body }: RunRequest,
+    RunRequest { headers, extensions, params, body }: RunRequest,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Caller)?;
     let chat = writable(&app, &identity, &id).await?;
     let AnswerBody { message_id } = body.json_or_default()?;
-    let delivery = Delivery::of(&headers, &params)?;
+    let delivery = delivery(&app, &identity, &params, (&headers, &extensions))?;
     audit::note(&identity, "chat.answer", &excerpt(&id, 64));
     let mode = mode(&app, &identity, &params)?;
-    let asked = chats::answer_again(&app, &identity, &chat, message_id.map(MessageId), mode).await?;
-    deliver(&app, &identity, &chat, asked, delivery).await
+    let posted = chats::answer_again(app.runs(), &identity, &chat, message_id.map(MessageId), mode).await?;
+    deliver(&app, &identity, &chat, posted, delivery).await
+}
+
+/// Returns how the client waits, and counts its stream before the answer starts.
+fn delivery(
+    app: &Installation,
+    identity: &Identity,
+    params: &Params,
+    (headers, extensions): (&HeaderMap, &Extensions),
+) -> Result<Delivery, ApiError> {
+    if params.flag("async")? {
+        return Ok(Delivery::Later);
+    }
+    let permit = open_stream::acquire_if(sse::is_accepted(headers), app, identity, extensions)?;
+    Ok(permit.map_or(Delivery::Whole, Delivery::Events))
 }
 
 async fn deliver(
     app: &Arc<Installation>,
     identity: &Identity,
     chat: &Chat,
-    asked: Asked,
+    posted: PostedMessage,
     delivery: Delivery,
 ) -> Result<Response, ApiError> {
-    let Asked { message, answer, run } = asked;
+    let PostedMessage { message, answer, run } = posted;
     let Some(run) = run else {
         let body = AnsweredMessage { message, answer, run: None };
         return Ok((StatusCode::CREATED, success(body)).into_response());
@@ -219,16 +199,15 @@ async fn deliver(
             let body = AnsweredMessage { message, answer, run: Some(RunView::from(&run)) };
             Ok((StatusCode::ACCEPTED, success(body)).into_response())
         }
-        Delivery::Events => {
-            let data = serde_json::to_string(&message).unwrap_or_default();
-            let first = vec![Event::default().event("message").data(data)];
-            let events = runs::watch_numbered(app, &identity.tenant, run.id);
-            Ok(run_events(first, events, identity.stream_end(app)))
+        Delivery::Events(permit) => {
+            let first = vec![sse::event("message", &message)];
+            let events = runs::watch_numbered(app.runs(), &identity.tenant, run.id);
+            Ok(run_events(first, events, identity.stream_end(app), permit))
         }
         Delivery::Whole => {
-            let run = app.runs().wait(app, &identity.tenant, run.id).await.map_err(of_run)?;
+            let run = app.runs().wait(&identity.tenant, run.id).await.map_err(of_run)?;
             let answer = match answer {
-                Some(answer) => app.store().message(&identity.tenant, chat.id, answer.id).await?,
+                Some(answer) => app.store().chats().message(&identity.tenant, chat.id, answer.id).await?,
                 None => None,
             };
             let run = Some(view(app, &run).await?);
@@ -251,7 +230,7 @@ pub(crate) async fn stop(
     identity.require(Role::Caller)?;
     let chat = writable(&app, &identity, &id).await?;
     audit::note(&identity, "chat.stop", &excerpt(&id, 64));
-    let run = chats::stop(&app, &identity, &chat).await?;
+    let run = chats::stop(app.runs(), &identity, &chat).await?;
     Ok(success(StoppedAnswer { run_id: run.map(|run| run.id.0) }).into_response())
 }
 

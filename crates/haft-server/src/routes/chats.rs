@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
-use haft_core::chat::{Chat, Message as ChatMessage};
-use haft_core::id::MessageId;
+use haft_api::chat::{ChatList, ChatState, MessageList, MessageManifest};
+use haft_core::chat::Chat;
+use haft_core::id::{ManifestId, MessageId};
 use haft_core::problem::excerpt;
 use haft_core::token::Role;
-use haft_core::workspace::ManifestInfo;
 use haft_store::{ChatChange, ChatQuery};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -21,7 +21,9 @@ use crate::error::ErrorBody;
 use crate::params::{PageParams, Params};
 use crate::reply::{self, Message, Success, created, success};
 use haft_platform::Installation;
-use haft_platform::chats::{self, ChatFields, listed_scope, manifest_at, readable, repair_answers, writable};
+use haft_platform::answers::repair_answers;
+use haft_platform::chats::{self, ChatFields, listed_scope, manifest_at, readable, writable};
+use haft_platform::identity::Identity;
 
 /// The longest text to search for, in characters.
 const MAX_SEARCH: usize = 200;
@@ -46,7 +48,10 @@ pub(crate) struct ChatPatch {
     #[schema(max_length = 200)]
     title: Option<String>,
     /// The last message of the branch to show. The workspace is brought to its state at that message.
+    #[serde(alias = "active_leaf_message_id")]
     active_leaf: Option<Uuid>,
+    /// The state of the workspace to restore.
+    active_manifest_id: Option<Uuid>,
     /// Whether everybody in the tenant may read it.
     shared: Option<bool>,
     /// The slug of the agent that answers from now on.
@@ -54,28 +59,9 @@ pub(crate) struct ChatPatch {
     agent: Option<String>,
 }
 
-/// A page of chats.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ChatList {
-    chats: Vec<Chat>,
-    #[schema(required)]
-    next_page_token: Option<String>,
-}
-
-/// A page of messages, in the order in which they were written.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct MessageList {
-    messages: Vec<ChatMessage>,
-    #[schema(required)]
-    next_page_token: Option<String>,
-}
-
-/// The state of the workspace at a message.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct MessageManifest {
-    /// The state; `null` if there was none yet.
-    #[schema(required)]
-    manifest: Option<ManifestInfo>,
+async fn state(app: &Installation, identity: &Identity, chat: Chat) -> Result<ChatState, ApiError> {
+    let active_manifest_id = chats::active_manifest(app, identity, &chat).await?;
+    Ok(ChatState { active_leaf_message_id: chat.active_leaf, active_manifest_id, chat })
 }
 
 /// List chats, newest first. Callers see their own; admins those of the tenant.
@@ -97,7 +83,7 @@ pub(crate) async fn list(
     let scope = listed_scope(&identity, params.flag("shared")?);
     let q = params.get("q").map(|text| excerpt(text, MAX_SEARCH));
     let query = ChatQuery { scope, q, before: page.after()?, limit: page.size };
-    let found = app.store().chats(&identity.tenant, &query).await?;
+    let found = app.store().chats().list(&identity.tenant, &query).await?;
     let next_page_token = page.token_after(&found, page.size, |chat| chat.id.to_string());
     Ok(success(ChatList { chats: found, next_page_token }).into_response())
 }
@@ -105,7 +91,7 @@ pub(crate) async fn list(
 /// Create a chat.
 #[utoipa::path(
     post, path = "/chats", tag = "chats", request_body = Option<NewChatBody>,
-    responses((status = 201, body = Success<Chat>), (status = 404, body = ErrorBody))
+    responses((status = 201, body = Success<ChatState>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn create(
     State(app): State<Arc<Installation>>,
@@ -115,26 +101,28 @@ pub(crate) async fn create(
     identity.require(Role::Caller)?;
     let NewChatBody { title, agent } = body.json_or_default()?;
     let chat = chats::create(&app, &identity, ChatFields { title, agent }).await?;
-    Ok(created(chat))
+    Ok(created(state(&app, &identity, chat).await?))
 }
 
 /// Get a chat.
 #[utoipa::path(
     get, path = "/chats/{id}", tag = "chats", params(("id" = Uuid, Path)),
-    responses((status = 200, body = Success<Chat>), (status = 404, body = ErrorBody))
+    responses((status = 200, body = Success<ChatState>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn get(
     State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
-    Ok(success(readable(&app, &identity, &id).await?).into_response())
+    let chat = readable(&app, &identity, &id).await?;
+    Ok(success(state(&app, &identity, chat).await?).into_response())
 }
 
-/// Rename or share a chat, choose its agent, or show another branch; the workspace is then brought to its state there.
+/// Rename or share a chat, choose its agent, or show another branch or another state of its workspace. Showing a branch
+/// restores the state of the workspace at its last message.
 #[utoipa::path(
     patch, path = "/chats/{id}", tag = "chats", params(("id" = Uuid, Path)), request_body = ChatPatch,
-    responses((status = 200, body = Success<Chat>), (status = 404, body = ErrorBody))
+    responses((status = 200, body = Success<ChatState>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn patch(
     State(app): State<Arc<Installation>>,
@@ -144,9 +132,10 @@ pub(crate) async fn patch(
 ) -> Result<Response, ApiError> {
     identity.require(Role::Caller)?;
     let chat = writable(&app, &identity, &id).await?;
-    let ChatPatch { title, active_leaf, shared, agent } = body.json()?;
+    let ChatPatch { title, active_leaf, active_manifest_id, shared, agent } = body.json()?;
     let change = ChatChange { title, active_leaf: active_leaf.map(MessageId), shared, agent };
-    Ok(success(chats::update(&app, &identity, &chat, change).await?).into_response())
+    let chat = chats::update(&app, &identity, &chat, change, active_manifest_id.map(ManifestId)).await?;
+    Ok(success(state(&app, &identity, chat).await?).into_response())
 }
 
 /// Delete a chat with its messages and its workspace.
@@ -178,7 +167,7 @@ pub(crate) async fn messages(
 ) -> Result<Response, ApiError> {
     let chat = readable(&app, &identity, &id).await?;
     let page = params.page("messages")?;
-    let mut found = app.store().messages(&identity.tenant, chat.id, page.after()?, page.size).await?;
+    let mut found = app.store().chats().messages(&identity.tenant, chat.id, page.after()?, page.size).await?;
     repair_answers(&app, &identity.tenant, &chat, &mut found).await?;
     let next_page_token = page.token_after(&found, page.size, |message| message.id.to_string());
     Ok(success(MessageList { messages: found, next_page_token }).into_response())

@@ -1,29 +1,18 @@
 //! `/code-artifacts`: stored programs and their versions.
 
-use std::sync::Arc;
-
-use axum::extract::{Path, State};
-use axum::http::HeaderMap;
-use axum::response::{IntoResponse, Response};
-use haft_core::artifact::{
-    ArtifactContent, ArtifactDefinition, ArtifactInput, ArtifactRuntime, ArtifactVersion, CodeArtifact,
-};
-use haft_core::live::ResourceAction;
-use haft_core::name::ArtifactSlug;
-use haft_core::token::Role;
-use serde::{Deserialize, Serialize};
+use haft_api::artifact::{ArtifactList, ArtifactVersion, ArtifactVersionList, ArtifactView};
+use haft_core::artifact::{ArtifactDefinition, ArtifactInput, ArtifactRuntime, CodeArtifact};
+use haft_core::name::{ArtifactSlug, TenantId};
+use haft_core::problem::Problem;
+use haft_core::resource::ResourceRevision;
+use serde::Deserialize;
 use utoipa::ToSchema;
 
-use crate::authentication::Caller;
+use super::routed_kind::{ListedResources, ListedRevisions, RoutedKind};
 use crate::body::Body;
 use crate::error::ApiError;
-use crate::error::ErrorBody;
-use crate::params::{PageParams, Params};
-use crate::reply::{self, Message, Success, created, success};
-use crate::resource_view::{ResourceListParams, ResourceState, expected_revision};
 use haft_platform::Installation;
-use haft_platform::artifacts::{self, ArtifactFields};
-use haft_platform::resources;
+use haft_platform::artifacts::ArtifactFields;
 
 /// An artifact to create, or its next version. In an update, missing fields stay as they are.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -38,7 +27,7 @@ pub(crate) struct ArtifactBody {
     /// What it does.
     #[schema(max_length = 4000)]
     description: Option<String>,
-    /// What runs it. Required for a new one.
+    /// Its runtime. Required for a new artifact.
     runtime: Option<ArtifactRuntime>,
     /// The source; that of `wasm` is in base64. Required for a new one.
     #[schema(example = "echo \"$text\" | wc -w")]
@@ -54,190 +43,52 @@ impl From<ArtifactBody> for ArtifactFields {
     }
 }
 
-/// A code artifact with its newest version.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = CodeArtifact)]
-pub(crate) struct ArtifactView {
-    #[schema(value_type = Uuid)]
-    id: haft_core::id::ArtifactId,
-    #[schema(value_type = String, example = "word-count")]
-    slug: ArtifactSlug,
-    #[serde(flatten)]
-    content: Arc<ArtifactContent>,
-    /// The number of the newest version.
-    version: u32,
-    /// The hash of that version.
-    hash: String,
-    #[serde(flatten)]
-    state: ResourceState,
-}
+impl RoutedKind for ArtifactDefinition {
+    const PATH: &'static str = "/code-artifacts";
+    const REFERENCE: &'static str = "id";
+    const REVISIONS: (&'static str, &'static str) = ("versions", "number");
+    const TAG: &'static str = "artifacts";
+    const EXAMPLE: &'static str = "word-count";
+    const UPDATE: &'static str = "Append a version to a code artifact. Versions never change: tools that pin one keep it. Others \
+        follow the newest one in debug mode, and the published one in production.";
+    type Body = ArtifactBody;
+    type View = ArtifactView;
+    type List = ArtifactList;
+    type Revision = ArtifactVersion;
+    type Revisions = ArtifactVersionList;
 
-impl From<CodeArtifact> for ArtifactView {
-    fn from(artifact: CodeArtifact) -> Self {
-        Self {
-            id: artifact.id,
-            slug: artifact.definition.slug.clone(),
-            content: Arc::clone(&artifact.definition.content),
-            version: artifact.revision,
-            state: ResourceState::of(&artifact),
-            hash: artifact.hash,
-        }
+    fn read(body: &Body, earlier: Option<&CodeArtifact>) -> Result<(Self, Vec<Problem>), ApiError> {
+        let fields = ArtifactFields::from(body.json::<ArtifactBody>()?);
+        Ok((fields.complete(earlier)?, Vec::new()))
     }
-}
 
-/// The artifacts of the tenant.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ArtifactList {
-    artifacts: Vec<ArtifactView>,
-    total: u64,
-    #[schema(required)]
-    next_page_token: Option<String>,
-}
+    async fn view(
+        _app: &Installation,
+        artifact: CodeArtifact,
+        _warnings: Vec<Problem>,
+    ) -> Result<ArtifactView, ApiError> {
+        Ok(ArtifactView::from(artifact))
+    }
 
-/// A page of versions, newest first.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ArtifactVersionList {
-    versions: Vec<ArtifactVersion>,
-    #[schema(required)]
-    next_page_token: Option<String>,
-}
+    async fn views(
+        _app: &Installation,
+        _tenant: &TenantId,
+        found: Vec<CodeArtifact>,
+    ) -> Result<Vec<ArtifactView>, ApiError> {
+        Ok(found.into_iter().map(ArtifactView::from).collect())
+    }
 
-/// List the code artifacts by slug.
-#[utoipa::path(
-    get, path = "/code-artifacts", tag = "artifacts", params(ResourceListParams, PageParams),
-    responses((status = 200, body = Success<ArtifactList>))
-)]
-pub(crate) async fn list(
-    State(app): State<Arc<Installation>>,
-    Caller(identity): Caller,
-    params: Params,
-) -> Result<Response, ApiError> {
-    let page = params.page("artifacts")?;
-    let query = page.of_resources(&params)?;
-    let (mut found, total) = app.store().artifacts().list(&identity.tenant, &query).await?;
-    let next_page_token = page.truncate(&mut found, |artifact| artifact.definition.slug.to_string());
-    let artifacts = found.into_iter().map(ArtifactView::from).collect();
-    Ok(success(ArtifactList { artifacts, total, next_page_token }).into_response())
-}
+    fn list(page: ListedResources<ArtifactView>) -> ArtifactList {
+        let ListedResources { items, total, broken_files, next_page_token } = page;
+        ArtifactList { artifacts: items, total, broken_files, next_page_token }
+    }
 
-/// Create a code artifact.
-#[utoipa::path(
-    post, path = "/code-artifacts", tag = "artifacts", request_body = ArtifactBody,
-    responses(
-        (status = 201, body = Success<ArtifactView>), (status = 400, body = ErrorBody),
-        (status = 409, body = ErrorBody),
-    )
-)]
-pub(crate) async fn create(
-    State(app): State<Arc<Installation>>,
-    Caller(identity): Caller,
-    body: Body,
-) -> Result<Response, ApiError> {
-    identity.require(Role::Editor)?;
-    let fields = body.json::<ArtifactBody>()?.into();
-    let artifact = artifacts::create(&app, &identity, fields).await?;
-    Ok(created(ArtifactView::from(artifact)))
-}
+    fn revision(revision: ResourceRevision<Self>, _published: Option<u32>) -> ArtifactVersion {
+        ArtifactVersion::from(revision)
+    }
 
-/// Get a code artifact with its newest version.
-#[utoipa::path(
-    get, path = "/code-artifacts/{id}", tag = "artifacts", params(("id" = String, Path, description = "Id or slug", example = "word-count")),
-    responses((status = 200, body = Success<ArtifactView>), (status = 404, body = ErrorBody))
-)]
-pub(crate) async fn get(
-    State(app): State<Arc<Installation>>,
-    Caller(identity): Caller,
-    Path(reference): Path<String>,
-) -> Result<Response, ApiError> {
-    Ok(success(ArtifactView::from(resources::find::<ArtifactDefinition>(&app, &identity, &reference).await?))
-        .into_response())
-}
-
-/// Append a version to a code artifact. Versions never change: tools that pin one keep it. Others follow the newest one in
-/// debug mode, and the published one in production.
-#[utoipa::path(
-    put, path = "/code-artifacts/{id}", tag = "artifacts", params(("id" = String, Path, description = "Id or slug", example = "word-count")),
-    request_body = ArtifactBody,
-    responses(
-        (status = 200, body = Success<ArtifactView>), (status = 400, body = ErrorBody),
-        (status = 404, body = ErrorBody), (status = 409, body = ErrorBody),
-    )
-)]
-pub(crate) async fn put(
-    State(app): State<Arc<Installation>>,
-    Caller(identity): Caller,
-    Path(reference): Path<String>,
-    headers: HeaderMap,
-    body: Body,
-) -> Result<Response, ApiError> {
-    identity.require(Role::Editor)?;
-    let earlier = resources::find::<ArtifactDefinition>(&app, &identity, &reference).await?;
-    let fields = body.json::<ArtifactBody>()?.into();
-    let updated = artifacts::update(&app, &identity, &earlier, fields, expected_revision(&headers)?).await?;
-    Ok(success(ArtifactView::from(updated)).into_response())
-}
-
-/// Delete a code artifact with its versions. If tools use it, nothing is deleted unless `force=true`.
-#[utoipa::path(
-    delete, path = "/code-artifacts/{id}", tag = "artifacts",
-    params(
-        ("id" = String, Path, description = "Id or slug", example = "word-count"),
-        ("force" = Option<bool>, Query, description = "Delete it although tools use it; these are not ready afterwards"),
-    ),
-    responses(
-        (status = 200, body = Success<Message>), (status = 404, body = ErrorBody),
-        (status = 409, body = ErrorBody, description = "Tools use it"),
-    )
-)]
-pub(crate) async fn delete(
-    State(app): State<Arc<Installation>>,
-    Caller(identity): Caller,
-    Path(reference): Path<String>,
-    params: Params,
-) -> Result<Response, ApiError> {
-    identity.require(Role::Editor)?;
-    let artifact = resources::find::<ArtifactDefinition>(&app, &identity, &reference).await?;
-    resources::note(&identity, ResourceAction::Deleted, &*artifact.definition);
-    artifacts::delete(&app, &identity, &artifact, params.flag("force")?).await?;
-    Ok(reply::message(format!("Artifact '{}' deleted", artifact.definition.slug)))
-}
-
-/// List the versions of a code artifact, newest first.
-#[utoipa::path(
-    get, path = "/code-artifacts/{id}/versions", tag = "artifacts",
-    params(("id" = String, Path, description = "Id or slug", example = "word-count"), PageParams),
-    responses((status = 200, body = Success<ArtifactVersionList>), (status = 404, body = ErrorBody))
-)]
-pub(crate) async fn versions(
-    State(app): State<Arc<Installation>>,
-    Caller(identity): Caller,
-    Path(reference): Path<String>,
-    params: Params,
-) -> Result<Response, ApiError> {
-    let artifact = resources::find::<ArtifactDefinition>(&app, &identity, &reference).await?;
-    let page = params.page("versions")?;
-    let store = app.store().artifacts();
-    let found = store.revisions_before(&identity.tenant, artifact.id, page.after()?, page.size).await?;
-    let versions: Vec<ArtifactVersion> = found.into_iter().map(ArtifactVersion::from).collect();
-    let next_page_token = page.token_after(&versions, page.size, |version| version.version.to_string());
-    Ok(success(ArtifactVersionList { versions, next_page_token }).into_response())
-}
-
-/// Get a version of a code artifact.
-#[utoipa::path(
-    get, path = "/code-artifacts/{id}/versions/{number}", tag = "artifacts",
-    params(
-        ("id" = String, Path, description = "Id or slug", example = "word-count"),
-        ("number" = u32, Path, minimum = 1, maximum = 2_147_483_647, example = 1),
-    ),
-    responses((status = 200, body = Success<ArtifactVersion>), (status = 404, body = ErrorBody))
-)]
-pub(crate) async fn version(
-    State(app): State<Arc<Installation>>,
-    Caller(identity): Caller,
-    Path((reference, number)): Path<(String, String)>,
-) -> Result<Response, ApiError> {
-    let artifact = resources::find::<ArtifactDefinition>(&app, &identity, &reference).await?;
-    let version = resources::revision(&app, &artifact, "version", &number).await?;
-    Ok(success(ArtifactVersion::from(version)).into_response())
+    fn revisions(page: ListedRevisions<ArtifactVersion>) -> ArtifactVersionList {
+        let ListedRevisions { items, total, next_page_token } = page;
+        ArtifactVersionList { total, versions: items, next_page_token }
+    }
 }

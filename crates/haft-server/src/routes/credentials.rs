@@ -1,16 +1,14 @@
 //! `/credentials`: stored secrets. Values are never returned.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
-use haft_core::Timestamp;
+use haft_api::credential::{CredentialBody, CredentialList, CredentialView};
 use haft_core::secret::MASK;
 use haft_core::token::Role;
 use haft_store::{CredentialInfo, CredentialPurpose};
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use crate::authentication::Caller;
 use crate::body::Body;
@@ -23,63 +21,23 @@ use haft_platform::credential_references::CredentialReferences;
 use haft_platform::credentials::{self, CredentialFields, UsedCredential};
 use haft_platform::identity::Identity;
 
-/// A stored credential, without its value.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct CredentialView {
-    #[schema(example = "API_TOKEN")]
-    name: String,
-    /// The category.
-    #[schema(example = "custom")]
-    category: String,
-    /// The provider that it is for.
-    #[schema(required, example = "web_search")]
-    provider_key: Option<String>,
-    /// The variant of the provider.
-    #[schema(required, example = "serper")]
-    provider_variant: Option<String>,
-    description: String,
-    /// Always `***`.
-    #[schema(example = "***")]
-    value: &'static str,
-    /// The fields, each with the value `***`; `null` for a plain value.
-    #[schema(required, example = json!({"api_key": "***"}))]
-    payload: Option<BTreeMap<String, &'static str>>,
-    /// The tools, as `bundle:name@version`, and MCP servers that refer to it.
-    #[schema(example = json!(["user-created:weather@1.0.0"]))]
-    used_by: Vec<String>,
-    /// Why it cannot be decrypted.
-    #[schema(required)]
-    error: Option<String>,
-    created_at: Timestamp,
-    modified_at: Timestamp,
-}
-
-impl CredentialView {
-    fn new(info: CredentialInfo, used_by: Vec<String>) -> Self {
-        let CredentialPurpose { category, provider_key, provider_variant, description } = info.purpose;
-        Self {
-            used_by,
-            name: info.name,
-            category,
-            provider_key,
-            provider_variant,
-            description,
-            value: MASK,
-            payload: info.fields.map(|fields| fields.into_iter().map(|field| (field, MASK)).collect()),
-            error: info.error,
-            created_at: info.created_at,
-            modified_at: info.modified_at,
-        }
+fn view_of(info: CredentialInfo, used_by: Vec<String>) -> CredentialView {
+    let CredentialPurpose { category, provider_key, provider_variant, description } = info.purpose;
+    CredentialView {
+        used_by,
+        name: info.name,
+        category,
+        provider_key,
+        provider_variant,
+        description,
+        value: Cow::Borrowed(MASK),
+        payload: info
+            .fields
+            .map(|fields| fields.into_iter().map(|field| (field, Cow::Borrowed(MASK))).collect()),
+        error: info.error,
+        created_at: info.created_at,
+        modified_at: info.modified_at,
     }
-}
-
-/// A page of credentials.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct CredentialList {
-    credentials: Vec<CredentialView>,
-    total: usize,
-    #[schema(required)]
-    next_page_token: Option<String>,
 }
 
 /// List stored credentials, without their values.
@@ -97,7 +55,7 @@ pub(crate) async fn list(
     identity.require(Role::Editor)?;
     let page = params.page("credentials")?;
     let (category, provider) = (params.get("category"), params.get("provider_key"));
-    let mut all = app.store().credentials(&identity.tenant).await?;
+    let mut all = app.store().vault().list(&identity.tenant).await?;
     all.retain(|info| {
         category.is_none_or(|category| info.purpose.category == category)
             && (provider.is_none() || info.purpose.provider_key.as_deref() == provider)
@@ -109,7 +67,7 @@ pub(crate) async fn list(
         .into_iter()
         .map(|info| {
             let used_by = references.of(&info.name);
-            CredentialView::new(info, used_by)
+            view_of(info, used_by)
         })
         .collect();
     Ok(success(CredentialList { credentials, total, next_page_token }).into_response())
@@ -131,30 +89,7 @@ pub(crate) async fn get(
 
 async fn view(app: &Installation, identity: &Identity, name: &str) -> Result<CredentialView, ApiError> {
     let UsedCredential { info, used_by } = credentials::used(app, identity, name).await?;
-    Ok(CredentialView::new(info, used_by))
-}
-
-/// A credential: a `value` or a `payload`, and what it is for. Without either, the stored secret is kept.
-#[derive(Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields, default, expecting = "an object")]
-pub(crate) struct CredentialBody {
-    /// The secret.
-    #[schema(example = "s3cr3t")]
-    value: Option<String>,
-    /// Several secrets by name. A field with the value `***` keeps its stored value.
-    #[schema(example = json!({"api_key": "s3cr3t", "endpoint": "https://search.example.com"}))]
-    payload: Option<BTreeMap<String, String>>,
-    /// The category: lower-case letters, digits, `_`, `-` or `.`; default: `custom`.
-    #[schema(example = "custom")]
-    category: Option<String>,
-    /// The provider that it is for.
-    #[schema(example = "web_search")]
-    provider_key: Option<String>,
-    /// The variant of the provider.
-    #[schema(example = "serper")]
-    provider_variant: Option<String>,
-    #[schema(max_length = 500)]
-    description: Option<String>,
+    Ok(view_of(info, used_by))
 }
 
 /// Store or replace a credential.
@@ -186,7 +121,7 @@ pub(crate) async fn put(
 #[utoipa::path(
     delete, path = "/credentials/{name}", tag = "credentials",
     params(("name" = String, Path, example = "API_TOKEN"),
-        ("force" = Option<bool>, Query, description = "Delete it although tools refer to it")),
+        ("force" = Option<bool>, Query, description = "Delete it even if tools refer to it")),
     responses((status = 200, body = Success<Message>), (status = 404, body = ErrorBody),
         (status = 409, body = ErrorBody, description = "Tools refer to it; `details.used_by` has their names"))
 )]

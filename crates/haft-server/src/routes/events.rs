@@ -1,25 +1,24 @@
 //! `/events`: the live events of a tenant.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::HeaderMap;
-use axum::response::sse::{KeepAlive, Sse};
-use axum::response::{IntoResponse, Response};
-use futures_util::StreamExt as _;
+use axum::response::Response;
 use haft_core::live::{AgentEvent, ArtifactEvent, ChatEvent, DocumentEvent, PipelineEvent, RunStatusEvent};
 use haft_core::outcome::ErrorCode;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::authentication::Caller;
 use crate::error::ApiError;
 use crate::error::ErrorBody;
 use crate::event_stream::{self, EventFilter};
+use crate::open_stream::StreamingCaller;
 use crate::params::Params;
+use crate::sse;
+use haft_api::event::{ApprovalEvent, BundleEvent, CallEvent, ServerEvent, ToolEvent};
 use haft_platform::Installation;
-use haft_platform::events::{ApprovalEvent, BundleEvent, CallEvent, ServerEvent, ToolEvent, Topic};
+use haft_platform::events::Topic;
 
 /// One event of the stream.
 #[derive(ToSchema)]
@@ -107,19 +106,18 @@ pub(crate) enum LiveEventData {
 )]
 pub(crate) async fn stream(
     State(app): State<Arc<Installation>>,
-    Caller(identity): Caller,
+    StreamingCaller(identity, permit): StreamingCaller,
     params: Params,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let filter = EventFilter { principal: identity.principal(), topics: topics(&params)? };
-    let last = headers.get("last-event-id").map(|value| value.to_str().unwrap_or_default());
+    let last = sse::last_event_id(&headers);
     let subscription = app.events().subscribe(&identity.tenant, last).ok_or_else(|| {
         let message = "too many event streams of this tenant are open; close one, or retry later";
         ApiError::new(ErrorCode::Overloaded, message)
     })?;
     let events = event_stream::stream(Arc::clone(&app), subscription, filter);
-    let events = events.take_until(identity.stream_end(&app)).map(Ok::<_, Infallible>);
-    Ok(Sse::new(events).keep_alive(KeepAlive::default()).into_response())
+    Ok(sse::response(events, identity.stream_end(&app), permit))
 }
 
 fn topics(params: &Params) -> Result<Vec<Topic>, ApiError> {

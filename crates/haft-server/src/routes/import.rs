@@ -16,11 +16,13 @@ use crate::error::ErrorBody;
 use crate::import_request::{DocumentSource, ImportBody};
 use crate::params::Params;
 use crate::reply::{Success, success};
+use crate::report_view;
+use haft_api::import::ImportReport;
 use haft_platform::Installation;
 use haft_platform::audit;
 use haft_platform::error::ServiceError;
 use haft_platform::identity::Identity;
-use haft_platform::importing::{self, ImportReport, ImportRun};
+use haft_platform::importing::{self, ImportRun};
 
 const SETTING: &str = "import.max_document_bytes";
 
@@ -81,7 +83,7 @@ pub(crate) async fn openapi(
     };
     let report = run.run(import, &existing).await?;
     audit::note(&identity, "import.openapi", &report.summary());
-    Ok(success(report).into_response())
+    Ok(success(report_view::import(report)).into_response())
 }
 
 /// Parses the document on the blocking pool: a large one takes a while.

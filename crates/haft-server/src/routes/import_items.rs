@@ -19,11 +19,13 @@ use crate::error::ApiError;
 use crate::error::ErrorBody;
 use crate::params::Params;
 use crate::reply::{Success, success};
+use crate::report_view;
+use haft_api::import::ItemImportReport;
 use haft_platform::Installation;
 use haft_platform::audit;
 use haft_platform::definition;
 use haft_platform::identity::Identity;
-use haft_platform::importing::{ImportItem, ItemAction, ItemImport, ItemImportReport};
+use haft_platform::importing::{self, ImportItem, ItemAction, ItemImport};
 use haft_platform::mcp_definition::NewServer;
 use haft_platform::mcp_servers;
 
@@ -111,12 +113,12 @@ pub(crate) async fn import_curl(
     let bundle = bundle.as_deref();
     let import = ItemImport { app: &app, identity: &identity, bundle, dry_run, select: None };
     let item = match curl::read(&command, name.as_deref()) {
-        Ok(tool) => import.tool(tool.parse(), None).await?,
+        Ok(tool) => Box::pin(import.tool(tool.parse(), None)).await?,
         Err(error) => ImportItem::error(name.unwrap_or_else(|| "curl".to_owned()), error.to_string()),
     };
-    let report = ItemImportReport::new(dry_run, vec![item]);
+    let report = importing::ItemImportReport::new(dry_run, vec![item]);
     note(&identity, "import.curl", &report);
-    Ok(success(report).into_response())
+    Ok(success(report_view::items(report)).into_response())
 }
 
 /// Create or replace tools from one or more definitions in any dialect.
@@ -147,11 +149,11 @@ pub(crate) async fn import_tools(
     let mut items = Vec::with_capacity(definitions.len());
     for DefinitionText { form, text } in definitions {
         let parsed = definition::read_all(&text, form, &Defaults::default());
-        items.push(import.tool(parsed, Some(SourceText { form, text })).await?);
+        items.push(Box::pin(import.tool(parsed, Some(SourceText { form, text }))).await?);
     }
-    let report = ItemImportReport::new(dry_run, items);
+    let report = importing::ItemImportReport::new(dry_run, items);
     note(&identity, "import.tools", &report);
-    Ok(success(report).into_response())
+    Ok(success(report_view::items(report)).into_response())
 }
 
 /// Reads the request: JSON with the text, or the text itself.
@@ -201,12 +203,12 @@ pub(crate) async fn import_mcp(
             ImportItem::skip(server.name)
         });
     }
-    let report = ItemImportReport::new(dry_run, items);
+    let report = importing::ItemImportReport::new(dry_run, items);
     if report.has_changes() {
         app.mcp_clients().reload().await?;
     }
     note(&identity, "import.mcp", &report);
-    Ok(success(report).into_response())
+    Ok(success(report_view::items(report)).into_response())
 }
 
 async fn import_server(
@@ -232,10 +234,12 @@ async fn import_server(
         return Ok(ImportItem::error(name, message));
     }
     if !import.dry_run {
-        app.store().put_mcp_server(parsed.clone()).await?;
+        app.store().catalog().put_mcp_server(parsed.clone()).await?;
     }
-    let warnings = mcp_servers::plain_credentials(&parsed);
-    let warnings = warnings.into_iter().map(|text| haft_core::problem::Problem::new("", "credential", text));
+    let problem = |code: &str, text: String| haft_core::problem::Problem::new("", code, text);
+    let credentials = mcp_servers::plain_credentials(&parsed).into_iter();
+    let network = mcp_servers::missing_network(&parsed).map(|text| problem("network_disabled", text));
+    let warnings = credentials.map(|text| problem("credential", text)).chain(network);
     let (action, warnings) = (ItemAction::Create, warnings.collect());
     Ok(ImportItem { name, action, warnings, message: None, definition: None })
 }
@@ -247,7 +251,7 @@ fn check_selection(select: Option<&[String]>) -> Result<(), ApiError> {
     Ok(())
 }
 
-fn note(identity: &Identity, action: &str, report: &ItemImportReport) {
+fn note(identity: &Identity, action: &str, report: &importing::ItemImportReport) {
     if report.has_changes() {
         audit::note(identity, action, &report.summary());
     }

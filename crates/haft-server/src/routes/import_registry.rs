@@ -7,9 +7,7 @@ use axum::response::{IntoResponse, Response};
 use haft_core::name::BundleSlug;
 use haft_core::outcome::ErrorCode;
 use haft_core::token::Role;
-use serde::Serialize;
 use serde_json::json;
-use utoipa::ToSchema;
 
 use crate::authentication::Caller;
 use crate::body::Body;
@@ -17,28 +15,15 @@ use crate::error::ApiError;
 use crate::error::ErrorBody;
 use crate::params::Params;
 use crate::reply::{Success, success};
+use crate::report_view;
+use haft_api::import::{RegistryReport, RowAction, RowReport};
 use haft_platform::Installation;
 use haft_platform::audit;
-use haft_platform::importing::registry::{RegistryImport, RowAction, RowReport};
+use haft_platform::importing::registry::RegistryImport;
 
 const SETTING: &str = "import.max_document_bytes";
 /// The number of invalid rows in an error.
 const MAX_FAILED_ROWS: usize = 100;
-
-/// What an import of registry rows did, or would do.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct RegistryReport {
-    #[schema(example = "user-created")]
-    bundle: String,
-    dry_run: bool,
-    created: usize,
-    updated: usize,
-    unchanged: usize,
-    skipped: usize,
-    /// How many rows are invalid; if there is one, nothing is imported.
-    failed: usize,
-    rows: Vec<RowReport>,
-}
 
 /// Import rows of a `tool_registry` table, one JSON object per line: all of them or none. A row that was imported before
 /// updates its tool.
@@ -73,7 +58,8 @@ pub(crate) async fn registry(
     let tenant_id = params.get("tenant_id");
     let import = RegistryImport { app: &app, identity: &identity, bundle: &bundle, tenant_id };
     let plan = import.plan(body.text()?).await.map_err(ApiError::bad_request)?;
-    let count = |action| plan.rows.iter().filter(|row| row.action() == action).count();
+    let rows: Vec<_> = plan.rows.into_iter().map(report_view::row).collect();
+    let count = |action| rows.iter().filter(|row| row.action == action).count();
     let report = RegistryReport {
         bundle: bundle.to_string(),
         dry_run,
@@ -82,13 +68,13 @@ pub(crate) async fn registry(
         unchanged: count(RowAction::Unchanged),
         skipped: count(RowAction::Skipped),
         failed: count(RowAction::Failed),
-        rows: plan.rows,
+        rows,
     };
     if !dry_run {
         if report.failed > 0 {
             return Err(rejected(report));
         }
-        app.store().import_tools(identity.tenant.clone(), plan.tools).await?;
+        app.store().catalog().import_tools(identity.tenant.clone(), plan.tools).await?;
         let summary = format!("{}: {} created, {} updated", bundle, report.created, report.updated);
         audit::note(&identity, "import.registry", &summary);
     }
@@ -101,7 +87,7 @@ fn rejected(report: RegistryReport) -> ApiError {
         report.failed,
         report.rows.len()
     );
-    let failed = report.rows.into_iter().filter(|row| row.action() == RowAction::Failed);
+    let failed = report.rows.into_iter().filter(|row| row.action == RowAction::Failed);
     let failed: Vec<RowReport> = failed.take(MAX_FAILED_ROWS).collect();
     ApiError::new(ErrorCode::InvalidDefinition, message).with_details(json!({"rows": failed}))
 }

@@ -5,37 +5,15 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use haft_core::token::Role;
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::authentication::Caller;
 use crate::error::ApiError;
 use crate::error::ErrorBody;
 use crate::reply::{Success, success};
+use crate::report_view;
+use haft_api::installation::{DoctorReport, SettingList};
 use haft_platform::Installation;
-use haft_platform::doctor::{self, Check};
-use haft_platform::settings::EffectiveSetting;
-
-/// The effective configuration.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct SettingList {
-    /// In the order of the documentation; empty if a program embeds the server and configures it in code.
-    settings: Vec<EffectiveSetting>,
-}
-
-/// The checks of an installation.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct DoctorReport {
-    checks: Vec<Check>,
-    /// The version of haft.
-    #[schema(example = "0.1.0")]
-    version: &'static str,
-    #[schema(example = "bubblewrap")]
-    sandbox_engine: &'static str,
-    /// `SQLite` or `PostgreSQL`.
-    #[schema(example = "SQLite")]
-    store: &'static str,
-}
+use haft_platform::doctor;
 
 /// List the effective configuration and where each value comes from; secrets are masked. For platform admins.
 #[utoipa::path(
@@ -47,7 +25,9 @@ pub(crate) async fn settings(
     Caller(identity): Caller,
 ) -> Result<Response, ApiError> {
     identity.require_platform()?;
-    Ok(success(SettingList { settings: app.settings().config.effective.clone() }).into_response())
+    let effective = app.settings().config.effective.iter();
+    Ok(success(SettingList { settings: effective.cloned().map(report_view::setting).collect() })
+        .into_response())
 }
 
 /// Check the installation, like `haft doctor`. For admins; only platform admins see the checks of the machine.
@@ -60,11 +40,12 @@ pub(crate) async fn doctor(
     Caller(identity): Caller,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Admin)?;
+    let checks = doctor::check_all(&app, &identity).await;
     let report = DoctorReport {
-        checks: doctor::check_all(&app, &identity).await,
-        version: env!("CARGO_PKG_VERSION"),
-        sandbox_engine: app.sandbox().settings().engine.as_str(),
-        store: doctor::store_name(&app),
+        checks: checks.into_iter().map(report_view::check).collect(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        sandbox_engine: app.sandbox().settings().engine.as_str().into(),
+        store: doctor::store_name(&app).into(),
     };
     Ok(success(report).into_response())
 }

@@ -7,8 +7,9 @@ use axum::Json;
 use axum::extract::{self, FromRequest, FromRequestParts as _, Path, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+pub(super) use haft_api::call::CallWebhook;
+use haft_api::call::{AcceptedCall, AcceptedWebhook, OutcomeView};
 use haft_core::Timestamp;
-use haft_core::call::CallStatus;
 use haft_core::exact_json::{self, InexactJson};
 use haft_core::id::{ChatId, WebhookId};
 use haft_core::name::NameError;
@@ -20,12 +21,11 @@ use haft_core::token::Role;
 use haft_core::tool::{Status, Tool};
 use haft_core::webhook::WebhookEvent;
 use haft_core::workspace::WorkspaceName;
-use haft_runtime::pipeline::{CallTarget, CompletedCall, Labels, Request};
+use haft_runtime::pipeline::{CallOptions, CallTarget, CompletedCall, Request};
 use haft_runtime::registry::{Audience, Naming};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
-use uuid::Uuid;
 
 use super::workspaces;
 use crate::authentication::Caller;
@@ -33,11 +33,10 @@ use crate::body::{self, Body};
 use crate::error::{self, ApiError, ErrorBody};
 use crate::params::Params;
 use crate::request_headers::{idempotency_key, preferred_wait, surface};
-use crate::view::{AcceptedWebhook, OutcomeView};
 use haft_platform::Installation;
 use haft_platform::error::ServiceError;
 use haft_platform::identity::Identity;
-use haft_platform::{approvals, chats, webhooks};
+use haft_platform::{approvals, chats, rendering, webhooks};
 
 /// The body of a call. Without `Debug`: it may have a secret.
 #[derive(Default, Deserialize, ToSchema)]
@@ -64,33 +63,8 @@ pub(crate) struct InvokeBody {
     webhook: Option<CallWebhook>,
 }
 
-/// Where the end of one call is posted.
-#[derive(Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields, expecting = "an object")]
-pub(crate) struct CallWebhook {
-    /// The URL.
-    #[schema(example = "https://example.com/hooks/haft", max_length = 2048)]
-    url: String,
-    /// The signing secret: `whsec_` and 24 to 64 bytes in base64. Default: a new one, which the response contains.
-    #[schema(example = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")]
-    secret: Option<String>,
-}
-
 /// The longest id of a chat or message, in characters.
 const MAX_ID: usize = 255;
-
-/// A call that was accepted to run in the background.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct AcceptedCall {
-    call_id: Uuid,
-    status: CallStatus,
-    /// The path of the event stream.
-    #[schema(example = "/api/calls/018faf50-b7b6-7a01-9a05-a22a6e0af101/events")]
-    events: String,
-    /// The webhook of the call, if it has one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    webhook: Option<AcceptedWebhook>,
-}
 
 /// The response to a call that has to wait.
 #[derive(Serialize, ToSchema)]
@@ -106,7 +80,7 @@ pub(crate) enum WaitingCall {
 /// The response to a call that was rejected because of the state of the server.
 #[derive(Serialize, ToSchema)]
 #[serde(untagged)]
-#[expect(dead_code, reason = "only describes the body")]
+#[expect(dead_code, clippy::large_enum_variant, reason = "only describes the body")]
 pub(crate) enum RejectedCall {
     /// The limit of concurrent calls is reached.
     Outcome(OutcomeView<'static>),
@@ -223,7 +197,7 @@ pub(crate) async fn run(
     let request = Request {
         mode,
         timeout: call.timeout_ms.map(Duration::from_millis),
-        labels: Some(Box::new(Labels {
+        options: Some(Box::new(CallOptions {
             idempotency_key,
             request_id: haft_platform::request_id::current(),
             chat_id: call.chat_id,
@@ -264,13 +238,13 @@ async fn workspace(
             ))
         });
     }
-    // Other ids of chats are labels: the chat is somewhere else.
+    // Ids in other formats are labels: the chat is in another system.
     let Some(id) = call.chat_id.as_ref().filter(|id| id.parse::<ChatId>().is_ok()) else { return Ok(None) };
-    match chats::writable(app, identity, id).await {
-        Ok(chat) => Ok(Some(WorkspaceName::Chat(chat.id))),
-        Err(error) if error.code == ErrorCode::NotFound => Ok(None),
-        Err(error) => Err(error.into()),
+    let chat = chats::writable(app, identity, id).await?;
+    if let Some(message) = &call.message_id {
+        chats::require_message(app, identity, &chat, message).await?;
     }
+    Ok(Some(WorkspaceName::Chat(chat.id)))
 }
 
 /// Stores the webhook of a call or a run before it starts: it must not end without it.
@@ -354,7 +328,7 @@ fn outcome(app: &Installation, completed: &CompletedCall, inline: Option<&Value>
     let rejected = rejected.filter(|e| [ErrorCode::Overloaded, ErrorCode::RateLimited].contains(&e.code));
     let status = rejected.map_or(StatusCode::OK, |error| error::status(error.code));
     let warnings = notice.into_iter().collect();
-    let mut view = OutcomeView::new(record, completed.whole.as_deref(), warnings);
+    let mut view = OutcomeView::new(record, rendering::plan(record, completed.whole.as_deref()), warnings);
     view.replace_value(inline);
     let mut response = (status, Json(view)).into_response();
     let limit = rejected.and_then(|error| error::rate_limit(error.code, error.details.as_deref()));

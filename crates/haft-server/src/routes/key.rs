@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
+use haft_api::installation::KeyRotationView;
 use haft_store::KeyRotation;
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::authentication::Caller;
 use crate::error::ApiError;
@@ -14,20 +13,6 @@ use crate::error::ErrorBody;
 use crate::reply::{Success, success};
 use haft_platform::Installation;
 use haft_platform::audit;
-
-/// A finished rotation of the key.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct KeyRotationView {
-    /// The number of keys so far.
-    #[schema(example = 2)]
-    generation: i64,
-    /// The number of credentials that were encrypted again.
-    #[schema(example = 12)]
-    credentials: usize,
-    /// What is left to do; `null` if nothing is.
-    #[schema(required)]
-    next_step: Option<&'static str>,
-}
 
 /// Encrypt all stored credentials with a new key: the value of `HAFT_KEY_NEW`, or else a random one in the key file.
 #[utoipa::path(
@@ -39,11 +24,12 @@ pub(crate) async fn rotate(
     Caller(identity): Caller,
 ) -> Result<Response, ApiError> {
     identity.require_platform()?;
-    let rotation = app.store().rotate_key().await?;
+    let rotation = app.store().vault().rotate_key().await?;
     audit::note(&identity, "key.rotate", &format!("generation {}", rotation.generation));
     let next_step = rotation
         .is_configured
         .then_some("set `HAFT_KEY` to the value of `HAFT_KEY_NEW` on every node, and remove `HAFT_KEY_NEW`");
     let KeyRotation { generation, credentials, .. } = rotation;
-    Ok(success(KeyRotationView { generation, credentials, next_step }).into_response())
+    Ok(success(KeyRotationView { generation, credentials, next_step: next_step.map(Into::into) })
+        .into_response())
 }

@@ -16,7 +16,7 @@ use crate::error::ApiError;
 use crate::error::ErrorBody;
 use crate::params::Params;
 use crate::reply::{Success, success};
-use crate::view::ToolView;
+use haft_api::tool::ToolView;
 use haft_platform::Installation;
 use haft_platform::identity::Identity;
 use haft_platform::tools::{self, NewDeprecation};

@@ -4,15 +4,13 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
+use haft_api::limit::{LimitList, LimitView};
 use haft_core::catalog::StoreError;
-use haft_core::duration;
-use haft_core::limit::{CallRate, LimitName, RateStatus};
+use haft_core::limit::{CallRate, LimitName};
 use haft_core::tenant::TenantLimits;
 use haft_core::token::Role;
 use haft_runtime::rate::Rate;
 use haft_runtime::registry::Entry;
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::authentication::Caller;
 use crate::error::ApiError;
@@ -22,73 +20,6 @@ use haft_platform::identity::Identity;
 
 /// How many tools and tokens with limits are listed: each may need a query.
 const MAX_LISTED: usize = 100;
-
-/// A limit.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct LimitView {
-    /// Where it is set; errors and metrics have the same name.
-    #[schema(example = "tenant.calls_per_minute")]
-    name: &'static str,
-    /// The tool or token; `null` for limits of the tenant and of the server.
-    #[schema(required, example = "web:fetch@1.0.0")]
-    subject: Option<String>,
-    #[schema(example = 600)]
-    value: u64,
-    /// The period of a rate.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "1m")]
-    per: Option<String>,
-    /// How much is used now; missing where it is counted apart for each session.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = 12)]
-    used: Option<u64>,
-    /// How much is left.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = 588)]
-    remaining: Option<u64>,
-    /// After how many seconds a used rate has more left.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = 42)]
-    reset_seconds: Option<u64>,
-}
-
-/// The limits of a tenant.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct LimitList {
-    #[schema(example = "default")]
-    tenant: String,
-    /// Whether rates and parallel calls are counted for all nodes together.
-    shared: bool,
-    limits: Vec<LimitView>,
-    /// The number of limits of tools and tokens that are not listed.
-    omitted: usize,
-}
-
-impl LimitView {
-    fn new(name: LimitName, value: u64) -> Self {
-        let (subject, per, used, remaining, reset_seconds) = (None, None, None, None, None);
-        Self { name: name.as_str(), subject, value, per, used, remaining, reset_seconds }
-    }
-
-    fn used(name: LimitName, value: u64, used: u64) -> Self {
-        let remaining = Some(value.saturating_sub(used));
-        Self { used: Some(used), remaining, ..Self::new(name, value) }
-    }
-
-    fn rate(name: LimitName, rate: CallRate, status: RateStatus) -> Self {
-        let used = status.limit.saturating_sub(status.remaining);
-        let seconds = u64::try_from(status.reset.as_millis().div_ceil(1000)).unwrap_or(u64::MAX);
-        Self {
-            per: Some(duration::format(rate.period)),
-            reset_seconds: (used > 0).then_some(seconds),
-            ..Self::used(name, rate.calls.into(), used.into())
-        }
-    }
-
-    fn of(self, subject: impl Into<String>) -> Self {
-        Self { subject: Some(subject.into()), ..self }
-    }
-}
 
 /// List the limits of the tenant with their current use: those of the server that hold for it, its own, and those of its
 /// tools. Admins see the limits of all tokens, others that of their own.
@@ -106,7 +37,7 @@ pub(crate) async fn list(
     limits.extend(tools);
     let list = LimitList {
         tenant: identity.tenant.to_string(),
-        shared: app.store().shares_limits(),
+        shared: app.store().limits().is_shared(),
         limits,
         omitted: more_tokens + more_tools,
     };
@@ -131,9 +62,10 @@ fn server_limits(app: &Installation) -> Vec<LimitView> {
 
 async fn tenant_limits(app: &Installation, identity: &Identity) -> Result<Vec<LimitView>, StoreError> {
     let tenant = &identity.tenant;
-    let TenantLimits { calls_per_minute, max_parallel, max_tools, max_queued_calls, max_stored_bytes } =
-        app.access().limits(tenant);
-    let stored = app.store().tenant_usage(tenant).await?;
+    let limits_of_tenant = app.access().limits(tenant);
+    let TenantLimits { calls_per_minute, max_parallel, max_queued_calls, max_stored_bytes, .. } =
+        limits_of_tenant;
+    let stored = app.store().limits().tenant_usage(tenant).await?;
     let in_use = app.pipeline().limit_usage();
     let mut limits = Vec::new();
     if let Some(calls) = calls_per_minute {
@@ -145,12 +77,25 @@ async fn tenant_limits(app: &Installation, identity: &Identity) -> Result<Vec<Li
     }
     let max_queued = app.settings().queue.max_queued.min(max_queued_calls.unwrap_or(u64::MAX));
     limits.push(LimitView::used(LimitName::QueuedCalls, max_queued, stored.queued_calls));
-    if let Some(max) = max_tools {
-        limits.push(LimitView::used(LimitName::Tools, max, stored.tools));
+    for (name, max) in limits_of_tenant.stored() {
+        if let Some(max) = max {
+            limits.push(LimitView::used(name, max, app.store().limits().stored_count(tenant, name).await?));
+        }
+    }
+    let TenantLimits { max_agents, max_pipelines, max_artifacts, .. } = limits_of_tenant;
+    let numbers = [
+        (LimitName::Agents, max_agents, stored.agents),
+        (LimitName::Pipelines, max_pipelines, stored.pipelines),
+        (LimitName::Artifacts, max_artifacts, stored.artifacts),
+    ];
+    let set = numbers.into_iter().filter_map(|(name, max, used)| Some(LimitView::used(name, max?, used)));
+    limits.extend(set);
+    // Counted per chat.
+    if let Some(max) = limits_of_tenant.max_messages_per_chat {
+        limits.push(LimitView::new(LimitName::ChatMessages, max));
     }
     if let Some(max) = max_stored_bytes {
-        let used = stored.definition_bytes.saturating_add(stored.call_bytes);
-        limits.push(LimitView::used(LimitName::StoredBytes, max, used));
+        limits.push(LimitView::used(LimitName::StoredBytes, max, stored.stored_bytes()));
     }
     Ok(limits)
 }
@@ -168,7 +113,8 @@ async fn token_limits(
     let in_use = app.pipeline().limit_usage();
     let mut limits = Vec::new();
     for token in tokens.iter().take(MAX_LISTED) {
-        if let (Some(id), Some(rate)) = (token.token, token.rate_limit) {
+        // A token has at least one rate here; a token that comes from another one may share the counter of that one.
+        for (id, rate) in token.token_rates() {
             let status = in_use.token_rate(id, rate).await?;
             limits.push(LimitView::rate(LimitName::TokenRate, rate, status).of(token.name.to_string()));
         }

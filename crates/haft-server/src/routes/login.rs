@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use axum::extract::{Query, Request, State};
-use axum::http::{HeaderMap, HeaderName, Method, StatusCode, header};
-use axum::response::{Html, IntoResponse as _, Response};
+use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
 use serde::Deserialize;
 use url::Url;
 use utoipa::{IntoParams, ToSchema};
@@ -13,6 +13,7 @@ use crate::authentication;
 use crate::body::Body;
 use crate::browser;
 use crate::error::{ApiError, status};
+use crate::html_page::{self, alert, escape, field, redirect};
 use haft_platform::Installation;
 use haft_platform::access::Token;
 use haft_platform::audit;
@@ -20,9 +21,6 @@ use haft_platform::identity::Identity;
 
 const PAGE: &str = include_str!("login.html");
 const STYLE: &str = include_str!("login.css");
-/// The page has no scripts, and only this server may receive its form.
-const POLICY: &str = "default-src 'none'; style-src 'self'; img-src data:; form-action 'self'; \
-                      frame-ancestors 'none'; base-uri 'none'";
 /// The largest form in bytes.
 const MAX_FORM_BYTES: usize = 8 * 1024;
 
@@ -36,7 +34,7 @@ const INVALID_LINK: &str = "The login link is invalid, has expired, or was used 
 pub(crate) struct LoginQuery {
     /// The code of a login link.
     code: Option<String>,
-    /// The page to show after the login: a path below `/ui/`; anything else is ignored.
+    /// The page to show after the login: a path below `/ui/`, or `/device`; anything else is ignored.
     next: Option<String>,
 }
 
@@ -48,7 +46,7 @@ pub(crate) struct LoginForm {
     token: Option<String>,
     /// The code of a login link, instead of a token.
     code: Option<String>,
-    /// The page to show after the login: a path below `/ui/`; anything else is ignored.
+    /// The page to show after the login: a path below `/ui/`, or `/device`; anything else is ignored.
     #[schema(example = "/ui/tools")]
     next: Option<String>,
 }
@@ -61,16 +59,17 @@ const MAX_NEXT_BYTES: usize = 2048;
 struct NextPage(Option<String>);
 
 impl NextPage {
-    /// Accepts a path below `/ui/` of this server, by the rules of browsers: they resolve `..` and `%2e%2e`, read a
-    /// backslash as a slash, and drop control characters.
+    /// Accepts a path below `/ui/` of this server, and the page that approves logins of command lines, by the rules of
+    /// browsers: they resolve `..` and `%2e%2e`, read a backslash as a slash, and drop control characters.
     fn parse(text: Option<&str>) -> Self {
+        let is_known = |path: &str| path.starts_with("/ui/") || path == "/device";
         let is_page = |text: &&str| {
             let base = Url::parse("http://haft.invalid/").ok();
             let resolved = base.and_then(|base| base.join(text).ok());
-            text.starts_with("/ui/")
+            is_known(text.split(['?', '#']).next().unwrap_or_default())
                 && text.len() <= MAX_NEXT_BYTES
                 && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\')
-                && resolved.is_some_and(|url| url.path().starts_with("/ui/"))
+                && resolved.is_some_and(|url| is_known(url.path()))
         };
         Self(text.filter(is_page).map(str::to_owned))
     }
@@ -155,12 +154,7 @@ pub(crate) async fn submit(State(app): State<Arc<Installation>>, request: Reques
 impl LoginForm {
     /// Reads the fields; empty ones count as missing.
     fn parse(form: &[u8]) -> Self {
-        let field = |name: &str| {
-            let mut fields = url::form_urlencoded::parse(form);
-            let value = fields.find(|(field, _)| field == name).map(|(_, value)| value.trim().to_owned());
-            value.filter(|value| !value.is_empty())
-        };
-        Self { token: field("token"), code: field("code"), next: field("next") }
+        Self { token: field(form, "token"), code: field(form, "code"), next: field(form, "next") }
     }
 }
 
@@ -236,7 +230,7 @@ async fn end_session(app: &Arc<Installation>, identity: &Identity) -> Result<(),
     let ending = {
         let app = Arc::clone(app);
         async move {
-            app.store().delete_session(hash).await?;
+            app.store().access().delete_session(hash).await?;
             Ok(app.reload_access().await?)
         }
     };
@@ -249,23 +243,12 @@ fn is_code(text: &str) -> bool {
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
 }
 
-fn redirect(to: &str, cookie: impl IntoIterator<Item = (HeaderName, axum::http::HeaderValue)>) -> Response {
-    let mut response = (StatusCode::SEE_OTHER, [(header::LOCATION, to)]).into_response();
-    response.headers_mut().insert(header::CACHE_CONTROL, axum::http::HeaderValue::from_static("no-store"));
-    for (name, value) in cookie {
-        response.headers_mut().append(name, value);
-    }
-    response
-}
-
 fn failed(error: &ApiError) -> Response {
     form(status(error.0.code), &error.0.message, None, &NextPage::default())
 }
 
 /// Renders the page; with the code of a link it has a button instead of the field for a token.
 fn form(status: StatusCode, message: &str, code: Option<&str>, next: &NextPage) -> Response {
-    let message =
-        if message.is_empty() { String::new() } else { format!("<p role=\"alert\">{}</p>", escape(message)) };
     let field = match code {
         // The code has only letters, digits, `-` and `_`.
         Some(code) => format!("<input type=\"hidden\" name=\"code\" value=\"{}\">", escape(code)),
@@ -278,19 +261,7 @@ fn form(status: StatusCode, message: &str, code: Option<&str>, next: &NextPage) 
         .as_deref()
         .map(|next| format!("\n        <input type=\"hidden\" name=\"next\" value=\"{}\">", escape(next)));
     let field = field + next.as_deref().unwrap_or_default();
-    let page = PAGE.replace("{{message}}", &message).replace("{{field}}", &field);
-    let headers = [
-        (header::CONTENT_SECURITY_POLICY, POLICY),
-        // With `no-referrer`, browsers would send the form with `Origin: null`.
-        (header::REFERRER_POLICY, "same-origin"),
-        (header::CACHE_CONTROL, "no-store"),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-    ];
-    (status, headers, Html(page)).into_response()
-}
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+    html_page::respond(status, PAGE.replace("{{message}}", &alert(message)).replace("{{field}}", &field))
 }
 
 #[cfg(test)]
@@ -299,7 +270,8 @@ mod tests {
 
     #[test]
     fn only_pages_of_the_interface_follow_a_login() {
-        for text in ["/ui/", "/ui/tools?q=a&page=2#top", "/ui/calls/018f"] {
+        let device = "/device?user_code=BCDF-GHJK";
+        for text in ["/ui/", "/ui/tools?q=a&page=2#top", "/ui/calls/018f", "/device", device] {
             assert_eq!(NextPage::parse(Some(text)).path(), text);
         }
         for text in [
@@ -315,6 +287,9 @@ mod tests {
             "/ui/\r\nSet-Cookie: a=b",
             "/ui/ä",
             "/\t/evil.test",
+            "/devices",
+            "/device/../api/key/rotate",
+            "/device\\evil.test",
             &format!("/ui/{}", "x".repeat(MAX_NEXT_BYTES)),
         ] {
             assert_eq!(NextPage::parse(Some(text)).path(), "/", "{text}");

@@ -5,9 +5,10 @@
 use std::sync::Arc;
 
 use axum::Json;
+use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::uri::Authority;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use haft_core::name::BundleSlug;
 use haft_core::outcome::ErrorCode;
@@ -18,6 +19,7 @@ use serde_json::json;
 use crate::authentication;
 use crate::error::ApiError;
 use crate::mcp::{LINE_PROTOCOL, Mcp, connection_session, has_bundle};
+use crate::open_stream;
 use haft_platform::Installation;
 use haft_platform::identity::Identity;
 use haft_platform::request_id;
@@ -36,10 +38,21 @@ pub(crate) struct McpState {
 
 /// Handles an MCP request.
 pub(crate) async fn handle(State(McpState { app, mcp }): State<McpState>, request: Request) -> Response {
-    match admit(&app, &request) {
-        Ok((client, identity)) if requests_pipe(&request) => mcp.pipe(&app, client, identity, request),
-        Ok((client, _)) => mcp.handle(client, request).await,
-        Err(error) => reject(&app, &request, error),
+    let (client, identity) = match admit(&app, &request) {
+        Ok(admitted) => admitted,
+        Err(error) => return reject(&app, &request, error),
+    };
+    let is_pipe = requests_pipe(&request);
+    // A GET stream carries only notifications and stays open.
+    let stays_open = is_pipe || request.method() == Method::GET;
+    match open_stream::acquire_if(stays_open, &app, &identity, request.extensions()) {
+        Ok(Some(permit)) if is_pipe => mcp.pipe(&app, client, (identity, permit), request),
+        Ok(Some(permit)) => mcp
+            .handle(client, request)
+            .await
+            .map(|body| Body::from_stream(open_stream::with_permit(body.into_data_stream(), permit))),
+        Ok(None) => mcp.handle(client, request).await,
+        Err(error) => error.into_response(),
     }
 }
 

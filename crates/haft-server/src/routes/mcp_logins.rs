@@ -6,11 +6,10 @@ use axum::extract::{Path, State};
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use haft_api::mcp_server::{LoggedOut, StartedLogin};
 use haft_core::secret::Secret;
 use haft_core::token::Role;
 use haft_mcp::client::{Callback, OAuthError};
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::authentication::Caller;
 use crate::error::ApiError;
@@ -24,22 +23,6 @@ use haft_platform::mcp_servers::find;
 
 /// The path that authorization servers redirect to.
 const CALLBACK: &str = "/api/mcp-servers/oauth/callback";
-
-/// A login that a user completes in a browser.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct StartedLogin {
-    /// The URL to open.
-    #[schema(example = "https://auth.example.com/authorize?client_id=haft")]
-    authorization_url: String,
-    #[schema(example = "http://127.0.0.1:18789/api/mcp-servers/oauth/callback")]
-    redirect_uri: String,
-}
-
-/// The result of a logout.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct LoggedOut {
-    was_logged_in: bool,
-}
 
 /// Start a login to an MCP server; returns the URL that the user opens in a browser.
 #[utoipa::path(

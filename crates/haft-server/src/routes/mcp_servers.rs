@@ -4,14 +4,17 @@ use std::sync::Arc;
 
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
+use haft_api::mcp_server::{
+    AcceptBody, AcceptedTools, McpChangeList, McpServerList, McpServerView, McpToolChange, McpToolHints,
+    McpToolSide, NewServer, RejectBody, RejectedTools,
+};
 use haft_core::implementation::{Implementation, ToolHints};
 use haft_core::mcp::{McpServer, ServerState};
 use haft_core::redact;
-use haft_core::schema::RawSchema;
 use haft_core::spec::{Policy, ToolSpec};
 use haft_core::token::Role;
 use haft_definition::mcp_import::READ_ONLY;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer};
 use utoipa::ToSchema;
 
 use crate::authentication::Caller;
@@ -21,8 +24,8 @@ use crate::error::ErrorBody;
 use crate::params::{PageParams, Params};
 use crate::reply::{self, Message, Success, created, success};
 use haft_platform::Installation;
-use haft_platform::mcp_definition::NewServer;
-use haft_platform::mcp_servers::{self, ServerChange, find, plain_credentials};
+use haft_platform::mcp_definition;
+use haft_platform::mcp_servers::{self, ServerChange, find};
 
 /// Changes to a server.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -40,6 +43,12 @@ pub(crate) struct ServerPatch {
     #[serde(default, deserialize_with = "nullable")]
     #[schema(value_type = Option<u64>)]
     timeout_ms: Option<Option<u64>>,
+    /// How long the server may take to start, in milliseconds; `null` restores the default.
+    #[serde(default, deserialize_with = "nullable")]
+    #[schema(value_type = Option<u64>)]
+    start_timeout_ms: Option<Option<u64>>,
+    /// Whether the program may use the network.
+    network: Option<bool>,
     /// The size limit of a result, in bytes; `null` restores the default.
     #[serde(default, deserialize_with = "nullable")]
     #[schema(value_type = Option<u64>)]
@@ -52,111 +61,18 @@ fn nullable<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Option<u64>>, 
     Option::deserialize(value).map(Some)
 }
 
-/// The changed tools to accept.
-#[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields, expecting = "an object")]
-pub(crate) struct AcceptBody {
-    /// The names of the tools; default: all changed tools.
-    tools: Option<Vec<String>>,
-}
-
-/// An MCP server with its state.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct McpServerView {
-    #[serde(flatten)]
-    server: McpServer,
-    state: ServerState,
-    /// Warnings about the definition, in the response to its creation.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    warnings: Vec<String>,
-}
-
-/// A page of MCP servers.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct McpServerList {
-    mcp_servers: Vec<McpServerView>,
-    total: u64,
-    #[schema(required)]
-    next_page_token: Option<String>,
-}
-
-/// The changed tools of an MCP server.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct McpChangeList {
-    changes: Vec<McpToolChange>,
-    total: usize,
-}
-
-/// A tool of an MCP server that changed since it was accepted.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct McpToolChange {
-    #[schema(example = "read_file")]
-    name: String,
-    /// Whether the change was rejected: the tool stays out of service until the server changes it again.
-    rejected: bool,
-    /// What was accepted.
-    agreed: McpToolSide,
-    /// What the server lists now.
-    offered: McpToolSide,
-}
-
-/// What a model reads of a tool.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct McpToolSide {
-    #[schema(example = "Reads a file")]
-    description: String,
-    display_name: String,
-    #[schema(value_type = Object)]
-    input_schema: RawSchema,
-    #[schema(value_type = Object)]
-    output_schema: RawSchema,
-    hints: McpToolHints,
-}
-
-/// What the server says about a tool.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct McpToolHints {
-    read_only: bool,
-    #[serde(flatten)]
-    others: ToolHints,
-}
-
-impl From<&ToolSpec> for McpToolSide {
-    fn from(spec: &ToolSpec) -> Self {
-        let others = match &spec.implementation {
-            Implementation::Mcp(mcp) => mcp.hints,
-            _ => ToolHints::default(),
-        };
-        Self {
-            description: spec.description.clone(),
-            display_name: spec.display_name.clone(),
-            input_schema: spec.input_schema.clone(),
-            output_schema: spec.output_schema.clone(),
-            hints: McpToolHints { read_only: spec.tags.iter().any(|tag| tag == READ_ONLY), others },
-        }
+fn side(spec: &ToolSpec) -> McpToolSide {
+    let others = match &spec.implementation {
+        Implementation::Mcp(mcp) => mcp.hints,
+        _ => ToolHints::default(),
+    };
+    McpToolSide {
+        description: spec.description.clone(),
+        display_name: spec.display_name.clone(),
+        input_schema: spec.input_schema.clone(),
+        output_schema: spec.output_schema.clone(),
+        hints: McpToolHints { read_only: spec.tags.iter().any(|tag| tag == READ_ONLY), others },
     }
-}
-
-/// The changed tools to reject.
-#[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields, expecting = "an object")]
-pub(crate) struct RejectBody {
-    /// The names of the tools; default: all changed tools.
-    tools: Option<Vec<String>>,
-}
-
-/// The names of the rejected tools.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct RejectedTools {
-    #[schema(example = json!(["read_file"]))]
-    rejected: Vec<String>,
-}
-
-/// The names of the accepted tools.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct AcceptedTools {
-    #[schema(example = json!(["read_file"]))]
-    accepted: Vec<String>,
 }
 
 /// List the MCP servers with their state.
@@ -167,8 +83,8 @@ pub(crate) async fn list(
     params: Params,
 ) -> Result<Response, ApiError> {
     let page = params.page("mcp_servers")?;
-    let mut selected = app.store().mcp_servers_of(&identity.tenant, &page.of_store()).await?;
-    let total = app.store().mcp_server_count(&identity.tenant).await?;
+    let mut selected = app.store().catalog().mcp_servers_of(&identity.tenant, &page.of_store()).await?;
+    let total = app.store().catalog().mcp_server_count(&identity.tenant).await?;
     let next_page_token = page.truncate(&mut selected, |server| server.id.to_string());
     let servers: Vec<_> = selected.iter().map(|server| view(&app, server)).collect();
     Ok(success(McpServerList { mcp_servers: servers, total, next_page_token }).into_response())
@@ -186,10 +102,10 @@ pub(crate) async fn create(
 ) -> Result<Response, ApiError> {
     // Admins only: the server may be any program.
     identity.require(Role::Admin)?;
-    let server = body.json::<NewServer>()?.parse(identity.tenant.clone(), app.now());
+    let server = body.json::<mcp_definition::NewServer>()?.parse(identity.tenant.clone(), app.now());
     let server = server.map_err(ApiError::bad_request)?;
     let server = mcp_servers::create(&app, &identity, server).await?;
-    Ok(created(McpServerView { warnings: plain_credentials(&server), ..view(&app, &server) }))
+    Ok(created(McpServerView { warnings: mcp_servers::warnings(&server), ..view(&app, &server) }))
 }
 
 /// Return one MCP server with its state.
@@ -220,8 +136,24 @@ pub(crate) async fn patch(
 ) -> Result<Response, ApiError> {
     identity.require(Role::Admin)?;
     let server = mcp_servers::changeable(&app, &identity, &id).await?;
-    let ServerPatch { enabled, accept_changes, policy, timeout_ms, max_response_bytes } = body.json()?;
-    let change = ServerChange { enabled, accept_changes, policy, timeout_ms, max_response_bytes };
+    let ServerPatch {
+        enabled,
+        accept_changes,
+        policy,
+        timeout_ms,
+        start_timeout_ms,
+        network,
+        max_response_bytes,
+    } = body.json()?;
+    let change = ServerChange {
+        enabled,
+        accept_changes,
+        policy,
+        timeout_ms,
+        start_timeout_ms,
+        network,
+        max_response_bytes,
+    };
     let server = mcp_servers::update(&app, &identity, server, &change).await?;
     Ok(success(view(&app, &server)).into_response())
 }
@@ -265,14 +197,14 @@ pub(crate) async fn changes(
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     let server = find(&app, &identity, &id).await?;
-    let changed = app.store().changed_mcp_tools(&server.tenant, &server.id).await?;
+    let changed = app.store().catalog().changed_mcp_tools(&server.tenant, &server.id).await?;
     let changes: Vec<_> = changed
         .iter()
         .map(|change| McpToolChange {
             name: change.tool.spec.name.to_string(),
             rejected: change.rejected,
-            agreed: McpToolSide::from(&*change.tool.spec),
-            offered: McpToolSide::from(&change.offered),
+            agreed: side(&change.tool.spec),
+            offered: side(&change.offered),
         })
         .collect();
     Ok(success(McpChangeList { total: changes.len(), changes }).into_response())

@@ -7,9 +7,8 @@ use axum::extract::{Path, Request, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use haft_core::problem::excerpt;
-use haft_core::retrieval::DocumentInfo;
 use haft_core::token::Role;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
@@ -19,12 +18,13 @@ use crate::error::ApiError;
 use crate::error::ErrorBody;
 use crate::params::{PageParams, Params};
 use crate::reply::{self, Message, Success, success};
+use haft_api::pipeline::{AddedDocuments, DocumentInfo, DocumentList};
 use haft_platform::Installation;
 use haft_platform::audit;
-use haft_platform::retrieval::documents::{
+use haft_platform::pipelines::documents::{
     self, DocumentSources, add_all, document, form, parse_metadata, upload,
 };
-use haft_platform::retrieval::pipelines::find;
+use haft_platform::pipelines::find;
 
 /// What a form has besides its files.
 const FORM_OVERHEAD: usize = 1 << 20;
@@ -50,21 +50,6 @@ pub(crate) struct NewDocuments {
     metadata: Option<BTreeMap<String, Value>>,
 }
 
-/// The documents that were added.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct AddedDocuments {
-    /// The documents; they are read in the background.
-    documents: Vec<DocumentInfo>,
-}
-
-/// A page of documents, by name.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct DocumentList {
-    documents: Vec<DocumentInfo>,
-    #[schema(required)]
-    next_page_token: Option<String>,
-}
-
 /// List the documents of a pipeline by name.
 #[utoipa::path(
     get, path = "/pipelines/{ref}/documents", tag = "retrieval",
@@ -79,8 +64,9 @@ pub(crate) async fn list(
 ) -> Result<Response, ApiError> {
     let pipeline = find(&app, &identity, &reference).await?;
     let page = params.page("documents")?;
-    let documents = app.store().documents(&pipeline, &[], page.after.as_deref(), page.size).await?;
+    let documents = app.store().documents().list(&pipeline, &[], page.after.as_deref(), page.size).await?;
     let next_page_token = page.token_after(&documents, page.size, |document| document.name.clone());
+    let documents = documents.into_iter().map(Into::into).collect();
     Ok(success(DocumentList { documents, next_page_token }).into_response())
 }
 
@@ -131,6 +117,7 @@ pub(crate) async fn add(
         documents::add_sources(&app, &identity, &pipeline, sources).await?
     };
     app.retrieval().ingest();
+    let documents = documents.into_iter().map(Into::into).collect();
     Ok((StatusCode::ACCEPTED, success(AddedDocuments { documents })).into_response())
 }
 
@@ -150,7 +137,7 @@ pub(crate) async fn get(
     Path((reference, id)): Path<(String, String)>,
 ) -> Result<Response, ApiError> {
     let pipeline = find(&app, &identity, &reference).await?;
-    Ok(success(document(&app, &pipeline, &id).await?).into_response())
+    Ok(success(DocumentInfo::from(document(&app, &pipeline, &id).await?)).into_response())
 }
 
 /// Delete a document with its chunks.

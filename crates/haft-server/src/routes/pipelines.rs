@@ -5,27 +5,31 @@ use std::sync::Arc;
 use axum::extract::{Path, State};
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
-use haft_core::id::PipelineId;
-use haft_core::name::PipelineSlug;
+use haft_core::name::{PipelineSlug, TenantId};
+use haft_core::problem::Problem;
+use haft_core::resource::{Resource, ResourceRevision};
 use haft_core::retrieval::{
-    ChunkHit, ChunkUnit, Chunking, DEFAULT_TOP_K, DocumentInfo, DocumentState, EmbeddingModel, IngestStatus,
-    Pipeline, PipelineDefinition, PipelineLanguage, RetrievalMode, RetrievalQuery,
+    ChunkUnit, Chunking, DEFAULT_TOP_K, DocumentState, EmbeddingModel, IngestStatus, PipelineDefinition,
+    PipelineLanguage, RetrievalMode, RetrievalQuery,
 };
-use haft_core::token::Role;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use super::routed_kind::{ListedResources, ListedRevisions, RoutedKind};
 use crate::authentication::Caller;
 use crate::body::Body;
 use crate::error::ApiError;
 use crate::error::ErrorBody;
 use crate::params::{PageParams, Params};
-use crate::reply::{self, Message, Success, created, success};
+use crate::reply::{self, Message, Success, success};
 use crate::request_headers::surface;
-use crate::resource_view::{ResourceListParams, ResourceState, expected_revision};
+use haft_api::pipeline::{
+    IngestReport, IngestState, PipelineList, PipelineRevision, PipelineRevisionList, PipelineView,
+    QueryResult,
+};
 use haft_platform::Installation;
-use haft_platform::retrieval::pipelines;
+use haft_platform::pipelines;
 
 /// A pipeline to create, or its new definition.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -89,41 +93,6 @@ impl PipelineBody {
     }
 }
 
-/// A retrieval pipeline with the state of its documents.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Pipeline)]
-pub(crate) struct PipelineView {
-    #[schema(value_type = Uuid)]
-    id: PipelineId,
-    #[serde(flatten)]
-    definition: Arc<PipelineDefinition>,
-    #[serde(flatten)]
-    state: ResourceState,
-    /// The number of documents.
-    documents: u64,
-    /// The number of chunks.
-    chunks: u64,
-    /// The size of all documents together.
-    bytes: u64,
-}
-
-impl From<Pipeline> for PipelineView {
-    fn from(pipeline: Pipeline) -> Self {
-        let Pipeline { documents, chunks, bytes, .. } = pipeline;
-        let (id, definition) = (pipeline.id, Arc::clone(&pipeline.definition));
-        Self { id, definition, state: ResourceState::of(&pipeline), documents, chunks, bytes }
-    }
-}
-
-/// The pipelines of the tenant.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct PipelineList {
-    pipelines: Vec<PipelineView>,
-    total: u64,
-    #[schema(required)]
-    next_page_token: Option<String>,
-}
-
 /// A query.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, expecting = "an object")]
@@ -141,142 +110,53 @@ pub(crate) struct QueryBody {
     mode: Option<RetrievalMode>,
 }
 
-/// What a query found.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct QueryResult {
-    /// The hits, best first.
-    hits: Vec<ChunkHit>,
-}
+impl RoutedKind for PipelineDefinition {
+    const PATH: &'static str = "/pipelines";
+    const TAG: &'static str = "retrieval";
+    const EXAMPLE: &'static str = "handbook";
+    const UPDATE: &'static str = "Replace the definition of a pipeline: a new revision. A published pipeline keeps its published \
+        revision until the new one is published; then documents that are cut or embedded differently are ingested again.";
+    type Body = PipelineBody;
+    type View = PipelineView;
+    type List = PipelineList;
+    type Revision = PipelineRevision;
+    type Revisions = PipelineRevisionList;
 
-/// How far the documents of a pipeline are.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct IngestReport {
-    /// `running` while documents are queued or being read, otherwise `done`.
-    state: IngestState,
-    #[serde(flatten)]
-    counts: IngestStatus,
-    /// The documents that are queued, running or failed, by name.
-    documents: Vec<DocumentInfo>,
-    #[schema(required)]
-    next_page_token: Option<String>,
-}
+    fn read(body: &Body, earlier: Option<&Resource<Self>>) -> Result<(Self, Vec<Problem>), ApiError> {
+        let slug = earlier.map(|pipeline| &pipeline.definition.slug);
+        Ok((body.json::<PipelineBody>()?.definition(slug)?, Vec::new()))
+    }
 
-/// Whether documents are being ingested.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum IngestState {
-    /// Some wait.
-    Queued,
-    /// Some are being read.
-    Running,
-    /// None is.
-    Done,
-}
+    async fn view(
+        app: &Installation,
+        pipeline: Resource<Self>,
+        _warnings: Vec<Problem>,
+    ) -> Result<PipelineView, ApiError> {
+        Ok(PipelineView::from(app.store().documents().pipeline_of(pipeline).await?))
+    }
 
-/// List the pipelines by slug.
-#[utoipa::path(
-    get, path = "/pipelines", tag = "retrieval", params(ResourceListParams, PageParams),
-    responses((status = 200, body = Success<PipelineList>))
-)]
-pub(crate) async fn list(
-    State(app): State<Arc<Installation>>,
-    Caller(identity): Caller,
-    params: Params,
-) -> Result<Response, ApiError> {
-    let page = params.page("pipelines")?;
-    let query = page.of_resources(&params)?;
-    let (mut found, total) = app.store().list_pipelines(&identity.tenant, &query).await?;
-    let next_page_token = page.truncate(&mut found, |pipeline| pipeline.definition.slug.to_string());
-    let pipelines = found.into_iter().map(PipelineView::from).collect();
-    Ok(success(PipelineList { pipelines, total, next_page_token }).into_response())
-}
+    async fn views(
+        app: &Installation,
+        tenant: &TenantId,
+        found: Vec<Resource<Self>>,
+    ) -> Result<Vec<PipelineView>, ApiError> {
+        let found = app.store().documents().with_documents(tenant, found).await?;
+        Ok(found.into_iter().map(PipelineView::from).collect())
+    }
 
-/// Create a pipeline.
-#[utoipa::path(
-    post, path = "/pipelines", tag = "retrieval", request_body = PipelineBody,
-    responses(
-        (status = 201, body = Success<PipelineView>), (status = 400, body = ErrorBody), (status = 409, body = ErrorBody),
-    )
-)]
-pub(crate) async fn create(
-    State(app): State<Arc<Installation>>,
-    Caller(identity): Caller,
-    body: Body,
-) -> Result<Response, ApiError> {
-    identity.require(Role::Editor)?;
-    let definition = body.json::<PipelineBody>()?.definition(None)?;
-    let pipeline = pipelines::create(&app, &identity, definition).await?;
-    Ok(created(PipelineView::from(pipeline)))
-}
+    fn list(page: ListedResources<PipelineView>) -> PipelineList {
+        let ListedResources { items, total, broken_files, next_page_token } = page;
+        PipelineList { pipelines: items, total, broken_files, next_page_token }
+    }
 
-/// Get a pipeline.
-#[utoipa::path(
-    get, path = "/pipelines/{ref}", tag = "retrieval", params(("ref" = String, Path, description = "Id or slug", example = "handbook")),
-    responses((status = 200, body = Success<PipelineView>), (status = 404, body = ErrorBody))
-)]
-pub(crate) async fn get(
-    State(app): State<Arc<Installation>>,
-    Caller(identity): Caller,
-    Path(reference): Path<String>,
-) -> Result<Response, ApiError> {
-    let found = pipelines::find(&app, &identity, &reference).await?;
-    Ok(success(PipelineView::from(found)).into_response())
-}
+    fn revision(revision: ResourceRevision<Self>, published: Option<u32>) -> PipelineRevision {
+        PipelineRevision::new(revision, published)
+    }
 
-/// Replace the definition of a pipeline: a new revision. A published pipeline keeps its published revision until the new
-/// one is published; then documents that are cut or embedded differently are ingested again.
-#[utoipa::path(
-    put, path = "/pipelines/{ref}", tag = "retrieval", request_body = PipelineBody,
-    params(
-        ("ref" = String, Path, description = "Id or slug", example = "handbook"),
-        ("If-Match" = Option<String>, Header, description = "The newest revision that you know", example = "1"),
-    ),
-    responses(
-        (status = 200, body = Success<PipelineView>), (status = 400, body = ErrorBody), (status = 404, body = ErrorBody),
-        (status = 409, body = ErrorBody),
-    )
-)]
-pub(crate) async fn put(
-    State(app): State<Arc<Installation>>,
-    Caller(identity): Caller,
-    Path(reference): Path<String>,
-    headers: HeaderMap,
-    body: Body,
-) -> Result<Response, ApiError> {
-    identity.require(Role::Editor)?;
-    let earlier = pipelines::find(&app, &identity, &reference).await?;
-    let definition = body.json::<PipelineBody>()?.definition(Some(&earlier.definition.slug))?;
-    let expected = expected_revision(&headers)?;
-    let updated = pipelines::update(&app, &identity, &earlier, definition, expected).await?;
-    Ok(success(PipelineView::from(updated)).into_response())
-}
-
-/// Delete a pipeline with its documents. Tools that query it are not ready afterwards.
-#[utoipa::path(
-    delete, path = "/pipelines/{ref}", tag = "retrieval", params(("ref" = String, Path, description = "Id or slug", example = "handbook")),
-    responses((status = 200, body = Success<Message>), (status = 404, body = ErrorBody))
-)]
-pub(crate) async fn delete(
-    State(app): State<Arc<Installation>>,
-    Caller(identity): Caller,
-    Path(reference): Path<String>,
-) -> Result<Response, ApiError> {
-    let pipeline = pipelines::delete(&app, &identity, &reference).await?;
-    Ok(reply::message(format!("Pipeline '{}' deleted", pipeline.definition.slug)))
-}
-
-/// Publish the newest revision of a pipeline: tools query it in production mode, and its documents are read by it.
-#[utoipa::path(
-    post, path = "/pipelines/{ref}/publish", tag = "retrieval", params(("ref" = String, Path, description = "Id or slug", example = "handbook")),
-    responses((status = 200, body = Success<PipelineView>), (status = 404, body = ErrorBody))
-)]
-pub(crate) async fn publish(
-    State(app): State<Arc<Installation>>,
-    Caller(identity): Caller,
-    Path(reference): Path<String>,
-) -> Result<Response, ApiError> {
-    let published = pipelines::publish(&app, &identity, &reference).await?;
-    Ok(success(PipelineView::from(published)).into_response())
+    fn revisions(page: ListedRevisions<PipelineRevision>) -> PipelineRevisionList {
+        let ListedRevisions { items, total, next_page_token } = page;
+        PipelineRevisionList { total, revisions: items, next_page_token }
+    }
 }
 
 /// Fetch and read all documents of a pipeline again. It costs what has changed in them.
@@ -307,16 +187,18 @@ pub(crate) async fn ingests(
 ) -> Result<Response, ApiError> {
     let pipeline = pipelines::find(&app, &identity, &reference).await?;
     let page = params.page("ingests")?;
-    let counts = app.store().ingest_status(&pipeline).await?;
+    let counts = app.store().documents().ingest_status(&pipeline).await?;
     let states = [DocumentState::Queued, DocumentState::Running, DocumentState::Failed];
-    let documents = app.store().documents(&pipeline, &states, page.after.as_deref(), page.size).await?;
+    let documents =
+        app.store().documents().list(&pipeline, &states, page.after.as_deref(), page.size).await?;
     let next_page_token = page.token_after(&documents, page.size, |document| document.name.clone());
     let state = match counts {
         IngestStatus { running: 1.., .. } => IngestState::Running,
         IngestStatus { queued: 1.., .. } => IngestState::Queued,
         _ => IngestState::Done,
     };
-    Ok(success(IngestReport { state, counts, documents, next_page_token }).into_response())
+    let documents = documents.into_iter().map(Into::into).collect();
+    Ok(success(IngestReport { state, counts: counts.into(), documents, next_page_token }).into_response())
 }
 
 /// Query a pipeline.
@@ -343,5 +225,5 @@ pub(crate) async fn query(
         ..RetrievalQuery::new(query)
     };
     let hits = pipelines::query(&app, &identity, &reference, surface(&headers), query).await?;
-    Ok(success(QueryResult { hits }).into_response())
+    Ok(success(QueryResult { hits: hits.into_iter().map(Into::into).collect() }).into_response())
 }

@@ -46,7 +46,7 @@ pub(crate) async fn get(
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
     let scope = scope(&identity, &params)?;
-    Ok(success(app.store().policies().await?.of(&scope)).into_response())
+    Ok(success(app.store().policies().all().await?.of(&scope)).into_response())
 }
 
 /// Replace the policy rules. Rules that do not compile or fail their examples are rejected as a whole.
@@ -76,7 +76,7 @@ pub(crate) async fn put(
         audit::note(&identity, "policy.check", scope.as_str());
         return Ok(success(rules).into_response());
     }
-    app.store().set_policy(&scope, &rules).await?;
+    app.store().policies().set(&scope, &rules).await?;
     app.policy().reload(app.store()).await?;
     audit::note(&identity, "policy.put", scope.as_str());
     Ok(success(rules).into_response())

@@ -137,5 +137,5 @@ async fn find(app: &Installation, address: &str) -> Option<Found> {
 /// Returns the package of the toolset that a tool belongs to.
 async fn package(app: &Installation, tenant: &TenantId, tool: &str) -> Option<String> {
     let bundle: BundleSlug = tool.split(':').next()?.parse().ok()?;
-    app.store().toolset(tenant, &bundle).await.ok().flatten().map(|toolset| toolset.package)
+    app.store().catalog().toolset(tenant, &bundle).await.ok().flatten().map(|toolset| toolset.package)
 }

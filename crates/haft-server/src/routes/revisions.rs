@@ -5,45 +5,23 @@ use std::sync::Arc;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use haft_core::token::Role;
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::authentication::Caller;
 use crate::error::ApiError;
 use crate::error::ErrorBody;
 use crate::params::Params;
 use crate::reply::{Success, success};
-use crate::view::{RevisionView, ToolView};
+use crate::report_view;
+use haft_api::revision::{RevisionDiff, RevisionList, RevisionView};
+use haft_api::tool::ToolView;
 use haft_platform::Installation;
 use haft_platform::resources::Difference;
-use haft_platform::tools::FieldChange;
 use haft_platform::tools::{self, default_base, differences, find_revision};
 
-/// The revisions of a definition.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct RevisionList {
-    total: usize,
-    revisions: Vec<RevisionView>,
-    /// Always `null`: there is one page.
-    #[schema(required)]
-    next_page_token: Option<String>,
-}
-
-/// The difference between two revisions.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct RevisionDiff {
-    #[schema(example = 1)]
-    from: u32,
-    #[schema(example = 2)]
-    to: u32,
-    changes: Vec<FieldChange>,
-}
-
-impl From<Difference> for RevisionDiff {
-    fn from(difference: Difference) -> Self {
-        let Difference { from, to, changes } = difference;
-        Self { from, to, changes }
-    }
+/// Shows the difference between two revisions.
+pub(super) fn revision_diff(difference: Difference) -> RevisionDiff {
+    let Difference { from, to, changes } = difference;
+    RevisionDiff { from, to, changes: changes.into_iter().map(report_view::field_change).collect() }
 }
 
 /// List the revisions of a definition, newest first.
@@ -57,7 +35,7 @@ pub(crate) async fn list(
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
     let entry = tools::find(&app, &identity, &reference)?;
-    let revisions = app.store().revisions(entry.tool.id).await?;
+    let revisions = app.store().catalog().revisions(entry.tool.id).await?;
     let published = entry.tool.published.as_ref().map(|(number, _)| *number);
     let views: Vec<_> = revisions.iter().map(|revision| RevisionView::new(revision, published)).collect();
     let list = RevisionList { total: views.len(), revisions: views, next_page_token: None };
@@ -77,7 +55,7 @@ pub(crate) async fn restore(
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
     let entry = tools::find(&app, &identity, &reference)?;
-    let revisions = app.store().revisions(entry.tool.id).await?;
+    let revisions = app.store().catalog().revisions(entry.tool.id).await?;
     let revision = find_revision(&revisions, &number)?;
     let tool = tools::restore(&app, &identity, &entry, revision).await?;
     Ok(success(super::tool::view(&app, &identity, tool.id).await?).into_response())
@@ -98,10 +76,11 @@ pub(crate) async fn diff(
     params: Params,
 ) -> Result<Response, ApiError> {
     let entry = tools::find(&app, &identity, &reference)?;
-    let revisions = app.store().revisions(entry.tool.id).await?;
+    let revisions = app.store().catalog().revisions(entry.tool.id).await?;
     let to = params.get("to").map_or_else(|| entry.tool.revision.to_string(), str::to_owned);
     let from = params.get("from").map_or_else(|| default_base(&entry).to_string(), str::to_owned);
     let (before, after) = (find_revision(&revisions, &from)?, find_revision(&revisions, &to)?);
     let changes = differences(before, after);
-    Ok(success(RevisionDiff { from: before.number, to: after.number, changes }).into_response())
+    let difference = Difference { from: before.number, to: after.number, changes };
+    Ok(success(revision_diff(difference)).into_response())
 }

@@ -5,32 +5,34 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::extract::{FromRequest, FromRequestParts as _, Path, Request, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{Extensions, HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use haft_agent::model::{ContentPart, ModelMessage};
-use haft_agent::run::RunEvent;
+use haft_api::run::{CancelledRun, RunList, RunView, StepList};
+use haft_api::run_event::RunEvent;
 use haft_core::id::{ChatId, RunId, WebhookId};
 use haft_core::outcome::ErrorCode;
-use haft_core::run::{Run, RunStatus, RunStep};
+use haft_core::run::{Run, RunStatus};
 use haft_core::runnable::Mode;
 use haft_core::token::Role;
 use haft_core::webhook::WebhookEvent;
 use haft_store::RunQuery;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::Value;
 use utoipa::ToSchema;
-use uuid::Uuid;
 
 use super::invoke::{CallWebhook, create_webhook, discard_webhook, mode};
 use crate::authentication::Caller;
 use crate::body::{self, Body};
 use crate::error::ApiError;
 use crate::error::ErrorBody;
+use crate::open_stream::{self, StreamingCaller};
 use crate::params::{PageParams, Params};
 use crate::reply::{Success, success};
 use crate::run_stream::run_events;
-use crate::run_view::RunView;
-use crate::view::AcceptedWebhook;
+use crate::run_view;
+use crate::sse;
+use haft_api::call::AcceptedWebhook;
 use haft_platform::Installation;
 use haft_platform::agents::visible_agent;
 use haft_platform::audit;
@@ -48,7 +50,7 @@ const MAX_VARIABLES: usize = 100;
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, expecting = "an object")]
 pub(crate) struct NewRunBody {
-    /// What the agent is asked: a text, or messages with `role` and `content`.
+    /// The input of the agent: a text, or messages with `role` and `content`.
     #[schema(value_type = Value, example = "What is the weather in Paris?")]
     input: Value,
     /// The values of variables in the instructions.
@@ -60,41 +62,10 @@ pub(crate) struct NewRunBody {
     webhook: Option<CallWebhook>,
 }
 
-/// A page of runs.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct RunList {
-    runs: Vec<RunView>,
-    #[schema(required)]
-    next_page_token: Option<String>,
-}
-
-/// The steps of a run.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct StepList {
-    steps: Vec<RunStep>,
-    /// The number to continue after, if there may be more steps.
-    #[schema(required)]
-    next_after: Option<u32>,
-}
-
-/// A run whose cancellation was requested.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct CancelledRun {
-    run_id: Uuid,
-    status: RunStatus,
-    #[schema(example = "cancellation requested")]
-    message: &'static str,
-}
-
-/// Returns whether the client asks for server-sent events.
-pub(super) fn wants_events(headers: &HeaderMap) -> bool {
-    let accepted = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
-    accepted.is_some_and(|accepted| accepted.contains("text/event-stream"))
-}
-
 /// A request for a run or an answer, without its target.
 pub(crate) struct RunRequest {
     pub(super) headers: HeaderMap,
+    pub(super) extensions: Extensions,
     pub(super) params: Params,
     pub(super) body: Body,
 }
@@ -105,9 +76,9 @@ impl FromRequest<Arc<Installation>> for RunRequest {
     async fn from_request(request: Request, app: &Arc<Installation>) -> Result<Self, ApiError> {
         let (mut parts, body) = request.into_parts();
         let params = Params::from_request_parts(&mut parts, app).await?;
-        let headers = parts.headers.clone();
+        let (headers, extensions) = (parts.headers.clone(), parts.extensions.clone());
         let body = Body::from_request(Request::from_parts(parts, body), app).await?;
-        Ok(Self { headers, params, body })
+        Ok(Self { headers, extensions, params, body })
     }
 }
 
@@ -130,7 +101,7 @@ pub(crate) async fn start(
     State(app): State<Arc<Installation>>,
     Caller(identity): Caller,
     Path(reference): Path<String>,
-    RunRequest { headers, params, body }: RunRequest,
+    RunRequest { headers, extensions, params, body }: RunRequest,
 ) -> Result<Response, ApiError> {
     let agent = visible_agent(&app, &identity, &reference).await?;
     let NewRunBody { input, variables, webhook } = body.json()?;
@@ -144,6 +115,8 @@ pub(crate) async fn start(
     }
     let mode = mode(&app, &identity, &params)?;
     let input = conversation(&input)?;
+    let is_stream = !is_async && sse::is_accepted(&headers);
+    let permit = open_stream::acquire_if(is_stream, &app, &identity, &extensions)?;
     let webhook = match webhook {
         Some(webhook) => {
             // The pipeline checks the role; here so that no webhook is created for a run that cannot start.
@@ -159,7 +132,7 @@ pub(crate) async fn start(
         webhook: webhook.as_ref().map(|webhook| WebhookId(webhook.id)),
         ..StartRun::new(agent, identity.principal(), input)
     };
-    let started = app.runs().start(&app, start).await;
+    let started = app.runs().start(start).await;
     if let (Err(_), Some(webhook)) = (&started, &webhook) {
         discard_webhook(&app, &identity, webhook).await;
     }
@@ -167,11 +140,11 @@ pub(crate) async fn start(
     if is_async {
         return Ok(accepted(&run, webhook));
     }
-    if wants_events(&headers) {
-        let events = runs::watch_numbered(&app, &identity.tenant, run.id);
-        return Ok(run_events(Vec::new(), events, identity.stream_end(&app)));
+    if let Some(permit) = permit {
+        let events = runs::watch_numbered(app.runs(), &identity.tenant, run.id);
+        return Ok(run_events(Vec::new(), events, identity.stream_end(&app), permit));
     }
-    let run = app.runs().wait(&app, &identity.tenant, run.id).await.map_err(of_run)?;
+    let run = app.runs().wait(&identity.tenant, run.id).await.map_err(of_run)?;
     Ok(success(view(&app, &run).await?).into_response())
 }
 
@@ -209,19 +182,18 @@ fn accepted(run: &Run, webhook: Option<AcceptedWebhook>) -> Response {
 
 /// Returns a run with the calls that it waits for.
 pub(super) async fn view(app: &Installation, run: &Run) -> Result<RunView, ApiError> {
-    let view = RunView::from(run);
     if run.status != RunStatus::AwaitingApproval {
-        return Ok(view);
+        return Ok(RunView::from(run));
     }
-    let steps = app.store().run_steps(&run.principal.tenant, run.id, 0, 20_000).await?;
-    Ok(view.with_waiting(&steps))
+    let steps = app.store().runs().steps(&run.principal.tenant, run.id, 0, 20_000).await?;
+    Ok(run_view::with_waiting(run, &steps))
 }
 
 /// Returns a run that the caller may see: its own, and for editors those of the tenant.
 async fn find(app: &Installation, identity: &Identity, id: &str) -> Result<Run, ApiError> {
     let missing = || ApiError::not_found("run", id);
     let parsed: RunId = id.parse().map_err(|_| missing())?;
-    let run = app.store().run_by_id(&identity.tenant, parsed).await?.ok_or_else(missing)?;
+    let run = app.store().runs().get(&identity.tenant, parsed).await?.ok_or_else(missing)?;
     let is_visible = identity.role >= Role::Editor || run.principal.id() == identity.id();
     if is_visible { Ok(run) } else { Err(missing()) }
 }
@@ -259,7 +231,7 @@ pub(crate) async fn list(
         limit: page.size,
         ..RunQuery::new(identity.tenant.clone())
     };
-    let found = app.store().runs(&query).await?;
+    let found = app.store().runs().list(&query).await?;
     let next_page_token = page.token_after(&found, page.size, |run| run.id.to_string());
     let runs = found.iter().map(RunView::from).collect();
     Ok(success(RunList { runs, next_page_token }).into_response())
@@ -299,7 +271,7 @@ pub(crate) async fn steps(
     let after = params.parsed("after", "the number of a step")?.unwrap_or(0);
     let limit: u32 = params.parsed("limit", "a number from 1 to 500")?.unwrap_or(MAX_STEPS);
     let limit = limit.clamp(1, MAX_STEPS);
-    let steps = app.store().run_steps(&identity.tenant, run.id, after, limit).await?;
+    let steps = app.store().runs().steps(&identity.tenant, run.id, after, limit).await?;
     let is_full = u32::try_from(steps.len()).is_ok_and(|count| count == limit);
     let next_after = steps.last().filter(|_| is_full).map(|step| step.number);
     Ok(success(StepList { steps, next_after }).into_response())
@@ -316,21 +288,22 @@ pub(crate) async fn steps(
     responses(
         (status = 200, content_type = "text/event-stream", body = RunEvent, description = "One of these per event"),
         (status = 404, body = ErrorBody),
+        (status = 503, body = ErrorBody, description = "Too many streams are open"),
     )
 )]
 pub(crate) async fn events(
     State(app): State<Arc<Installation>>,
-    Caller(identity): Caller,
+    StreamingCaller(identity, permit): StreamingCaller,
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let run = find(&app, &identity, &id).await?;
-    let last_seen = headers.get("last-event-id").and_then(|value| value.to_str().ok()?.parse().ok());
-    let events = runs::follow_after(&app, &identity.tenant, run.id, last_seen.unwrap_or_default());
-    Ok(run_events(Vec::new(), events, identity.stream_end(&app)))
+    let last_seen = sse::last_event_id(&headers).and_then(|id| id.parse().ok());
+    let events = runs::follow_after(app.runs(), &identity.tenant, run.id, last_seen.unwrap_or_default());
+    Ok(run_events(Vec::new(), events, identity.stream_end(&app), permit))
 }
 
-/// Cancel a run, on whatever node it runs.
+/// Cancel a run on any node.
 #[utoipa::path(
     post, path = "/runs/{id}/cancel", tag = "runs", params(("id" = Uuid, Path)),
     responses((status = 200, body = Success<CancelledRun>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
@@ -347,8 +320,8 @@ pub(crate) async fn cancel(
         return Err(ApiError::new(ErrorCode::Conflict, message));
     }
     audit::note(&identity, "run.cancel", &id);
-    let status = app.runs().cancel(&app, &identity.tenant, run.id).await?;
+    let status = app.runs().cancel(&identity.tenant, run.id).await?;
     let status = status.ok_or_else(|| ApiError::not_found("run", &id))?;
     let message = if status.is_final() { "the run was cancelled" } else { "cancellation requested" };
-    Ok(success(CancelledRun { run_id: run.id.0, status, message }).into_response())
+    Ok(success(CancelledRun { run_id: run.id.0, status, message: message.into() }).into_response())
 }

@@ -7,53 +7,20 @@ use axum::response::{IntoResponse, Response};
 use haft_core::spec::ToolSpec;
 use haft_runtime::registry::{Entry, Snapshot};
 use haft_search::{MAX_QUERY, Matcher};
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::tools::{self, ToolFilterParams};
 use crate::authentication::Caller;
 use crate::error::ApiError;
 use crate::params::{PageParams, Params};
 use crate::reply::{Success, success};
-use crate::view::ToolView;
+use crate::view;
+use haft_api::search::{Highlights, RankedTool, SearchResult};
 use haft_platform::Installation;
 use haft_platform::search::{RankedEntry, Ranking, SearchQuery};
 use haft_platform::viewer::Viewer;
 
 /// The most tools that one query finds by its keywords. Ranking by meaning ends earlier.
 const MAX_HITS: usize = 1000;
-
-/// A page of matching tools, best match first.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct SearchResult {
-    tools: Vec<RankedTool>,
-    /// The number of tools on all pages: at most 1,000 by keywords, at most 100 by meaning.
-    total: usize,
-    #[schema(required)]
-    next_page_token: Option<String>,
-}
-
-/// A tool with its rank.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct RankedTool {
-    #[serde(flatten)]
-    tool: ToolView,
-    /// How well the tool fits; comparable within one query only.
-    score: f32,
-    /// The words of name, description, tags and parameter names that match the query, in lower case.
-    matched_words: Vec<String>,
-    /// The parts of name and description that match the query.
-    highlights: Highlights,
-}
-
-/// Ranges `[start, end]` in characters.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Highlights {
-    #[schema(value_type = Vec<[usize; 2]>, example = json!([[0, 5]]))]
-    name: Vec<(usize, usize)>,
-    #[schema(value_type = Vec<[usize; 2]>, example = json!([[0, 5]]))]
-    description: Vec<(usize, usize)>,
-}
 
 /// Search tools.
 #[utoipa::path(
@@ -100,13 +67,13 @@ pub(crate) async fn search(
     let ranked = app.search().search(query, accept).await?;
     let snapshot = app.registry().snapshot();
     let tools: Vec<_> =
-        ranked.tools.iter().map(|found| view(found, &ranked.matcher, &viewer, &snapshot)).collect();
+        ranked.tools.iter().map(|found| ranked_tool(found, &ranked.matcher, &viewer, &snapshot)).collect();
     let (total, end) = (ranked.total, start.saturating_add(tools.len()));
     let next_page_token = (end < total).then(|| page.token(&end.to_string()));
     Ok(success(SearchResult { tools, total, next_page_token }).into_response())
 }
 
-fn view(found: &RankedEntry, matcher: &Matcher, viewer: &Viewer, snapshot: &Snapshot) -> RankedTool {
+fn ranked_tool(found: &RankedEntry, matcher: &Matcher, viewer: &Viewer, snapshot: &Snapshot) -> RankedTool {
     let spec = &found.entry.tool.spec;
     let highlights = Highlights {
         name: matcher.ranges(spec.name.as_str()),
@@ -114,7 +81,7 @@ fn view(found: &RankedEntry, matcher: &Matcher, viewer: &Viewer, snapshot: &Snap
     };
     let parameters = spec.declared_arguments();
     let matched_words = matcher.words(searched_texts(spec).chain(parameters.iter().map(String::as_str)));
-    let tool = ToolView::new(&found.entry, viewer, snapshot);
+    let tool = view::tool(&found.entry, viewer, snapshot);
     RankedTool { tool, score: found.score, matched_words, highlights }
 }
 

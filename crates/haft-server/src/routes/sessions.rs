@@ -5,11 +5,8 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse as _, Response};
-use haft_core::Timestamp;
+use haft_api::token::{LoginLinkView, SessionView};
 use haft_core::outcome::ErrorCode;
-use haft_core::token::Role;
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::authentication::Caller;
 use crate::error::ApiError;
@@ -17,38 +14,6 @@ use crate::reply::{Success, created, success};
 use crate::routes::mcp;
 use haft_platform::Installation;
 use haft_platform::audit;
-
-/// Who makes the request.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct SessionView {
-    #[schema(example = "default")]
-    tenant: String,
-    /// The name of the token.
-    #[schema(example = "ci")]
-    name: String,
-    role: Role,
-    /// Whether tools that need approval run without it.
-    elevated: bool,
-    /// Whether it administers tenants.
-    platform: bool,
-    /// The rules of the tools that it may see and call; `null` allows every tool.
-    #[schema(required)]
-    tools: Option<Vec<String>>,
-    /// Whether a browser session authenticates the request, not a token.
-    is_session: bool,
-    /// When the session, or the token, expires.
-    #[schema(required)]
-    expires_at: Option<Timestamp>,
-}
-
-/// A link that logs a browser in.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct LoginLinkView {
-    /// The URL to open in a browser; it works once.
-    #[schema(example = "http://127.0.0.1:18789/login?code=…")]
-    url: String,
-    expires_at: Timestamp,
-}
 
 /// Show who makes the request.
 #[utoipa::path(get, path = "/session", tag = "tokens", responses((status = 200, body = Success<SessionView>)))]
@@ -60,10 +25,12 @@ pub(crate) async fn get(Caller(identity): Caller) -> Response {
     let view = SessionView {
         tenant: identity.tenant.to_string(),
         name: identity.name.to_string(),
+        token_id: identity.token.map(|id| id.0),
         role: identity.role,
         elevated: identity.elevated,
         platform: identity.platform,
         tools: identity.tools.rules(),
+        rate_limit: identity.rate_limit.map(Into::into),
         is_session: identity.session().is_some(),
         expires_at,
     };

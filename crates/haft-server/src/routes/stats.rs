@@ -87,7 +87,7 @@ pub(crate) async fn get(
     let ago = |time| now.checked_sub(time).unwrap_or(Timestamp::UNIX_EPOCH);
     // Calls may have started within this millisecond.
     let end = now.checked_add(Duration::from_millis(1)).unwrap_or(now);
-    let counts = app.store().call_counts(&visible_calls(&identity), &[ago(DAY), ago(MINUTE), end]).await?;
+    let counts = app.store().calls().counts(&visible_calls(&identity), &[ago(DAY), ago(MINUTE), end]).await?;
     let counted = |index: usize| counts.get(index).copied().unwrap_or_default();
     let (earlier, latest) = (counted(0), counted(1));
     let stats = Stats {
@@ -109,7 +109,7 @@ async fn approvals_waiting(app: &Installation, identity: &Identity) -> Result<u6
         before: None,
         limit: 1,
     };
-    Ok(app.store().approvals(query).await?.1)
+    Ok(app.store().approvals().list(query).await?.1)
 }
 
 async fn tools(app: &Installation, identity: &Identity) -> ToolStats {
@@ -140,11 +140,11 @@ async fn tools(app: &Installation, identity: &Identity) -> ToolStats {
 }
 
 async fn servers(app: &Installation, identity: &Identity) -> Result<ServerStats, StoreError> {
-    let all = app.store().mcp_servers_of(&identity.tenant, &ListPage::ALL).await?;
+    let all = app.store().catalog().mcp_servers_of(&identity.tenant, &ListPage::ALL).await?;
     if all.is_empty() {
         return Ok(ServerStats::default());
     }
-    let to_review = app.store().mcp_servers_to_review(&identity.tenant).await?;
+    let to_review = app.store().catalog().mcp_servers_to_review(&identity.tenant).await?;
     let mut stats = ServerStats { total: all.len(), ..ServerStats::default() };
     for server in all {
         let phase = app.mcp_clients().state(&server.tenant, &server.id).map(|state| state.phase);
@@ -152,7 +152,7 @@ async fn servers(app: &Installation, identity: &Identity) -> Result<ServerStats,
             Some(Phase::Error | Phase::NeedsAuth) => stats.attention += 1,
             _ if to_review.contains(&server.id) => stats.attention += 1,
             Some(Phase::Connected) => stats.ready += 1,
-            Some(Phase::Connecting | Phase::Disconnected) | None => {}
+            Some(Phase::Starting | Phase::Connecting | Phase::Disconnected) | None => {}
         }
     }
     Ok(stats)

@@ -4,15 +4,12 @@ use std::sync::Arc;
 
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
-use haft_core::outcome::ErrorCode;
+use haft_api::trial::{TestBody, TestResult, TestStatus};
 use haft_core::reference::ToolRef;
 use haft_core::runnable::Mode;
 use haft_core::token::Role;
-use haft_runtime::pipeline::{Labels, Request};
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
-use utoipa::ToSchema;
-use uuid::Uuid;
+use haft_runtime::pipeline::{CallOptions, Request};
+use serde_json::Value;
 
 use crate::authentication::Caller;
 use crate::body::Body;
@@ -20,39 +17,6 @@ use crate::error::ApiError;
 use crate::error::ErrorBody;
 use crate::reply::{Success, success};
 use haft_platform::Installation;
-
-/// The body of a test.
-#[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields, default, expecting = "an object")]
-pub(crate) struct TestBody {
-    /// The arguments.
-    #[serde(alias = "args", alias = "arguments")]
-    #[schema(value_type = Object, example = json!({"name": "Ada"}))]
-    parameters: Map<String, Value>,
-}
-
-/// The result of a test.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct TestResult {
-    /// The value, or the error message.
-    output: Value,
-    #[schema(example = 12.3)]
-    execution_time_ms: f64,
-    status: TestStatus,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error_code: Option<ErrorCode>,
-    call_id: Uuid,
-}
-
-/// Whether a test succeeded.
-#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum TestStatus {
-    /// The tool returned a value.
-    Success,
-    /// The tool failed.
-    Error,
-}
 
 /// Run the newest revision of a tool once, without approval.
 #[utoipa::path(
@@ -72,8 +36,8 @@ pub(crate) async fn run(
     let test: TestBody = body.json_or_default()?;
     let request = Request {
         mode: Mode::Debug,
-        is_trial: true,
-        labels: Labels::of_request(haft_platform::request_id::current()),
+        is_test: true,
+        options: CallOptions::of_request(haft_platform::request_id::current()),
         ..Request::new(identity.principal(), "test", test.parameters)
     };
     let completed = app.pipeline().call(tool.into(), request).await.map_err(ApiError::outside_call)?;

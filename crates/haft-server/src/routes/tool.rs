@@ -11,7 +11,7 @@ use haft_core::problem::Problem;
 use haft_core::token::Role;
 use haft_definition::dialect;
 use haft_runtime::registry::Entry;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::authentication::Caller;
@@ -21,12 +21,12 @@ use crate::error::ErrorBody;
 use crate::params::Params;
 use crate::reply::{Success, success};
 use crate::routes::definition_body::{DefinitionBody, author_text, parse};
-use crate::routes::usage::{self, ToolUsage};
-use crate::view::ToolView;
+use crate::routes::usage;
+use haft_api::tool::{DeletedTool, SourceView, ToolView};
 use haft_platform::Installation;
 use haft_platform::definition;
 use haft_platform::identity::Identity;
-use haft_platform::tools::{self, ToolSource, broken_file, file_warnings, find};
+use haft_platform::tools::{self, Deletion, ToolSource, broken_file, file_warnings, find};
 use haft_platform::viewer::Viewer;
 use haft_platform::warnings::Warnings;
 
@@ -40,7 +40,7 @@ pub(crate) async fn view(app: &Installation, identity: &Identity, id: ToolId) ->
 /// Returns the view of a tool with its warnings, after it is known whether the tool can run.
 pub(crate) async fn view_of(app: &Installation, identity: &Identity, entry: &Arc<Entry>) -> ToolView {
     app.registry().verified(entry).await;
-    let mut view = ToolView::new(entry, &Viewer::new(app, identity), &app.registry().snapshot());
+    let mut view = crate::view::tool(entry, &Viewer::new(app, identity), &app.registry().snapshot());
     let mut warnings = Warnings::new(app, identity);
     warnings.examine(entry).await;
     view.warnings = warnings.of(entry).await;
@@ -146,23 +146,14 @@ pub(crate) async fn set_enabled(
     Ok(success(view(app, identity, tool.id).await?).into_response())
 }
 
-/// A deleted tool.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct DeletedTool {
-    #[schema(example = "Tool 'greet' deleted")]
-    message: String,
-    /// The backup of the definition, relative to the home folder.
-    #[schema(required)]
-    backup_path: Option<String>,
-    /// Who depended on the tool.
-    usage: ToolUsage,
-}
-
-/// Delete a tool; a backup of its definition is kept in `tool-history/` unless `keep_backup=false`.
+/// Delete a tool; for 48 hours it can be restored, and a backup of its definition is kept in `tool-history/`, unless
+/// `keep_backup=false`. If tools or agents need it, nothing is deleted unless `force=true`.
 #[utoipa::path(
     delete, path = "/tools/{ref}", tag = "tools",
-    params(("ref" = String, Path, description = "Id, name or `bundle:name`; the latter two optionally with `@version`", example = "greet"), ("keep_backup" = Option<bool>, Query, description = "Whether a backup is kept; default: `true`")),
-    responses((status = 200, body = Success<DeletedTool>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
+    params(("ref" = String, Path, description = "Id, name or `bundle:name`; the latter two optionally with `@version`", example = "greet"), ("keep_backup" = Option<bool>, Query, description = "Whether a backup is kept; default: `true`"),
+        ("force" = Option<bool>, Query, description = "Delete it even if tools or agents need it")),
+    responses((status = 200, body = Success<DeletedTool>), (status = 404, body = ErrorBody),
+        (status = 409, body = ErrorBody, description = "Tools or agents need it; `details.used_by` has their names"))
 )]
 pub(crate) async fn delete(
     State(app): State<Arc<Installation>>,
@@ -185,31 +176,27 @@ pub(crate) async fn remove(
     let keep_backup = params.get("keep_backup").is_none() || params.flag("keep_backup")?;
     let backup = if keep_backup { Backup::Keep } else { Backup::Discard };
     let usage = usage::of(app, identity, entry).await?;
-    let backup_path = tools::delete(app, identity, entry, backup).await?;
+    let deletion = Deletion { backup, force: params.flag("force")? };
+    let backup_path = tools::delete(app, identity, entry, deletion).await?;
     let message = format!("Tool '{}' deleted", entry.tool.spec.name);
     Ok(success(DeletedTool { message, backup_path, usage }).into_response())
 }
 
-/// The source text of a definition.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct SourceView {
-    #[schema(example = "name: greet\n")]
-    text: String,
-    #[schema(value_type = SourceForm)]
-    form: &'static str,
-    /// The file, relative to the home folder.
-    #[schema(required)]
-    path: Option<String>,
-}
-
-/// The form of a source text.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-#[expect(dead_code, reason = "only describes the values")]
-pub(crate) enum SourceForm {
-    Skill,
-    Yaml,
-    Json,
+/// Restore a deleted tool with its revisions, its status and its file. If the reference matches several deleted tools, the
+/// last deleted one is restored.
+#[utoipa::path(
+    post, path = "/tools/{ref}/undelete", tag = "tools",
+    params(("ref" = String, Path, description = "Id, name or `bundle:name`; the latter two optionally with `@version`", example = "greet")),
+    responses((status = 200, body = Success<ToolView>), (status = 404, body = ErrorBody),
+        (status = 409, body = ErrorBody, description = "It is not deleted, or its bundle is"))
+)]
+pub(crate) async fn undelete(
+    State(app): State<Arc<Installation>>,
+    Caller(identity): Caller,
+    Path(reference): Path<String>,
+) -> Result<Response, ApiError> {
+    let tool = tools::undelete(&app, &identity, &reference).await?;
+    Ok(success(view(&app, &identity, tool.id).await?).into_response())
 }
 
 /// Return the source text of a definition.
@@ -233,5 +220,5 @@ pub(crate) async fn source(
         tools::source(&app, &identity, &entry, requested).await?
     };
     let ToolSource { text, form, path } = source;
-    Ok(success(SourceView { text, form: form.extension(), path }).into_response())
+    Ok(success(SourceView { text, form: form.into(), path }).into_response())
 }

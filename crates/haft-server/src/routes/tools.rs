@@ -10,8 +10,7 @@ use haft_core::token::Role;
 use haft_core::tool::{Source, Status, ToolType};
 use haft_definition::dialect::Defaults;
 use haft_runtime::registry::{Entry, Snapshot};
-use serde::Serialize;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 
 use crate::authentication::Caller;
 use crate::body::Body;
@@ -20,40 +19,18 @@ use crate::error::ErrorBody;
 use crate::params::{PageParams, Params};
 use crate::reply::{Success, created, success};
 use crate::routes::definition_body::{DefinitionBody, author_text, parse};
-use crate::routes::tool_summary::{ToolSummary, ToolSummaryList};
-use crate::view::ToolView;
+use crate::view;
+use haft_api::tool::{ToolList, ToolView};
+use haft_api::tool_summary::{ToolPage, ToolSummary, ToolSummaryList};
 use haft_platform::Installation;
 use haft_platform::audit;
+use haft_platform::identity::Identity;
 use haft_platform::tools::{self, ListItem, ToolFilter};
 use haft_platform::viewer::Viewer;
 use haft_platform::warnings::Warnings;
 
-/// A page of tools.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ToolList {
-    tools: Vec<ToolView>,
-    /// The number of tools that match the filter.
-    total: usize,
-    /// How many of them are ready to run.
-    ready: usize,
-    /// How many of them are not ready.
-    failed: usize,
-    #[schema(required)]
-    next_page_token: Option<String>,
-}
-
 /// The largest page of summaries.
 const MAX_SUMMARIES: u32 = 5000;
-
-/// A page of tools, in full or as summaries (`fields=summary`).
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(untagged)]
-pub(crate) enum ToolPage {
-    /// All fields.
-    All(ToolList),
-    /// With `fields=summary`.
-    Summary(ToolSummaryList),
-}
 
 /// List tools.
 #[utoipa::path(
@@ -61,6 +38,7 @@ pub(crate) enum ToolPage {
     params(
         ToolFilterParams,
         ("q" = Option<String>, Query, description = "Part of the name, the description or a tag"),
+        ("deleted" = Option<bool>, Query, description = "The deleted tools that can be restored, as summaries, the last one first; for editors. Of the filters only `q` applies"),
         ("fields" = Option<String>, Query, pattern = "^(all|summary)$", description = "`summary` leaves out schemas and implementation; default: `all`"),
         PageParams,
     ),
@@ -71,6 +49,9 @@ pub(crate) async fn list(
     Caller(identity): Caller,
     params: Params,
 ) -> Result<Response, ApiError> {
+    if params.flag("deleted")? {
+        return deleted(&app, &identity, &params).await;
+    }
     let filter = filter(&params)?;
     let is_summary = params.choice("fields", parse_fields, "`all`, `summary`")?.unwrap_or(false);
     let page = params.page_up_to("tools", if is_summary { MAX_SUMMARIES } else { page::MAX_SIZE })?;
@@ -87,7 +68,7 @@ pub(crate) async fn list(
         for item in &selected {
             tools.push(match item {
                 ListItem::Tool(entry) => {
-                    ToolSummary::new(entry, &viewer, &snapshot, warnings.of(entry).await.len())
+                    view::summary(entry, &viewer, &snapshot, warnings.of(entry).await.len())
                 }
                 ListItem::File(file) => ToolSummary::from(*file),
             });
@@ -104,6 +85,32 @@ pub(crate) async fn list(
         tools.push(view);
     }
     Ok(success(ToolPage::All(ToolList { tools, total, ready, failed, next_page_token })).into_response())
+}
+
+/// Lists the deleted tools that can be restored. Several can have the same name, so their position is a number.
+async fn deleted(app: &Installation, identity: &Identity, params: &Params) -> Result<Response, ApiError> {
+    let page = params.page("deleted tools")?;
+    let mut deleted = tools::deleted(app, identity).await?;
+    if let Some(text) = params.get("q").map(str::to_lowercase) {
+        deleted.retain(|deleted| {
+            let spec = &deleted.tool.spec;
+            [spec.name.as_str(), spec.title(), &spec.description]
+                .iter()
+                .any(|field| field.to_lowercase().contains(&text))
+        });
+    }
+    let total = deleted.len();
+    let start = page.after::<usize>()?.unwrap_or(0).saturating_add(to_usize(page.skip));
+    let end = start.saturating_add(to_usize(page.size));
+    let next_page_token = (end < total).then(|| page.token(&end.to_string()));
+    let shown = deleted.iter().skip(start).take(to_usize(page.size));
+    let tools = shown.map(|deleted| ToolSummary::of_deleted(&deleted.tool, deleted.deleted_at)).collect();
+    let list = ToolSummaryList { tools, total, ready: 0, failed: 0, next_page_token };
+    Ok(success(ToolPage::Summary(list)).into_response())
+}
+
+fn to_usize(number: u32) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
 }
 
 /// Returns whether the rows of a list are summaries.
@@ -130,7 +137,7 @@ pub(crate) async fn built_ins(
     let built_ins: Vec<_> = snapshot.tools(&identity.tenant).filter(is_listed).collect();
     let total = built_ins.len();
     let ready = built_ins.iter().filter(|entry| entry.ready()).count();
-    let tools = built_ins.into_iter().map(|entry| ToolView::new(entry, &viewer, &snapshot)).collect();
+    let tools = built_ins.into_iter().map(|entry| view::tool(entry, &viewer, &snapshot)).collect();
     Ok(success(ToolList { tools, total, ready, failed: total - ready, next_page_token: None })
         .into_response())
 }
@@ -171,7 +178,7 @@ pub(crate) struct ToolFilterParams {
     runtime: Option<String>,
     /// The life cycle status
     status: Option<Status>,
-    /// The kind of implementation
+    /// The kind of implementation; `custom` stands for the tools that tenants define
     implementation_type: Option<Kind>,
     /// The category of the tool
     tool_type: Option<ToolType>,
@@ -200,18 +207,22 @@ pub(super) fn filter(params: &Params) -> Result<ToolFilter, ApiError> {
             _ => None,
         }
     };
+    // `custom` is an implementation type of tenant registries, too.
+    let is_custom = params.get("implementation_type") == Some("custom");
+    let kind = if is_custom {
+        None
+    } else {
+        params.choice("implementation_type", Kind::parse, "the implementation types, for example `http`")?
+    };
+    let tool_type = params.choice("tool_type", ToolType::parse, "`built_in`, `mcp`, `artifact`, `custom`")?;
     Ok(ToolFilter {
         sources: params
             .choice("filter", sources, "`all`, `built-in`, `skills`, `plugins`")?
             .unwrap_or(&Source::ALL),
         runtime: params.choice("runtime", parse_runtime, "`bash`, `python`, `wasm`")?,
         status: params.choice("status", Status::parse, "`draft`, `published`, `deprecated`, `disabled`")?,
-        kind: params.choice(
-            "implementation_type",
-            Kind::parse,
-            "the implementation types, for example `http`",
-        )?,
-        tool_type: params.choice("tool_type", ToolType::parse, "`built_in`, `mcp`, `artifact`, `custom`")?,
+        kind,
+        tool_type: tool_type.or(is_custom.then_some(ToolType::Custom)),
         tags: params.list("tags"),
         bundles: params.list("bundle_ids"),
         include_disabled: params.flag("include_disabled")?,
@@ -222,7 +233,7 @@ pub(super) fn filter(params: &Params) -> Result<ToolFilter, ApiError> {
 
 fn item_view(item: &ListItem<'_>, viewer: &Viewer, snapshot: &Snapshot) -> ToolView {
     match item {
-        ListItem::Tool(entry) => ToolView::new(entry, viewer, snapshot),
+        ListItem::Tool(entry) => view::tool(entry, viewer, snapshot),
         ListItem::File(file) => ToolView::from(*file),
     }
 }

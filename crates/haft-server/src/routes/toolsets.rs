@@ -9,55 +9,31 @@ use axum::response::{IntoResponse, Response};
 use haft_core::name::BundleSlug;
 use haft_core::token::Role;
 use haft_core::toolset::{InstalledToolset, PackageSource};
-use haft_package::inspect::{self, Inspection};
+use haft_package::inspect;
 use haft_package::package::Package;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::authentication::Caller;
 use crate::body::Body;
 use crate::error::ApiError;
 use crate::error::ErrorBody;
+use crate::package_view;
 use crate::params::{PageParams, Params};
 use crate::reply::{self, Message, Success, created, success};
+use haft_api::toolset::{
+    ImportResult, InstalledReport, ToolsetDetail, ToolsetList, ToolsetPreview, ToolsetView,
+};
 use haft_platform::Installation;
 use haft_platform::audit;
 use haft_platform::bundles;
 use haft_platform::identity::Identity;
+use haft_platform::multipart;
 use haft_platform::toolsets::{
-    InstallOptions, InstalledReport, MAX_PACKAGE_BYTES, Origin, export_bundle, export_toolset, fetch_package,
-    install, open_folder, open_zip, package_of, read_file, rollback, uninstall,
+    InstallOptions, MAX_PACKAGE_BYTES, Origin, export_bundle, export_toolset, fetch_package, install,
+    is_readable, open_folder, open_zip, package_of, read_file, rollback, uninstall,
 };
-
-/// A toolset with its state.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Toolset)]
-pub(crate) struct ToolsetView {
-    #[serde(flatten)]
-    toolset: InstalledToolset,
-    /// Whether its bundle is enabled.
-    enabled: bool,
-    /// The number of tools.
-    tools: usize,
-}
-
-/// The toolsets of the tenant.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ToolsetList {
-    toolsets: Vec<ToolsetView>,
-    total: usize,
-    #[schema(required)]
-    next_page_token: Option<String>,
-}
-
-/// A toolset with its content.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ToolsetDetail {
-    #[serde(flatten)]
-    view: ToolsetView,
-    /// What the package contains.
-    content: Inspection,
-}
+use haft_store::ListPage;
 
 /// Where a package comes from. A ZIP file can also be the body itself (`application/zip`).
 #[derive(Debug, Default, Deserialize, ToSchema)]
@@ -71,35 +47,17 @@ pub(crate) struct ImportToolset {
     path: Option<String>,
 }
 
-/// Whether a toolset is enabled.
+/// Whether a toolset is enabled. Default: true.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields, expecting = "an object")]
+#[serde(deny_unknown_fields, default, expecting = "an object")]
 pub(crate) struct EnableToolset {
-    #[serde(default = "yes")]
     enabled: bool,
 }
 
-fn yes() -> bool {
-    true
-}
-
-/// What an import would install, or has installed.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(untagged)]
-pub(crate) enum ImportResult {
-    /// With `dry_run`: what would be installed.
-    Preview(Box<ToolsetPreview>),
-    /// What was installed.
-    Installed(Box<InstalledReport>),
-}
-
-/// What would be installed.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ToolsetPreview {
-    package: Inspection,
-    /// The toolset with this id that it would update.
-    #[schema(required)]
-    replaces: Option<InstalledToolset>,
+impl Default for EnableToolset {
+    fn default() -> Self {
+        Self { enabled: true }
+    }
 }
 
 fn view(app: &Installation, identity: &Identity, toolset: InstalledToolset) -> ToolsetView {
@@ -115,7 +73,8 @@ fn view(app: &Installation, identity: &Identity, toolset: InstalledToolset) -> T
 async fn find(app: &Installation, identity: &Identity, id: &str) -> Result<InstalledToolset, ApiError> {
     let missing = || ApiError::not_found("toolset", id);
     let slug: BundleSlug = id.parse().map_err(|_| missing())?;
-    app.store().toolset(&identity.tenant, &slug).await?.ok_or_else(missing)
+    let found = app.store().catalog().toolset(&identity.tenant, &slug).await?;
+    found.filter(|found| is_readable(app, identity, &found.id)).ok_or_else(missing)
 }
 
 /// List the installed toolsets by id.
@@ -129,9 +88,19 @@ pub(crate) async fn list(
     params: Params,
 ) -> Result<Response, ApiError> {
     let page = params.page("toolsets")?;
-    let found = app.store().toolsets(&identity.tenant).await?;
-    let total = found.len();
-    let (found, next_page_token) = page.select(found, |toolset| toolset.id.to_string());
+    // An allow-list is applied to the tools of a toolset, which the store does not know.
+    let (found, total, next_page_token) = if identity.principal().tools.is_unlimited() {
+        let mut found = app.store().catalog().toolsets(&identity.tenant, &page.of_store()).await?;
+        let total = app.store().catalog().toolset_count(&identity.tenant).await?;
+        let next_page_token = page.truncate(&mut found, |toolset| toolset.id.to_string());
+        (found, total, next_page_token)
+    } else {
+        let mut found = app.store().catalog().toolsets(&identity.tenant, &ListPage::ALL).await?;
+        found.retain(|toolset| is_readable(&app, &identity, &toolset.id));
+        let total = found.len();
+        let (found, next_page_token) = page.select(found, |toolset| toolset.id.to_string());
+        (found, total, next_page_token)
+    };
     let toolsets = found.into_iter().map(|toolset| view(&app, &identity, toolset)).collect();
     Ok(success(ToolsetList { toolsets, total, next_page_token }).into_response())
 }
@@ -145,7 +114,7 @@ pub(crate) async fn list(
     ),
     request_body(content(
         (ImportToolset = "application/json"),
-        (Vec<u8> = "application/zip"),
+        (Vec<u8> = "application/zip"), (Vec<u8> = "multipart/form-data"),
     )),
     responses(
         (status = 200, body = Success<ImportResult>, description = "What would be installed"),
@@ -161,12 +130,18 @@ pub(crate) async fn import(
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
     let (is_preview, allow_unsandboxed) = (params.flag("dry_run")?, params.flag("allow_unsandboxed")?);
+    let content_type = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let content_type = content_type.unwrap_or_default().to_owned();
     let body = Body::read(request, MAX_PACKAGE_BYTES, "the package").await?;
-    let (package, origin) = open(&app, &identity, body).await?;
+    let (package, origin) = match body.media_type.as_str() {
+        "multipart/form-data" => open_form(&content_type, &body).await?,
+        _ => open(&app, &identity, body).await?,
+    };
     let id = package.toolset.id.clone();
     if is_preview {
-        let replaces = app.store().toolset(&identity.tenant, &id).await?;
+        let replaces = app.store().catalog().toolset(&identity.tenant, &id).await?;
         let package = inspect::inspect(&package, &app.settings().toolsets.trusted_keys);
+        let package = package_view::inspection(package);
         let preview = ImportResult::Preview(Box::new(ToolsetPreview { package, replaces }));
         return Ok(success(preview).into_response());
     }
@@ -175,7 +150,19 @@ pub(crate) async fn import(
     }
     audit::note(&identity, "toolset.install", id.as_str());
     let report = install(&app, &identity, package, origin, InstallOptions { allow_unsandboxed }).await?;
-    Ok(created(ImportResult::Installed(Box::new(report))))
+    Ok(created(ImportResult::Installed(Box::new(package_view::installed(report)))))
+}
+
+/// Opens the package of a form: its only file.
+async fn open_form(content_type: &str, body: &Body) -> Result<(Package, Origin), ApiError> {
+    let parts = multipart::parse(content_type, &body.bytes)
+        .map_err(|reason| ApiError::bad_request(format!("invalid multipart form: {reason}")))?;
+    let mut files = parts.into_iter().filter(|part| part.file.is_some());
+    let (Some(file), None) = (files.next(), files.next()) else {
+        return Err(ApiError::bad_request("expected a form with exactly one file, the ZIP of the package"));
+    };
+    let origin = Origin { kind: PackageSource::Zip, reference: None };
+    Ok((open_zip(file.bytes.to_vec()).await?, origin))
 }
 
 async fn open(app: &Installation, identity: &Identity, body: Body) -> Result<(Package, Origin), ApiError> {
@@ -190,13 +177,14 @@ async fn open(app: &Installation, identity: &Identity, body: Body) -> Result<(Pa
             Ok((package, Origin { kind: PackageSource::Url, reference: Some(url) }))
         }
         ImportToolset { url: None, path: Some(path) } => {
-            // Whoever reads folders of the machine sees what the server's user sees.
+            // A caller who reads server folders has the file access of the server's user.
             identity.require_platform()?;
             let package = open_folder(PathBuf::from(&path)).await?;
             Ok((package, Origin { kind: PackageSource::Local, reference: Some(path) }))
         }
         _ => Err(ApiError::bad_request(
-            "expected a ZIP file (`Content-Type: application/zip`), or one of `url` and `path`",
+            "expected a ZIP file (`Content-Type: application/zip`, or the file of a `multipart/form-data` form), or one \
+             of `url` and `path`",
         )),
     }
 }
@@ -214,6 +202,7 @@ pub(crate) async fn get(
     let toolset = find(&app, &identity, &id).await?;
     let package = package_of(&app, &identity, &toolset.package).await?;
     let content = inspect::inspect(&package, &app.settings().toolsets.trusted_keys);
+    let content = package_view::inspection(content);
     Ok(success(ToolsetDetail { view: view(&app, &identity, toolset), content }).into_response())
 }
 
@@ -237,7 +226,7 @@ pub(crate) async fn delete(
 /// Enable or disable a toolset.
 #[utoipa::path(
     post, path = "/toolsets/{id}/enable", tag = "toolsets", params(("id" = String, Path, example = "app-builder")),
-    request_body = EnableToolset,
+    request_body = Option<EnableToolset>,
     responses((status = 200, body = Success<ToolsetView>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn enable(
@@ -248,13 +237,13 @@ pub(crate) async fn enable(
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
     let toolset = find(&app, &identity, &id).await?;
-    let EnableToolset { enabled } = body.json()?;
+    let EnableToolset { enabled } = body.json_or_default()?;
     let snapshot = app.registry().snapshot();
     let bundle =
         snapshot.bundles(&identity.tenant).find(|bundle| bundle.slug == toolset.id).map(|bundle| bundle.id);
     drop(snapshot);
     let bundle = bundle.ok_or_else(|| ApiError::not_found("toolset", &id))?;
-    app.store().enable_bundle(bundle, enabled).await?;
+    app.store().catalog().enable_bundle(bundle, enabled).await?;
     audit::note(&identity, "toolset.enable", &id);
     Ok(success(view(&app, &identity, toolset)).into_response())
 }
@@ -275,7 +264,8 @@ pub(crate) async fn roll_back(
     identity.require(Role::Editor)?;
     let toolset = find(&app, &identity, &id).await?;
     audit::note(&identity, "toolset.rollback", &id);
-    Ok(success(rollback(&app, &identity, toolset).await?).into_response())
+    let report = rollback(&app, &identity, toolset).await?;
+    Ok(success(package_view::installed(report)).into_response())
 }
 
 /// Read the URL or folder of a toolset again, and install what is there.
@@ -313,7 +303,7 @@ pub(crate) async fn update(
     audit::note(&identity, "toolset.update", &id);
     let origin = Origin { kind: toolset.source_type, reference: toolset.source_ref };
     let report = install(&app, &identity, package, origin, InstallOptions::default()).await?;
-    Ok(success(report).into_response())
+    Ok(success(package_view::installed(report)).into_response())
 }
 
 /// Export a toolset as a ZIP file, with its tools as they are now. Secrets become `${VAR}`.
@@ -348,8 +338,11 @@ pub(crate) async fn export_any(
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     let bundle = bundles::find(&app, &identity, &id)?;
+    if !is_readable(&app, &identity, &bundle.slug) {
+        return Err(ApiError::not_found("bundle", &id));
+    }
     let name = format!("{}.zip", bundle.slug);
-    let archive = match app.store().toolset(&identity.tenant, &bundle.slug).await? {
+    let archive = match app.store().catalog().toolset(&identity.tenant, &bundle.slug).await? {
         Some(toolset) => export_toolset(&app, &identity, &toolset).await?,
         None => export_bundle(&app, &identity, &bundle).await?,
     };
@@ -376,7 +369,7 @@ pub(crate) async fn file(
     let toolset = find(&app, &identity, &id).await?;
     let bytes = read_file(&app, &toolset.package, &path).await;
     let bytes = bytes.ok_or_else(|| ApiError::not_found("file", &path))?;
-    Ok(super::workspaces::shown_file(&path, bytes))
+    Ok(super::workspace_files::shown_file(&path, bytes))
 }
 
 pub(super) fn zip_response(name: &str, archive: Vec<u8>) -> Response {

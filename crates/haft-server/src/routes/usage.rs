@@ -1,105 +1,93 @@
-//! `GET /tools/{ref}/usage`: who depends on a tool.
+//! `GET /tools/{ref}/usage`: the users of a tool, and the same for resources of every kind.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
-use haft_core::Timestamp;
-use haft_core::id::TokenId;
-use haft_core::implementation::Implementation;
-use haft_core::policy::{Effect, PolicyRules};
-use haft_core::principal::AllowList;
-use haft_core::reference::ToolRef;
+use haft_core::catalog::StoreError;
+use haft_core::id::{TokenId, ToolId};
+use haft_core::name::TenantId;
+use haft_core::policy::PolicyRule;
+use haft_core::resource::Resource;
 use haft_core::token::{Role, TokenRecord};
-use haft_core::tool::Tool;
 use haft_runtime::registry::{Entry, Snapshot};
-use serde::Serialize;
-use utoipa::ToSchema;
-use uuid::Uuid;
 
 use crate::authentication::Caller;
 use crate::error::ApiError;
 use crate::error::ErrorBody;
 use crate::reply::{Success, success};
+use haft_api::usage::{RecentCaller, ResourceUsage, ToolUsage, UsingAgent, UsingRule, UsingToken, UsingTool};
 use haft_platform::Installation;
 use haft_platform::identity::Identity;
+use haft_platform::resource_kind::ServedKind;
+use haft_platform::resource_usage::{UseTarget, UsedTool, Users, users};
 
 /// The largest number of tools, tokens or callers in one list of the response.
 const MAX_ITEMS: usize = 100;
 
-/// Who depends on a tool. Each list has at most 100 items.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ToolUsage {
-    /// The tool, as `bundle:name@version`.
-    #[schema(example = "user-created:greet@1.0.0")]
-    tool: String,
-    /// The tokens whose allow-list names or matches the tool.
-    tokens: Vec<UsingToken>,
-    /// How many tokens may call the tool because they have no allow-list.
-    unrestricted_tokens: usize,
-    /// The policy rules that name or match the tool.
-    policy_rules: Vec<UsingRule>,
-    /// The tools that refer to it.
+/// The fields that usages of tools and resources share.
+struct FoundUsers {
     tools: Vec<UsingTool>,
-    /// The MCP endpoints that offer it.
-    mcp_views: Vec<String>,
-    /// Who called it recently, most calls first.
+    agents: Vec<UsingAgent>,
+    tokens: Vec<UsingToken>,
+    unrestricted_tokens: usize,
+    policy_rules: Vec<UsingRule>,
     callers: Vec<RecentCaller>,
-    /// How many of the latest calls `callers` counts at most.
-    #[schema(example = 5000)]
-    counted_calls: u32,
 }
 
-/// A token whose allow-list names or matches the tool.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct UsingToken {
-    id: Uuid,
-    #[schema(example = "ci")]
-    name: String,
-    role: Role,
-    /// The rules of the allow-list that match.
-    #[schema(example = json!(["greet"]))]
-    rules: Vec<String>,
+impl FoundUsers {
+    async fn of(app: &Installation, target: &impl UseTarget) -> Result<Self, ApiError> {
+        let tenant = target.owner();
+        let Users { tools, agents } = users(app, target).await?;
+        let mut found = Self {
+            tools: tools
+                .into_iter()
+                .map(|tool| UsingTool { id: tool.id.0, tool: tool.tool, field: tool.field.into() })
+                .take(MAX_ITEMS)
+                .collect(),
+            agents: agents
+                .into_iter()
+                .map(|agent| UsingAgent { id: agent.id, agent: agent.agent, rules: agent.rules })
+                .take(MAX_ITEMS)
+                .collect(),
+            tokens: Vec::new(),
+            unrestricted_tokens: 0,
+            policy_rules: Vec::new(),
+            callers: Vec::new(),
+        };
+        // Tokens and rules do not match resources that only tools use.
+        let Some(id) = target.call_id() else { return Ok(found) };
+        let tokens = tokens_of(app, tenant).await?;
+        let by_rules = |token: &TokenRecord| using_token(token, target.matching_rules(&token.tools));
+        found.tokens = tokens.iter().filter_map(by_rules).take(MAX_ITEMS).collect();
+        found.unrestricted_tokens = tokens.iter().filter(|token| token.tools.is_unlimited()).count();
+        found.policy_rules = policy_rules(app, tenant, |rule| target.is_ruled_by(rule)).await?;
+        found.callers = recent_callers(app, tenant, id, &tokens).await?;
+        Ok(found)
+    }
 }
 
-/// A policy rule that names or matches the tool.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct UsingRule {
-    /// `platform`, or the id of the tenant.
-    #[schema(example = "default")]
-    scope: String,
-    #[schema(example = "large-payments")]
-    name: String,
-    effect: Effect,
+/// Finds the users of a resource.
+pub(super) async fn of_resource<S: ServedKind>(
+    app: &Installation,
+    found: &Resource<S>,
+) -> Result<ResourceUsage, ApiError> {
+    let FoundUsers { tools, agents, tokens, unrestricted_tokens, policy_rules, callers } =
+        FoundUsers::of(app, found).await?;
+    Ok(ResourceUsage {
+        resource: format!("{}:{}", S::KIND.plural(), found.definition.slug()),
+        tools,
+        agents,
+        tokens,
+        unrestricted_tokens,
+        policy_rules,
+        callers,
+        counted_calls: haft_store::COUNTED_CALLS,
+    })
 }
 
-/// A tool that refers to the tool.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct UsingTool {
-    id: Uuid,
-    /// The tool, as `bundle:name@version`.
-    #[schema(example = "user-created:old-greet@1.0.0")]
-    tool: String,
-    /// The field that refers to it.
-    #[schema(example = "replaced_by")]
-    field: &'static str,
-}
-
-/// Somebody who called the tool.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct RecentCaller {
-    #[schema(example = "ci")]
-    name: String,
-    /// The id of the token, if it is stored.
-    #[schema(required)]
-    token_id: Option<Uuid>,
-    /// How many of the latest calls it made.
-    calls: u64,
-    last_called_at: Timestamp,
-}
-
-/// Return who depends on a tool: tokens, policy rules, other tools, MCP endpoints and recent callers.
+/// Return who depends on a tool: tokens, policy rules, other tools, agents, MCP endpoints and recent callers.
 #[utoipa::path(
     get, path = "/tools/{ref}/usage", tag = "life cycle", params(("ref" = String, Path, description = "Id, name or `bundle:name`; the latter two optionally with `@version`", example = "greet")),
     responses((status = 200, body = Success<ToolUsage>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
@@ -120,21 +108,37 @@ pub(super) async fn of(
     identity: &Identity,
     entry: &Entry,
 ) -> Result<ToolUsage, ApiError> {
-    let tenant = &identity.tenant;
-    let tool = &entry.tool;
-    let tokens = app.store().tokens().await?;
-    let tokens: Vec<TokenRecord> = tokens.into_iter().filter(|token| token.tenant == *tenant).collect();
-    let policies = app.store().policies().await?;
-    let own = policies.tenants.iter().filter(|(owner, _)| owner == tenant);
-    let mut policy_rules: Vec<UsingRule> =
-        own.flat_map(|(owner, rules)| matching_rules(owner.as_str(), rules, tool)).collect();
-    policy_rules.extend(matching_rules("platform", &policies.platform, tool));
-    policy_rules.truncate(MAX_ITEMS);
-    let snapshot = app.registry().snapshot();
-    let callers = app.store().tool_callers(tenant, tool.id).await?;
+    let target = UsedTool { entry, tenant: &identity.tenant };
+    let FoundUsers { tools, agents, tokens, unrestricted_tokens, policy_rules, callers } =
+        FoundUsers::of(app, &target).await?;
+    Ok(ToolUsage {
+        tool: entry.qualified.to_string(),
+        tokens,
+        unrestricted_tokens,
+        policy_rules,
+        tools,
+        agents,
+        mcp_views: mcp_views(app, &app.registry().snapshot(), entry),
+        callers,
+        counted_calls: haft_store::COUNTED_CALLS,
+    })
+}
+
+async fn tokens_of(app: &Installation, tenant: &TenantId) -> Result<Vec<TokenRecord>, StoreError> {
+    let tokens = app.store().access().tokens().await?;
+    Ok(tokens.into_iter().filter(|token| token.tenant == *tenant).collect())
+}
+
+/// Returns who made the latest calls of a tool, an agent or a pipeline.
+async fn recent_callers(
+    app: &Installation,
+    tenant: &TenantId,
+    id: ToolId,
+    tokens: &[TokenRecord],
+) -> Result<Vec<RecentCaller>, StoreError> {
     let names: HashMap<String, (&str, TokenId)> =
         tokens.iter().map(|token| (token.id.to_string(), (token.name.as_str(), token.id))).collect();
-    let callers = callers.into_iter().map(|caller| {
+    let callers = app.store().calls().tool_callers(tenant, id).await?.into_iter().map(|caller| {
         let token = names.get(&caller.principal);
         RecentCaller {
             name: token.map_or(caller.name, |(name, _)| (*name).to_owned()),
@@ -143,20 +147,10 @@ pub(super) async fn of(
             last_called_at: caller.last_called_at,
         }
     });
-    Ok(ToolUsage {
-        tool: entry.qualified.to_string(),
-        unrestricted_tokens: tokens.iter().filter(|token| token.tools.is_unlimited()).count(),
-        tokens: tokens.iter().filter_map(|token| using_token(token, tool)).take(MAX_ITEMS).collect(),
-        policy_rules,
-        tools: using_tools(&snapshot, identity, entry),
-        mcp_views: mcp_views(app, &snapshot, entry),
-        callers: callers.collect(),
-        counted_calls: haft_store::COUNTED_CALLS,
-    })
+    Ok(callers.collect())
 }
 
-fn using_token(token: &TokenRecord, tool: &Tool) -> Option<UsingToken> {
-    let rules = token.tools.matching(tool);
+fn using_token(token: &TokenRecord, rules: Vec<String>) -> Option<UsingToken> {
     (!rules.is_empty()).then(|| UsingToken {
         id: token.id.0,
         name: token.name.clone(),
@@ -165,43 +159,23 @@ fn using_token(token: &TokenRecord, tool: &Tool) -> Option<UsingToken> {
     })
 }
 
-/// Returns the rules that say something about a tool: by its name, its bundle or its tags.
-fn matching_rules(scope: &str, rules: &PolicyRules, tool: &Tool) -> Vec<UsingRule> {
-    let names = |patterns: &Vec<String>| AllowList::new(patterns).is_ok_and(|list| list.allows(tool));
-    let has_tag = |patterns: &Vec<String>| {
-        let matches = |pattern: &String| {
-            tool.spec.tags.iter().any(|tag| haft_core::principal::matches_pattern(pattern, tag))
-        };
-        patterns.iter().any(matches)
+/// Returns the rules of a tenant and of the platform that match.
+async fn policy_rules(
+    app: &Installation,
+    tenant: &TenantId,
+    is_match: impl Fn(&PolicyRule) -> bool,
+) -> Result<Vec<UsingRule>, StoreError> {
+    let policies = app.store().policies().all().await?;
+    let own = policies.tenants.iter().filter(|(owner, _)| owner == tenant);
+    let scopes = own.map(|(owner, rules)| (owner.as_str(), rules)).chain([("platform", &policies.platform)]);
+    let rules = scopes.flat_map(|(scope, rules)| rules.rules.iter().map(move |rule| (scope, rule)));
+    let matching = rules.filter(|(_, rule)| is_match(rule)).take(MAX_ITEMS);
+    let view = |(scope, rule): (&str, &PolicyRule)| UsingRule {
+        scope: scope.to_owned(),
+        name: rule.name.clone(),
+        effect: rule.effect,
     };
-    let matching = rules.rules.iter().filter(|rule| {
-        let (tools, tags) = (rule.matching.tools.as_ref(), rule.matching.tags.as_ref());
-        (tools.is_some() || tags.is_some()) && tools.is_none_or(names) && tags.is_none_or(has_tag)
-    });
-    let view = |name: &str, effect| UsingRule { scope: scope.to_owned(), name: name.to_owned(), effect };
-    matching.map(|rule| view(&rule.name, rule.effect)).collect()
-}
-
-/// Returns the tools that refer to a tool: as their replacement, or in their steps.
-fn using_tools(snapshot: &Snapshot, identity: &Identity, entry: &Entry) -> Vec<UsingTool> {
-    let is_it = |text: &str| {
-        let reference = text.parse::<ToolRef>();
-        let found = reference.ok().and_then(|reference| snapshot.resolve(&identity.tenant, &reference).ok());
-        found.is_some_and(|found| found.tool.id == entry.tool.id)
-    };
-    let field = |other: &Entry| {
-        let replaced_by = other.tool.deprecation().and_then(|deprecation| deprecation.replaced_by.clone());
-        if replaced_by.is_some_and(|text| is_it(&text)) {
-            return Some("replaced_by");
-        }
-        let Implementation::Steps(steps) = &other.tool.spec.implementation else { return None };
-        steps.steps.iter().any(|step| is_it(&step.tool)).then_some("implementation.steps")
-    };
-    let using = |other: &Arc<Entry>| {
-        let field = field(other)?;
-        Some(UsingTool { id: other.tool.id.0, tool: other.qualified.to_string(), field })
-    };
-    snapshot.tools(&identity.tenant).filter_map(using).take(MAX_ITEMS).collect()
+    Ok(matching.map(view).collect())
 }
 
 /// Returns the MCP endpoints that list a tool.

@@ -9,7 +9,7 @@ use haft_core::problem::Problem;
 use haft_core::token::Role;
 use haft_definition::check::CheckReport;
 use haft_definition::dialect;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
@@ -19,8 +19,10 @@ use crate::error::ApiError;
 use crate::error::ErrorBody;
 use crate::reply::{Success, success};
 use crate::routes::definition_body::DefinitionBody;
+use haft_api::validation::ValidationReport;
 use haft_platform::Installation;
 use haft_platform::definition;
+use haft_platform::error::is_ignored_field;
 use haft_platform::identity::Identity;
 use haft_platform::tools::check::{checks, defaults, file_text, folder, parse_form, text_warnings};
 use haft_platform::tools::{broken_file, find};
@@ -49,21 +51,33 @@ impl Default for ValidateBody {
     }
 }
 
-/// The result of a validation.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ValidationReport {
-    /// Whether there are no errors.
-    valid: bool,
-    errors: Vec<Problem>,
-    warnings: Vec<Problem>,
+/// The code of the warning that a definition has no description.
+const MISSING_DESCRIPTION: &str = "missing_description";
+/// The names of the field with the parameters.
+const PARAMETER_KEYS: [&str; 5] = ["params", "parameters", "input_schema", "argSchema", "args_schema"];
+
+/// Reports missing fields as errors that YAML definitions require, although the tool could run without them.
+fn require_fields(report: &mut ValidationReport, text: &str, form: FileForm) {
+    if form != FileForm::Yaml {
+        return;
+    }
+    let missing = report.warnings.extract_if(.., |problem| problem.code == MISSING_DESCRIPTION);
+    report.errors.extend(missing);
+    let has_params = |line: &str| {
+        let key = line.split(':').next().unwrap_or_default().trim_matches([' ', '-', '"', '\'']);
+        PARAMETER_KEYS.contains(&key)
+    };
+    if !text.lines().any(has_params) {
+        let message = "is missing; list the parameters, or write `params: []` for a tool without";
+        report.errors.push(Problem::new("params", "missing_field", message));
+    }
+    report.valid &= report.errors.is_empty();
 }
 
-impl ValidationReport {
-    /// Adds the positions in the text of the definition.
-    fn locate(&mut self, text: &str, form: FileForm) {
-        dialect::locate(text, form, &mut self.errors);
-        dialect::locate(text, form, &mut self.warnings);
-    }
+/// Adds the positions in the text of the definition.
+fn locate(report: &mut ValidationReport, text: &str, form: FileForm) {
+    dialect::locate(text, form, &mut report.errors);
+    dialect::locate(text, form, &mut report.warnings);
 }
 
 /// Check a stored definition, or the one in the body.
@@ -86,7 +100,7 @@ pub(crate) async fn run(
     };
     let mut report = match parsed {
         Some(Err(problems)) => {
-            let (warnings, errors) = problems.into_iter().partition(definition::is_ignored_field);
+            let (warnings, errors) = problems.into_iter().partition(is_ignored_field);
             ValidationReport { valid: false, errors, warnings }
         }
         Some(Ok(parsed)) => {
@@ -94,7 +108,8 @@ pub(crate) async fn run(
             let checks = checks(&app, &identity, &parsed.spec, folder).await;
             let mut report = filtered(checks, parsed.warnings, &request);
             if let Some(text) = &request.text {
-                report.locate(text, form);
+                require_fields(&mut report, text, form);
+                locate(&mut report, text, form);
             }
             report
         }
@@ -123,7 +138,8 @@ async fn validate_stored(
     let warnings = file.as_ref().map(|(text, form)| text_warnings(&entry, text, *form)).unwrap_or_default();
     let mut report = filtered(checks, warnings, request);
     if let Some((text, form)) = &file {
-        report.locate(text, *form);
+        require_fields(&mut report, text, *form);
+        locate(&mut report, text, *form);
     }
     if let Some(fault) = &entry.tool.fault {
         report.errors.insert(0, Problem::new("", "unreadable", fault.clone()));

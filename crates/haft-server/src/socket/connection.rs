@@ -17,7 +17,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
 use super::client_frame::{ClientFrame, MessageFrame};
-use super::server_frame::{self, RunFrames, RunPlace};
+use super::server_frame::{self, RunContext, RunFrames};
 use super::{requests, server_frame as frames};
 use haft_platform::Installation;
 use haft_platform::error::ServiceError;
@@ -81,8 +81,15 @@ pub(super) async fn serve(
     };
     let Closing(code, reason) = Box::pin(connection.run(&mut socket, queue, access_end.as_mut())).await;
     let close = Message::Close(Some(CloseFrame { code, reason: Utf8Bytes::from_static(reason) }));
+    let closing = async {
+        // Fails if the client closed first; reading then sends the response to its close frame.
+        let _ = socket.send(close).await;
+        // Reads until the client has closed: closing a connection with unread data resets it, and the client would lose
+        // the close frame.
+        while let Some(Ok(_)) = socket.recv().await {}
+    };
     // A client that is gone or stuck does not get it.
-    let _ = tokio::time::timeout(CLOSE_TIMEOUT, socket.send(close)).await;
+    let _ = tokio::time::timeout(CLOSE_TIMEOUT, closing).await;
 }
 
 impl Connection {
@@ -185,33 +192,33 @@ impl Connection {
                 format!("this socket shows {MAX_RUNS} answers already; wait for one, or open another socket");
             return Err(ServiceError::new(ErrorCode::Overloaded, message));
         }
-        let (chat, asked) = requests::write_message(&self.app, &self.identity, message).await?;
-        let (Some(answer), Some(run)) = (asked.answer, asked.run) else {
+        let (chat, posted) = requests::write_message(&self.app, &self.identity, message).await?;
+        let (Some(answer), Some(run)) = (posted.answer, posted.run) else {
             return Err(ServiceError::bad_request("the chat has no agent that answers"));
         };
-        let place = RunPlace { chat: chat.id, message: answer.id, run: run.id };
-        let events = runs::follow(&self.app, &self.identity.tenant, run.id);
-        let shower = Shower {
+        let place = RunContext { chat: chat.id, message: answer.id, run: run.id };
+        let events = runs::follow(self.app.runs(), &self.identity.tenant, run.id);
+        let forwarder = RunForwarder {
             outgoing: self.outgoing.clone(),
             slow: self.slow.clone(),
             decided: Arc::clone(&self.decided),
             frames: RunFrames::new(place),
         };
-        self.shown.spawn(shower.show(events));
-        Ok(server_frame::start(&place, asked.message.id, run.definition.slug.as_str()))
+        self.shown.spawn(forwarder.forward(events));
+        Ok(server_frame::start(&place, posted.message.id, run.definition.slug.as_str()))
     }
 }
 
-/// Shows one run.
-struct Shower {
+/// Forwards the events of one run to the client.
+struct RunForwarder {
     outgoing: mpsc::Sender<Value>,
     slow: CancellationToken,
     decided: Arc<Mutex<HashSet<ApprovalId>>>,
     frames: RunFrames,
 }
 
-impl Shower {
-    async fn show(mut self, events: impl futures_util::Stream<Item = RunEvent>) {
+impl RunForwarder {
+    async fn forward(mut self, events: impl futures_util::Stream<Item = RunEvent>) {
         let mut events = std::pin::pin!(events);
         while let Some(event) = events.next().await {
             if let RunEvent::ApprovalDecided { approval_id, .. } = &event

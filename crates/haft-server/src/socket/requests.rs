@@ -6,6 +6,7 @@ use haft_core::agent::Agent;
 use haft_core::chat::{Chat, MessageRole};
 use haft_core::id::{ApprovalId, CallId, ChatId, MessageId};
 use haft_core::problem::excerpt;
+use haft_core::resource::ResourceKind;
 use haft_store::{NewChat, ResourceQuery};
 
 use super::client_frame::{ApprovalFrame, MessageFrame};
@@ -13,19 +14,19 @@ use haft_platform::Installation;
 use haft_platform::agents::{require_runnable, visible_agent};
 use haft_platform::approvals::{PersonDecision, decide_call};
 use haft_platform::audit;
-use haft_platform::chats::{self, Asked, Place, Question, writable};
+use haft_platform::chats::{self, InsertPosition, MessageRequest, PostedMessage, writable};
 use haft_platform::error::ServiceError;
 use haft_platform::identity::Identity;
 
 /// How many agents an error lists.
 const MAX_LISTED: usize = 20;
 
-/// Writes a message, in a new chat if it names none; returns the chat and what was asked.
+/// Writes a message, in a new chat if it names none; returns the chat and the posted message.
 pub(super) async fn write_message(
     app: &Arc<Installation>,
     identity: &Identity,
     frame: MessageFrame,
-) -> Result<(Chat, Asked), ServiceError> {
+) -> Result<(Chat, PostedMessage), ServiceError> {
     let (app, identity) = (Arc::clone(app), identity.clone());
     let target = frame.chat_id.map_or_else(String::new, |id| id.to_string());
     let (on, by) = (Arc::clone(&app), identity.clone());
@@ -36,17 +37,17 @@ pub(super) async fn write_message(
             Some(id) => own_chat(&on, &by, &id.to_string(), frame.agent.as_deref()).await?,
             None => new_chat(&on, &by, frame.agent.as_deref()).await?,
         };
-        let question = Question {
+        let request = MessageRequest {
             content: frame.content,
             role: MessageRole::User,
-            place: frame.parent_id.map_or(Place::Leaf, |id| Place::After(MessageId(id))),
+            place: frame.parent_id.map_or(InsertPosition::Leaf, |id| InsertPosition::After(MessageId(id))),
             answer: true,
             mode: on.settings().mode,
             surface: "ws",
         };
         audit::note(&by, "chat.message", &chat.id.to_string());
-        let asked = Box::pin(chats::ask(&on, &by, &chat, question)).await?;
-        Ok((chat, asked))
+        let posted = Box::pin(chats::post_message(on.runs(), &by, &chat, request)).await?;
+        Ok((chat, posted))
     };
     Box::pin(audit::run_change(&app, &identity, ("chat.message", &target), work)).await
 }
@@ -92,15 +93,21 @@ async fn new_chat(
         owner_name: identity.name.to_string(),
         agent: Some(agent.definition.slug.to_string()),
     };
-    Ok(app.store().create_chat(&identity.tenant, new).await?)
+    Ok(app.store().chats().create(&identity.tenant, new).await?)
 }
 
 /// Returns the agent of a tenant that has one.
 async fn only_agent(app: &Installation, identity: &Identity) -> Result<Agent, ServiceError> {
-    let (agents, _) = app.store().agents().list(&identity.tenant, &ResourceQuery::default()).await?;
+    let query =
+        ResourceQuery { slugs: identity.visible_slugs(ResourceKind::Agent), ..ResourceQuery::default() };
+    let (agents, _) = app.store().agents().list(&identity.tenant, &query).await?;
     let mode = app.settings().mode;
-    let mut runnable: Vec<Agent> =
-        agents.into_iter().filter(|agent| require_runnable(agent, mode).is_ok()).collect();
+    let mut runnable: Vec<Agent> = agents
+        .into_iter()
+        .filter(|agent| {
+            identity.allows_agent(&agent.definition.slug) && require_runnable(agent, mode).is_ok()
+        })
+        .collect();
     match (runnable.len(), runnable.pop()) {
         (1, Some(agent)) => Ok(agent),
         (_, None) => Err(ServiceError::bad_request("there is no agent that can run; create one first")),
@@ -127,7 +134,7 @@ pub(super) async fn decide(
         let decision = if approved { PersonDecision::Approve(args) } else { PersonDecision::Deny(reason) };
         decide_call(&on, &by, &id, decision).await
     };
-    let call = audit::run_change(app, identity, (action, &target), work).await?;
+    let call = Box::pin(audit::run_change(app, identity, (action, &target), work)).await?;
     Ok((ApprovalId(approval_id), call, approved))
 }
 
@@ -141,7 +148,7 @@ pub(super) async fn stop(
     let target = id.clone();
     let work = async move {
         let chat = writable(&on, &by, &id).await?;
-        match Box::pin(chats::stop(&on, &by, &chat)).await? {
+        match Box::pin(chats::stop(on.runs(), &by, &chat)).await? {
             Some(_) => Ok(()),
             None => Err(ServiceError::new(
                 haft_core::outcome::ErrorCode::Conflict,

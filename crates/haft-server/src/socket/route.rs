@@ -12,44 +12,32 @@ use axum::routing::get;
 use haft_core::outcome::ErrorCode;
 use haft_core::problem::excerpt;
 use haft_core::token::Role;
-use tokio::sync::Semaphore;
 
 use super::connection;
 use crate::authentication;
 use crate::browser;
 use crate::error::ApiError;
+use crate::open_stream;
 use haft_platform::Installation;
 use haft_platform::identity::Identity;
 use haft_platform::request_id;
 
 /// The largest message of a client, in bytes.
 const MAX_MESSAGE: usize = 1 << 20;
-/// The most open sockets of a node.
-const MAX_SOCKETS: usize = 2000;
 
 /// Returns the route.
 pub(crate) fn router() -> Router<Arc<Installation>> {
-    let permits = Arc::new(Semaphore::new(MAX_SOCKETS));
-    let handler =
-        move |state: State<Arc<Installation>>, request: Request| open(state, Arc::clone(&permits), request);
-    Router::new().route("/ws", get(handler))
+    Router::new().route("/ws", get(open))
 }
 
-async fn open(
-    State(app): State<Arc<Installation>>,
-    permits: Arc<Semaphore>,
-    request: Request,
-) -> Result<Response, ApiError> {
+async fn open(State(app): State<Arc<Installation>>, request: Request) -> Result<Response, ApiError> {
     let (mut parts, _) = request.into_parts();
     let identity = authenticate(&app, &parts.headers, &parts.uri).await?;
     identity.require(Role::Caller)?;
     let upgrade = WebSocketUpgrade::from_request_parts(&mut parts, &app)
         .await
         .map_err(|rejection| rejected(&rejection))?;
-    let permit = permits.try_acquire_owned().map_err(|_| {
-        let message = format!("{MAX_SOCKETS} sockets are open; close one, or retry later");
-        ApiError::new(ErrorCode::Overloaded, message)
-    })?;
+    let permit = open_stream::acquire(&app, &identity, &parts.extensions)?;
     let request = request_id::current().unwrap_or_default();
     let upgrade = upgrade.max_message_size(MAX_MESSAGE).max_frame_size(MAX_MESSAGE);
     let response = upgrade.on_upgrade(move |socket| async move {

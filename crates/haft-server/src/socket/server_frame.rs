@@ -10,7 +10,7 @@ use haft_platform::sent_text::SentText;
 
 /// Where a run belongs.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct RunPlace {
+pub(super) struct RunContext {
     pub(super) chat: ChatId,
     /// The message of the answer.
     pub(super) message: MessageId,
@@ -18,7 +18,7 @@ pub(super) struct RunPlace {
 }
 
 /// Returns the first frame of an answer; `question` is the message that it answers.
-pub(super) fn start(place: &RunPlace, question: MessageId, agent: &str) -> Value {
+pub(super) fn start(place: &RunContext, question: MessageId, agent: &str) -> Value {
     json!({
         "type": "start", "chat_id": place.chat, "message_id": place.message, "run_id": place.run, "agent": agent,
         "user_message_id": question,
@@ -46,14 +46,14 @@ pub(super) fn pong() -> Value {
 
 /// Writes the events of one run as frames.
 pub(super) struct RunFrames {
-    place: RunPlace,
+    place: RunContext,
     text: SentText,
     reasoning: SentText,
 }
 
 impl RunFrames {
     /// Creates a writer.
-    pub(super) fn new(place: RunPlace) -> Self {
+    pub(super) fn new(place: RunContext) -> Self {
         Self { place, text: SentText::default(), reasoning: SentText::default() }
     }
 
@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn an_answer_is_sent_once() {
         let id = Uuid::from_u128(1);
-        let place = RunPlace { chat: ChatId(id), message: MessageId(id), run: RunId(id) };
+        let place = RunContext { chat: ChatId(id), message: MessageId(id), run: RunId(id) };
         let mut frames = RunFrames::new(place);
         let delta = |text: &str| RunEvent::TextDelta { text: text.to_owned() };
         let answer = |text: &str, reasoning: &str| RunEvent::Answer {

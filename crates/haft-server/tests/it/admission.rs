@@ -58,10 +58,13 @@ async fn run(server: &Server, token: &str, surface: &str) -> (bool, String) {
         }
         "chat" => {
             let (status, chat) = post("/api/chats", json!({"agent": "helper"})).await;
-            assert_eq!(status, 201, "{chat}");
-            let path = format!("/api/chats/{}/messages", chat["data"]["id"].as_str().unwrap());
-            let (status, answer) = post(&path, json!({"content": "hello"})).await;
-            (status == 201, answer)
+            if status == 201 {
+                let path = format!("/api/chats/{}/messages", chat["data"]["id"].as_str().unwrap());
+                let (status, answer) = post(&path, json!({"content": "hello"})).await;
+                (status == 201, answer)
+            } else {
+                (false, chat)
+            }
         }
         "ws" => {
             let mut socket = Socket::open(server, token).await;
@@ -214,7 +217,13 @@ async fn the_role_and_the_allow_list_hold_for_every_start_of_a_run() {
     let allowed = limited(&server, "with", &["ask_helper", "double", "agents:helper"]).await;
     for surface in STARTS {
         let (answered, text) = run(&server, &without, surface).await;
-        assert!(!answered && text.contains("agents:helper"), "{surface}: {text}");
+        // A caller does not see the agent; a tool names it.
+        let expected = match surface {
+            "agent_call" => "agents:helper",
+            "openai" => "`helper` does not exist",
+            _ => "`helper` not found",
+        };
+        assert!(!answered && text.contains(expected), "{surface}: {text}");
         let (answered, text) = run(&server, &allowed, surface).await;
         assert!(answered, "{surface}: {text}");
     }

@@ -172,7 +172,7 @@ async fn a_tool_is_ready_while_its_agent_exists_and_published_after_it() {
     server.post("/api/agents/later/publish", json!({})).await;
     assert_eq!(publish().await.0, 200);
 
-    server.delete("/api/agents/later").await;
+    server.delete("/api/agents/later?force=true").await;
     assert_eq!(shown().await["ready"], false);
     create(&server, scripted("later", &[], "turns: [{text: again}]")).await;
     assert_eq!(shown().await["ready"], true, "another agent of the name does, too");

@@ -133,7 +133,7 @@ async fn the_tools_of_an_agent_are_those_that_it_could_call() {
         tools["data"]["tools"].as_array().unwrap().iter().map(|tool| tool["name"].clone()).collect();
     assert_eq!(names, ["double", "echo"], "{tools}");
     assert!(tools["data"]["tokens"].as_u64().unwrap() > 0);
-    server.delete("/api/tools/double").await;
+    server.delete("/api/tools/double?force=true").await;
     let (_, tools) = server.get("/api/agents/helper/tools").await;
     assert_eq!(tools["data"]["missing"], json!(["double"]), "{tools}");
 }
@@ -218,7 +218,7 @@ async fn an_agent_is_ready_while_its_tools_are() {
     assert_eq!(ready("wide").await, "ready", "a pattern needs one tool that can run");
     server.patch("/api/tools/echo", json!({"enabled": false})).await;
     assert_eq!(ready("wide").await, "`user-created:double` is disabled");
-    server.delete("/api/tools/double").await;
+    server.delete("/api/tools/double?force=true").await;
     assert_eq!(ready("helper").await, "no tool matches `double`");
     server.create(function_tool("double", "double")).await;
     assert_eq!(ready("helper").await, "ready", "it follows the tool");
@@ -228,7 +228,7 @@ async fn an_agent_is_ready_while_its_tools_are() {
     strict["require_published"] = json!(true);
     create(&server, strict).await;
     assert_eq!(ready("strict").await, "ready");
-    server.delete("/api/tools/double").await;
+    server.delete("/api/tools/double?force=true").await;
     server.create(function_tool("double", "double")).await;
     assert_eq!(ready("strict").await, "`user-created:double` is not published");
     assert_eq!(ready("helper").await, "ready");

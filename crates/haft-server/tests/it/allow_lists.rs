@@ -21,24 +21,34 @@ async fn a_token_runs_only_the_agents_on_its_list() {
     };
     // The name of a tool is not that of an agent.
     for (name, tools) in [("tool", ["double"]), ("name", ["helper"]), ("other", ["agents:other"])] {
-        let token = limited(&server, name, &tools).await;
-        let (status, answer) = run(&token).await;
+        // Editors see the agent.
+        let editor = json!({"name": format!("{name} editor"), "role": "editor", "tools": tools});
+        let editor = token(&server, editor).await;
+        let (status, answer) = run(&editor).await;
         assert_eq!((status, code(&answer)), (403, "forbidden"), "{name}: {answer}");
         let message = answer["error"]["message"].as_str().unwrap();
         assert!(message.contains("add `agents:helper`"), "{message}");
+        let caller = limited(&server, name, &tools).await;
+        let (status, answer) = run(&caller).await;
+        assert_eq!((status, code(&answer)), (404, "not_found"), "{name}: {answer}");
         // The same in a chat and for clients of OpenAI.
-        let (status, chat) =
-            with(&server, &token, Method::POST, "/api/chats", json!({"agent": "helper"})).await;
+        let chat = json!({"agent": "helper"});
+        let (status, answer) = with(&server, &caller, Method::POST, "/api/chats", chat.clone()).await;
+        assert_eq!((status, code(&answer)), (404, "not_found"), "{name}: {answer}");
+        let (status, chat) = with(&server, &editor, Method::POST, "/api/chats", chat).await;
         assert_eq!(status, 201, "{name}: {chat}");
         let path = format!("/api/chats/{}/messages?mode=debug", chat["data"]["id"].as_str().unwrap());
         let (status, answer) =
-            with(&server, &token, Method::POST, &path, json!({"content": "double it"})).await;
+            with(&server, &editor, Method::POST, &path, json!({"content": "double it"})).await;
         assert_eq!((status, code(&answer)), (403, "forbidden"), "{name}: {answer}");
         let body = json!({"model": "helper", "messages": [{"role": "user", "content": "double it"}]});
-        let (status, answer) = with(&server, &token, Method::POST, "/v1/chat/completions", body).await;
-        assert_eq!(status, 403, "{name}: {answer}");
-        let (_, models) = with(&server, &token, Method::GET, "/v1/models", json!({})).await;
-        assert_eq!(models["data"], json!([]), "{name}");
+        for (token, expected) in [(&caller, 404), (&editor, 403)] {
+            let path = "/v1/chat/completions";
+            let (status, answer) = with(&server, token, Method::POST, path, body.clone()).await;
+            assert_eq!(status, expected, "{name}: {answer}");
+            let (_, models) = with(&server, token, Method::GET, "/v1/models", json!({})).await;
+            assert_eq!(models["data"], json!([]), "{name}");
+        }
     }
     for tools in [&["agents:helper", "double"][..], &["agents:*", "double"], &["*"]] {
         let token = limited(&server, &tools.join(" "), tools).await;
@@ -67,4 +77,46 @@ async fn a_token_queries_only_the_pipelines_on_its_list() {
     let own = limited(&server, "own", &["pipelines:handbook"]).await;
     let (status, answer) = ask(&own).await;
     assert_eq!((status, &answer["data"]["hits"]), (200, &json!([])), "{answer}");
+}
+
+#[tokio::test]
+async fn a_token_reads_only_the_tools_on_its_list() {
+    let server = Server::start().await;
+    for name in ["mine", "other"] {
+        let body = json!({"name": name, "description": "d", "implementation": {"type": "http", "url": "https://example.com/"}});
+        let (status, answer) = server.post("/api/tools", body).await;
+        assert_eq!(status, 201, "{answer}");
+    }
+    for role in ["caller", "editor"] {
+        let body = json!({"name": role, "role": role, "tools": ["mine"]});
+        let token = token(&server, body).await;
+        // Callers read no usage, of whatever tool.
+        let usage = (role == "editor").then_some("/usage");
+        let paths = ["", "/definition", "/source", "/revisions", "/diff", "/examples"];
+        for path in paths.into_iter().chain(usage) {
+            let read = async |tool: &str| {
+                with(&server, &token, Method::GET, &format!("/api/tools/{tool}{path}"), json!({})).await
+            };
+            let (status, answer) = read("other").await;
+            assert_eq!((status, code(&answer)), (404, "not_found"), "{role} {path}: {answer}");
+            assert_ne!(read("mine").await.0, 404, "{role} {path}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_tool_may_have_the_name_of_a_route() {
+    let server = Server::start().await;
+    for name in ["search", "tools", "bundles", "definitions", "builtins"] {
+        let body = json!({"name": name, "description": "d", "implementation": {"type": "http", "url": "https://example.com/"}});
+        let (status, answer) = server.post("/api/tools", body).await;
+        assert_eq!(status, 201, "{name}: {answer}");
+        for reference in [format!("user-created:{name}"), format!(":{name}")] {
+            let (status, answer) = server.get(&format!("/api/tools/{reference}")).await;
+            assert_eq!((status, &answer["data"]["name"]), (200, &json!(name)), "{answer}");
+            assert_eq!(server.get(&format!("/api/tools/{reference}/definition")).await.0, 200, "{reference}");
+        }
+    }
+    let (status, answer) = server.get("/api/tools/search?q=sea").await;
+    assert_eq!((status, answer["data"]["tools"].is_array()), (200, true), "{answer}");
 }

@@ -154,6 +154,10 @@ async fn prune_says_what_is_lost() {
         assert_eq!(server.get("/api/pipelines/other").await.1["data"]["status"], "draft");
         let published = apply(&server, &packed(&[("pipelines/other.yaml", "")]), "").await;
         assert_eq!(shown(&published), ["publish pipeline other"], "{published}");
+        // Pruned pipelines can be restored with their documents.
+        let (status, answer) = server.post("/api/pipelines/handbook/undelete", json!({})).await;
+        assert_eq!((status, &answer["data"]["documents"]), (200, &json!(3)), "{answer}");
+        assert_eq!(server.get("/api/tools/docs:ask").await.1["data"]["ready"], true);
     }
 }
 

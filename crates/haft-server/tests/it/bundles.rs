@@ -106,6 +106,24 @@ async fn two_bundles_can_have_the_same_name_and_version() {
 }
 
 #[tokio::test]
+async fn lists_show_built_in_bundles_last() {
+    let server = Server::start().await;
+    for slug in ["aaa", "zzz"] {
+        server.put(&format!("/tools/bundles/{slug}"), json!({})).await;
+    }
+    let mut slugs = Vec::new();
+    let mut path = "/tools/bundles?page_size=1".to_owned();
+    loop {
+        let (_, answer) = server.get(&path).await;
+        slugs.push(answer["data"]["bundles"][0]["slug"].as_str().unwrap().to_owned());
+        let Some(token) = answer["data"]["next_page_token"].as_str() else { break };
+        path = format!("/tools/bundles?page_size=1&page_token={token}");
+    }
+    let position = |slug: &str| slugs.iter().position(|found| found == slug).unwrap();
+    assert!(position("aaa") < position("zzz") && position("zzz") < position("builtin"), "{slugs:?}");
+}
+
+#[tokio::test]
 async fn fifty_concurrent_creations_make_one_tool() {
     let server = Server::start().await;
     server.put("/tools/bundles/race", json!({})).await;

@@ -187,6 +187,27 @@ async fn an_idempotency_key_never_runs_twice() {
 }
 
 #[tokio::test]
+async fn a_key_is_for_the_same_call_in_the_queue_and_outside_of_it() {
+    let server = Server::start().await;
+    let mut tool = function_tool("defaulted", "echo");
+    tool["input_schema"] =
+        json!({"type": "object", "properties": {"path": {"type": "string", "default": "/etc"}}});
+    server.create(tool).await;
+    for (first, second) in [("?async=true", ""), ("", "?async=true")] {
+        let call = async |query: &str| {
+            let path = format!("/api/tools/defaulted/invoke{query}");
+            let request = server.request(Method::POST, &path).header("idempotency-key", format!("k{first}"));
+            send(request.body(json!({"args": {}}).to_string())).await
+        };
+        let (_, started) = call(first).await;
+        crate::waiting::finished(&server, &started["call_id"]).await;
+        let (status, again) = call(second).await;
+        assert_eq!((status, &again["call_id"]), (200, &started["call_id"]), "{again}");
+        assert_eq!(again["value"], json!({"path": "/etc"}));
+    }
+}
+
+#[tokio::test]
 async fn a_call_whose_client_disconnects_is_recorded_as_cancelled() {
     let server = Server::start().await;
     server.create(function_tool("slow", "gate")).await;

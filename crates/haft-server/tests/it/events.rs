@@ -5,7 +5,8 @@ use std::time::Duration;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::harness::{Server, code, function_tool, send};
+use crate::harness::{Server, code, function_tool, poll, send};
+use crate::socket::Socket;
 use crate::tenants::{tenant, with};
 
 /// An open stream.
@@ -273,4 +274,35 @@ async fn a_stopping_server_ends_its_streams() {
     let stopped = tokio::time::timeout(Duration::from_secs(10), server.halt());
     stopped.await.unwrap();
     assert!(events.next().await.is_none());
+}
+
+#[tokio::test]
+async fn one_token_leaves_streams_to_others() {
+    let server = Server::start_with(|settings| {
+        settings.server.max_streams_per_token = 2;
+        settings.server.max_streams_per_address = 4;
+    })
+    .await;
+    let (_, one) = token(&server, json!({"name": "one"})).await;
+    let (_, two) = token(&server, json!({"name": "two"})).await;
+    let refused = async |token: &str| {
+        let (status, answer) = send(server.bare(Method::GET, "/api/events").bearer_auth(token)).await;
+        assert_eq!((status, code(&answer)), (503, "overloaded"), "{answer}");
+        answer["error"]["message"].as_str().unwrap().to_owned()
+    };
+    let open = async |token: &str| Events::open(&server, token, "/api/events", None).await;
+    let (first, _second) = (open(&one).await, open(&one).await);
+    insta::assert_snapshot!(refused(&one).await, @"2 streams and sockets of your token are open, which is the limit (`server.max_streams_per_token`); close one, or retry later");
+    // A socket counts as well.
+    let socket = Socket::open(&server, &two).await;
+    let _third = open(&two).await;
+    insta::assert_snapshot!(refused(&server.token).await, @"4 streams and sockets of your address are open, which is the limit (`server.max_streams_per_address`); close one, or retry later");
+    // Closed streams no longer count.
+    drop((first, socket));
+    let again = async || {
+        let request = server.bare(Method::GET, "/api/events").bearer_auth(&one);
+        let response = request.send().await.unwrap();
+        (response.status() == 200).then_some(response)
+    };
+    poll(again).await;
 }

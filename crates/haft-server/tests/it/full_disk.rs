@@ -27,8 +27,9 @@ impl SmallDisk {
 
     /// Writes until nothing fits any more; returns the file that takes the room.
     fn fill(&self) -> PathBuf {
-        let path = self.folder.path().join("filler");
-        let mut file = File::create(&path).unwrap();
+        let number = std::fs::read_dir(self.folder.path()).unwrap().count();
+        let path = self.folder.path().join(format!("filler-{number}"));
+        let mut file = File::options().append(true).create(true).open(&path).unwrap();
         while file.write_all(&[1; 4096]).is_ok() {}
         path
     }
@@ -141,6 +142,40 @@ async fn with_a_full_disk_reads_answer_and_the_server_starts() {
         }
     };
     tokio::time::timeout(Duration::from_mins(1), again).await.unwrap();
+    server.halt().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn with_a_full_disk_the_server_starts_again_and_again() {
+    let Some(disk) = SmallDisk::mount() else {
+        skip(Prerequisite::SmallFileSystem, "cannot mount a small file system; run the tests as root");
+        return;
+    };
+    let home = disk.folder.path().to_owned();
+    let mut server = Server::start_with(|settings| settings.home = home.clone()).await;
+    server.create(function_tool("tally", "tally")).await;
+    assert_eq!(server.invoke("tally", json!({})).await.0, 200);
+    server.halt().await;
+    // Other programs use all space that haft does not reserve.
+    for start in 0..4 {
+        disk.fill();
+        server = Server::start_with(|settings| settings.home = home.clone()).await;
+        let (status, answer) = server.get("/api/tools/tally").await;
+        assert_eq!(status, 200, "start {start}: {answer}");
+        let (status, answer) = server.invoke("tally", json!({})).await;
+        assert_eq!((status, code(&answer)), (503, "store_unavailable"), "start {start}: {answer}");
+        disk.fill();
+        server.halt().await;
+    }
+    server = Server::start_with(|settings| settings.home = home.clone()).await;
+    for name in std::fs::read_dir(&home).unwrap() {
+        let path = name.unwrap().path();
+        if path.file_name().unwrap().to_str().unwrap().starts_with("filler") {
+            std::fs::remove_file(path).unwrap();
+        }
+    }
+    let runs = async || (server.invoke("tally", json!({})).await.0 == 200).then_some(());
+    poll(runs).await;
     server.halt().await;
 }
 

@@ -300,6 +300,6 @@ async fn a_steps_tool_is_ready_while_the_tools_of_its_steps_exist() {
     assert_eq!(server.get("/api/tools/both").await.1["data"]["ready"], true);
     assert_eq!(server.invoke("both", json!({})).await.0, 200);
     assert_eq!(server.post("/api/tools/both/publish", json!({})).await.0, 200);
-    server.delete("/api/tools/second").await;
+    server.delete("/api/tools/second?force=true").await;
     assert_eq!(server.get("/api/tools/both").await.1["data"]["ready"], false);
 }

@@ -93,13 +93,16 @@ async fn invalid_rates_are_rejected_by_name() {
     let (id, admin) =
         token(&server, json!({"name": "admin", "role": "admin", "rate_limit": {"calls": 60, "per": "1m"}}))
             .await;
-    for (rate, expected) in [
-        (json!({"calls": 1, "per": "1s"}), 201),
-        (json!({"calls": 61, "per": "1m"}), 403),
-        (Value::Null, 403),
-    ] {
+    for (rate, expected) in
+        [(json!({"calls": 1, "per": "1s"}), 201), (json!({"calls": 61, "per": "1m"}), 403)]
+    {
         let body = json!({"name": "ci", "rate_limit": rate});
         assert_eq!(with(&server, &admin, Method::POST, "/api/tokens", body).await.0, expected, "{rate}");
+    }
+    // The default is the rate of the creating token.
+    for body in [json!({"name": "ci"}), json!({"name": "ci", "rate_limit": null})] {
+        let (status, answer) = with(&server, &admin, Method::POST, "/api/tokens", body).await;
+        assert_eq!((status, &answer["data"]["rate_limit"]), (201, &json!({"calls": 60, "per": "1m"})));
     }
     let own = format!("/api/tokens/{id}");
     assert_eq!(with(&server, &admin, Method::PATCH, &own, json!({"rate_limit": null})).await.0, 403);
@@ -226,7 +229,9 @@ async fn limits_are_listed_with_their_use() {
         .create(limited_tool("double", "double", json!({"rate_limit": rate, "limits": {"max_parallel": 4}})))
         .await;
     let (_, ci) = token(&server, json!({"name": "ci", "rate_limit": {"calls": 3, "per": "1h"}})).await;
-    server.patch("/api/tenants/default", json!({"limits": {"calls_per_minute": 600, "max_tools": 50}})).await;
+    server.patch("/api/tenants/default", json!({"limits": {
+            "calls_per_minute": 600, "max_tools": 50, "max_chats": 7, "max_messages_per_chat": 9, "max_parallel_runs": 2,
+        }})).await;
     assert_eq!(invoke_as(&server, &ci, "double", json!({"n": 1})).await.0, 200);
     let (status, answer) = server.get("/api/limits").await;
     assert_eq!((status, &answer["data"]["shared"]), (200, &json!(false)), "{answer}");
@@ -243,6 +248,9 @@ async fn limits_are_listed_with_their_use() {
         ("tenant.calls_per_minute", json!([null, 600, "1m", 1, 599])),
         ("tenant.max_tools", json!([null, 50, null, 1, 49])),
         ("tenant.max_queued_calls", json!([null, 100_000, null, 0, 100_000])),
+        ("tenant.max_chats", json!([null, 7, null, 0, 7])),
+        ("tenant.max_messages_per_chat", json!([null, 9, null, null, null])),
+        ("tenant.max_parallel_runs", json!([null, 2, null, 0, 2])),
         ("token.rate_limit", json!(["ci", 3, "1h", 1, 2])),
         ("tool.rate_limit", json!(["user-created:double@1.0.0", 5, "1m", 1, 4])),
         ("tool.max_parallel", json!(["user-created:double@1.0.0", 4, null, 0, 4])),

@@ -6,18 +6,18 @@ use serde_json::{Value, json};
 use crate::harness::{Server, code, send};
 
 /// A browser that does not follow redirects.
-fn browser() -> reqwest::Client {
+pub(crate) fn browser() -> reqwest::Client {
     let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder().no_proxy().redirect(redirect::Policy::none()).build().unwrap()
 }
 
 /// Returns the session of a response to a login.
-fn cookie(response: &Response) -> String {
+pub(crate) fn cookie(response: &Response) -> String {
     let cookie = response.headers()["set-cookie"].to_str().unwrap();
     cookie.split(';').next().unwrap().to_owned()
 }
 
-async fn submit(server: &Server, form: &str) -> Response {
+pub(crate) async fn submit(server: &Server, form: &str) -> Response {
     let request = browser().post(server.url("/login")).body(form.to_owned());
     let origin = format!("http://{}", server.addr);
     let form = request.header("content-type", "application/x-www-form-urlencoded").header("origin", origin);
@@ -227,4 +227,18 @@ async fn the_cookie_is_secure_behind_https_and_sessions_survive_a_restart() {
     assert_eq!(session(&server, &cookie).await.0, 200);
     let (_, audit) = server.get("/api/audit?action=session.open").await;
     assert_eq!(audit["data"]["total"], 1, "{audit}");
+}
+
+#[tokio::test]
+async fn frames_of_the_interface_stay_on_the_server() {
+    let server = Server::start().await;
+    for path in ["/ui/", "/ui/tools/x", "/login"] {
+        let page = browser().get(server.url(path)).send().await.unwrap();
+        assert_eq!(page.status(), 200, "{path}");
+        let policy = page.headers()["content-security-policy"].to_str().unwrap().to_owned();
+        // A frame that is not allowed here cannot be navigated to either.
+        let frames = policy.split(';').map(str::trim).find(|part| part.starts_with("frame-src"));
+        assert!(policy.starts_with("default-src 'none'"), "{path}: {policy}");
+        assert!(frames.is_none_or(|frames| frames == "frame-src 'self'"), "{path}: {policy}");
+    }
 }

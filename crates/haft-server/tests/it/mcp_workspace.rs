@@ -20,7 +20,7 @@ TOOLS = [
 def call(name, arguments):
     if name == "hang":
         open("partly.txt", "w").write("x")
-        subprocess.Popen(["sh", "-c", "sleep 3; echo late > late.txt"])
+        subprocess.Popen(["sh", "-c", "sleep 6; echo late > late.txt"])
         time.sleep(60)
     open(arguments["name"], "w").write("saved")
     return {"files": sorted(os.listdir(".")), "in_workspace": os.environ.get("HAFT_WORKSPACE") == os.getcwd()}
@@ -104,7 +104,7 @@ async fn a_chat_has_one_folder_for_all_tools() {
 #[tokio::test]
 async fn a_call_that_times_out_leaves_no_process_behind() {
     let server = Server::start_whole(|_| {}).await;
-    add(&server, "files", json!({"sandbox": true, "timeout_ms": 2000})).await;
+    add(&server, "files", json!({"sandbox": true, "timeout_ms": 5000})).await;
     let failed = call(&server, "files:hang", Some("w"), json!({})).await;
     assert_eq!(code(&failed), "timeout", "{failed}");
     // What it wrote before is kept, as with every tool.
@@ -113,7 +113,7 @@ async fn a_call_that_times_out_leaves_no_process_behind() {
         json!([{"path": "partly.txt", "change": "added"}]),
         "{failed}"
     );
-    tokio::time::sleep(Duration::from_secs(3)).await;
+    tokio::time::sleep(Duration::from_secs(6)).await;
     let listed = call(&server, "exec", Some("w"), json!({"command": "ls"})).await;
     assert!(!listed.to_string().contains("late.txt"), "{listed}");
 }

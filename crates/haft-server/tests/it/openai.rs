@@ -264,6 +264,51 @@ async fn a_client_that_goes_away_cancels_the_run() {
 }
 
 #[tokio::test]
+async fn streamed_answers_count_as_streams() {
+    let server = Server::start_with(|settings| settings.server.max_streams_per_token = 1).await;
+    server.create(function_tool("gated", "gate")).await;
+    let script = "turns: [{when: {tool: gated}, text: Done}, {calls: [{tool: gated, arguments: {}}]}]";
+    create(&server, scripted("slow", &["gated"], script)).await;
+    let chat = server.post("/api/chats", json!({"agent": "slow"})).await.1;
+    let chat = format!("/api/chats/{}", chat["data"]["id"].as_str().unwrap());
+    let question = json!({"model": "slow", "messages": [{"role": "user", "content": "x"}], "stream": true});
+    let request = server.request(Method::POST, CHAT).body(question.to_string());
+    let client = tokio::spawn(async move {
+        let mut response = request.send().await.unwrap();
+        while response.chunk().await.unwrap().is_some() {}
+    });
+    server.gate.entered(1).await;
+    let refused = async || {
+        for (path, body) in [
+            (CHAT, question.clone()),
+            (RESPONSES, json!({"model": "slow", "input": "x", "stream": true})),
+            ("/api/agents/slow/runs", json!({"input": "x"})),
+            (&format!("{chat}/messages"), json!({"content": "x"})),
+        ] {
+            let request = server.request(Method::POST, path).header("accept", "text/event-stream");
+            let (status, answer) = send(request.body(body.to_string())).await;
+            assert_eq!(status, 503, "{path}: {answer}");
+            assert!(answer.to_string().contains("server.max_streams_per_token"), "{path}: {answer}");
+        }
+    };
+    refused().await;
+    // Nothing was started and nothing was written.
+    let runs = server.get("/api/runs").await.1;
+    assert_eq!(runs["data"]["runs"].as_array().unwrap().len(), 1, "{runs}");
+    assert_eq!(server.get(&format!("{chat}/messages")).await.1["data"]["messages"], json!([]));
+    // A client that waits for the whole answer has no stream.
+    let whole =
+        server.request(Method::POST, "/api/agents/slow/runs?async=true").body(r#"{"input": "x"}"#.to_owned());
+    assert_eq!(send(whole.header("accept", "text/event-stream")).await.0, 202);
+    client.abort();
+    let events = async || {
+        let response = server.request(Method::GET, "/api/events").send().await.unwrap();
+        (response.status() == 200).then_some(())
+    };
+    poll(events).await;
+}
+
+#[tokio::test]
 async fn another_tenant_has_no_models_and_no_responses() {
     let server = with_helper().await;
     let (_, whole) = server.post(RESPONSES, json!({"model": "helper", "input": "hi"})).await;

@@ -47,6 +47,8 @@ const FEATURES: [Feature; 8] = [
 struct Pair<'a> {
     features: [Feature; 2],
     one: &'a Server,
+    /// Another node, which may run queued calls.
+    other: &'a Server,
     /// The node that decides and answers later.
     there: &'a Server,
     /// The tool that needs approval.
@@ -92,7 +94,7 @@ impl<'a> Pair<'a> {
         poll(async || (with(there, &token, Method::GET, &path, json!({})).await.0 == 200).then_some(()))
             .await;
         let token_id = made["data"]["id"].as_str().unwrap().to_owned();
-        Self { features, one, there, guarded, target, token_id, token }
+        Self { features, one, other, there, guarded, target, token_id, token }
     }
 
     fn has(&self, feature: Feature) -> bool {
@@ -143,7 +145,7 @@ impl<'a> Pair<'a> {
 
     /// Waits until no node accepts the token.
     async fn until_rejected(&self) {
-        for node in [self.one, self.there] {
+        for node in [self.one, self.other] {
             let status = async || with(node, &self.token, Method::GET, "/api/tools", json!({})).await.0;
             poll(async || (status().await == 401).then_some(())).await;
         }

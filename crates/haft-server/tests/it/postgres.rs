@@ -91,6 +91,53 @@ async fn a_revoked_token_stops_working_on_every_server() {
 }
 
 #[tokio::test]
+async fn a_queued_call_of_a_new_token_and_tool_runs_on_a_node_that_does_not_know_them_yet() {
+    let database = database().await;
+    let url = database.url.clone();
+    let one = Server::start_with(move |settings| {
+        settings.database_url = Some(Secret::new(url));
+        settings.key = Some(Secret::new("00".repeat(32)));
+        settings.queue.workers = 1;
+    })
+    .await;
+    // From here on, the other node runs every queued call.
+    start_held_call(&one).await;
+    let other = on(&database.url).await;
+    for round in 0..20 {
+        let name = format!("fresh_{round}");
+        one.create(function_tool(&name, "echo")).await;
+        let (_, made) = one.post("/api/tokens", json!({"name": name, "role": "caller"})).await;
+        let request = one
+            .bare(reqwest::Method::POST, &format!("/api/tools/{name}/invoke?async=true"))
+            .bearer_auth(made["data"]["token"].as_str().unwrap())
+            .body(json!({"args": {"n": round}}).to_string());
+        let (status, answer) = crate::harness::send(request).await;
+        assert_eq!(status, 202, "{answer}");
+        let done = crate::waiting::finished(&other, &answer["call_id"]).await;
+        assert_eq!((&done["status"], &done["value"]["n"]), (&json!("success"), &json!(round)), "{done}");
+    }
+    one.gate.open();
+}
+
+#[tokio::test]
+async fn a_rejected_change_of_a_workspace_does_not_keep_it_from_other_servers() {
+    let database = database().await;
+    let one = on(&database.url).await;
+    let body = "head -c 200000 /dev/urandom > filled";
+    one.create(json!({"name": "fill", "description": "d", "sandbox": true,
+                      "implementation": {"type": "script", "runtime": "bash", "body": body}}))
+        .await;
+    let limits = json!({"limits": {"max_stored_bytes": 100_000}});
+    assert_eq!(one.patch("/api/tenants/default", limits).await.0, 200);
+    let other = on(&database.url).await;
+    let (_, ran) = one.post("/api/tools/fill/invoke", json!({"args": {}, "workspace": "w"})).await;
+    let error = ran["workspace_use"]["error"].as_str().unwrap();
+    assert!(error.contains("its limit is 100000"), "{ran}");
+    let request = other.request(reqwest::Method::PUT, "/api/workspaces/w/files/a.txt").body("text");
+    assert_eq!(crate::harness::send(request).await.0, 200);
+}
+
+#[tokio::test]
 async fn tenants_and_sessions_reach_every_server_within_a_second() {
     let database = database().await;
     let one = on(&database.url).await;
@@ -129,7 +176,7 @@ async fn tenants_and_sessions_reach_every_server_within_a_second() {
 
 /// Starts a call of the function `gate` in the queue and waits until it runs; another node must not be there yet to
 /// take it.
-async fn start_held_call(server: &Server) -> String {
+pub(crate) async fn start_held_call(server: &Server) -> String {
     server.create(function_tool("held", "gate")).await;
     let (status, answer) = server.post("/api/tools/held/invoke?async=true", json!({})).await;
     assert_eq!(status, 202, "{answer}");

@@ -412,7 +412,7 @@ async fn a_tool_queries_a_pipeline_of_its_tenant() {
         .await;
     assert_eq!((&answer["ok"], code(&answer)), (&json!(false), "not_found"), "{answer}");
     // Without its pipeline the tool is not ready; with a new one of the same name it is.
-    assert_eq!(server.delete("/api/pipelines/handbook").await.0, 200);
+    assert_eq!(server.delete("/api/pipelines/handbook?force=true").await.0, 200);
     let (_, shown) = server.get("/api/tools/ask").await;
     assert_eq!(shown["data"]["ready"], false, "{shown}");
     assert!(shown["data"]["error"].as_str().unwrap().contains("pipeline `handbook` not found"));

@@ -57,10 +57,11 @@ impl<'a> Caller<'a> {
             expires_at: None,
             last_used_at: None,
             previous: None,
+            parent: None,
         };
         // It exists already if an earlier caller is of the same tenant.
-        let _ = store.create_tenant(record.tenant.clone(), tenant.to_owned()).await;
-        store.insert_token(&record).await.unwrap();
+        let _ = store.tenants().create(record.tenant.clone(), tenant.to_owned()).await;
+        store.access().insert_token(&record).await.unwrap();
         store.close().await;
         let caller = Self { server, token };
         poll(async || (caller.get("/api/tools").await.0 == 200).then_some(())).await;

@@ -314,3 +314,12 @@ async fn sockets_see_nothing_of_other_tenants() {
     socket.send(json!({"type": "message", "content": "x", "chat_id": chat})).await;
     assert_eq!(socket.next().await.unwrap()["code"], "not_found");
 }
+
+#[tokio::test]
+async fn a_close_frame_is_answered_by_one() {
+    let server = Server::start().await;
+    let mut socket = Socket::open(&server, &server.token).await;
+    socket.0.send(Message::Close(None)).await.unwrap();
+    let answer = tokio::time::timeout(Duration::from_secs(10), socket.0.next()).await.unwrap();
+    assert!(matches!(answer, Some(Ok(Message::Close(_)))), "{answer:?}");
+}

@@ -40,7 +40,9 @@ async fn a_platform_admin_manages_tenants() {
         "name": "Acme Inc.",
         "environment": ["KEY"],
         "file_roots": [{"name": "data", "path": "/srv/acme", "read_only": true}],
-        "limits": {"calls_per_minute": 600, "max_parallel": 8, "max_tools": 5, "max_queued_calls": 9, "max_stored_bytes": 1_000_000},
+        "limits": {"calls_per_minute": 600, "max_parallel": 8, "max_tools": 5, "max_queued_calls": 9, "max_stored_bytes": 1_000_000,
+            "max_runs": 100, "max_parallel_runs": 3, "max_chats": 20, "max_messages_per_chat": 50, "max_workspaces": 4,
+            "max_documents": 30},
     });
     let (status, answer) = server.patch("/api/tenants/acme", patch.clone()).await;
     assert_eq!(status, 200, "{answer}");
@@ -166,6 +168,10 @@ async fn a_deleted_tenant_leaves_nothing() {
         let own = answer["data"][list].as_array().unwrap().iter().filter(|item| !item["tenant"].is_null());
         assert_eq!(own.collect::<Vec<_>>(), Vec::<&Value>::new(), "{path}");
     }
+    let (_, audit) = with(&server, &token, Method::GET, "/api/audit", json!({})).await;
+    let seen: Vec<&Value> =
+        audit["data"]["records"].as_array().unwrap().iter().map(|record| &record["action"]).collect();
+    assert!(!seen.iter().any(|action| *action == "tool.create" || *action == "credential.put"), "{audit}");
     let (_, audit) = server.get("/api/audit?action=tenant.delete").await;
     assert_eq!(audit["data"]["records"][0]["target"], "acme", "{audit}");
 }

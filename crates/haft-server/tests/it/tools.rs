@@ -152,10 +152,10 @@ async fn lists_filter_and_page() {
     }
     assert_eq!(
         seen,
-        ["clock", "hello", "orphan", "tool-0", "tool-1", "tool-2", "tool-3", "tool-4", "tool-5"]
+        ["orphan", "tool-0", "tool-1", "tool-2", "tool-3", "tool-4", "tool-5", "clock", "hello"]
     );
     let (_, answer) = server.get("/api/tools?skip=3&limit=2").await;
-    assert_eq!(names(&answer), ["tool-0", "tool-1"]);
+    assert_eq!(names(&answer), ["tool-2", "tool-3"]);
     let (_, answer) = server.get("/api/tools?filter=built-in").await;
     assert_eq!(names(&answer), ["clock", "hello"]);
     for bad in [

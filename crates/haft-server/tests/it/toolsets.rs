@@ -1,6 +1,7 @@
 //! Toolsets: packages that are installed, called, updated, rolled back, exported and removed.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use haft_package::files::PackageFiles;
 use haft_package::signature::{SigningKey, TrustedKey};
@@ -8,8 +9,8 @@ use haft_package::{folder, zip};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::harness::{Server, code, send};
-use crate::tenants::with;
+use crate::harness::{Server, code, poll, send};
+use crate::tenants::{tenant, with};
 
 fn example(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/toolsets").join(name)
@@ -106,6 +107,8 @@ async fn results_are_shown_by_a_page_with_their_data() {
     assert_eq!(page.status(), 200);
     let policy = page.headers()["content-security-policy"].to_str().unwrap().to_owned();
     assert!(policy.starts_with("sandbox allow-scripts; default-src 'none'"), "{policy}");
+    assert!(policy.ends_with("base-uri 'none'; form-action 'none'; frame-ancestors 'self'"), "{policy}");
+    assert!(!policy.contains("connect-src") && !policy.contains("frame-src"), "the default holds: {policy}");
     let text = page.text().await.unwrap();
     assert!(text.contains("window.__TOOL_DATA__ = {"), "{text}");
     assert!(!text.contains("<script>alert(1)"), "data stays data");
@@ -219,6 +222,9 @@ async fn a_toolset_is_switched_and_uninstalled_with_its_servers() {
     assert_eq!(status, 201, "{installed}");
     let (_, helper) = server.get("/api/mcp-servers/helper").await;
     assert_eq!(helper["data"]["policy"], "elevated", "until somebody reviews it: {helper}");
+    let enable = server.request(Method::POST, "/api/toolsets/app-builder/enable");
+    let (status, enabled) = send(enable).await;
+    assert_eq!((status, &enabled["data"]["enabled"]), (200, &json!(true)), "{enabled}");
     let (status, disabled) = server.post("/api/toolsets/app-builder/enable", json!({"enabled": false})).await;
     assert_eq!((status, &disabled["data"]["enabled"]), (200, &json!(false)), "{disabled}");
     let refused = call(&server, "app-builder:read_file", json!({"path": "x"})).await;
@@ -228,8 +234,32 @@ async fn a_toolset_is_switched_and_uninstalled_with_its_servers() {
     assert_eq!(server.get("/api/tools/app-builder:read_file").await.0, 404);
     assert_eq!(server.get("/api/mcp-servers/helper").await.0, 404);
     assert_eq!(server.get("/api/toolsets").await.1["data"]["total"], 0);
+    // Nothing is left that would be a bundle of the user.
+    assert!(!server.home.path().join("skills/app-builder").exists());
+    tokio::time::sleep(Duration::from_millis(1500)).await;
     let (status, again) = upload(&server, &files("app-builder"), "").await;
     assert_eq!(status, 201, "{again}");
+}
+
+#[tokio::test]
+async fn toolsets_are_listed_page_by_page() {
+    let server = Server::start().await;
+    let package = files("app-builder");
+    for id in ["app-builder", "another"] {
+        let package = changed(&package, "toolset.yaml", "id: app-builder", &format!("id: {id}"));
+        let (status, installed) = upload(&server, &package, "").await;
+        assert_eq!(status, 201, "{installed}");
+    }
+    let mut path = "/api/toolsets?page_size=1".to_owned();
+    let mut listed = Vec::new();
+    loop {
+        let page = server.get(&path).await.1["data"].take();
+        assert_eq!((page["toolsets"].as_array().unwrap().len(), &page["total"]), (1, &json!(2)), "{page}");
+        listed.push(page["toolsets"][0]["id"].as_str().unwrap().to_owned());
+        let Some(token) = page["next_page_token"].as_str() else { break };
+        path = format!("/api/toolsets?page_size=1&page_token={token}");
+    }
+    assert_eq!(listed, ["another", "app-builder"]);
 }
 
 #[tokio::test]
@@ -299,4 +329,107 @@ async fn examples_travel_with_the_package() {
     assert_eq!(examples[0]["args"], example["args"]);
     assert_eq!(examples[0]["expect"], example["expect"]);
     assert_eq!(export(&server, "/api/toolsets/app-builder/export").await, exported, "reproducible");
+}
+
+#[tokio::test]
+async fn code_of_every_kind_is_sandboxed_unless_that_is_granted() {
+    let server = Server::start().await;
+    let manifest = "manifest_version: \"1\"\nid: kinds\nversion: 1.0.0\ntools:\n";
+    let implementations = [
+        "{type: artifact, runtime: bash, source: 'echo 1'}",
+        "{type: artifact, artifact_id: stored}",
+        "{type: script, runtime: bash, body: 'echo 1'}",
+        "{type: exec, argv: [echo, hi]}",
+    ];
+    let tools = implementations.iter().enumerate().map(|(number, implementation)| {
+        format!(
+            "  - {{id: t{number}, description: Runs code, permissions: {{sandbox: false}}, implementation: {implementation}}}\n"
+        )
+    });
+    let mut package = PackageFiles::new();
+    package.put_text("toolset.yaml", format!("{manifest}{}", tools.collect::<String>())).unwrap();
+    for (query, sandbox) in [("", true), ("?allow_unsandboxed=true", false)] {
+        let (status, installed) = upload(&server, &package, query).await;
+        assert_eq!(status, 201, "{installed}");
+        for number in 0..implementations.len() {
+            let (_, tool) = server.get(&format!("/api/tools/kinds:t{number}")).await;
+            assert_eq!(tool["data"]["sandbox"], sandbox, "{query} {tool}");
+        }
+        assert_eq!(server.delete("/api/toolsets/kinds").await.0, 200);
+    }
+}
+
+#[tokio::test]
+async fn a_package_is_a_file_of_a_form_too() {
+    let server = Server::start().await;
+    let archive = zip::write(&files("app-builder")).unwrap();
+    let form = |names: &[&str]| {
+        let mut body = Vec::new();
+        for name in names {
+            let head =
+                format!("--b\r\ncontent-disposition: form-data; name=\"{name}\"; filename=\"x.zip\"\r\n\r\n");
+            body.extend([head.as_bytes(), archive.as_slice(), b"\r\n".as_slice()].concat());
+        }
+        body.extend(b"--b--\r\n");
+        let request = server.request(Method::POST, "/api/toolsets");
+        request.header("content-type", "multipart/form-data; boundary=b").body(body)
+    };
+    assert_eq!(send(form(&["package", "another"])).await.0, 400);
+    assert_eq!(send(form(&[])).await.0, 400);
+    let (status, installed) = send(form(&["package"])).await;
+    assert_eq!(status, 201, "{installed}");
+}
+
+#[tokio::test]
+async fn a_dropped_package_says_how_it_is_installed() {
+    let server = Server::start().await;
+    let target = server.home.path().join("skills/app-builder");
+    folder::unpack(&files("app-builder"), &target).unwrap();
+    let shown = poll(async || {
+        let listed = server.get("/api/tools").await.1.to_string();
+        listed.contains("haft toolset install DIR").then_some(listed)
+    })
+    .await;
+    assert!(shown.contains("`skills/app-builder` is the package of a toolset"), "{shown}");
+    // The copied package is not a bundle, so it does not block the installation.
+    let (status, installed) = upload(&server, &files("app-builder"), "").await;
+    assert_eq!(status, 201, "{installed}");
+}
+
+#[tokio::test]
+async fn code_is_exported_to_those_who_may_read_it() {
+    let server = Server::start().await;
+    assert_eq!(upload(&server, &files("app-builder"), "").await.0, 201);
+    let (_, bundles) = server.get("/api/tools/bundles").await;
+    let bundle =
+        bundles["data"]["bundles"].as_array().unwrap().iter().find(|one| one["slug"] == "app-builder");
+    let id = bundle.unwrap()["id"].as_str().unwrap().to_owned();
+    let acme = tenant(&server, "acme").await;
+    let get = async |token: &str, path: &str| with(&server, token, Method::GET, path, json!({})).await;
+    let unknown = uuid::Uuid::now_v7().to_string();
+    // The bundle of another tenant is not found.
+    for (theirs, none) in [("app-builder", "nothing"), (id.as_str(), unknown.as_str())] {
+        let [theirs, none] = [theirs, none].map(|key| (key, format!("/api/tools/bundles/{key}/export")));
+        let (found, missing) = (get(&acme, &theirs.1).await, get(&acme, &none.1).await);
+        assert_eq!((found.0, missing.0), (404, 404));
+        let message =
+            |answer: &Value, key: &str| answer["error"]["message"].as_str().unwrap().replace(key, "KEY");
+        assert_eq!(message(&found.1, theirs.0), message(&missing.1, none.0));
+    }
+    let body = json!({"name": "limited", "role": "caller", "tools": ["app-builder:read_file"]});
+    let limited = server.post("/api/tokens", body).await.1["data"]["token"].as_str().unwrap().to_owned();
+    for path in [
+        "/api/tools/bundles/app-builder/export",
+        "/api/toolsets/app-builder/export",
+        "/api/toolsets/app-builder/files/tools/files.py",
+    ] {
+        assert_eq!(get(&limited, path).await.0, 404, "{path}");
+        let request = server.request(Method::GET, path).send().await.unwrap();
+        assert_eq!(request.status(), 200, "{path}");
+    }
+    assert_eq!(get(&limited, "/api/toolsets").await.1["data"]["total"], 0);
+    let body = json!({"name": "limited-editor", "role": "editor", "tools": ["app-builder:read_file"]});
+    let limited = server.post("/api/tokens", body).await.1["data"]["token"].as_str().unwrap().to_owned();
+    assert_eq!(get(&limited, "/api/export").await.0, 403);
+    assert_eq!(with(&server, &limited, Method::DELETE, "/api/toolsets/app-builder", json!({})).await.0, 404);
 }

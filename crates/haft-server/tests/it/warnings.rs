@@ -29,7 +29,7 @@ async fn a_dropped_file_shows_its_warnings() {
                 curl -s 'https://api.weather.example.com/current?city=$city' -H \"Key: ${WEATHER_KEY}\" | head -1\n";
     let shown = drop_file(&server, "weather-check", "weather-check.skill", text).await;
     assert_eq!(shown["ready"], true, "{shown}");
-    let expected = ["network_disabled", "argument_in_single_quotes", "pipe_hides_failure", "unknown_name"];
+    let expected = ["network_disabled", "argument_in_single_quotes", "unknown_name"];
     assert_eq!(codes(&shown), [&["unknown_field"][..], &expected].concat(), "{shown}");
     let (_, listed) = server.get("/api/tools?filter=skills").await;
     assert_eq!(codes(&listed["data"]["tools"][0]), expected, "{listed}");
@@ -37,7 +37,7 @@ async fn a_dropped_file_shows_its_warnings() {
     let (status, _) = server.put("/api/credentials/WEATHER_KEY", json!({"value": "k-1234"})).await;
     assert!(status < 300);
     let (_, listed) = server.get("/api/tools?filter=skills").await;
-    assert_eq!(codes(&listed["data"]["tools"][0]), expected[..3], "{listed}");
+    assert_eq!(codes(&listed["data"]["tools"][0]), expected[..2], "{listed}");
     // The definition can be sent back as it was returned.
     let (_, answer) = server.get("/api/tools/weather-check").await;
     let (status, answer) = server.put("/api/tools/weather-check", answer["data"].clone()).await;
@@ -67,7 +67,7 @@ async fn a_toolset_manifest_is_not_ignored_silently() {
         listed["data"]["tools"][0]["warnings"],
         json!([{
             "field": "", "code": "toolset_not_read",
-            "message": "`skills/user-created/toolset.yaml` is not read yet: define each of its tools in a file of its own",
+            "message": "`skills/user-created/toolset.yaml` is ignored here: install a package with `haft toolset install DIR`",
         }])
     );
 }

@@ -348,3 +348,62 @@ async fn a_file_that_somebody_changed_is_not_overwritten() {
     assert_eq!(crate::harness::send(delete).await.0, 409);
     assert_eq!(text(&server, path).await, "mine");
 }
+
+#[tokio::test]
+async fn the_files_of_a_tenant_are_limited() {
+    let server = Server::start_whole(|_| {}).await;
+    let used = async |server: &Server| {
+        let (_, answer) = server.get("/api/limits").await;
+        let limits = answer["data"]["limits"].as_array().unwrap();
+        let limit = limits.iter().find(|limit| limit["name"] == "tenant.max_stored_bytes").unwrap();
+        limit["used"].as_u64().unwrap()
+    };
+    server.create(script("fill", "bash", "head -c 600000 /dev/urandom > filled; ls")).await;
+    let limits = json!({"limits": {"max_stored_bytes": 1_000_000, "max_workspaces": 2}});
+    server.patch("/api/tenants/default", limits).await;
+    let path = "/api/workspaces/w/files/a.bin";
+    let put = async |path: &str, size: usize| {
+        crate::harness::send(server.request(Method::PUT, path).body(vec![7; size])).await
+    };
+    assert_eq!(put(path, 300_000).await.0, 200);
+    assert!(used(&server).await >= 300_000);
+    let (status, answer) = put("/api/workspaces/w/files/b.bin", 900_000).await;
+    assert_eq!((status, code(&answer)), (409, "conflict"), "{answer}");
+    let details = &answer["error"]["details"];
+    assert_eq!(
+        (&details["limit"], &details["value"]),
+        (&json!("tenant.max_stored_bytes"), &json!(1_000_000))
+    );
+    assert_eq!(paths(&server, "/api/workspaces/w").await, ["a.bin"]);
+
+    // The state after a call is checked, too: the earlier state is kept, and the rejected one uses no space.
+    assert_eq!(put("/api/workspaces/other/files/b.bin", 250_000).await.0, 200);
+    let packs = || walk(&server.home.path().join("packs"));
+    let before = packs();
+    let ran = call(&server, "fill", "w", json!({})).await;
+    let error = ran["workspace_use"]["error"].as_str().unwrap();
+    assert!(error.contains("its limit is 1000000 (`limits.max_stored_bytes`)"), "{ran}");
+    assert_eq!(packs(), before, "nothing of the rejected state is kept");
+    assert_eq!(paths(&server, "/api/workspaces/w").await, ["a.bin"]);
+    assert_eq!(put(path, 10).await.0, 200);
+    assert_eq!(text(&server, path).await.len(), 10);
+    let (status, answer) = put("/api/workspaces/third/files/a.bin", 1).await;
+    assert_eq!((status, &answer["error"]["details"]["limit"]), (409, &json!("tenant.max_workspaces")));
+    // Room for others once the files are gone.
+    assert_eq!(server.delete("/api/workspaces/other").await.0, 200);
+    assert_eq!(put("/api/workspaces/third/files/a.bin", 1).await.0, 200);
+}
+
+/// Returns the names of the files beneath a folder.
+fn walk(folder: &std::path::Path) -> std::collections::BTreeSet<std::path::PathBuf> {
+    let mut found = std::collections::BTreeSet::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(walk(&path));
+        } else {
+            found.insert(path);
+        }
+    }
+    found
+}

@@ -23,6 +23,8 @@ use sqlx::Row as _;
 use super::apply_state::ApplyScope;
 use super::bundles::{check_slug, read_only};
 use super::insert::ToolInsert;
+use super::session::Session;
+use super::state::{Catalog, CatalogState};
 use super::tool_files::Content;
 use super::toolsets::ToolsetInstall;
 use crate::audit;
@@ -30,9 +32,8 @@ use crate::engine::failed_to;
 use crate::files::write::Undo;
 use crate::files::{journal, layout};
 use crate::pipelines::PipelineChange;
-use crate::resources::ResourceChange;
-use crate::session::Session;
-use crate::store::{Inner, Store};
+use crate::policies;
+use crate::resources::{self, ResourceChange, StoredKind};
 use crate::time;
 
 const APPLY: &str = "apply the changes";
@@ -122,7 +123,7 @@ pub enum ToolStep {
     },
 }
 
-impl Store {
+impl Catalog {
     /// Applies changes that were planned for a state, which its digest identifies. If the state has changed since, that
     /// is a conflict, and nothing changes.
     pub async fn apply(
@@ -132,16 +133,16 @@ impl Store {
         digest: String,
         changes: ApplyChanges,
     ) -> Result<(), StoreError> {
-        self.run(move |inner| async move {
+        self.run(move |catalog| async move {
             // Edited files count as changes too.
-            inner.sync().await?;
-            inner.apply_changes(&tenant, (&scope, &digest), changes).await
+            catalog.sync().await?;
+            catalog.apply_changes(&tenant, (&scope, &digest), changes).await
         })
         .await
     }
 }
 
-impl Inner {
+impl CatalogState {
     async fn apply_changes(
         &self,
         tenant: &TenantId,
@@ -164,7 +165,8 @@ impl Inner {
             known.insert(bundle.slug.clone(), bundle);
         }
         for pipeline in pipelines {
-            session.apply_pipeline(tenant, pipeline, &author).await?;
+            let change = pipeline.checked(&mut session.tx, tenant).await?;
+            session.apply_resource(tenant, change, &author).await?;
         }
         for artifact in artifacts {
             session.apply_resource(tenant, artifact, &author).await?;
@@ -197,7 +199,7 @@ impl Inner {
 
     /// Removes the journal of a committed change. If that fails, the next session does it.
     pub(crate) async fn remove_journal(&self) {
-        let Some(files) = &self.files else { return };
+        let Some(files) = &self.db.files else { return };
         if let Err(error) = files.run("remove the journal of a change".into(), journal::remove).await {
             tracing::warn!(error = &error as &dyn std::error::Error, "the journal of a change stays");
         }
@@ -207,7 +209,7 @@ impl Inner {
 impl Session<'_> {
     /// Undoes a change of several files that a crash interrupted, unless it was committed.
     pub(crate) async fn undo_interrupted_change(&mut self) -> Result<(), StoreError> {
-        let Some(files) = self.inner.files.clone() else { return Ok(()) };
+        let Some(files) = self.db.files.clone() else { return Ok(()) };
         if std::fs::symlink_metadata(journal::path(&files.home)).is_err() {
             return Ok(());
         }
@@ -216,7 +218,7 @@ impl Session<'_> {
         let query = sqlx::query("SELECT COUNT(*) FROM applies WHERE id = $1").bind(&journal.id);
         let row = query.fetch_one(&mut *self.tx).await.map_err(failed_to(&action()))?;
         let is_committed = row.try_get::<i64, _>(0).map_err(failed_to(&action()))? > 0;
-        let now = self.inner.now();
+        let now = self.db.now();
         files
             .run(action(), move |home| {
                 if !is_committed {
@@ -234,7 +236,7 @@ impl Session<'_> {
         tenant: &TenantId,
         changes: &ApplyChanges,
     ) -> Result<Vec<String>, StoreError> {
-        let Some(files) = self.inner.files.clone() else { return Ok(Vec::new()) };
+        let Some(files) = self.db.files.clone() else { return Ok(Vec::new()) };
         let folder = |slug: &BundleSlug| layout::bundle_folder(tenant, slug);
         let mut paths: Vec<String> =
             changes.bundles.iter().map(|bundle| format!("{}/{BUNDLE_FILE}", folder(&bundle.slug))).collect();
@@ -261,11 +263,11 @@ impl Session<'_> {
 
     /// Writes what these files contain now, before the first of them changes.
     async fn write_journal(&mut self, paths: Vec<String>) -> Result<(), StoreError> {
-        let Some(files) = self.inner.files.clone() else { return Ok(()) };
+        let Some(files) = self.db.files.clone() else { return Ok(()) };
         if paths.is_empty() {
             return Ok(());
         }
-        let id = time::new_id(&*self.inner.clock).to_string();
+        let id = time::new_id(&*self.db.clock).to_string();
         sqlx::query("DELETE FROM applies").execute(&mut *self.tx).await.map_err(failed_to(APPLY))?;
         let insert = sqlx::query("INSERT INTO applies (id) VALUES ($1)").bind(&id);
         insert.execute(&mut *self.tx).await.map_err(failed_to(APPLY))?;
@@ -278,6 +280,27 @@ impl Session<'_> {
         Ok(())
     }
 
+    /// Applies one change of a resource.
+    async fn apply_resource<S: StoredKind>(
+        &mut self,
+        tenant: &TenantId,
+        change: ResourceChange<S>,
+        author: &str,
+    ) -> Result<(), StoreError> {
+        self.mark_resources_changed();
+        for event in resources::apply_in(self.db, &mut self.tx, tenant, change, author).await? {
+            self.report_later(tenant, event);
+        }
+        Ok(())
+    }
+
+    /// Replaces the policy rules of the tenant.
+    async fn set_policy(&mut self, tenant: &TenantId, rules: &PolicyRules) -> Result<(), sqlx::Error> {
+        policies::set_in(&mut self.tx, tenant, rules, self.db.now()).await?;
+        self.mark_policies_changed();
+        Ok(())
+    }
+
     async fn store_bundle(
         &mut self,
         tenant: &TenantId,
@@ -286,14 +309,14 @@ impl Session<'_> {
     ) -> Result<Bundle, StoreError> {
         let BundleFields { slug, display_name, description, enabled } = fields;
         check_slug(&slug)?;
-        let now = self.inner.now();
+        let now = self.db.now();
         let bundle = match known.get(&slug).cloned() {
             Some(old) if old.kind.is_read_only() => return Err(read_only(&old)),
             Some(old) => {
                 Bundle { display_name, description, enabled, modified_at: now, soft_deleted_at: None, ..old }
             }
             None => Bundle {
-                id: BundleId(time::new_id(&*self.inner.clock)),
+                id: BundleId(time::new_id(&*self.db.clock)),
                 tenant: tenant.clone(),
                 slug,
                 display_name,
@@ -346,7 +369,7 @@ impl Session<'_> {
             ToolStep::Delete { id } => {
                 let tool = self.tool(id).await?;
                 self.remove_file(&tool, Backup::Keep).await?;
-                return self.remove_tool(id).await.map_err(failed_to(APPLY));
+                return self.delete(&tool, Backup::Keep).await;
             }
         };
         let tool = self.tool(id).await?;
@@ -369,14 +392,14 @@ impl Session<'_> {
         enabled: bool,
     ) -> Result<ToolId, StoreError> {
         let folder = layout::bundle_folder(&bundle.tenant, &bundle.slug);
-        self.inner.reject_symlink(&folder)?;
-        if self.inner.files.as_ref().is_some_and(|files| !files.at(&folder).exists()) {
+        self.catalog.reject_symlink(&folder)?;
+        if self.db.files.as_ref().is_some_and(|files| !files.at(&folder).exists()) {
             self.write_bundle_file(bundle).await?;
         }
         let form: FileForm = text.form;
         let content = Content { spec, text: Some(text), enabled };
         let file = self.write_new_file(&folder, form, content).await?;
-        let (id, at) = (ToolId(time::new_id(&*self.inner.clock)), self.inner.now());
+        let (id, at) = (ToolId(time::new_id(&*self.db.clock)), self.db.now());
         let (status, source) = (Status::Draft, Source::User);
         self.insert_new(ToolInsert { id, bundle, spec, status, enabled, source, file, at }).await?;
         Ok(id)

@@ -17,10 +17,12 @@ use haft_core::tool::Tool;
 use haft_core::toolset::InstalledToolset;
 use serde_json::{Value, json};
 
+use super::session::Session;
+use super::state::Catalog;
 use crate::engine::failed_to;
-use crate::resources::ResourceHead;
-use crate::session::Session;
-use crate::store::Store;
+use crate::pipelines;
+use crate::policies;
+use crate::resources::{self, ResourceHead};
 
 const READ: &str = "read the state of the installation";
 
@@ -67,12 +69,12 @@ pub struct ApplyState {
     pub digest: String,
 }
 
-impl Store {
+impl Catalog {
     /// Returns the state of a scope, definition files included.
     pub async fn apply_state(&self, tenant: TenantId, scope: ApplyScope) -> Result<ApplyState, StoreError> {
-        self.run(move |inner| async move {
-            inner.sync().await?;
-            let mut session = inner.session().await?;
+        self.run(move |catalog| async move {
+            catalog.sync().await?;
+            let mut session = catalog.session().await?;
             session.apply_state(&tenant, &scope).await
         })
         .await
@@ -109,11 +111,15 @@ impl Session<'_> {
             package_specs,
             toolsets: self.toolsets_of(tenant).await?,
             mcp_servers: self.mcp_servers_of(tenant).await?,
-            policy: self.policy_of(tenant).await?,
-            agents: if scope.agents { self.resources_of(tenant).await? } else { Vec::new() },
-            pipelines: if scope.pipelines { self.pipelines_of(tenant).await? } else { Vec::new() },
+            policy: policies::rules_in(&mut self.tx, tenant).await?,
+            agents: if scope.agents { resources::all_in(&mut self.tx, tenant).await? } else { Vec::new() },
+            pipelines: if scope.pipelines {
+                pipelines::pipelines_in(&mut self.tx, tenant).await?
+            } else {
+                Vec::new()
+            },
             artifacts: if scope.artifacts {
-                self.resource_heads::<ArtifactDefinition>(tenant).await?
+                resources::heads_in::<ArtifactDefinition>(&mut self.tx, tenant).await?
             } else {
                 Vec::new()
             },

@@ -14,10 +14,10 @@ use sqlx::AssertSqlSafe;
 
 use super::insert::ToolInsert;
 use super::queries::{ToolFile, hash};
+use super::session::Session;
+use super::state::CatalogState;
 use crate::engine::failed_to;
 use crate::rows;
-use crate::session::Session;
-use crate::store::Inner;
 use crate::time;
 
 /// How long a node that starts waits for the changes of others.
@@ -26,7 +26,7 @@ const START_TIMEOUT: Duration = Duration::from_mins(5);
 const STORE: &str = "store the built-in tools";
 const MISSING: &str = "not part of this program, or disabled by `built_ins.enabled`";
 
-impl Inner {
+impl CatalogState {
     pub(crate) async fn set_built_ins(&self, specs: Vec<ToolSpec>) -> Result<(), StoreError> {
         let start = Instant::now();
         let mut session = loop {
@@ -85,9 +85,9 @@ impl Session<'_> {
     }
 
     async fn built_in_bundle(&mut self, tenant: TenantId, slug: BundleSlug) -> Result<Bundle, sqlx::Error> {
-        let now = self.inner.now();
+        let now = self.db.now();
         let bundle = Bundle {
-            id: BundleId(time::new_id(&*self.inner.clock)),
+            id: BundleId(time::new_id(&*self.db.clock)),
             tenant,
             slug,
             display_name: "Built-in tools".into(),
@@ -104,14 +104,14 @@ impl Session<'_> {
 
     async fn insert_built_in(&mut self, bundle: &Bundle, spec: &ToolSpec) -> Result<(), sqlx::Error> {
         let insert = ToolInsert {
-            id: ToolId(time::new_id(&*self.inner.clock)),
+            id: ToolId(time::new_id(&*self.db.clock)),
             bundle,
             spec,
             status: Status::Published,
             enabled: true,
             source: Source::BuiltIn,
             file: ToolFile::default(),
-            at: self.inner.now(),
+            at: self.db.now(),
         };
         self.insert_tool(insert).await
     }
@@ -120,7 +120,7 @@ impl Session<'_> {
         if hash(&tool.spec)? == hash(spec)? {
             return Ok(());
         }
-        self.append_revision(tool, spec, self.inner.now()).await?;
+        self.append_revision(tool, spec, self.db.now()).await?;
         sqlx::query("UPDATE tools SET published_revision = revision WHERE id = $1")
             .bind(tool.id.to_string())
             .execute(&mut *self.tx)

@@ -10,19 +10,20 @@ use haft_core::name::{BundleSlug, TenantId};
 use haft_core::problem::Problem;
 use haft_definition::folder::{BUNDLE_FILE, FileStamp, ReadError, SymbolicLinks, read_text};
 
+use super::session::Session;
+use super::state::CatalogState;
+use super::state::IndexedBundle;
 use crate::engine::{failed_to, is_conflict};
 use crate::files::bundle_file::{self, BundleText};
 use crate::files::history;
 use crate::files::layout;
 use crate::files::write::{self, FileMode, IfExists, Undo};
-use crate::session::Session;
-use crate::store::{IndexedBundle, Inner};
 use crate::time;
 
 /// The longest folder name of common file systems.
 const MAX_FOLDER_BYTES: usize = 255;
 
-impl Inner {
+impl CatalogState {
     pub(crate) async fn put_bundle(&self, put: PutBundle) -> Result<(Bundle, PutResult), StoreError> {
         check_slug(&put.slug)?;
         let mut session = self.session().await?;
@@ -64,9 +65,9 @@ impl Inner {
     }
 
     fn merge(&self, put: PutBundle, old: Option<Bundle>) -> Result<(Bundle, PutResult), StoreError> {
-        let now = self.now();
+        let now = self.db.now();
         let Some(old) = old else {
-            let id = put.id.unwrap_or_else(|| BundleId(time::new_id(&*self.clock)));
+            let id = put.id.unwrap_or_else(|| BundleId(time::new_id(&*self.db.clock)));
             let bundle = Bundle {
                 id,
                 tenant: put.tenant,
@@ -126,7 +127,7 @@ impl Inner {
                 old.slug
             )));
         }
-        let bundle = Bundle { soft_deleted_at: Some(self.now()), ..old };
+        let bundle = Bundle { soft_deleted_at: Some(self.db.now()), ..old };
         session.save_bundle(&bundle).await.map_err(failed_to("delete the bundle"))?;
         session.write_bundle_file(&bundle).await?;
         session.finish().await.map(drop)
@@ -148,12 +149,12 @@ impl Session<'_> {
         tenant: &TenantId,
         slug: &BundleSlug,
     ) -> Result<Bundle, StoreError> {
-        self.inner.reject_symlink(&layout::bundle_folder(tenant, slug))?;
+        self.catalog.reject_symlink(&layout::bundle_folder(tenant, slug))?;
         let found = self.bundle_by_slug(tenant, slug).await.map_err(failed_to("find the bundle"))?;
         if let Some(bundle) = found {
             // A bundle whose folder is missing was not deleted by a user.
             let folder = layout::bundle_folder(tenant, slug);
-            let is_missing = self.inner.files.as_ref().is_some_and(|files| !files.at(&folder).exists());
+            let is_missing = self.db.files.as_ref().is_some_and(|files| !files.at(&folder).exists());
             if bundle.soft_deleted_at.is_some() && is_missing && !bundle.kind.is_read_only() {
                 return self.revive(bundle).await;
             }
@@ -161,9 +162,9 @@ impl Session<'_> {
             return Ok(bundle);
         }
         check_slug(slug)?;
-        let now = self.inner.now();
+        let now = self.db.now();
         let bundle = Bundle {
-            id: BundleId(time::new_id(&*self.inner.clock)),
+            id: BundleId(time::new_id(&*self.db.clock)),
             tenant: tenant.clone(),
             slug: slug.clone(),
             display_name: slug.to_string(),
@@ -188,7 +189,7 @@ impl Session<'_> {
 
     /// Restores a deleted bundle.
     pub(crate) async fn revive(&mut self, bundle: Bundle) -> Result<Bundle, StoreError> {
-        let bundle = Bundle { soft_deleted_at: None, modified_at: self.inner.now(), ..bundle };
+        let bundle = Bundle { soft_deleted_at: None, modified_at: self.db.now(), ..bundle };
         self.save_bundle(&bundle).await.map_err(failed_to("revive the bundle"))?;
         match self.write_bundle_file(&bundle).await {
             // An unreadable `bundle.yaml` is reported by the scan and does not block the definitions.
@@ -199,11 +200,11 @@ impl Session<'_> {
 
     /// Writes `bundle.yaml` in an embedded store.
     pub(super) async fn write_bundle_file(&mut self, bundle: &Bundle) -> Result<(), StoreError> {
-        let Some(files) = self.inner.files.clone() else { return Ok(()) };
+        let Some(files) = self.db.files.clone() else { return Ok(()) };
         let folder = layout::bundle_folder(&bundle.tenant, &bundle.slug);
-        self.inner.reject_symlink(&folder)?;
+        self.catalog.reject_symlink(&folder)?;
         let relative = format!("{folder}/{BUNDLE_FILE}");
-        let (copy, now) = (bundle.clone(), self.inner.now());
+        let (copy, now) = (bundle.clone(), self.db.now());
         let path = relative.clone();
         let written = files
             .run(format!("write `{relative}`"), move |home| {
@@ -302,11 +303,11 @@ pub(super) fn check_slug(slug: &BundleSlug) -> Result<(), StoreError> {
     Ok(())
 }
 
-impl Inner {
+impl CatalogState {
     /// Rejects a folder that is a symbolic link, as it may lead out of the home folder. Only `skills` itself may be
     /// one.
     pub(crate) fn reject_symlink(&self, folder: &str) -> Result<(), StoreError> {
-        let Some(files) = &self.files else { return Ok(()) };
+        let Some(files) = &self.db.files else { return Ok(()) };
         let ends = folder.match_indices('/').map(|(at, _)| at).skip(1).chain([folder.len()]);
         for part in ends.filter_map(|end| folder.get(..end)).filter(|part| part.contains('/')) {
             if std::fs::symlink_metadata(files.at(part)).is_ok_and(|found| found.is_symlink()) {

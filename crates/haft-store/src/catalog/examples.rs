@@ -1,7 +1,5 @@
 //! Examples of tools: rows of a tenant that are deleted with their tool.
 
-use std::sync::Arc;
-
 use haft_core::catalog::StoreError;
 use haft_core::example::{MAX_EXAMPLES, ToolExample};
 use haft_core::id::ToolId;
@@ -9,20 +7,20 @@ use haft_core::name::TenantId;
 use sqlx::Row as _;
 use sqlx::any::AnyRow;
 
+use super::state::{Catalog, CatalogState};
 use crate::audit;
 use crate::engine::failed_to;
-use crate::store::{Inner, Store};
 
 const READ: &str = "read the examples of the tool";
 const STORE: &str = "store the example of the tool";
 
-impl Store {
+impl Catalog {
     /// Returns the examples that a tenant has of a tool, sorted by name.
     pub async fn examples(&self, tenant: &TenantId, tool: ToolId) -> Result<Vec<ToolExample>, StoreError> {
         let sql = "SELECT name, description, args, expected FROM tool_examples WHERE tenant = $1 AND tool_id = $2 \
-                   ORDER BY name";
+                   AND NOT EXISTS (SELECT 1 FROM tools t WHERE t.id = $2 AND t.gone_at IS NOT NULL) ORDER BY name";
         let found = sqlx::query(sql).bind(tenant.as_str()).bind(tool.to_string());
-        let found = found.fetch_all(&self.inner.engine.pool).await.map_err(failed_to(READ))?;
+        let found = found.fetch_all(&self.state.db.engine.pool).await.map_err(failed_to(READ))?;
         found.iter().map(example).collect::<Result<_, _>>().map_err(failed_to(READ))
     }
 
@@ -34,7 +32,7 @@ impl Store {
         example: ToolExample,
     ) -> Result<(), StoreError> {
         let tenant = tenant.clone();
-        self.run(move |inner| async move { inner.put_example(&tenant, tool, &example).await }).await
+        self.run(move |catalog| async move { catalog.put_example(&tenant, tool, &example).await }).await
     }
 
     /// Deletes an example.
@@ -45,13 +43,13 @@ impl Store {
         name: &str,
     ) -> Result<(), StoreError> {
         let (tenant, name) = (tenant.clone(), name.to_owned());
-        self.run(move |inner| async move { inner.delete_example(&tenant, tool, &name).await }).await
+        self.run(move |catalog| async move { catalog.delete_example(&tenant, tool, &name).await }).await
     }
 }
 
-impl Inner {
+impl CatalogState {
     async fn put_example(
-        self: Arc<Self>,
+        &self,
         tenant: &TenantId,
         tool: ToolId,
         example: &ToolExample,
@@ -61,8 +59,8 @@ impl Inner {
         let args = json(serde_json::to_string(&example.args))?;
         let expected = example.expect.as_ref().map(serde_json::to_string).map(json).transpose()?;
         // One change at a time, so that the limit holds.
-        let _state = self.state.lock().await;
-        let mut tx = self.engine.begin_change().await.map_err(failed_to(STORE))?;
+        let _lock = self.db.generation.lock().await;
+        let mut tx = self.db.engine.begin_change().await.map_err(failed_to(STORE))?;
         let sql = "SELECT COUNT(*) FROM tool_examples WHERE tenant = $1 AND tool_id = $2 AND name <> $3";
         let others = sqlx::query(sql).bind(tenant.as_str()).bind(tool.to_string()).bind(&example.name);
         let others = others.fetch_one(&mut *tx).await.and_then(|row| row.try_get::<i64, _>(0));
@@ -84,7 +82,7 @@ impl Inner {
         .bind(&example.description)
         .bind(args)
         .bind(expected)
-        .bind(self.now().as_microsecond())
+        .bind(self.db.now().as_microsecond())
         .execute(&mut *tx)
         .await
         .map_err(failed_to(STORE))?;
@@ -92,14 +90,9 @@ impl Inner {
         tx.commit().await.map_err(failed_to(STORE))
     }
 
-    async fn delete_example(
-        self: Arc<Self>,
-        tenant: &TenantId,
-        tool: ToolId,
-        name: &str,
-    ) -> Result<(), StoreError> {
+    async fn delete_example(&self, tenant: &TenantId, tool: ToolId, name: &str) -> Result<(), StoreError> {
         let action = "delete the example of the tool";
-        let mut tx = self.engine.begin_change().await.map_err(failed_to(action))?;
+        let mut tx = self.db.engine.begin_change().await.map_err(failed_to(action))?;
         let done = sqlx::query("DELETE FROM tool_examples WHERE tenant = $1 AND tool_id = $2 AND name = $3")
             .bind(tenant.as_str())
             .bind(tool.to_string())

@@ -8,7 +8,7 @@ use haft_core::tool::{Source, Status};
 use sqlx::AssertSqlSafe;
 
 use super::queries::{ToolFile, content};
-use crate::session::Session;
+use super::session::Session;
 
 type Result<T> = std::result::Result<T, sqlx::Error>;
 
@@ -79,7 +79,7 @@ impl Session<'_> {
 
     /// Queues a tool for insertion: before the next query, and at the latest when the session finishes.
     pub(crate) fn queue_insert(&mut self, tool: ToolInsert<'_>) -> Result<()> {
-        self.touch_tool(tool.id);
+        self.mark_tool_changed(tool.id);
         self.pending_inserts.push(PendingInsert::new(tool)?);
         Ok(())
     }
@@ -94,7 +94,7 @@ impl Session<'_> {
     }
 
     async fn insert_tools(&mut self, tools: &[PendingInsert]) -> Result<()> {
-        let (engine, actor) = (&self.inner.engine, self.actor.as_deref());
+        let (engine, actor) = (&self.db.engine, self.actor.as_deref());
         let sql = format!("{INSERT_TOOLS} {}", engine.placeholders(tools.len(), TOOL_COLUMNS));
         let mut query = sqlx::query(AssertSqlSafe(sql));
         for tool in tools {

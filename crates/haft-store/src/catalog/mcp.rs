@@ -15,11 +15,12 @@ use sqlx::{AssertSqlSafe, Row as _};
 
 use super::insert::ToolInsert;
 use super::queries::ToolFile;
+use super::session::Session;
+use super::state::{Catalog, CatalogState};
 use crate::engine::failed_to;
+use crate::limits;
 use crate::list_page::ListPage;
 use crate::rows;
-use crate::session::Session;
-use crate::store::{Inner, Store};
 use crate::time;
 use crate::vault::refresh;
 
@@ -47,11 +48,11 @@ pub struct PendingToolChange {
     pub rejected: bool,
 }
 
-impl Store {
+impl Catalog {
     /// Returns all configured servers.
     pub async fn mcp_servers(&self) -> Result<Vec<McpServer>, StoreError> {
         let rows = sqlx::query("SELECT body FROM mcp_servers ORDER BY tenant, id")
-            .fetch_all(&self.inner.engine.pool)
+            .fetch_all(&self.state.db.engine.pool)
             .await
             .map_err(failed_to("read the MCP servers"))?;
         let read = |row| serde_json::from_str(sqlx::Row::try_get(row, 0)?).map_err(decode);
@@ -61,7 +62,7 @@ impl Store {
     /// Returns the number of servers of a tenant.
     pub async fn mcp_server_count(&self, tenant: &TenantId) -> Result<u64, StoreError> {
         let query = sqlx::query("SELECT COUNT(*) FROM mcp_servers WHERE tenant = $1").bind(tenant.as_str());
-        let counted = query.fetch_one(&self.inner.engine.pool).await;
+        let counted = query.fetch_one(&self.state.db.engine.pool).await;
         let count: Result<i64, sqlx::Error> = counted.and_then(|row| sqlx::Row::try_get(&row, 0));
         count.map(i64::unsigned_abs).map_err(failed_to("read the MCP servers"))
     }
@@ -75,7 +76,7 @@ impl Store {
         let sql = format!("SELECT body FROM mcp_servers WHERE tenant = $1 {}", page.sql("id"));
         let query = sqlx::query(AssertSqlSafe(sql)).bind(tenant.as_str()).bind(page.start());
         let rows =
-            query.fetch_all(&self.inner.engine.pool).await.map_err(failed_to("read the MCP servers"))?;
+            query.fetch_all(&self.state.db.engine.pool).await.map_err(failed_to("read the MCP servers"))?;
         let read = |row| serde_json::from_str(sqlx::Row::try_get(row, 0)?).map_err(decode);
         rows.iter().map(read).collect::<Result<_, _>>().map_err(failed_to("read the MCP servers"))
     }
@@ -83,25 +84,25 @@ impl Store {
     /// Returns a server of a tenant.
     pub async fn mcp_server(&self, tenant: &TenantId, id: &str) -> Result<Option<McpServer>, StoreError> {
         let query = sqlx::query("SELECT body FROM mcp_servers WHERE tenant = $1 AND id = $2");
-        let found = query.bind(tenant.as_str()).bind(id).fetch_optional(&self.inner.engine.pool).await;
+        let found = query.bind(tenant.as_str()).bind(id).fetch_optional(&self.state.db.engine.pool).await;
         let read = |row: sqlx::any::AnyRow| serde_json::from_str(row.try_get(0)?).map_err(decode);
         found.and_then(|row| row.map(read).transpose()).map_err(failed_to("read the MCP servers"))
     }
 
     /// Creates or updates a server and the bundle of its tools.
     pub async fn put_mcp_server(&self, server: McpServer) -> Result<(), StoreError> {
-        self.run(|inner| async move { inner.put_mcp_server(&server).await }).await
+        self.run(|catalog| async move { catalog.put_mcp_server(&server).await }).await
     }
 
     /// Deletes a server, its bundle and its tools.
     pub async fn delete_mcp_server(&self, tenant: TenantId, id: BundleSlug) -> Result<(), StoreError> {
-        self.run(|inner| async move { inner.delete_mcp_server(&tenant, &id).await }).await
+        self.run(|catalog| async move { catalog.delete_mcp_server(&tenant, &id).await }).await
     }
 
     /// Updates the tools of a server from its list. New tools are added. A changed tool waits for approval, unless the
     /// server's changes are accepted automatically. A tool that is no longer listed is disabled.
     pub async fn set_mcp_tools(&self, server: McpServer, tools: Vec<ImportedTool>) -> Result<(), StoreError> {
-        self.run(|inner| async move { inner.set_mcp_tools(&server, tools).await }).await
+        self.run(|catalog| async move { catalog.set_mcp_tools(&server, tools).await }).await
     }
 
     /// Returns the changes that wait for approval.
@@ -110,22 +111,22 @@ impl Store {
         tenant: &TenantId,
         id: &BundleSlug,
     ) -> Result<Vec<PendingToolChange>, StoreError> {
-        self.inner.changed_mcp_tools(tenant, id).await.map_err(failed_to("read the changed MCP tools"))
+        self.state.changed_mcp_tools(tenant, id).await.map_err(failed_to("read the changed MCP tools"))
     }
 
     /// Accepts the change of a tool.
     pub async fn accept_mcp_tool(&self, id: ToolId) -> Result<Tool, StoreError> {
-        self.run(move |inner| async move { inner.accept_mcp_tool(id).await }).await
+        self.run(move |catalog| async move { catalog.accept_mcp_tool(id).await }).await
     }
 
     /// Rejects the change of a tool, which stays out of service until the server changes it again.
     pub async fn reject_mcp_tool(&self, id: ToolId) -> Result<(), StoreError> {
-        self.run(move |inner| async move { inner.reject_mcp_tool(id).await }).await
+        self.run(move |catalog| async move { catalog.reject_mcp_tool(id).await }).await
     }
 
-    /// Returns the servers of a tenant with changed tools that nobody has accepted or rejected.
+    /// Returns the servers of a tenant with changed tools that are neither accepted nor rejected.
     pub async fn mcp_servers_to_review(&self, tenant: &TenantId) -> Result<Vec<BundleSlug>, StoreError> {
-        self.inner.servers_to_review(tenant).await.map_err(failed_to("read the changed MCP tools"))
+        self.state.servers_to_review(tenant).await.map_err(failed_to("read the changed MCP tools"))
     }
 }
 
@@ -152,7 +153,7 @@ struct Pin {
     rejected_digest: Option<String>,
 }
 
-impl Inner {
+impl CatalogState {
     async fn put_mcp_server(&self, server: &McpServer) -> Result<(), StoreError> {
         let mut session = self.session().await?;
         session.put_mcp_server(server).await?;
@@ -160,9 +161,9 @@ impl Inner {
     }
 
     fn bundle_of(&self, server: &McpServer) -> Bundle {
-        let now = self.now();
+        let now = self.db.now();
         Bundle {
-            id: BundleId(time::new_id(&*self.clock)),
+            id: BundleId(time::new_id(&*self.db.clock)),
             tenant: server.tenant.clone(),
             slug: server.id.clone(),
             display_name: server.id.to_string(),
@@ -187,7 +188,7 @@ impl Inner {
         // The server was deleted while it responded.
         let Some(bundle) = bundle else { return Ok(()) };
         session.update_tools(server, &bundle, tools).await.map_err(failed_to(TOOLS))?;
-        if session.is_untouched() {
+        if session.is_unmarked() {
             return Ok(());
         }
         session.finish().await.map(drop)
@@ -210,7 +211,7 @@ impl Inner {
         let rows = sqlx::query(AssertSqlSafe(sql))
             .bind(tenant.as_str())
             .bind(id.as_str())
-            .fetch_all(&self.engine.pool)
+            .fetch_all(&self.db.engine.pool)
             .await?;
         rows.iter()
             .map(|row| {
@@ -233,17 +234,17 @@ impl Inner {
             let message = format!("`{}` has no pending change to reject", tool.spec.name);
             return Err(StoreError::Conflict(message));
         }
-        session.touch_tool(id);
+        session.mark_tool_changed(id);
         session.set_mcp_fault(&tool, Some(REJECTED)).await.map_err(failed_to(action))?;
         session.finish().await.map(drop)
     }
 
-    /// Returns the servers with changed tools that nobody has accepted or rejected.
+    /// Returns the servers with changed tools that are neither accepted nor rejected.
     async fn servers_to_review(&self, tenant: &TenantId) -> Result<Vec<BundleSlug>, sqlx::Error> {
         let sql = "SELECT DISTINCT b.slug AS slug FROM mcp_pins m JOIN tools t ON t.id = m.tool_id \
                    JOIN bundles b ON b.id = t.bundle_id WHERE b.tenant = $1 AND m.offered IS NOT NULL \
                    AND (m.rejected_digest IS NULL OR m.rejected_digest <> m.offered_digest)";
-        let found = sqlx::query(sql).bind(tenant.as_str()).fetch_all(&self.engine.pool).await?;
+        let found = sqlx::query(sql).bind(tenant.as_str()).fetch_all(&self.db.engine.pool).await?;
         found.iter().map(|row| rows::parse_column(row, "slug")).collect()
     }
 
@@ -271,14 +272,14 @@ impl Session<'_> {
         match bundle {
             // A session that touches nothing stores nothing.
             Some(bundle) if known => {
-                self.touch_bundle(bundle.id);
+                self.mark_bundle_changed(bundle.id);
                 self.apply_settings(&bundle, server).await.map_err(failed_to(STORE))?;
             }
             Some(_) => {
                 let message = format!("bundle `{}` already exists; choose another id", server.id);
                 return Err(StoreError::Conflict(message));
             }
-            None => self.save_bundle(&self.inner.bundle_of(server)).await.map_err(failed_to(STORE))?,
+            None => self.save_bundle(&self.catalog.bundle_of(server)).await.map_err(failed_to(STORE))?,
         }
         self.save_mcp_server(server).await.map_err(failed_to(STORE))
     }
@@ -339,7 +340,7 @@ impl Session<'_> {
         for tool in self.tools_in(bundle.id).await? {
             let spec = with_settings(&tool, server);
             if spec != *tool.spec {
-                self.append_revision(&tool, &spec, self.inner.now()).await?;
+                self.append_revision(&tool, &spec, self.db.now()).await?;
                 sqlx::query("UPDATE tools SET published_revision = revision WHERE id = $1")
                     .bind(tool.id.to_string())
                     .execute(&mut *self.tx)
@@ -388,7 +389,7 @@ impl Session<'_> {
         for ImportedTool { mut spec, digest } in tools {
             newest.apply_settings(&mut spec);
             let Some(tool) = stored.remove(&spec.name) else {
-                match self.check_tool_room(&bundle.tenant, &spec).await {
+                match limits::check_tool_room(&mut self.tx, &bundle.tenant, &spec).await {
                     Ok(()) => self.insert_mcp_tool(bundle, &spec, &digest).await?,
                     Err(error) => {
                         tracing::warn!(server = %server.id, tool = %spec.name, %error, "tool of an MCP server not stored");
@@ -412,7 +413,7 @@ impl Session<'_> {
             // A change that is no longer offered cannot be accepted.
             if let Some(pin) = pins.remove(&tool.id.to_string()).filter(|pin| pin.offered_digest.is_some()) {
                 self.pin(tool.id, &pin.digest).await?;
-                self.touch_tool(tool.id);
+                self.mark_tool_changed(tool.id);
             }
             self.set_mcp_fault(&tool, Some(UNLISTED)).await?;
         }
@@ -425,7 +426,7 @@ impl Session<'_> {
         spec: &ToolSpec,
         digest: &str,
     ) -> Result<(), sqlx::Error> {
-        let id = ToolId(time::new_id(&*self.inner.clock));
+        let id = ToolId(time::new_id(&*self.db.clock));
         let insert = ToolInsert {
             id,
             bundle,
@@ -434,14 +435,14 @@ impl Session<'_> {
             enabled: true,
             source: Source::Mcp,
             file: ToolFile::default(),
-            at: self.inner.now(),
+            at: self.db.now(),
         };
         self.insert_tool(insert).await?;
         self.pin(id, digest).await
     }
 
     async fn recent_revisions(&mut self, id: ToolId) -> Result<i64, sqlx::Error> {
-        let since = self.inner.now() - AUTO_ACCEPT_WINDOW;
+        let since = self.db.now() - AUTO_ACCEPT_WINDOW;
         // The first revision is not a change.
         let sql = "SELECT COUNT(*) FROM revisions WHERE tool_id = $1 AND created_at > $2 AND number > 1";
         let row = sqlx::query(sql)
@@ -479,7 +480,7 @@ impl Session<'_> {
                 .bind(tool.id.to_string())
                 .execute(&mut *self.tx)
                 .await?;
-            self.touch_tool(tool.id);
+            self.mark_tool_changed(tool.id);
         }
         self.set_mcp_fault(tool, Some(reason)).await
     }
@@ -490,7 +491,7 @@ impl Session<'_> {
         spec: &ToolSpec,
         digest: &str,
     ) -> Result<(), sqlx::Error> {
-        self.append_revision(tool, spec, self.inner.now()).await?;
+        self.append_revision(tool, spec, self.db.now()).await?;
         sqlx::query("UPDATE tools SET published_revision = revision, fault = NULL WHERE id = $1")
             .bind(tool.id.to_string())
             .execute(&mut *self.tx)
@@ -507,7 +508,7 @@ impl Session<'_> {
             .bind(tool.id.to_string())
             .execute(&mut *self.tx)
             .await?;
-        self.touch_tool(tool.id);
+        self.mark_tool_changed(tool.id);
         Ok(())
     }
 

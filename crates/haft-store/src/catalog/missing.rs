@@ -5,7 +5,7 @@ use haft_core::id::{BundleId, ToolId};
 use haft_core::name::{ToolName, Version};
 use sqlx::Row as _;
 
-use crate::session::Session;
+use super::session::Session;
 
 type Result<T> = std::result::Result<T, sqlx::Error>;
 
@@ -17,11 +17,12 @@ impl Session<'_> {
             .bind(id.to_string())
             .execute(&mut *self.tx)
             .await?;
-        self.touch_tool(id);
+        self.mark_tool_changed(id);
         Ok(())
     }
 
-    /// Restores the hidden tool with this name and version, and returns whether there was one.
+    /// Restores the tool with this name and version whose file was missing, and returns whether there was one. A deleted
+    /// tool keeps its path while it is hidden: a file does not restore it, but makes another tool.
     pub(crate) async fn restore_missing(
         &mut self,
         bundle: BundleId,
@@ -29,7 +30,8 @@ impl Session<'_> {
         version: &Version,
     ) -> Result<bool> {
         let sql = "UPDATE tools SET gone_at = NULL \
-                   WHERE bundle_id = $1 AND name = $2 AND version = $3 AND gone_at IS NOT NULL";
+                   WHERE bundle_id = $1 AND name = $2 AND version = $3 AND gone_at IS NOT NULL AND path IS NULL \
+                   AND source <> 'toolset'";
         let done = sqlx::query(sql)
             .bind(bundle.to_string())
             .bind(name.as_str())

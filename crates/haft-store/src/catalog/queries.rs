@@ -12,8 +12,8 @@ use haft_core::tool::Tool;
 use haft_definition::folder::FileStamp;
 use sqlx::{AssertSqlSafe, Row as _};
 
+use super::session::Session;
 use crate::rows;
-use crate::session::Session;
 
 type Result<T> = std::result::Result<T, sqlx::Error>;
 
@@ -77,7 +77,7 @@ impl Session<'_> {
         .bind(bundle.soft_deleted_at.map(Timestamp::as_microsecond))
         .execute(&mut *self.tx)
         .await?;
-        self.touch_bundle(bundle.id);
+        self.mark_bundle_changed(bundle.id);
         Ok(())
     }
 
@@ -97,7 +97,7 @@ impl Session<'_> {
             .execute(&mut *self.tx)
             .await?;
         sqlx::query("DELETE FROM bundles WHERE id = $1").bind(id_text).execute(&mut *self.tx).await?;
-        self.touch_bundle(id);
+        self.mark_bundle_changed(id);
         Ok(())
     }
 
@@ -182,7 +182,7 @@ impl Session<'_> {
         .bind(tool.id.to_string())
         .execute(&mut *self.tx)
         .await?;
-        self.touch_tool(tool.id);
+        self.mark_tool_changed(tool.id);
         Ok(())
     }
 
@@ -237,7 +237,7 @@ impl Session<'_> {
             .bind(id.to_string())
             .execute(&mut *self.tx)
             .await?;
-        self.touch_tool(id);
+        self.mark_tool_changed(id);
         Ok(())
     }
 
@@ -256,7 +256,7 @@ impl Session<'_> {
             .execute(&mut *self.tx)
             .await?;
         sqlx::query("DELETE FROM tools WHERE id = $1").bind(id.to_string()).execute(&mut *self.tx).await?;
-        self.touch_tool(id);
+        self.mark_tool_changed(id);
         Ok(())
     }
 }

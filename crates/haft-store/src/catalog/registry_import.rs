@@ -7,17 +7,17 @@ use haft_core::name::TenantId;
 use haft_core::tool::{Source, Status, Tool};
 
 use super::insert::ToolInsert;
+use super::session::Session;
+use super::state::CatalogState;
 use super::tool_files::Content;
 use super::tools::{already_exists, find_all_announced};
 use crate::engine::failed_to;
 use crate::files::layout;
-use crate::session::Session;
-use crate::store::Inner;
 use crate::time;
 
 const IMPORT: &str = "import the tool";
 
-impl Inner {
+impl CatalogState {
     /// Stores all tools in one transaction.
     pub(crate) async fn import_tools(
         &self,
@@ -63,11 +63,11 @@ impl Session<'_> {
         if existing.map_err(failed_to(IMPORT))?.is_some() {
             return Err(already_exists(&bundle.slug, &spec.name, &spec.version));
         }
-        let id = ToolId(time::new_id(&*self.inner.clock));
+        let id = ToolId(time::new_id(&*self.db.clock));
         let folder = layout::bundle_folder(&bundle.tenant, &bundle.slug);
         let content = Content { spec, text: None, enabled: *enabled };
         let file = self.write_new_file(&folder, FileForm::Json, content).await?;
-        let (source, at) = (Source::User, self.inner.now());
+        let (source, at) = (Source::User, self.db.now());
         let (status, enabled) = (Status::Draft, *enabled);
         self.insert_new(ToolInsert { id, bundle: &bundle, spec, status, enabled, source, file, at }).await?;
         self.set_imported_state(id, tool).await.map_err(failed_to(IMPORT))?;
@@ -91,7 +91,7 @@ impl Session<'_> {
             Status::Published | Status::Deprecated => true,
             Status::Disabled => tool.published_at.is_some(),
         };
-        let now = self.inner.now();
+        let now = self.db.now();
         let published_at = is_published.then(|| tool.published_at.unwrap_or(now));
         sqlx::query(
             "UPDATE tools SET status = $1, enabled = $2, legacy = $3, published_at = $4, \
@@ -108,7 +108,7 @@ impl Session<'_> {
         if is_published {
             self.note_publication(id, now).await?;
         }
-        self.touch_tool(id);
+        self.mark_tool_changed(id);
         Ok(())
     }
 }

@@ -6,13 +6,14 @@ use std::path::Path;
 use haft_core::catalog::StoreError;
 use haft_definition::folder::{FileStamp, ReadError, SymbolicLinks, name_and_version, read_text};
 
+use super::state::FileIndex;
+use super::state::{Catalog, CatalogState};
 use super::sync_apply::ReadFile;
 use crate::audit::FILE_ACTOR;
 use crate::files::scan::{self, Scan, ScannedBundle, ScannedFile};
 use crate::files::stamp::is_recent;
 use crate::files::{definition, layout, write};
 use crate::resources::FileScope;
-use crate::store::{Inner, State, Store};
 
 /// The largest number of threads that read definition files.
 const MAX_THREADS: usize = 8;
@@ -58,46 +59,46 @@ pub(crate) struct SyncPlan {
     pub(crate) missing_files: Vec<String>,
 }
 
-impl Store {
+impl Catalog {
     /// Rebuilds the index from the definition files, reading every one of them.
     pub async fn reindex(&self) -> Result<ReindexReport, StoreError> {
-        self.run(|inner| async move { inner.reindex().await }).await
+        self.run(|catalog| async move { catalog.reindex().await }).await
     }
 }
 
-impl Inner {
+impl CatalogState {
     /// Brings the index up to date with the disk. Costs one scan if nothing changed.
     pub(crate) async fn sync(&self) -> Result<SyncResult, StoreError> {
-        let Some(files) = &self.files else { return Ok(SyncResult::default()) };
+        let Some(files) = &self.db.files else { return Ok(SyncResult::default()) };
         let scan = files.run("list the definition files".into(), scan::scan).await?;
         let clean = scan.leftovers.is_empty();
-        if clean && SyncPlan::new(scan, &*self.state.lock().await, ReadScope::Changed).is_empty() {
+        if clean && SyncPlan::new(scan, &*self.index.lock().await, ReadScope::Changed).is_empty() {
             return Ok(SyncResult::default());
         }
         self.apply_disk(ReadScope::Changed).await
     }
 
     async fn reindex(&self) -> Result<ReindexReport, StoreError> {
-        self.sync_resource_files(FileScope::All).await?;
+        self.db.sync_resource_files(FileScope::All).await?;
         let synced = self.apply_disk(ReadScope::All).await?;
-        let state = self.state.lock().await;
-        let tools = state.files.values().filter(|file| file.tool.is_some()).count();
+        let index = self.index.lock().await;
+        let tools = index.files.values().filter(|file| file.tool.is_some()).count();
         Ok(ReindexReport {
-            bundles: state.bundles.len(),
+            bundles: index.bundles.len(),
             tools,
-            unreadable: state.files.len() - tools,
+            unreadable: index.files.len() - tools,
             changed: synced.changed,
         })
     }
 
     async fn apply_disk(&self, scope: ReadScope) -> Result<SyncResult, StoreError> {
-        let Some(files) = &self.files else { return Ok(SyncResult::default()) };
+        let Some(files) = &self.db.files else { return Ok(SyncResult::default()) };
         let mut session = self.session().await?;
         session.actor = Some(FILE_ACTOR.into());
         // Scanned again under the lock: the first scan may have seen an incomplete change of another process.
         let scan = files.run("list the definition files".into(), scan::scan).await?;
         let leftovers = scan.leftovers.clone();
-        let mut plan = SyncPlan::new(scan, &session.state, scope);
+        let mut plan = SyncPlan::new(scan, &session.index, scope);
         let changed = std::mem::take(&mut plan.changed);
         let (read_files, vanished) = files
             .run("read the definition files".into(), move |home| {
@@ -108,7 +109,7 @@ impl Inner {
                 Ok(read_all(home, changed))
             })
             .await?;
-        plan.missing_files.extend(vanished.into_iter().filter(|path| session.state.files.contains_key(path)));
+        plan.missing_files.extend(vanished.into_iter().filter(|path| session.index.files.contains_key(path)));
         let repeat = read_files.iter().any(|file| file.scanned.stamp.is_unknown());
         let touched = session.apply(plan, read_files).await?;
         session.finish().await?;
@@ -117,14 +118,14 @@ impl Inner {
 }
 
 impl SyncPlan {
-    fn new(scan: Scan, state: &State, scope: ReadScope) -> Self {
+    fn new(scan: Scan, index: &FileIndex, scope: ReadScope) -> Self {
         let all = scope == ReadScope::All;
         let mut plan = SyncPlan::default();
         let mut folders = HashSet::new();
         let bundle_files: HashSet<String> = scan.bundles.iter().filter_map(ScannedBundle::file).collect();
         for bundle in scan.bundles {
             let key = (bundle.tenant.clone(), bundle.slug.clone());
-            if all || state.bundles.get(&key).is_none_or(|indexed| indexed.stamp != bundle.stamp) {
+            if all || index.bundles.get(&key).is_none_or(|indexed| indexed.stamp != bundle.stamp) {
                 plan.bundles.push(bundle);
             }
             folders.insert(key);
@@ -134,9 +135,9 @@ impl SyncPlan {
         let is_missing = |path: &&String| {
             !paths.contains(path.as_str()) && !bundle_files.contains(path.as_str()) && !unlisted(path)
         };
-        plan.missing_files = state.files.keys().filter(is_missing).cloned().collect();
+        plan.missing_files = index.files.keys().filter(is_missing).cloned().collect();
         plan.missing_files.sort();
-        let indexed = |file: &ScannedFile| state.files.get(&file.path);
+        let indexed = |file: &ScannedFile| index.files.get(&file.path);
         let differs = |file: &ScannedFile| indexed(file).is_none_or(|indexed| indexed.stamp != file.stamp);
         let any_change = !plan.missing_files.is_empty() || scan.files.iter().any(differs);
         // After any change, a file that was rejected as a duplicate may be the only one now.
@@ -144,7 +145,7 @@ impl SyncPlan {
             |file: &ScannedFile| any_change && indexed(file).is_some_and(|indexed| indexed.tool.is_none());
         plan.changed = scan.files.into_iter().filter(|file| all || differs(file) || rejected(file)).collect();
         let user_created = haft_core::name::BundleSlug::user_created();
-        plan.missing_bundles = state
+        plan.missing_bundles = index
             .bundles
             .keys()
             // Files outside of all bundles need `user-created` even without its folder.

@@ -17,6 +17,8 @@ use haft_definition::folder::file_form;
 
 use super::insert::ToolInsert;
 use super::queries::{ToolFile, hash};
+use super::session::Session;
+use super::state::IndexedFile;
 use super::sync::SyncPlan;
 use crate::audit::FileEdit;
 use crate::engine::failed_to;
@@ -24,8 +26,6 @@ use crate::files::bundle_file::BundleFile;
 use crate::files::definition::Definition;
 use crate::files::scan::ScannedFile;
 use crate::files::{definition, history};
-use crate::session::Session;
-use crate::store::IndexedFile;
 use crate::time;
 
 const INDEX: &str = "index the definition files";
@@ -111,7 +111,7 @@ impl Session<'_> {
         for (tenant, slug) in plan.missing_bundles {
             self.drop_missing_bundle(&tenant, &slug).await?;
         }
-        Ok(self.touched())
+        Ok(self.count_marked())
     }
 
     async fn apply_definition(
@@ -160,7 +160,7 @@ impl Session<'_> {
         if let Some(keys) = &mut pass.stored_keys {
             keys.insert((bundle.id.to_string(), spec.name.to_string(), spec.version.to_string()));
         }
-        if pass.stored_keys.is_none() || self.state.files.contains_key(&file.path) {
+        if pass.stored_keys.is_none() || self.index.files.contains_key(&file.path) {
             self.delete_unreadable(&file.path).await?;
         }
         self.index_file(file.path.clone(), Some(IndexedFile { stamp: file.stamp.clone(), tool: Some(id) }));
@@ -179,7 +179,7 @@ impl Session<'_> {
             self.note_edit(file, "tool.update", qualified(file, &read.spec), "success");
         }
         if changed {
-            let now = self.inner.now();
+            let now = self.db.now();
             self.append_revision(tool, &read.spec, now).await.map_err(failed_to(INDEX))?;
         }
         let previous = self.file_enabled(tool.id).await.map_err(failed_to(INDEX))?;
@@ -196,7 +196,7 @@ impl Session<'_> {
         };
         self.set_tool_file(tool.id, &tool_file).await.map_err(failed_to(INDEX))?;
         if visible {
-            self.touch_tool(tool.id);
+            self.mark_tool_changed(tool.id);
         }
         Ok(tool.id)
     }
@@ -207,7 +207,7 @@ impl Session<'_> {
         file: &ScannedFile,
         read: &Definition,
     ) -> Result<ToolId, StoreError> {
-        let id = ToolId(time::new_id(&*self.inner.clock));
+        let id = ToolId(time::new_id(&*self.db.clock));
         let tool_file = ToolFile {
             path: Some(file.path.clone()),
             stamp: Some(file.stamp.clone()),
@@ -222,7 +222,7 @@ impl Session<'_> {
             source: Source::User,
             file: tool_file,
             // A rebuilt index then has the same creation times.
-            at: file.modified_at.min(self.inner.now()),
+            at: file.modified_at.min(self.db.now()),
         };
         self.queue_insert(insert).map_err(failed_to(INDEX))?;
         self.note_edit(file, "tool.create", qualified(file, &read.spec), "success");
@@ -241,7 +241,7 @@ impl Session<'_> {
         if let Some(tool) = before {
             self.set_fault(tool.id, &text, &file.stamp).await.map_err(failed_to(INDEX))?;
             if tool.fault.as_deref() != Some(&text) {
-                self.touch_tool(tool.id);
+                self.mark_tool_changed(tool.id);
                 self.note_edit(file, "tool.update", tool.qualified(), ErrorCode::InvalidDefinition.as_str());
             }
             pass.claimed.insert(tool.id);
@@ -257,7 +257,7 @@ impl Session<'_> {
     }
 
     async fn apply_missing(&mut self, pass: &mut SyncPass, path: String) -> Result<(), StoreError> {
-        match self.state.files.get(&path).and_then(|indexed| indexed.tool) {
+        match self.index.files.get(&path).and_then(|indexed| indexed.tool) {
             Some(id) => pass.orphans.push(id),
             None => self.delete_unreadable(&path).await?,
         }
@@ -272,6 +272,7 @@ impl Session<'_> {
             None if self.restore_missing(bundle.id, name, version).await? => {
                 self.tool_by_key(bundle.id, name, version).await
             }
+            None => self.delete_missing(bundle.id, name, version).await.map(|()| None),
             existing => Ok(existing),
         }
     }
@@ -280,14 +281,14 @@ impl Session<'_> {
     async fn hide_tool_without_file(&mut self, id: ToolId) -> Result<(), StoreError> {
         let Some(tool) = self.find_tool(id).await.map_err(failed_to(INDEX))? else {
             // Another process has deleted it, which has to be announced here.
-            self.touch_tool(id);
+            self.mark_tool_changed(id);
             return Ok(());
         };
-        if let (Some(files), Some(path)) = (self.inner.files.clone(), tool.path.clone()) {
+        if let (Some(files), Some(path)) = (self.db.files.clone(), tool.path.clone()) {
             let form = file_form(path.rsplit('/').next().unwrap_or(&path))
                 .unwrap_or(haft_core::catalog::FileForm::Json);
             let text = definition::write(&tool.spec, form, None);
-            let now = self.inner.now();
+            let now = self.db.now();
             files
                 .run(format!("back up `{path}`"), move |home| {
                     history::save(home, &path, text.as_bytes(), now)
@@ -296,12 +297,12 @@ impl Session<'_> {
         }
         let (tenant, target) = (tool.tenant.clone(), tool.qualified());
         self.note_file_edit(FileEdit { tenant, action: "tool.delete", target, outcome: "success" });
-        let now = self.inner.now();
+        let now = self.db.now();
         self.hide_missing_tool(id, now).await.map_err(failed_to(INDEX))
     }
 
     async fn indexed_tool(&mut self, path: &str) -> Result<Option<Tool>, StoreError> {
-        match self.state.files.get(path).and_then(|indexed| indexed.tool) {
+        match self.index.files.get(path).and_then(|indexed| indexed.tool) {
             Some(id) => self.find_tool(id).await.map_err(failed_to(INDEX)),
             None => Ok(None),
         }

@@ -6,13 +6,13 @@ use haft_core::id::BundleId;
 use haft_core::name::{BundleSlug, TenantId};
 use haft_definition::folder::{BUNDLE_FILE, ReadError, SymbolicLinks, read_text};
 
+use super::session::Session;
+use super::state::{IndexedBundle, IndexedFile};
 use super::sync::name_hint;
 use crate::engine::failed_to;
 use crate::files::bundle_file::{self, BundleFile};
 use crate::files::layout;
 use crate::files::scan::{ScannedBundle, ScannedFile};
-use crate::session::Session;
-use crate::store::{IndexedBundle, IndexedFile};
 use crate::time;
 
 const INDEX: &str = "index the bundles";
@@ -31,7 +31,7 @@ impl Session<'_> {
             // A folder does not describe the bundle of an MCP server.
             Some(old) if old.kind == BundleKind::Mcp => old,
             Some(old) => {
-                let bundle = merged(&old, file, self.inner.now());
+                let bundle = merged(&old, file, self.db.now());
                 if bundle != old {
                     self.save_bundle(&bundle).await.map_err(failed_to(INDEX))?;
                 }
@@ -72,7 +72,7 @@ impl Session<'_> {
 
     /// Clears the error of a `bundle.yaml`.
     pub(crate) async fn clear_bundle_file_error(&mut self, path: &str) -> Result<(), StoreError> {
-        if !self.state.files.contains_key(path) {
+        if !self.index.files.contains_key(path) {
             return Ok(());
         }
         self.index_file(path.to_owned(), None);
@@ -80,7 +80,7 @@ impl Session<'_> {
     }
 
     async fn read_bundle_file(&mut self, path: &str) -> Result<(BundleFile, Option<String>), StoreError> {
-        let Some(files) = &self.inner.files else { return Ok((BundleFile::default(), None)) };
+        let Some(files) = &self.db.files else { return Ok((BundleFile::default(), None)) };
         let relative = path.to_owned();
         files
             .run(format!("read `{path}`"), move |home| {
@@ -103,7 +103,7 @@ impl Session<'_> {
         slug: &BundleSlug,
         file: BundleFile,
     ) -> Result<Bundle, StoreError> {
-        let now = self.inner.now();
+        let now = self.db.now();
         // A copied folder has the id of the original; the copy gets its own.
         let mut id = file.id;
         if let Some(taken) = id
@@ -113,7 +113,7 @@ impl Session<'_> {
         }
         let created_at = file.created_at.map_or(now, |at| time::from_micros(at.as_microsecond()));
         let blank = Bundle {
-            id: id.unwrap_or_else(|| BundleId(time::new_id(&*self.inner.clock))),
+            id: id.unwrap_or_else(|| BundleId(time::new_id(&*self.db.clock))),
             tenant: tenant.clone(),
             slug: slug.clone(),
             display_name: slug.to_string(),
@@ -144,7 +144,7 @@ impl Session<'_> {
             if !self.has_missing(bundle.id).await.map_err(failed_to(INDEX))? {
                 self.remove_bundle(bundle.id).await.map_err(failed_to(INDEX))?;
             } else if bundle.soft_deleted_at.is_none() {
-                let deleted = Bundle { soft_deleted_at: Some(self.inner.now()), ..bundle };
+                let deleted = Bundle { soft_deleted_at: Some(self.db.now()), ..bundle };
                 self.save_bundle(&deleted).await.map_err(failed_to(INDEX))?;
             }
         }
@@ -172,7 +172,7 @@ impl Session<'_> {
         .execute(&mut *self.tx)
         .await
         .map_err(failed_to("store the error of a definition file"))?;
-        self.touch_path(found.path.clone());
+        self.mark_path_changed(found.path.clone());
         Ok(())
     }
 
@@ -183,7 +183,7 @@ impl Session<'_> {
             .await
             .map_err(failed_to("clear the error of a definition file"))?;
         if done.rows_affected() > 0 {
-            self.touch_path(path.to_owned());
+            self.mark_path_changed(path.to_owned());
         }
         Ok(())
     }

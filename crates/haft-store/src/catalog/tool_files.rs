@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use futures_util::stream::{self, StreamExt as _};
 use haft_core::Timestamp;
 use haft_core::catalog::{Backup, FileForm, SourceText, StoreError};
 use haft_core::id::ToolId;
@@ -11,11 +12,11 @@ use haft_core::tool::Tool;
 use haft_definition::folder::{FileStamp, MAX_BYTES, ReadError, SymbolicLinks, file_form, read_text};
 
 use super::queries::{ToolFile, hash};
+use super::session::Session;
+use super::state::IndexedFile;
 use crate::engine::failed_to;
 use crate::files::write::{self, FileMode, IfExists, Undo};
 use crate::files::{definition, history, layout};
-use crate::session::Session;
-use crate::store::IndexedFile;
 
 /// The content of a tool file.
 #[derive(Clone, Copy)]
@@ -26,7 +27,12 @@ pub(crate) struct Content<'a> {
     pub(crate) enabled: bool,
 }
 
+/// The number of files that are written concurrently. Each write waits for a disk sync, so sequential writes are much
+/// slower.
+const PARALLEL_WRITES: usize = 8;
+
 /// The text of a file, and its value of `enabled`.
+#[derive(Clone)]
 struct Rendered {
     text: String,
     enabled: Option<bool>,
@@ -38,8 +44,12 @@ impl Content<'_> {
         if let Some(authored) = self.authored(path)? {
             return Ok(authored);
         }
+        self.generated(form_of(path))
+    }
+
+    fn generated(&self, form: FileForm) -> Result<Rendered, StoreError> {
         let enabled = (!self.enabled).then_some(false);
-        Ok(Rendered { text: generate(self.spec, form_of(path), enabled)?, enabled })
+        Ok(Rendered { text: generate(self.spec, form, enabled)?, enabled })
     }
 
     fn authored(&self, path: &str) -> Result<Option<Rendered>, StoreError> {
@@ -54,6 +64,34 @@ impl Content<'_> {
     }
 }
 
+/// The file of a new tool before it is written.
+pub(super) struct NewFile {
+    tool: String,
+    /// The paths to try in this order, with the text for each.
+    candidates: Vec<(String, Rendered)>,
+}
+
+impl NewFile {
+    /// Writes the file to the first free path.
+    fn write(self, home: &Path) -> std::io::Result<(ToolFile, Undo)> {
+        for (path, Rendered { text, enabled }) in self.candidates {
+            let file = home.join(&path);
+            match write::write(&file, text.as_bytes(), IfExists::Fail, FileMode::New) {
+                Ok(()) => {
+                    let stamp = FileStamp::of(&std::fs::symlink_metadata(&file)?);
+                    return Ok((
+                        ToolFile { path: Some(path), stamp: Some(stamp), enabled },
+                        Undo::remove(file),
+                    ));
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(std::io::Error::other("all file names for this tool are in use"))
+    }
+}
+
 impl Session<'_> {
     /// Writes the file of a new tool in an embedded store.
     pub(crate) async fn write_new_file(
@@ -62,38 +100,59 @@ impl Session<'_> {
         form: FileForm,
         content: Content<'_>,
     ) -> Result<ToolFile, StoreError> {
-        let Some(files) = self.inner.files.clone() else { return Ok(ToolFile::default()) };
+        let file = self.new_file(folder, form, content)?;
+        Ok(self.write_new_files(vec![file]).await?.pop().unwrap_or_default())
+    }
+
+    /// Returns the file of a new tool before it is written.
+    pub(super) fn new_file(
+        &self,
+        folder: &str,
+        form: FileForm,
+        content: Content<'_>,
+    ) -> Result<NewFile, StoreError> {
         let spec = content.spec;
-        let mut candidates = Vec::new();
-        for file in layout::file_names(&spec.name, &spec.version, form) {
-            let path = format!("{folder}/{file}");
-            // For each name: a text without a name or version takes them from the file name.
-            let rendered = content.render(&path)?;
-            candidates.push((path, rendered));
+        let mut file = NewFile { tool: spec.name.to_string(), candidates: Vec::new() };
+        if self.db.files.is_none() {
+            return Ok(file);
         }
-        let (path, enabled, stamp, undo) = files
-            .run(format!("write the definition of `{}`", spec.name), move |home| {
-                for (path, Rendered { text, enabled }) in candidates {
-                    let file = home.join(&path);
-                    match write::write(&file, text.as_bytes(), IfExists::Fail, FileMode::New) {
-                        Ok(()) => {
-                            let undo = Undo::remove(file.clone());
-                            return Ok((
-                                path,
-                                enabled,
-                                FileStamp::of(&std::fs::symlink_metadata(&file)?),
-                                undo,
-                            ));
-                        }
-                        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-                        Err(error) => return Err(error),
-                    }
+        let mut generated: Option<Rendered> = None;
+        for name in layout::file_names(&spec.name, &spec.version, form) {
+            let path = format!("{folder}/{name}");
+            // For each name: a text without a name or version takes them from the file name.
+            let rendered = match content.authored(&path)? {
+                Some(authored) => authored,
+                None => match &generated {
+                    Some(rendered) => Rendered::clone(rendered),
+                    None => generated.insert(content.generated(form)?).clone(),
+                },
+            };
+            file.candidates.push((path, rendered));
+        }
+        Ok(file)
+    }
+
+    /// Writes the files of new tools in an embedded store, several at a time: each of them waits for the disk.
+    pub(super) async fn write_new_files(&mut self, new: Vec<NewFile>) -> Result<Vec<ToolFile>, StoreError> {
+        let Some(files) = self.db.files.clone() else {
+            return Ok(new.iter().map(|_| ToolFile::default()).collect());
+        };
+        let writes = new.into_iter().map(|file| {
+            files.run(format!("write the definition of `{}`", file.tool), move |home| file.write(home))
+        });
+        let results: Vec<_> = stream::iter(writes).buffered(PARALLEL_WRITES).collect().await;
+        let mut written = Vec::with_capacity(results.len());
+        let mut failed = None;
+        for result in results {
+            match result {
+                Ok((file, undo)) => {
+                    self.add_undo(undo);
+                    written.push(file);
                 }
-                Err(std::io::Error::other("all file names for this tool are in use"))
-            })
-            .await?;
-        self.add_undo(undo);
-        Ok(ToolFile { path: Some(path), stamp: Some(stamp), enabled })
+                Err(error) => failed = failed.or(Some(error)),
+            }
+        }
+        failed.map_or(Ok(written), Err)
     }
 
     /// Replaces and backs up the file of a tool; a version in the file name is updated.
@@ -103,7 +162,7 @@ impl Session<'_> {
         path: &str,
         content: Content<'_>,
     ) -> Result<ToolFile, StoreError> {
-        let Some(files) = self.inner.files.clone() else { return Ok(ToolFile::default()) };
+        let Some(files) = self.db.files.clone() else { return Ok(ToolFile::default()) };
         let target = (tool.spec.version != content.spec.version)
             .then(|| layout::path_for_version(path, &tool.spec.version, &content.spec.version))
             .flatten();
@@ -124,10 +183,10 @@ impl Session<'_> {
         to: String,
         content: Content<'_>,
     ) -> Result<ToolFile, StoreError> {
-        let Some(files) = self.inner.files.clone() else { return Ok(ToolFile::default()) };
-        self.inner.reject_symlink(folder_of(from))?;
+        let Some(files) = self.db.files.clone() else { return Ok(ToolFile::default()) };
+        self.catalog.reject_symlink(folder_of(from))?;
         let Rendered { text, enabled } = content.render(&to)?;
-        let (old, new, now) = (from.to_owned(), to.clone(), self.inner.now());
+        let (old, new, now) = (from.to_owned(), to.clone(), self.db.now());
         let (stamp, undo) = files
             .run(format!("write `{from}`"), move |home| {
                 let SavedFile { mut undo, mode, .. } = save(home, &old, Backup::Keep, None, now)?;
@@ -152,7 +211,7 @@ impl Session<'_> {
 
     /// Replaces the file if only comments, order or layout differ; this is not a revision.
     pub(crate) async fn replace_text(&mut self, tool: &Tool, content: Content<'_>) -> Result<(), StoreError> {
-        let (Some(files), Some(path)) = (self.inner.files.clone(), tool.path.clone()) else {
+        let (Some(files), Some(path)) = (self.db.files.clone(), tool.path.clone()) else {
             return Ok(());
         };
         let Some(authored) = content.authored(&path)? else { return Ok(()) };
@@ -172,7 +231,7 @@ impl Session<'_> {
         tool: &Tool,
         spec: &ToolSpec,
     ) -> Result<Option<SourceText>, StoreError> {
-        let (Some(files), Some(path)) = (self.inner.files.clone(), tool.path.clone()) else {
+        let (Some(files), Some(path)) = (self.db.files.clone(), tool.path.clone()) else {
             return Ok(None);
         };
         let (form, file) = (form_of(&path), files.at(&path));
@@ -191,12 +250,12 @@ impl Session<'_> {
         tool: &Tool,
         backup: Backup,
     ) -> Result<Option<String>, StoreError> {
-        let (Some(files), Some(path)) = (self.inner.files.clone(), tool.path.clone()) else {
+        let (Some(files), Some(path)) = (self.db.files.clone(), tool.path.clone()) else {
             return Ok(None);
         };
-        self.inner.reject_symlink(folder_of(&path))?;
+        self.catalog.reject_symlink(folder_of(&path))?;
         let last = generate(&tool.spec, form_of(&path), None)?;
-        let (from, now) = (path.clone(), self.inner.now());
+        let (from, now) = (path.clone(), self.db.now());
         let (backup_path, undo) = files
             .run(format!("remove `{path}`"), move |home| {
                 let SavedFile { backup, undo, .. } = save(home, &from, backup, Some(&last), now)?;
@@ -254,7 +313,7 @@ fn folder_of(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(folder, _)| folder)
 }
 
-fn form_of(path: &str) -> FileForm {
+pub(super) fn form_of(path: &str) -> FileForm {
     file_form(path.rsplit('/').next().unwrap_or(path)).unwrap_or(FileForm::Json)
 }
 

@@ -12,11 +12,12 @@ use haft_definition::folder::file_form;
 use super::bundles::check_bundle_editable;
 use super::insert::ToolInsert;
 use super::queries::hash;
+use super::session::Session;
+use super::state::{Catalog, CatalogState};
 use super::tool_files::Content;
 use crate::engine::{failed_to, is_conflict};
 use crate::files::layout;
-use crate::session::Session;
-use crate::store::{Inner, Store};
+use crate::limits;
 use crate::time;
 
 const FIND: &str = "find the tool";
@@ -45,24 +46,21 @@ pub(super) fn find_all_announced(changes: Vec<Change>, ids: Vec<ToolId>) -> Resu
     ids.into_iter().map(find).collect()
 }
 
-impl Inner {
+impl CatalogState {
     pub(crate) async fn create_tool(&self, new: NewTool) -> Result<Tool, StoreError> {
-        self.sync_unread(&new).await?;
-        let mut session = self.session().await?;
-        let bundle = session.ensure_bundle(&new.tenant, &new.bundle).await?;
-        let NewTool { spec, form, text, enabled, source, .. } = new;
-        if session.tool_by_key(bundle.id, &spec.name, &spec.version).await.map_err(failed_to(FIND))?.is_some()
-        {
-            return Err(already_exists(&bundle.slug, &spec.name, &spec.version));
+        let name = new.spec.name.clone();
+        let created = self.create_tools(vec![new]).await?.pop();
+        created.ok_or_else(|| StoreError::not_found("tool", name))
+    }
+
+    /// Creates all tools in one transaction, or none.
+    pub(crate) async fn create_tools(&self, tools: Vec<NewTool>) -> Result<Vec<Tool>, StoreError> {
+        for new in &tools {
+            self.sync_unread(new).await?;
         }
-        let id = ToolId(time::new_id(&*self.clock));
-        let folder = layout::bundle_folder(&bundle.tenant, &bundle.slug);
-        let content = Content { spec: &spec, text: text.as_ref(), enabled };
-        let file = session.write_new_file(&folder, form, content).await?;
-        let (status, at) = (Status::Draft, self.now());
-        let insert = ToolInsert { id, bundle: &bundle, spec: &spec, status, enabled, source, file, at };
-        session.insert_new(insert).await?;
-        find_announced(session.finish().await?, id)
+        let mut session = self.session().await?;
+        let ids = session.create_with_files(tools).await?;
+        find_all_announced(session.finish().await?, ids)
     }
 
     /// Replaces an unreadable file by a valid definition, which creates the tool.
@@ -88,8 +86,8 @@ impl Inner {
         let content = Content { spec: &spec, text: text.as_ref(), enabled };
         let file = session.put_file(path, path.to_owned(), content).await?;
         session.delete_unreadable(path).await?;
-        let id = ToolId(time::new_id(&*self.clock));
-        let (status, source, at) = (Status::Draft, Source::User, self.now());
+        let id = ToolId(time::new_id(&*self.db.clock));
+        let (status, source, at) = (Status::Draft, Source::User, self.db.now());
         let insert = ToolInsert { id, bundle: &bundle, spec: &spec, status, enabled, source, file, at };
         session.insert_new(insert).await?;
         find_announced(session.finish().await?, id)
@@ -97,14 +95,14 @@ impl Inner {
 
     /// Loads files that could define the same tool and are not indexed yet: an existing file has precedence.
     pub(super) async fn sync_unread(&self, new: &NewTool) -> Result<(), StoreError> {
-        let Some(files) = &self.files else { return Ok(()) };
+        let Some(files) = &self.db.files else { return Ok(()) };
         let folder = layout::bundle_folder(&new.tenant, &new.bundle);
         let mut unread = false;
         for form in [FileForm::Skill, FileForm::Yaml, FileForm::Json] {
             for file in layout::file_names(&new.spec.name, &new.spec.version, form) {
                 let path = format!("{folder}/{file}");
                 let there = std::fs::symlink_metadata(files.at(&path)).is_ok();
-                unread |= there && !self.state.lock().await.files.contains_key(&path);
+                unread |= there && !self.index.lock().await.files.contains_key(&path);
             }
         }
         if unread {
@@ -166,24 +164,52 @@ impl Inner {
         let tool = session.tool(id).await?;
         check_editable(&tool)?;
         let backup_path = session.remove_file(&tool, backup).await?;
-        session.remove_tool(id).await.map_err(failed_to("delete the tool"))?;
+        session.delete(&tool, backup).await?;
         session.finish().await?;
         Ok(backup_path)
     }
 }
 
-impl Store {
+impl Catalog {
     /// Replaces an [`UnreadableFile`](haft_core::catalog::UnreadableFile) by a valid definition, which creates the tool;
     /// the old text is backed up.
     pub async fn mend_file(&self, path: String, change: ToolChange) -> Result<Tool, StoreError> {
-        self.run(|inner| async move { inner.mend_file(&path, change).await }).await
+        self.run(|catalog| async move { catalog.mend_file(&path, change).await }).await
     }
 }
 
 impl Session<'_> {
+    /// Creates tools. Their files are written together, before the rows.
+    async fn create_with_files(&mut self, tools: Vec<NewTool>) -> Result<Vec<ToolId>, StoreError> {
+        let (mut bundles, mut files) = (Vec::with_capacity(tools.len()), Vec::with_capacity(tools.len()));
+        for new in &tools {
+            let NewTool { spec, form, text, enabled, .. } = new;
+            let bundle = self.ensure_bundle(&new.tenant, &new.bundle).await?;
+            let existing = self.tool_by_key(bundle.id, &spec.name, &spec.version).await;
+            if existing.map_err(failed_to(FIND))?.is_some() {
+                return Err(already_exists(&bundle.slug, &spec.name, &spec.version));
+            }
+            let folder = layout::bundle_folder(&bundle.tenant, &bundle.slug);
+            let content = Content { spec, text: text.as_ref(), enabled: *enabled };
+            files.push(self.new_file(&folder, *form, content)?);
+            bundles.push(bundle);
+        }
+        let files = self.write_new_files(files).await?;
+        let mut ids = Vec::with_capacity(tools.len());
+        for ((new, bundle), file) in tools.iter().zip(&bundles).zip(files) {
+            let NewTool { spec, enabled, source, .. } = new;
+            let id = ToolId(time::new_id(&*self.db.clock));
+            let (status, at) = (Status::Draft, self.db.now());
+            let (enabled, source) = (*enabled, *source);
+            self.insert_new(ToolInsert { id, bundle, spec, status, enabled, source, file, at }).await?;
+            ids.push(id);
+        }
+        Ok(ids)
+    }
+
     /// Inserts a new tool whose file has been written.
     pub(super) async fn insert_new(&mut self, insert: ToolInsert<'_>) -> Result<(), StoreError> {
-        self.check_tool_room(&insert.bundle.tenant, insert.spec).await?;
+        limits::check_tool_room(&mut self.tx, &insert.bundle.tenant, insert.spec).await?;
         self.index_tool_file(&insert.file, insert.id);
         let (bundle, spec) = (insert.bundle, insert.spec);
         self.delete_missing(bundle.id, &spec.name, &spec.version).await.map_err(failed_to(STORE))?;
@@ -225,8 +251,8 @@ impl Session<'_> {
             }
         }
         if changed {
-            self.check_revision_room(&tool.tenant, spec).await?;
-            let now = self.inner.now();
+            limits::check_revision_room(&mut self.tx, &tool.tenant, spec).await?;
+            let now = self.db.now();
             self.append_revision(tool, spec, now).await.map_err(|error| {
                 if is_conflict(&error) {
                     return already_exists(&tool.bundle, &spec.name, &spec.version);
@@ -237,7 +263,7 @@ impl Session<'_> {
         if let Some(path) = &tool.path {
             let file = self.replace_file(tool, path, content).await?;
             self.set_tool_file(tool.id, &file).await.map_err(failed_to(STORE))?;
-            self.touch_tool(tool.id);
+            self.mark_tool_changed(tool.id);
         }
         Ok(())
     }

@@ -11,15 +11,19 @@ use haft_core::name::{BundleSlug, TenantId, ToolName};
 use haft_core::spec::ToolSpec;
 use haft_core::tool::{Source, Status, Tool};
 use haft_core::toolset::{InstalledToolset, keep_settings};
-use sqlx::Row as _;
 use sqlx::any::AnyRow;
+use sqlx::{AssertSqlSafe, Row as _};
 
 use super::insert::ToolInsert;
 use super::queries::ToolFile;
+use super::retention::remove_empty;
+use super::session::Session;
+use super::state::{Catalog, CatalogState};
 use crate::engine::failed_to;
+use crate::files::layout;
+use crate::limits;
+use crate::list_page::ListPage;
 use crate::rows;
-use crate::session::Session;
-use crate::store::{Inner, Store};
 use crate::time;
 
 const READ: &str = "read the toolset";
@@ -39,7 +43,7 @@ pub struct ToolsetInstall {
     pub archive: Vec<u8>,
 }
 
-/// What an installation did.
+/// The result of an installation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct InstallReport {
     /// The toolset as it is now.
@@ -52,12 +56,24 @@ pub struct InstallReport {
     pub removed: Vec<String>,
 }
 
-impl Store {
-    /// Lists the toolsets of a tenant by id.
-    pub async fn toolsets(&self, tenant: &TenantId) -> Result<Vec<InstalledToolset>, StoreError> {
-        let query =
-            sqlx::query("SELECT body FROM toolsets WHERE tenant = $1 ORDER BY id").bind(tenant.as_str());
-        let found = query.fetch_all(&self.inner.engine.pool).await.map_err(failed_to(READ))?;
+impl Catalog {
+    /// Returns the number of toolsets of a tenant.
+    pub async fn toolset_count(&self, tenant: &TenantId) -> Result<usize, StoreError> {
+        let query = sqlx::query("SELECT COUNT(*) FROM toolsets WHERE tenant = $1").bind(tenant.as_str());
+        let counted =
+            query.fetch_one(&self.state.db.engine.pool).await.and_then(|row| row.try_get::<i64, _>(0));
+        counted.map(|count| usize::try_from(count).unwrap_or_default()).map_err(failed_to(READ))
+    }
+
+    /// Lists toolsets of a tenant by id.
+    pub async fn toolsets(
+        &self,
+        tenant: &TenantId,
+        page: &ListPage,
+    ) -> Result<Vec<InstalledToolset>, StoreError> {
+        let sql = format!("SELECT body FROM toolsets WHERE tenant = $1 {}", page.sql("id"));
+        let query = sqlx::query(AssertSqlSafe(sql)).bind(tenant.as_str()).bind(page.start());
+        let found = query.fetch_all(&self.state.db.engine.pool).await.map_err(failed_to(READ))?;
         found.iter().map(toolset).collect::<Result<_, _>>().map_err(failed_to(READ))
     }
 
@@ -69,7 +85,7 @@ impl Store {
     ) -> Result<Option<InstalledToolset>, StoreError> {
         let query = sqlx::query("SELECT body FROM toolsets WHERE tenant = $1 AND id = $2");
         let query = query.bind(tenant.as_str()).bind(id.as_str());
-        let found = query.fetch_optional(&self.inner.engine.pool).await.map_err(failed_to(READ))?;
+        let found = query.fetch_optional(&self.state.db.engine.pool).await.map_err(failed_to(READ))?;
         found.as_ref().map(toolset).transpose().map_err(failed_to(READ))
     }
 
@@ -77,7 +93,7 @@ impl Store {
     pub async fn package(&self, tenant: &TenantId, hash: &str) -> Result<Option<Vec<u8>>, StoreError> {
         let sql = "SELECT data FROM toolset_packages WHERE tenant = $1 AND hash = $2 ORDER BY part";
         let query = sqlx::query(sql).bind(tenant.as_str()).bind(hash);
-        let found = query.fetch_all(&self.inner.engine.pool).await.map_err(failed_to(READ))?;
+        let found = query.fetch_all(&self.state.db.engine.pool).await.map_err(failed_to(READ))?;
         let mut archive = Vec::new();
         for row in &found {
             let data: &str = row.try_get(0).map_err(failed_to(READ))?;
@@ -91,14 +107,14 @@ impl Store {
     pub async fn has_package(&self, tenant: &TenantId, hash: &str) -> Result<bool, StoreError> {
         let sql = "SELECT hash FROM toolset_packages WHERE tenant = $1 AND hash = $2 AND part = 0";
         let query = sqlx::query(sql).bind(tenant.as_str()).bind(hash);
-        let found = query.fetch_optional(&self.inner.engine.pool).await.map_err(failed_to(READ))?;
+        let found = query.fetch_optional(&self.state.db.engine.pool).await.map_err(failed_to(READ))?;
         Ok(found.is_some())
     }
 
     /// Returns the hashes of the packages of all tenants, each with its tenant.
     pub async fn packages(&self) -> Result<Vec<(TenantId, String)>, StoreError> {
         let query = sqlx::query("SELECT tenant, hash FROM toolset_packages WHERE part = 0");
-        let found = query.fetch_all(&self.inner.engine.pool).await.map_err(failed_to(READ))?;
+        let found = query.fetch_all(&self.state.db.engine.pool).await.map_err(failed_to(READ))?;
         let parse = |row: &AnyRow| Ok((rows::parse_column(row, "tenant")?, row.try_get("hash")?));
         found.iter().map(parse).collect::<Result<_, sqlx::Error>>().map_err(failed_to(READ))
     }
@@ -110,7 +126,7 @@ impl Store {
         tenant: TenantId,
         install: ToolsetInstall,
     ) -> Result<InstallReport, StoreError> {
-        self.run(move |inner| async move { inner.install_toolset(&tenant, install).await }).await
+        self.run(move |catalog| async move { catalog.install_toolset(&tenant, install).await }).await
     }
 
     /// Removes a toolset with its bundle, tools and packages; returns it as it was.
@@ -119,7 +135,7 @@ impl Store {
         tenant: TenantId,
         id: BundleSlug,
     ) -> Result<InstalledToolset, StoreError> {
-        self.run(move |inner| async move { inner.uninstall_toolset(&tenant, &id).await }).await
+        self.run(move |catalog| async move { catalog.uninstall_toolset(&tenant, &id).await }).await
     }
 }
 
@@ -131,7 +147,7 @@ fn encode(error: serde_json::Error) -> sqlx::Error {
     sqlx::Error::Encode(Box::new(error))
 }
 
-impl Inner {
+impl CatalogState {
     async fn install_toolset(
         &self,
         tenant: &TenantId,
@@ -144,9 +160,9 @@ impl Inner {
     }
 
     fn bundle_of_toolset(&self, tenant: &TenantId, toolset: &InstalledToolset) -> Bundle {
-        let now = self.now();
+        let now = self.db.now();
         Bundle {
-            id: BundleId(time::new_id(&*self.clock)),
+            id: BundleId(time::new_id(&*self.db.clock)),
             tenant: tenant.clone(),
             slug: toolset.id.clone(),
             display_name: toolset.name.clone(),
@@ -172,6 +188,12 @@ impl Inner {
                 session.remove_tool(tool.id).await.map_err(failed_to(UNINSTALL))?;
             }
             session.remove_bundle(bundle.id).await.map_err(failed_to(UNINSTALL))?;
+            // The folder contains the settings of the bundle; if it remained, it would be read as a user bundle.
+            if let Some(files) = self.db.files.clone() {
+                let folder = layout::bundle_folder(tenant, id);
+                files.run(UNINSTALL.into(), move |home| remove_empty(&home.join(folder))).await?;
+            }
+            session.index_bundle(tenant, id, None);
         }
         let removed = sqlx::query("DELETE FROM toolsets WHERE tenant = $1 AND id = $2")
             .bind(tenant.as_str())
@@ -201,7 +223,7 @@ impl Session<'_> {
             Some(bundle) if known.is_some() => Bundle {
                 display_name: toolset.name.clone(),
                 description: toolset.description.clone(),
-                modified_at: self.inner.now(),
+                modified_at: self.db.now(),
                 soft_deleted_at: None,
                 ..bundle
             },
@@ -212,10 +234,10 @@ impl Session<'_> {
                 );
                 return Err(StoreError::Conflict(message));
             }
-            None => self.inner.bundle_of_toolset(tenant, &toolset),
+            None => self.catalog.bundle_of_toolset(tenant, &toolset),
         };
         self.save_bundle(&bundle).await.map_err(failed_to(INSTALL))?;
-        self.touch_bundle(bundle.id);
+        self.mark_bundle_changed(bundle.id);
         toolset.previous = match known {
             // The same package again: what it can be rolled back to stays.
             Some(known) if known.package == toolset.package => known.previous,
@@ -277,7 +299,7 @@ impl Session<'_> {
             let name = package.name.to_string();
             match stored.remove(&package.name) {
                 None => {
-                    self.check_tool_room(&bundle.tenant, &package).await?;
+                    limits::check_tool_room(&mut self.tx, &bundle.tenant, &package).await?;
                     self.add_package_tool(bundle, &package).await.map_err(failed_to(INSTALL))?;
                     added.push(name);
                 }
@@ -297,7 +319,8 @@ impl Session<'_> {
     }
 
     async fn add_package_tool(&mut self, bundle: &Bundle, spec: &ToolSpec) -> Result<(), sqlx::Error> {
-        let id = ToolId(time::new_id(&*self.inner.clock));
+        let id = ToolId(time::new_id(&*self.db.clock));
+        self.delete_missing(bundle.id, &spec.name, &spec.version).await?;
         self.insert_tool(ToolInsert {
             id,
             bundle,
@@ -306,7 +329,7 @@ impl Session<'_> {
             enabled: true,
             source: Source::Toolset,
             file: ToolFile::default(),
-            at: self.inner.now(),
+            at: self.db.now(),
         })
         .await?;
         self.save_package_spec(id, spec).await
@@ -321,14 +344,14 @@ impl Session<'_> {
         self.save_package_spec(tool.id, &package).await?;
         let is_changed = spec != *tool.spec;
         if is_changed {
-            self.append_revision(tool, &spec, self.inner.now()).await?;
+            self.append_revision(tool, &spec, self.db.now()).await?;
         }
         if is_changed || tool.status != Status::Published {
             let sql = "UPDATE tools SET published_revision = revision, fault = NULL, status = 'published', \
                        published_at = $1 WHERE id = $2";
-            let query = sqlx::query(sql).bind(self.inner.now().as_microsecond()).bind(tool.id.to_string());
+            let query = sqlx::query(sql).bind(self.db.now().as_microsecond()).bind(tool.id.to_string());
             query.execute(&mut *self.tx).await?;
-            self.touch_tool(tool.id);
+            self.mark_tool_changed(tool.id);
         }
         Ok(is_changed)
     }

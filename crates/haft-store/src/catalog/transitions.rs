@@ -7,15 +7,15 @@ use haft_core::lifecycle::Deprecation;
 use haft_core::spec::ToolSpec;
 use haft_core::tool::{Status, Tool};
 
+use super::session::Session;
+use super::state::CatalogState;
 use super::tool_files::Content;
 use super::tools::{find_all_announced, find_announced};
 use crate::engine::failed_to;
-use crate::session::Session;
-use crate::store::Inner;
 
 const CHANGE_STATUS: &str = "change the status of the tool";
 
-impl Inner {
+impl CatalogState {
     pub(crate) async fn transition(&self, id: ToolId, step: Transition) -> Result<Tool, StoreError> {
         let mut session = self.session().await?;
         let tool = session.editable_tool(id).await?;
@@ -30,7 +30,7 @@ impl Inner {
                 session.rewrite(&tool, content).await?;
             }
         }
-        if session.is_untouched() {
+        if session.is_unmarked() {
             return Ok(tool);
         }
         find_announced(session.finish().await?, id)
@@ -67,7 +67,7 @@ impl Session<'_> {
                 "cannot publish: the newest definition is invalid: {reason}"
             )));
         }
-        let now = self.inner.now();
+        let now = self.db.now();
         let first = tool.published_at.unwrap_or(now);
         let action = "publish the tool";
         sqlx::query(
@@ -83,7 +83,7 @@ impl Session<'_> {
         .map_err(failed_to(action))?;
         self.note_publication(tool.id, now).await.map_err(failed_to(action))?;
         self.leave_disabled(tool, Status::Published).await?;
-        self.touch_tool(tool.id);
+        self.mark_tool_changed(tool.id);
         Ok(())
     }
 
@@ -105,7 +105,7 @@ impl Session<'_> {
     async fn deprecate(&mut self, tool: &Tool, deprecation: Deprecation) -> Result<(), StoreError> {
         self.set_status(tool, Status::Deprecated).await?;
         let deprecation = Deprecation {
-            deprecated_at: Some(self.inner.now()),
+            deprecated_at: Some(self.db.now()),
             deprecated_by: self.actor.as_deref().map(str::to_owned),
             ..deprecation
         };
@@ -140,7 +140,7 @@ impl Session<'_> {
         .await
         .map_err(failed_to(CHANGE_STATUS))?;
         self.leave_disabled(tool, status).await?;
-        self.touch_tool(tool.id);
+        self.mark_tool_changed(tool.id);
         Ok(())
     }
 

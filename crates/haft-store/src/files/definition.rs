@@ -4,6 +4,7 @@ use haft_core::catalog::FileForm;
 use haft_core::name::Version;
 use haft_core::problem::{self, Problem};
 use haft_core::spec::ToolSpec;
+use haft_core::tool::Status;
 use haft_definition::dialect::{self, Defaults, ParsedDefinition};
 use haft_definition::folder::{name_and_version, read_definition};
 
@@ -18,7 +19,7 @@ pub(crate) struct Definition {
 /// Parses and checks the text of a definition file; the error names the line and the fix.
 pub(crate) fn read(text: &str, form: FileForm, path: &str) -> Result<Definition, String> {
     let parsed = read_definition(text, form, &defaults(path)).map_err(|problems| problem::join(&problems))?;
-    for warning in &parsed.warnings {
+    for warning in parsed.warnings.iter().chain(&unread_status(parsed.status)) {
         tracing::warn!(path, %warning, "definition warning");
     }
     Ok(Definition { spec: parsed.spec, enabled: parsed.enabled })
@@ -55,6 +56,15 @@ pub(crate) fn with_version(text: &str, from: &Version, to: &Version) -> String {
 /// Writes a definition.
 pub(crate) fn write(spec: &ToolSpec, form: FileForm, enabled: Option<bool>) -> String {
     dialect::write(spec, form, enabled)
+}
+
+/// Warns about a status that files of the home folder cannot set, because it would publish an unreviewed definition.
+pub(crate) fn unread_status(status: Option<Status>) -> Option<Problem> {
+    let status = status.filter(|status| *status != Status::Draft)?.as_str();
+    let message = format!(
+        "`status: {status}` has no effect in a file of the home folder; publish it, or use `haft apply`"
+    );
+    Some(Problem::new("status", "ignored", message))
 }
 
 #[cfg(test)]

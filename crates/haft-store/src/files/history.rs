@@ -7,6 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use haft_core::Timestamp;
+use haft_definition::folder::{SymbolicLinks, read_text};
 
 use super::layout::HISTORY;
 use super::write::{self, FileMode, IfExists};
@@ -36,6 +37,26 @@ pub(crate) fn save(home: &Path, path: &str, content: &[u8], now: Timestamp) -> i
 /// Moves a file that cannot be read to the backups and returns its path relative to the home folder.
 pub(crate) fn move_file(home: &Path, path: &str, now: Timestamp) -> io::Result<String> {
     add(home, path, now, |backup| write::rename_to_new(&home.join(path), backup))
+}
+
+/// Returns the newest backup of a file, if there is one that can be read.
+pub(crate) fn newest(home: &Path, path: &str) -> io::Result<Option<String>> {
+    let file = path.rsplit('/').next().unwrap_or(path);
+    let mut newest: Option<(String, u32, PathBuf)> = None;
+    let entries = match fs::read_dir(home.join(HISTORY)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        entries => entries?,
+    };
+    for entry in entries {
+        let entry = entry?;
+        let Some((name, stamp, n)) = entry.file_name().to_str().and_then(parse) else { continue };
+        let is_newer = newest.as_ref().is_none_or(|(other, m, _)| (other, *m) < (&stamp, n));
+        if name == file && is_newer {
+            newest = Some((stamp, n, entry.path()));
+        }
+    }
+    let text = newest.and_then(|(_, _, path)| read_text(&path, SymbolicLinks::Reject).ok());
+    Ok(text.map(|(text, _)| text))
 }
 
 fn add(

@@ -2,6 +2,8 @@
 //!
 //! Paths are relative to the home folder, with `/` as the separator.
 
+use std::path::{Path, PathBuf};
+
 use haft_core::catalog::FileForm;
 use haft_core::name::{BundleSlug, TenantId, ToolName, Version};
 
@@ -9,8 +11,15 @@ use haft_core::name::{BundleSlug, TenantId, ToolName, Version};
 pub(crate) const SKILLS: &str = "skills";
 /// The folder of replaced and deleted definitions.
 pub(crate) const HISTORY: &str = "tool-history";
+/// The folder of the journal of calls, and of the files that show which processes are alive.
+pub(crate) const JOURNAL_FOLDER: &str = "journal";
 /// The longest stem of a file name: file systems allow 255 bytes, and temporary and backup names need some of them.
 const MAX_NAME_BYTES: usize = 200;
+
+/// Returns the file whose lock shows that a process is alive.
+pub(crate) fn node_file(folder: &Path, node: &str) -> PathBuf {
+    folder.join(format!("{node}.node"))
+}
 
 /// Returns the folder of a bundle: at the top for the default tenant, below `@tenant` for others.
 pub(crate) fn bundle_folder(tenant: &TenantId, slug: &BundleSlug) -> String {

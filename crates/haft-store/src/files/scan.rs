@@ -7,7 +7,7 @@ use std::path::Path;
 use haft_core::Timestamp;
 use haft_core::catalog::FileForm;
 use haft_core::name::{BundleSlug, TenantId};
-use haft_definition::folder::{BUNDLE_FILE, FileStamp, file_form};
+use haft_definition::folder::{BUNDLE_FILE, FileStamp, TOOLSET_FILE, file_form};
 
 use super::layout::{self, SKILLS};
 use super::nested;
@@ -148,6 +148,13 @@ impl Scan {
         };
         let mut bundle =
             ScannedBundle { tenant: tenant.clone(), slug, stamp: None, modified_at: modified_at(metadata) };
+        if let Some((name, manifest)) = package_manifest(&entries) {
+            let error = format!(
+                "`{folder}` is the package of a toolset: install it with `haft toolset install DIR`, where DIR is this \
+                 folder, and remove it from `{SKILLS}`"
+            );
+            return self.report(&format!("{folder}/{name}"), tenant, &bundle.slug, (manifest, error));
+        }
         for (name, metadata) in entries {
             let path = format!("{folder}/{name}");
             if name == BUNDLE_FILE {
@@ -193,6 +200,12 @@ impl Scan {
         let file = scanned(path.to_owned(), tenant, slug, (FileForm::Json, metadata));
         self.files.push(ScannedFile { error: Some(error), ..file });
     }
+}
+
+/// Returns the manifest of a folder that is a package, which has no definition files of its own.
+fn package_manifest(entries: &[(String, Metadata)]) -> Option<&(String, Metadata)> {
+    let has_definitions = entries.iter().any(|(name, _)| file_form(name).is_some());
+    entries.iter().find(|(name, metadata)| name == TOOLSET_FILE && metadata.is_file() && !has_definitions)
 }
 
 /// Tells whether a link leads to a folder, or to nothing.

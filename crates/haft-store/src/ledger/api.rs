@@ -1,6 +1,7 @@
 //! The [`Ledger`] of the store.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use haft_core::BoxFuture;
 use haft_core::audit::AuditDecision;
@@ -12,50 +13,109 @@ use haft_core::name::TenantId;
 use haft_core::outcome::ErrorCode;
 use jiff::SignedDuration;
 use sqlx::{Any, AssertSqlSafe, Row as _, Transaction};
+use tokio::sync::{Mutex, Notify};
 
 use super::LedgerBackend;
+use super::approvals::CallApprovals;
+use super::ended::EndedCalls;
 use super::filter::Filter;
+use super::health::LedgerHealth;
 use super::record::{self, CallRow};
+use super::unsaved::UnsavedCalls;
+use crate::database::Database;
 use crate::engine::failed_to;
+use crate::ledger::usage::LedgerUsage;
+use crate::outbox::insert_new;
 use crate::rows;
-use crate::store::{Inner, Store};
 use crate::time::min_id_at;
-use crate::webhooks::insert_new;
 
 const READ: &str = "read recorded calls";
 const SELECT_RECORD: &str = "SELECT id, record FROM calls";
 /// How many records a search for a text reads at once; a record may have several megabytes.
 const BATCH: usize = 50;
 
-impl Ledger for Store {
+/// The recorded calls and the queue.
+#[derive(Clone)]
+pub struct Calls {
+    pub(crate) db: Arc<Database>,
+    pub(crate) state: Arc<CallsState>,
+}
+
+/// The state that the tasks of the ledger share.
+pub(crate) struct CallsState {
+    pub(crate) backend: LedgerBackend,
+    pub(crate) usage: Arc<LedgerUsage>,
+    pub(crate) health: LedgerHealth,
+    /// Whether recovering the calls of dead processes waits for disk space.
+    pub(crate) recovery_due: AtomicBool,
+    pub(crate) unsaved: UnsavedCalls,
+    /// Signals that there may be calls in the queue.
+    pub(crate) queue_changed: Notify,
+    /// The tenant whose queued call was claimed last: the next claim begins after it.
+    pub(super) queue_cursor: Mutex<String>,
+    pub(crate) ended: Arc<EndedCalls>,
+    pub(crate) approvals: CallApprovals,
+    /// How many days calls are kept; 0 keeps them.
+    pub(super) keep_days: u32,
+}
+
+impl Calls {
+    pub(crate) fn new(
+        db: &Arc<Database>,
+        backend: LedgerBackend,
+        usage: &Arc<LedgerUsage>,
+        keep_days: u32,
+    ) -> Self {
+        let ended = Arc::new(EndedCalls::default());
+        let state = CallsState {
+            backend,
+            usage: Arc::clone(usage),
+            health: LedgerHealth::default(),
+            recovery_due: AtomicBool::new(false),
+            unsaved: UnsavedCalls::default(),
+            queue_changed: Notify::new(),
+            queue_cursor: Mutex::default(),
+            approvals: CallApprovals::new(db, &ended),
+            ended,
+            keep_days,
+        };
+        Self { db: Arc::clone(db), state: Arc::new(state) }
+    }
+}
+
+impl Ledger for Calls {
     fn is_failing(&self) -> bool {
-        self.inner.health.is_failing()
+        self.state.health.is_failing()
     }
 
     fn probe(&self) -> BoxFuture<'_, Result<(), StoreError>> {
-        Box::pin(Arc::clone(&self.inner).probe())
+        Box::pin(self.probe_if_failing())
     }
 
     fn record(&self, call: Arc<CallRecord>) -> BoxFuture<'_, Result<(), StoreError>> {
         Box::pin(async move {
-            let result = self.inner.append_under_claim(CallRow::new(&call)?).await;
-            self.inner.unsaved.keep(&call, &result);
-            self.inner.health.observe(result)?;
+            let result = self.append_under_claim(CallRow::new(&call)?).await;
+            self.state.unsaved.keep(&call, &result);
+            self.state.health.observe(result)?;
             // The run that waits for the call looks at the table. If that fails, it sees the end a little later.
             if is_waited_for(&call) {
-                drop(self.inner.drain_journal().await);
+                drop(self.drain_journal().await);
             }
-            self.inner.report_call(&call);
+            self.report_call(&call);
             Ok(())
         })
     }
 
     fn reserve(&self, call: CallRecord) -> BoxFuture<'_, Result<Reservation, StoreError>> {
-        Box::pin(self.run(|inner| async move { inner.health.observe(inner.reserve(call).await) }))
+        let this = self.clone();
+        let work = async move { this.state.health.observe(this.reserve_key(call).await) };
+        Box::pin(async move { self.db.complete(work).await })
     }
 
     fn release(&self, call: CallRecord) -> BoxFuture<'_, Result<(), StoreError>> {
-        Box::pin(self.run(|inner| async move { inner.health.observe(inner.release(call).await) }))
+        let this = self.clone();
+        let work = async move { this.state.health.observe(this.release_key(call).await) };
+        Box::pin(async move { self.db.complete(work).await })
     }
 
     fn call<'a>(
@@ -63,11 +123,11 @@ impl Ledger for Store {
         tenant: &'a TenantId,
         id: CallId,
     ) -> BoxFuture<'a, Result<Option<CallRecord>, StoreError>> {
-        Box::pin(self.inner.call(tenant, id))
+        Box::pin(self.find(tenant, id))
     }
 
     fn calls(&self, query: CallQuery) -> BoxFuture<'_, Result<CallPage, StoreError>> {
-        Box::pin(self.inner.calls(query))
+        Box::pin(self.list(query))
     }
 }
 
@@ -77,9 +137,9 @@ fn is_waited_for(call: &CallRecord) -> bool {
     call.status.is_final() && was_approved && call.invocation.principal.agent.is_some()
 }
 
-impl Inner {
+impl Calls {
     pub(crate) async fn append(&self, row: CallRow) -> Result<(), StoreError> {
-        match &self.ledger {
+        match &self.state.backend {
             LedgerBackend::Journal(journal) => journal.append(row).await,
             LedgerBackend::Database(group_commit) => group_commit.commit(row).await,
         }
@@ -88,10 +148,10 @@ impl Inner {
     /// Appends a row, unless it belongs to a claim that is lost. The journal does not know: it is asked before, and again
     /// when the row is moved to the table.
     pub(crate) async fn append_under_claim(&self, row: CallRow) -> Result<(), StoreError> {
-        if row.fence != 0 && matches!(self.ledger, LedgerBackend::Journal(_)) {
+        if row.fence != 0 && matches!(self.state.backend, LedgerBackend::Journal(_)) {
             let sql = "SELECT 1 FROM calls WHERE tenant = $1 AND id = $2 AND fence = $3";
             let held = sqlx::query(sql).bind(row.tenant.as_str()).bind(row.id.to_string()).bind(row.fence);
-            match held.fetch_optional(&self.engine.pool).await {
+            match held.fetch_optional(&self.db.engine.pool).await {
                 Ok(None) => return Err(StoreError::ClaimLost),
                 Ok(Some(_)) => {}
                 // The journal takes the row although the database is away.
@@ -102,27 +162,27 @@ impl Inner {
     }
 
     fn pending(&self, id: CallId) -> Option<CallRow> {
-        match &self.ledger {
+        match &self.state.backend {
             LedgerBackend::Journal(journal) => journal.find(id),
             LedgerBackend::Database(_) => None,
         }
     }
 
     /// Bypasses the journal: only the unique constraint decides between processes.
-    async fn reserve(&self, call: CallRecord) -> Result<Reservation, StoreError> {
+    async fn reserve_key(&self, call: CallRecord) -> Result<Reservation, StoreError> {
         if call.invocation.idempotency_key.is_none() {
             self.append(CallRow::new(&call)?).await?;
             return Ok(Reservation::Taken);
         }
         let action = "reserve an idempotency key";
         let row = CallRow::new(&call)?;
-        let mut tx = self.engine.begin().await.map_err(failed_to(action))?;
+        let mut tx = self.db.engine.begin().await.map_err(failed_to(action))?;
         let existing =
-            self.insert_waiting(&mut tx, &self.node, &call, &row).await.map_err(failed_to(action))?;
+            self.insert_waiting(&mut tx, &self.db.node, &call, &row).await.map_err(failed_to(action))?;
         tx.commit().await.map_err(failed_to(action))?;
         match existing {
             None => {
-                self.usage.count(std::slice::from_ref(&row)).await;
+                self.state.usage.count(std::slice::from_ref(&row)).await;
                 Ok(Reservation::Taken)
             }
             Some(record) => Ok(Reservation::Existing(Box::new(self.newest(&record)?))),
@@ -153,16 +213,17 @@ impl Inner {
 
     /// Returns the smallest id of a call whose idempotency key is kept, if keys are kept for a limited time.
     pub(crate) fn oldest_key(&self) -> Option<String> {
-        let kept =
-            SignedDuration::try_from(self.retention.idempotency_keys).ok().filter(|time| !time.is_zero())?;
-        Some(min_id_at(self.now().checked_sub(kept).ok()?).to_string())
+        let kept = SignedDuration::try_from(self.db.retention.idempotency_keys)
+            .ok()
+            .filter(|time| !time.is_zero())?;
+        Some(min_id_at(self.db.now().checked_sub(kept).ok()?).to_string())
     }
 
     /// Frees the idempotency keys that are older than their retention.
     pub(crate) async fn reap_idempotency_keys(&self) -> Result<u64, sqlx::Error> {
         let Some(oldest) = self.oldest_key() else { return Ok(0) };
         let sql = "UPDATE calls SET idempotency_key = NULL WHERE idempotency_key IS NOT NULL AND id < $1 AND final = 1";
-        Ok(sqlx::query(sql).bind(oldest).execute(&self.engine.pool).await?.rows_affected())
+        Ok(sqlx::query(sql).bind(oldest).execute(&self.db.engine.pool).await?.rows_affected())
     }
 
     /// Returns the newest state of a stored call: its end may still be in the journal.
@@ -172,12 +233,12 @@ impl Inner {
         Ok(newest.unwrap_or(stored))
     }
 
-    async fn release(&self, call: CallRecord) -> Result<(), StoreError> {
+    async fn release_key(&self, call: CallRecord) -> Result<(), StoreError> {
         let action = "release an idempotency key";
         let row = CallRow::new(&call)?;
         let sql = "UPDATE calls SET status = $1, final = 1, error_code = $2, idempotency_key = NULL, record = $3, \
                    decision = $4 WHERE tenant = $5 AND id = $6 AND final = 0 AND fence = $7";
-        let mut tx = self.engine.begin().await.map_err(failed_to(action))?;
+        let mut tx = self.db.engine.begin().await.map_err(failed_to(action))?;
         sqlx::query(sql)
             .bind(row.status.as_str())
             .bind(row.error_code.map(ErrorCode::as_str))
@@ -189,27 +250,27 @@ impl Inner {
             .execute(&mut *tx)
             .await
             .map_err(failed_to(action))?;
-        insert_new(&mut tx, &self.outbox.of_call(&call)).await.map_err(failed_to(action))?;
+        insert_new(&mut tx, &self.db.outbox.of_call(&call)).await.map_err(failed_to(action))?;
         tx.commit().await.map_err(failed_to(action))?;
-        self.outbox.signal();
+        self.db.outbox.signal();
         self.report_call(&call);
         Ok(())
     }
 
-    pub(crate) async fn call(&self, tenant: &TenantId, id: CallId) -> Result<Option<CallRecord>, StoreError> {
+    pub(crate) async fn find(&self, tenant: &TenantId, id: CallId) -> Result<Option<CallRecord>, StoreError> {
         if let Some(row) = self.pending(id) {
             return if row.tenant == *tenant { row.call().map(Some) } else { Ok(None) };
         }
         let found = sqlx::query(record::select("WHERE tenant = $1 AND id = $2"))
             .bind(tenant.as_str())
             .bind(id.to_string())
-            .fetch_optional(&self.engine.pool)
+            .fetch_optional(&self.db.engine.pool)
             .await
             .map_err(failed_to(READ))?;
         found.map(|row| record::parse(row.try_get(0).map_err(failed_to(READ))?)).transpose()
     }
 
-    async fn calls(self: &Arc<Self>, query: CallQuery) -> Result<CallPage, StoreError> {
+    async fn list(&self, query: CallQuery) -> Result<CallPage, StoreError> {
         // The journal is drained first, so that only the table has to be filtered, ordered and counted.
         self.drain_for_list().await;
         match &query.text {
@@ -222,11 +283,11 @@ impl Inner {
 
     async fn matching_calls(&self, query: &CallQuery) -> Result<FoundRecords, sqlx::Error> {
         let mut filter = Filter::new(query);
-        let counted = filter.select(self, "SELECT COUNT(*) FROM calls", "").await?;
+        let counted = filter.select(&self.db, "SELECT COUNT(*) FROM calls", "").await?;
         let total: i64 = counted.first().map_or(Ok(0), |row| row.try_get(0))?;
         filter.add_before(query.before);
         let end = format!("ORDER BY id DESC LIMIT {} OFFSET {}", query.limit, query.skip);
-        let rows = filter.select(self, SELECT_RECORD, &end).await?;
+        let rows = filter.select(&self.db, SELECT_RECORD, &end).await?;
         let records = rows.iter().map(|row| row.try_get(1)).collect::<Result<_, _>>()?;
         let total = u64::try_from(total).unwrap_or_default();
         Ok(FoundRecords { records, total, searched_to: None })
@@ -241,7 +302,8 @@ impl Inner {
             let mut filter = Filter::new(query);
             filter.add_before(last);
             filter.add_from(horizon);
-            let rows = filter.select(self, SELECT_RECORD, &format!("ORDER BY id DESC LIMIT {BATCH}")).await?;
+            let rows =
+                filter.select(&self.db, SELECT_RECORD, &format!("ORDER BY id DESC LIMIT {BATCH}")).await?;
             for row in &rows {
                 last = Some(rows::parse_column(row, "id")?);
                 let record: &str = row.try_get("record")?;
@@ -269,7 +331,7 @@ impl Inner {
             .bind(query.tenant.as_str())
             // Every id is before it.
             .bind(start.unwrap_or_else(|| "g".to_owned()))
-            .fetch_optional(&self.engine.pool)
+            .fetch_optional(&self.db.engine.pool)
             .await?;
         let horizon: Option<CallId> = found.map(|row| rows::parse_column(&row, "id")).transpose()?;
         // What is older than the oldest requested time needs no further page.

@@ -1,7 +1,5 @@
 //! Who called a tool recently.
 
-use std::sync::Arc;
-
 use haft_core::Timestamp;
 use haft_core::catalog::StoreError;
 use haft_core::id::{CallId, ToolId};
@@ -9,8 +7,8 @@ use haft_core::name::TenantId;
 use sqlx::{AssertSqlSafe, Row as _};
 
 use crate::engine::failed_to;
+use crate::ledger::Calls;
 use crate::rows;
-use crate::store::{Inner, Store};
 use crate::time;
 
 /// How many of the latest calls of a tool are counted.
@@ -18,32 +16,22 @@ pub const COUNTED_CALLS: u32 = 5000;
 /// The largest number of callers.
 const MAX_CALLERS: u32 = 50;
 
-/// Somebody who called a tool.
+/// A recent caller of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolCaller {
     /// The id of the token, or a name.
     pub principal: String,
     /// The name of the token at the time of the call.
     pub name: String,
-    /// How many of the latest calls it made.
+    /// The number of its recent calls.
     pub calls: u64,
     /// When it called last.
     pub last_called_at: Timestamp,
 }
 
-impl Store {
+impl Calls {
     /// Returns who made the latest [`COUNTED_CALLS`] calls of a tool in a tenant, most calls first.
     pub async fn tool_callers(&self, tenant: &TenantId, tool: ToolId) -> Result<Vec<ToolCaller>, StoreError> {
-        self.inner.tool_callers(tenant, tool).await
-    }
-}
-
-impl Inner {
-    async fn tool_callers(
-        self: &Arc<Self>,
-        tenant: &TenantId,
-        tool: ToolId,
-    ) -> Result<Vec<ToolCaller>, StoreError> {
         let action = "read the callers of the tool";
         if let Err(error) = self.drain_journal().await {
             let error = &error as &dyn std::error::Error;
@@ -59,7 +47,7 @@ impl Inner {
         let found = sqlx::query(AssertSqlSafe(sql))
             .bind(tool.to_string())
             .bind(tenant.as_str())
-            .fetch_all(&self.engine.pool)
+            .fetch_all(&self.db.engine.pool)
             .await
             .map_err(failed_to(action))?;
         let caller = |row| {
@@ -74,3 +62,5 @@ impl Inner {
         found.iter().map(caller).collect::<Result<_, _>>().map_err(failed_to(action))
     }
 }
+
+impl Calls {}

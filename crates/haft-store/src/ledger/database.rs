@@ -6,10 +6,10 @@ use haft_core::catalog::StoreError;
 
 use super::group_commit::{GroupCommit, WriteError};
 use super::insert::{insert, insert_relaxed};
-use super::usage::LedgerUsage;
 use crate::engine::{Engine, storage_failure};
+use crate::ledger::usage::LedgerUsage;
+use crate::outbox::Outbox;
 use crate::settings::LedgerSync;
-use crate::webhooks::Outbox;
 
 const RECORD: &str = "record a call";
 /// The error text of the database goes to the log only.

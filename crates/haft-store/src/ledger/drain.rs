@@ -9,23 +9,23 @@ use super::LedgerBackend;
 use super::insert::insert;
 use super::journal::Journal;
 use crate::engine::failed_to;
-use crate::store::Inner;
+use crate::ledger::Calls;
 
 const DRAIN: &str = "move calls from the journal to the database";
 
-impl Inner {
+impl Calls {
     /// Moves all rows of the journal; afterwards the table holds every call recorded before.
-    pub(crate) async fn drain_journal(self: &Arc<Self>) -> Result<(), StoreError> {
+    pub(crate) async fn drain_journal(&self) -> Result<(), StoreError> {
         // In its own task: rows in flight must not be lost if the caller stops waiting.
-        let inner = Arc::clone(self);
-        match tokio::spawn(async move { inner.drain_now().await }).await {
+        let this = self.clone();
+        match tokio::spawn(async move { this.drain_now().await }).await {
             Ok(result) => result,
             Err(error) => Err(StoreError::unavailable(DRAIN, error)),
         }
     }
 
-    async fn drain_now(self: &Arc<Self>) -> Result<(), StoreError> {
-        let LedgerBackend::Journal(journal) = &self.ledger else { return Ok(()) };
+    async fn drain_now(&self) -> Result<(), StoreError> {
+        let LedgerBackend::Journal(journal) = &self.state.backend else { return Ok(()) };
         let _draining = journal.draining.lock().await;
         let batch = self
             .with_journal(Journal::rotate)
@@ -34,7 +34,7 @@ impl Inner {
         if batch.rows().is_empty() {
             return Ok(());
         }
-        match insert(&self.engine, &self.outbox, &self.node, batch.rows()).await {
+        match insert(&self.db.engine, &self.db.outbox, &self.db.node, batch.rows()).await {
             Ok(lost) => report_lost(&lost),
             Err(error) => {
                 journal.restore(batch);
@@ -42,17 +42,17 @@ impl Inner {
             }
         }
         // Before the rows are discarded, so that new calls wait while bodies are removed.
-        self.usage.count(batch.rows()).await;
+        self.state.usage.count(batch.rows()).await;
         self.with_journal(move |journal| journal.discard(&batch)).await
     }
 
     /// Runs a blocking operation of the journal off the async threads.
     pub(crate) async fn with_journal<T: Send + 'static>(
-        self: &Arc<Self>,
+        &self,
         work: impl FnOnce(&Journal) -> T + Send + 'static,
     ) -> Result<T, StoreError> {
-        let inner = Arc::clone(self);
-        let done = tokio::task::spawn_blocking(move || match &inner.ledger {
+        let state = Arc::clone(&self.state);
+        let done = tokio::task::spawn_blocking(move || match &state.backend {
             LedgerBackend::Journal(journal) => Some(work(journal)),
             LedgerBackend::Database(_) => None,
         });

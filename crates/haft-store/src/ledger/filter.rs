@@ -10,8 +10,8 @@ use sqlx::any::{AnyArguments, AnyRow};
 use sqlx::query::Query;
 use sqlx::{Any, AssertSqlSafe};
 
+use crate::database::Database;
 use crate::rows::escape_like;
-use crate::store::Inner;
 use crate::time::min_id_at;
 
 /// A condition and its parameters.
@@ -92,11 +92,11 @@ impl Filter {
     /// Runs a query with the condition between its columns and its end.
     pub(super) async fn select(
         &self,
-        inner: &Inner,
+        database: &Database,
         columns: &str,
         end: &str,
     ) -> Result<Vec<AnyRow>, sqlx::Error> {
-        self.query(&self.sql(columns, end)).fetch_all(&inner.engine.pool).await
+        self.query(&self.sql(columns, end)).fetch_all(&database.engine.pool).await
     }
 
     /// Returns the text of a query with the condition between its columns and its end.

@@ -51,7 +51,9 @@ async fn fill(tx: &mut Transaction<'static, Any>, update: Update) -> Result<(), 
         .fetch_all(&mut **tx)
         .await?;
         if rows.is_empty() {
-            tracing::info!(calls = filled, "filled the filter columns of recorded calls");
+            if filled > 0 {
+                tracing::info!(calls = filled, "filled the filter columns of recorded calls");
+            }
             return Ok(());
         }
         filled += rows.len();

@@ -1,13 +1,13 @@
 //! Whether calls can be recorded: the last failure, and when the next attempt is due.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use haft_core::catalog::{StorageFailure, StoreError};
 
 use super::{LedgerBackend, database};
-use crate::store::Inner;
+use crate::ledger::Calls;
 
 /// The least time between two probes.
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
@@ -75,24 +75,24 @@ impl LedgerHealth {
     }
 }
 
-impl Inner {
+impl Calls {
     /// Attempts a write where the last one failed, at most once per interval; otherwise returns the last failure.
-    pub(crate) async fn probe(self: Arc<Self>) -> Result<(), StoreError> {
-        if !self.health.is_failing() {
+    pub(crate) async fn probe_if_failing(&self) -> Result<(), StoreError> {
+        if !self.state.health.is_failing() {
             return Ok(());
         }
-        if !self.health.claim_probe() {
-            return Err(self.health.last_error());
+        if !self.state.health.claim_probe() {
+            return Err(self.state.health.last_error());
         }
-        let result = match &self.ledger {
+        let result = match &self.state.backend {
             LedgerBackend::Journal(_) => self.probe_journal().await,
-            LedgerBackend::Database(_) => database::probe(&self.engine).await,
+            LedgerBackend::Database(_) => database::probe(&self.db.engine).await,
         };
-        self.health.observe(result)
+        self.state.health.observe(result)
     }
 
-    async fn probe_journal(self: &Arc<Self>) -> Result<(), StoreError> {
-        if let Some(files) = &self.files {
+    async fn probe_journal(&self) -> Result<(), StoreError> {
+        if let Some(files) = &self.db.files {
             let reserve = files.reserve.clone();
             files.run("write the call journal".into(), move |_| reserve.ensure()).await?;
         }

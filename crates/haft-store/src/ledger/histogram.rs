@@ -1,17 +1,15 @@
 //! How many calls started in each of a row of periods.
 
-use std::fmt::Write as _;
-use std::sync::Arc;
-
 use haft_core::Timestamp;
 use haft_core::call::CallStatus;
 use haft_core::catalog::StoreError;
 use haft_core::ledger::CallQuery;
 use sqlx::Row as _;
+use std::fmt::Write as _;
 
 use super::filter::Filter;
 use crate::engine::failed_to;
-use crate::store::{Inner, Store};
+use crate::ledger::Calls;
 use crate::time::min_id_at;
 
 const COUNT: &str = "count recorded calls";
@@ -34,21 +32,11 @@ impl CallCounts {
     }
 }
 
-impl Store {
+impl Calls {
     /// Counts the calls that match a query in the periods between successive times, at most 500; its paging is ignored.
     /// A text matches anywhere in the record of a call.
-    pub async fn call_counts(
+    pub async fn counts(
         &self,
-        query: &CallQuery,
-        bounds: &[Timestamp],
-    ) -> Result<Vec<CallCounts>, StoreError> {
-        self.inner.call_counts(query, bounds).await
-    }
-}
-
-impl Inner {
-    async fn call_counts(
-        self: &Arc<Self>,
         query: &CallQuery,
         bounds: &[Timestamp],
     ) -> Result<Vec<CallCounts>, StoreError> {
@@ -76,7 +64,7 @@ impl Inner {
              JOIN calls ON id >= start AND id < stop",
         );
         let rows =
-            filter.select(self, &columns, "GROUP BY number, status").await.map_err(failed_to(COUNT))?;
+            filter.select(&self.db, &columns, "GROUP BY number, status").await.map_err(failed_to(COUNT))?;
         for row in &rows {
             let number: i64 = row.try_get("number").map_err(failed_to(COUNT))?;
             let calls: i64 = row.try_get("calls").map_err(failed_to(COUNT))?;
@@ -93,3 +81,5 @@ impl Inner {
         Ok(counts)
     }
 }
+
+impl Calls {}

@@ -12,11 +12,11 @@ use sqlx::{AssertSqlSafe, SqlitePool};
 
 use super::record::CallRow;
 use crate::engine::Engine;
-use crate::webhooks::{NewDelivery, Outbox, insert_into_sqlite, insert_new};
+use crate::outbox::{NewDelivery, Outbox, insert_into_sqlite, insert_new};
 
 /// Rows per statement: enough to spread its cost, few enough to keep its text short.
 const ROWS_PER_STATEMENT: usize = 250;
-const COLUMNS: usize = 15;
+const COLUMNS: usize = 16;
 
 /// The calls whose result was dropped, because another node has claimed them since.
 pub(crate) type LostCalls = Vec<CallId>;
@@ -65,10 +65,10 @@ impl<'a> Batch<'a> {
     /// Returns what webhooks get of the rows that are stored.
     fn deliveries(&self, lost: &[CallId]) -> Vec<NewDelivery> {
         if lost.is_empty() {
-            return self.outbox.of_rows(self.rows);
+            return deliveries_of(self.outbox, self.rows);
         }
         let stored: Vec<CallRow> = self.rows.iter().filter(|row| !lost.contains(&row.id)).cloned().collect();
-        self.outbox.of_rows(&stored)
+        deliveries_of(self.outbox, &stored)
     }
 
     fn signal(&self, deliveries: &[NewDelivery]) {
@@ -80,7 +80,7 @@ impl<'a> Batch<'a> {
 
 /// The new state of a call that was claimed from the queue: its row exists.
 const UPDATE_CLAIMED: &str = "UPDATE calls SET status = $1, final = $2, error_code = $3, rule = $4, decision = $5, \
-                              record = $6 WHERE tenant = $7 AND id = $8 AND fence = $9 AND (final = 0 OR $2 = 1)";
+                              record = $6, result_bytes = $7 WHERE tenant = $8 AND id = $9 AND fence = $10 AND (final = 0 OR $2 = 1)";
 
 /// Stores the new state of a claimed call, whatever the driver; returns whether the claim still holds.
 macro_rules! update_claimed {
@@ -92,6 +92,7 @@ macro_rules! update_claimed {
             .bind($row.rule.as_deref())
             .bind($row.decision.map(AuditDecision::as_str))
             .bind(&*$row.record)
+            .bind($row.result_bytes)
             .bind($row.tenant.as_str())
             .bind($row.id.to_string())
             .bind($row.fence)
@@ -138,6 +139,7 @@ async fn insert_in_sqlite(
                 .bind(row.chat_id.as_deref().map(Arc::<str>::from))
                 .bind(row.rule.clone())
                 .bind(row.decision.map(|decision| Arc::<str>::from(decision.as_str())))
+                .bind(row.result_bytes)
                 .bind(Arc::clone(&row.record));
         }
         query.execute(&mut *tx).await?;
@@ -185,6 +187,7 @@ async fn insert_in_postgres(
                 .bind(row.chat_id.as_deref())
                 .bind(row.rule.as_deref())
                 .bind(row.decision.map(AuditDecision::as_str))
+                .bind(row.result_bytes)
                 .bind(&*row.record);
         }
         query.execute(&mut *tx).await?;
@@ -248,12 +251,30 @@ impl Statement {
             self.rows = rows;
             self.sql = format!(
                 "INSERT INTO calls (id, tenant, tool_id, status, final, node, caller, principal, surface, parent_id, \
-                 error_code, chat_id, rule, decision, record) \
+                 error_code, chat_id, rule, decision, result_bytes, record) \
                  VALUES {placeholders} ON CONFLICT (tenant, id) DO UPDATE SET status = excluded.status, \
                  final = excluded.final, node = excluded.node, error_code = excluded.error_code, \
-                 rule = excluded.rule, decision = excluded.decision, record = excluded.record WHERE calls.fence = 0 AND (calls.final = 0 OR excluded.final = 1)"
+                 rule = excluded.rule, decision = excluded.decision, result_bytes = excluded.result_bytes, \
+                 record = excluded.record WHERE calls.fence = 0 AND (calls.final = 0 OR excluded.final = 1)"
             );
         }
         &self.sql
     }
+}
+
+/// Returns the deliveries of the calls in a batch that have ended.
+fn deliveries_of(outbox: &Outbox, rows: &[CallRow]) -> Vec<NewDelivery> {
+    let mut deliveries = Vec::new();
+    for row in rows.iter().filter(|row| row.status.is_final()) {
+        if row.webhook.is_none() && !outbox.serves(&row.tenant) {
+            continue;
+        }
+        match row.call() {
+            Ok(call) => deliveries.extend(outbox.of_call(&call)),
+            Err(error) => {
+                tracing::error!(call = %row.id, error = &error as &dyn std::error::Error, "cannot create the webhook deliveries of a call");
+            }
+        }
+    }
+    deliveries
 }

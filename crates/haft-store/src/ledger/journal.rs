@@ -16,11 +16,10 @@ use super::group_commit::{GroupCommit, WriteError};
 use super::insert::LostCalls;
 use super::record::CallRow;
 use super::tail::{Segments, Tail};
+use crate::files::layout::{JOURNAL_FOLDER, node_file};
 use crate::files::lock;
 use crate::settings::LedgerSync;
 
-/// The folder of the journal, in the home folder.
-pub(crate) const JOURNAL_FOLDER: &str = "journal";
 /// When this many bytes wait in memory, new calls wait for SQLite to catch up.
 const MAX_PENDING_BYTES: usize = 64 * 1024 * 1024;
 /// From this many rows on, the journal is drained at once.
@@ -283,11 +282,6 @@ impl Journal {
             let _ = std::fs::remove_file(&self.node_lock.0);
         }
     }
-}
-
-/// Returns the file whose lock shows that a process is alive.
-pub(crate) fn node_file(folder: &Path, node: &str) -> PathBuf {
-    folder.join(format!("{node}.node"))
 }
 
 #[cfg(test)]

@@ -4,10 +4,12 @@
 //! wait at the same time share one statement and one commit.
 
 pub(crate) mod api;
+pub(crate) mod approvals;
 mod audited;
 pub(crate) mod callers;
 pub(crate) mod database;
 mod drain;
+pub(crate) mod ended;
 mod filter;
 mod filter_columns;
 mod group_commit;
@@ -18,11 +20,13 @@ pub(crate) mod journal;
 pub(crate) mod queue;
 pub(crate) mod record;
 mod recover;
+mod retention;
 mod segment;
 mod tail;
 pub(crate) mod unsaved;
 pub(crate) mod usage;
 
+pub use api::Calls;
 pub(crate) use filter_columns::{fill_filter_columns, fill_surface_columns};
 use group_commit::GroupCommit;
 use journal::Journal;

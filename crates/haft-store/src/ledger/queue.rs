@@ -1,6 +1,5 @@
 //! The durable queue: calls with the status `pending`, which belong to no node until one claims them.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use haft_core::audit::AuditDecision;
@@ -18,10 +17,10 @@ use sqlx::{Any, AssertSqlSafe, Row as _, Transaction};
 use super::record::{self, CallRow};
 use crate::claims::{self, CALLS, Claim, holds};
 use crate::engine::failed_to;
+use crate::ledger::Calls;
+use crate::notification::ChangeSet;
+use crate::outbox::insert_new;
 use crate::rows;
-use crate::store::{Inner, Store};
-use crate::watch::notification::ChangeSet;
-use crate::webhooks::insert_new;
 
 /// How long a node waits for a notification before it looks at the queue.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -36,22 +35,28 @@ const CLAIM: &str = "take calls from the queue";
 const EVENTS: &str = "store the events of a call";
 const CANCEL: &str = "cancel a call";
 
-impl CallQueue for Store {
+impl CallQueue for Calls {
     fn enqueue(&self, call: CallRecord, limit: u64) -> BoxFuture<'_, Result<Enqueued, StoreError>> {
-        Box::pin(self.run(move |inner| async move { inner.health.observe(inner.enqueue(call, limit).await) }))
+        let this = self.clone();
+        let work = async move { this.state.health.observe(this.add_to_queue(call, limit).await) };
+        Box::pin(async move { self.db.complete(work).await })
     }
 
     fn claim(&self, limits: ClaimLimits) -> BoxFuture<'_, Result<Vec<CallRecord>, StoreError>> {
-        Box::pin(self.run(move |inner| async move { inner.claim(&limits).await.map_err(failed_to(CLAIM)) }))
+        let this = self.clone();
+        let work = async move { this.claim_queued(&limits).await.map_err(failed_to(CLAIM)) };
+        Box::pin(async move { self.db.complete(work).await })
     }
 
-    fn put_back(&self, call: CallRecord, not_before: Timestamp) -> BoxFuture<'_, Result<(), StoreError>> {
-        Box::pin(self.run(move |inner| async move { inner.put_back(call, not_before).await }))
+    fn requeue(&self, call: CallRecord, not_before: Timestamp) -> BoxFuture<'_, Result<(), StoreError>> {
+        let this = self.clone();
+        let work = async move { this.return_to_queue(call, not_before).await };
+        Box::pin(async move { self.db.complete(work).await })
     }
 
     fn ready(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {
-            let _ = tokio::time::timeout(POLL_INTERVAL, self.inner.queue_changed.notified()).await;
+            let _ = tokio::time::timeout(POLL_INTERVAL, self.state.queue_changed.notified()).await;
         })
     }
 
@@ -61,13 +66,15 @@ impl CallQueue for Store {
         id: CallId,
     ) -> BoxFuture<'a, Result<Option<Cancellation>, StoreError>> {
         let tenant = tenant.clone();
-        Box::pin(self.run(move |inner| async move { inner.cancel(&tenant, id).await }))
+        let this = self.clone();
+        let work = async move { this.cancel_call(&tenant, id).await };
+        Box::pin(async move { self.db.complete(work).await })
     }
 
     fn cancellations(&self) -> BoxFuture<'_, Result<Vec<CallId>, StoreError>> {
         Box::pin(async {
             let sql = "SELECT id FROM calls WHERE cancel_requested = 1 AND final = 0 AND node = $1";
-            let found = sqlx::query(sql).bind(&self.inner.node).fetch_all(&self.inner.engine.pool).await;
+            let found = sqlx::query(sql).bind(&self.db.node).fetch_all(&self.db.engine.pool).await;
             let found = found.map_err(failed_to(CANCEL))?;
             found
                 .iter()
@@ -78,22 +85,22 @@ impl CallQueue for Store {
     }
 
     fn append_events(&self, id: CallId, events: Vec<NumberedEvent>) -> BoxFuture<'_, Result<(), StoreError>> {
-        Box::pin(self.run(move |inner| async move {
-            inner.append_events(id, events).await.map_err(failed_to(EVENTS))
-        }))
+        let this = self.clone();
+        let work = async move { this.insert_events(id, events).await.map_err(failed_to(EVENTS)) };
+        Box::pin(async move { self.db.complete(work).await })
     }
 
     fn events(&self, id: CallId, after: u64) -> BoxFuture<'_, Result<Vec<NumberedEvent>, StoreError>> {
         Box::pin(
-            async move { self.inner.events(id, after).await.map_err(failed_to("read the events of a call")) },
+            async move { self.read_events(id, after).await.map_err(failed_to("read the events of a call")) },
         )
     }
 }
 
-impl Inner {
-    async fn enqueue(&self, call: CallRecord, limit: u64) -> Result<Enqueued, StoreError> {
+impl Calls {
+    async fn add_to_queue(&self, call: CallRecord, limit: u64) -> Result<Enqueued, StoreError> {
         let row = CallRow::new(&call)?;
-        let mut tx = self.engine.begin().await.map_err(failed_to(ENQUEUE))?;
+        let mut tx = self.db.engine.begin().await.map_err(failed_to(ENQUEUE))?;
         let sql = "SELECT COUNT(*) FROM (SELECT 1 FROM calls WHERE tenant = $1 AND status = 'pending' LIMIT $2) AS waiting";
         let waiting: i64 = sqlx::query(sql)
             .bind(row.tenant.as_str())
@@ -111,28 +118,28 @@ impl Inner {
         }
         self.announce_queue(&mut tx).await.map_err(failed_to(ENQUEUE))?;
         tx.commit().await.map_err(failed_to(ENQUEUE))?;
-        self.queue_changed.notify_one();
-        self.usage.count(std::slice::from_ref(&row)).await;
+        self.state.queue_changed.notify_one();
+        self.state.usage.count(std::slice::from_ref(&row)).await;
         self.report_call(&call);
         Ok(Enqueued::Queued)
     }
 
     /// Tells the other nodes that there may be calls in the queue.
     pub(crate) async fn announce_queue(&self, tx: &mut Transaction<'static, Any>) -> Result<(), sqlx::Error> {
-        self.engine.notify(tx, &self.node, &ChangeSet::queue()).await
+        self.db.engine.notify(tx, &self.db.node, &ChangeSet::queue()).await
     }
 
     /// Takes calls in turn from each tenant that has some, so that a tenant with many does not hold up the others.
-    async fn claim(&self, limits: &ClaimLimits) -> Result<Vec<CallRecord>, sqlx::Error> {
-        let mut cursor = self.queue_cursor.lock().await;
-        let now = self.now().as_microsecond();
+    async fn claim_queued(&self, limits: &ClaimLimits) -> Result<Vec<CallRecord>, sqlx::Error> {
+        let mut cursor = self.state.queue_cursor.lock().await;
+        let now = self.db.now().as_microsecond();
         let tenants = self.waiting_tenants(&cursor, limits, now).await?;
         if tenants.is_empty() {
             return Ok(Vec::new());
         }
         let share = limits.max.div_ceil(tenants.len());
         let mut claimed = Vec::new();
-        let mut tx = self.engine.begin().await?;
+        let mut tx = self.db.engine.begin().await?;
         for tenant in tenants {
             let wanted = share.min(limits.max - claimed.len()).min(limits.room_for(&tenant));
             if wanted == 0 {
@@ -151,10 +158,10 @@ impl Inner {
     /// Reports the new state of a call, after it is stored.
     pub(crate) fn report_call(&self, call: &CallRecord) {
         if call.status.is_final() && call.invocation.principal.agent.is_some() {
-            self.runs.signal_calls_ended([call.id()]);
+            self.state.ended.add([call.id()]);
         }
-        if self.sink.has_followers() {
-            self.sink.call_changed(call);
+        if self.db.sink.has_followers() {
+            self.db.sink.call_changed(call);
         }
     }
 
@@ -200,7 +207,7 @@ impl Inner {
         now: i64,
     ) -> Result<Vec<String>, sqlx::Error> {
         let found = sqlx::query(AssertSqlSafe(due_tenants())).bind(after).bind(until).bind(now);
-        found.fetch_all(&self.engine.pool).await?.iter().map(|row| row.try_get(0)).collect()
+        found.fetch_all(&self.db.engine.pool).await?.iter().map(|row| row.try_get(0)).collect()
     }
 
     async fn claim_of(
@@ -211,9 +218,9 @@ impl Inner {
         now: i64,
     ) -> Result<Vec<CallRecord>, sqlx::Error> {
         let sql = format!(
-            "SELECT id, record FROM calls WHERE status = 'pending' AND tenant = $1 AND due_at <= $2 \
+            "SELECT id, record FROM calls WHERE status = 'pending' AND tenant = $1 AND not_before <= $2 \
              ORDER BY id LIMIT {wanted} {}",
-            self.engine.skip_locked()
+            self.db.engine.skip_locked()
         );
         let found = sqlx::query(AssertSqlSafe(sql)).bind(tenant).bind(now).fetch_all(&mut **tx).await?;
         let mut claimed = Vec::with_capacity(found.len());
@@ -227,7 +234,7 @@ impl Inner {
             let Ok(stored) = CallRow::new(&call) else { continue };
             let sql = CALLS
                 .claim(", status = 'running', record = $2", "tenant = $3 AND id = $4 AND status = 'pending'");
-            let claim = sqlx::query(sql).bind(&self.node).bind(&*stored.record).bind(tenant).bind(id);
+            let claim = sqlx::query(sql).bind(&self.db.node).bind(&*stored.record).bind(tenant).bind(id);
             let Some(row) = claim.fetch_optional(&mut **tx).await? else { continue };
             call.invocation.fence = row.try_get(0)?;
             claimed.push(call);
@@ -235,35 +242,35 @@ impl Inner {
         Ok(claimed)
     }
 
-    async fn put_back(&self, mut call: CallRecord, not_before: Timestamp) -> Result<(), StoreError> {
+    async fn return_to_queue(&self, mut call: CallRecord, not_before: Timestamp) -> Result<(), StoreError> {
         call.status = CallStatus::Pending;
         let row = CallRow::new(&call)?;
         let sql = AssertSqlSafe(format!(
-            "UPDATE calls SET status = 'pending', node = '', due_at = $1, record = $2 \
+            "UPDATE calls SET status = 'pending', node = '', not_before = $1, record = $2 \
              WHERE tenant = $3 AND id = $4 AND final = 0 AND {}",
             holds(5)
         ));
-        let claim = Claim::new(&self.node, row.fence);
+        let claim = Claim::new(&self.db.node, row.fence);
         let query = sqlx::query(sql)
             .bind(not_before.as_microsecond())
             .bind(&*row.record)
             .bind(row.tenant.as_str())
             .bind(row.id.to_string());
-        let done = claim.bind(query).execute(&self.engine.pool).await;
+        let done = claim.bind(query).execute(&self.db.engine.pool).await;
         claims::written(&done.map_err(failed_to(ENQUEUE))?)
     }
 
-    pub(crate) async fn cancel(
-        self: &Arc<Self>,
+    pub(crate) async fn cancel_call(
+        &self,
         tenant: &TenantId,
         id: CallId,
     ) -> Result<Option<Cancellation>, StoreError> {
         // The end of the call may still be in the journal.
         self.drain_journal().await?;
-        let mut tx = self.engine.begin_change().await.map_err(failed_to(CANCEL))?;
+        let mut tx = self.db.engine.begin_change().await.map_err(failed_to(CANCEL))?;
         let sql = AssertSqlSafe(format!(
             "SELECT record FROM calls WHERE tenant = $1 AND id = $2 {}",
-            self.engine.row_lock()
+            self.db.engine.row_lock()
         ));
         let found =
             sqlx::query(sql).bind(tenant.as_str()).bind(id.to_string()).fetch_optional(&mut *tx).await;
@@ -280,26 +287,26 @@ impl Inner {
             return Ok(Some(Cancellation::Requested));
         }
         let error = CallError::new(ErrorCode::Cancelled, "the call was cancelled before it ran");
-        call.finish(Err(error), self.now(), 0.0);
+        call.finish(Err(error), self.db.now(), 0.0);
         store_state(&mut tx, &call).await?;
-        let approval = self.close_approval(&mut tx, id).await?;
+        let approval = self.state.approvals.close(&mut tx, id).await?;
         match &approval {
-            Some(approval) => self.note_approval(&mut tx, approval, &call).await,
-            None => insert_new(&mut tx, &self.outbox.of_call(&call)).await,
+            Some(approval) => self.state.approvals.announce(&mut tx, approval, &call).await,
+            None => insert_new(&mut tx, &self.db.outbox.of_call(&call)).await,
         }
         .map_err(failed_to(CANCEL))?;
         tx.commit().await.map_err(failed_to(CANCEL))?;
         if let Some(approval) = &approval {
-            self.report_approval(approval, &call);
+            self.state.approvals.report(approval, &call);
         } else {
-            self.outbox.signal();
+            self.db.outbox.signal();
             self.report_call(&call);
         }
         Ok(Some(Cancellation::Cancelled))
     }
 
-    async fn append_events(&self, id: CallId, events: Vec<NumberedEvent>) -> Result<(), sqlx::Error> {
-        let mut tx = self.engine.begin().await?;
+    async fn insert_events(&self, id: CallId, events: Vec<NumberedEvent>) -> Result<(), sqlx::Error> {
+        let mut tx = self.db.engine.begin().await?;
         for NumberedEvent { number, event } in events {
             if number > MAX_EVENTS {
                 break;
@@ -318,12 +325,12 @@ impl Inner {
         tx.commit().await
     }
 
-    async fn events(&self, id: CallId, after: u64) -> Result<Vec<NumberedEvent>, sqlx::Error> {
+    async fn read_events(&self, id: CallId, after: u64) -> Result<Vec<NumberedEvent>, sqlx::Error> {
         let sql = "SELECT number, event FROM call_events WHERE call_id = $1 AND number > $2 ORDER BY number LIMIT 1000";
         let found = sqlx::query(sql)
             .bind(id.to_string())
             .bind(i64::try_from(after).unwrap_or(i64::MAX))
-            .fetch_all(&self.engine.pool)
+            .fetch_all(&self.db.engine.pool)
             .await?;
         let mut events = Vec::with_capacity(found.len());
         for row in &found {
@@ -345,7 +352,7 @@ pub(crate) fn due_tenants() -> String {
     let first = |after: &str| {
         format!(
             "SELECT tenant FROM calls WHERE status = 'pending' AND tenant > {after} AND ($2 = '' OR tenant <= $2) \
-             AND due_at <= $3 ORDER BY tenant LIMIT 1"
+             AND not_before <= $3 ORDER BY tenant LIMIT 1"
         )
     };
     format!(

@@ -39,6 +39,8 @@ pub(crate) struct CallRow {
     pub(crate) decision: Option<AuditDecision>,
     /// The webhook of this call.
     pub(crate) webhook: Option<WebhookId>,
+    /// The size of the result that is stored outside the record.
+    pub(crate) result_bytes: i64,
     /// The claim that it ran under; 0 if it did not come from the queue.
     pub(crate) fence: i64,
     /// The call itself, as JSON.
@@ -74,6 +76,7 @@ impl CallRow {
                 .map(Arc::from),
             decision: Some(AuditDecision::of(call)).filter(|decision| *decision != AuditDecision::Allowed),
             webhook: invocation.webhook,
+            result_bytes: call.stored_bytes.map_or(0, |bytes| i64::try_from(bytes).unwrap_or(i64::MAX)),
             fence: invocation.fence,
             record: record.into(),
         })
@@ -101,6 +104,7 @@ impl CallRow {
             rule: None,
             decision: None,
             webhook: None,
+            result_bytes: 0,
             fence: 0,
             record: number.to_string().into(),
         }

@@ -1,10 +1,9 @@
 //! Recovery from dead processes: their journals, and calls that never finished.
 
 use std::collections::BTreeSet;
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use haft_core::call::{CallRecord, CallStatus};
@@ -14,14 +13,13 @@ use sqlx::{AssertSqlSafe, Row as _};
 
 use super::drain::report_lost;
 use super::insert::insert;
-use super::journal::JOURNAL_FOLDER;
 use super::record::{self, CallRow};
 use super::segment;
 use crate::claims::{CALLS, Claim, holds};
 use crate::engine::failed_to;
-use crate::files::{lock, write};
-use crate::store::Inner;
-use crate::webhooks::insert_new;
+use crate::files::{layout, lock, write};
+use crate::ledger::Calls;
+use crate::outbox::insert_new;
 
 /// Calls that a node runs, after an id.
 pub(crate) const RUNNING_OF_NODE: &str = "SELECT id, fence, record FROM calls WHERE final = 0 AND status = 'running' \
@@ -29,49 +27,44 @@ pub(crate) const RUNNING_OF_NODE: &str = "SELECT id, fence, record FROM calls WH
 
 const RECOVER: &str = "recover the calls of a dead process";
 
-impl Inner {
+impl Calls {
     /// Stores the calls in the journals of dead processes, and ends their running calls or puts them back into the queue.
-    pub(crate) async fn recover(self: &Arc<Self>) -> Result<(), StoreError> {
-        if let Some(files) = &self.files {
-            let dead = files.run(RECOVER.into(), |home| dead_nodes(&home.join(JOURNAL_FOLDER))).await?;
+    pub(crate) async fn recover(&self) -> Result<(), StoreError> {
+        if let Some(files) = &self.db.files {
+            let dead =
+                files.run(RECOVER.into(), |home| dead_nodes(&home.join(layout::JOURNAL_FOLDER))).await?;
             for (node, _lock) in dead {
                 self.replay(&node).await?;
             }
         }
-        self.recover_running().await?;
-        // After the calls: a run that continues finds the calls that it made ended.
-        self.recover_runs().await
+        self.recover_running().await
     }
 
     /// Leaves the calls of dead processes in their journals until there is room on the disk. Until then no calls are
     /// recorded.
     pub(crate) fn defer_recovery(&self) {
-        self.recovery_due.store(true, Ordering::Release);
+        self.state.recovery_due.store(true, Ordering::Release);
         let full = StoreError::Unavailable {
             action: "write the call journal".to_owned(),
             failure: StorageFailure::DiskFull,
             source: "the disk is full".into(),
         };
-        drop(self.health.observe::<()>(Err(full)));
+        drop(self.state.health.observe::<()>(Err(full)));
     }
 
-    /// Recovers the calls of dead processes that were deferred, once calls can be recorded again.
-    pub(crate) async fn recover_deferred(self: &Arc<Self>) {
-        if self.health.is_failing() || !self.recovery_due.swap(false, Ordering::AcqRel) {
-            return;
-        }
-        if let Err(error) = self.recover().await {
-            tracing::error!(
-                error = &error as &dyn std::error::Error,
-                "calls stay in the journal of a dead process"
-            );
-            self.recovery_due.store(true, Ordering::Release);
-        }
+    /// Returns whether a recovery was deferred and calls can be recorded again; then the caller recovers.
+    pub(crate) fn take_deferred_recovery(&self) -> bool {
+        !self.state.health.is_failing() && self.state.recovery_due.swap(false, Ordering::AcqRel)
+    }
+
+    /// Defers a recovery that failed.
+    pub(crate) fn defer_recovery_again(&self) {
+        self.state.recovery_due.store(true, Ordering::Release);
     }
 
     async fn replay(&self, node: &str) -> Result<(), StoreError> {
-        let Some(files) = &self.files else { return Ok(()) };
-        let folder = files.at(JOURNAL_FOLDER);
+        let Some(files) = &self.db.files else { return Ok(()) };
+        let folder = files.at(layout::JOURNAL_FOLDER);
         let (list, name) = (folder.clone(), node.to_owned());
         let segments = files.run(RECOVER.into(), move |_| segments_of(&list, &name)).await?;
         for path in segments {
@@ -87,14 +80,15 @@ impl Inner {
                 rows.push(CallRow::new(&call)?);
             }
             if !rows.is_empty() {
-                let lost =
-                    insert(&self.engine, &self.outbox, node, &rows).await.map_err(failed_to(RECOVER))?;
+                let lost = insert(&self.db.engine, &self.db.outbox, node, &rows)
+                    .await
+                    .map_err(failed_to(RECOVER))?;
                 report_lost(&lost);
-                self.usage.count(&rows).await;
+                self.state.usage.count(&rows).await;
             }
             files.run(RECOVER.into(), move |_| write::remove(&path)).await?;
         }
-        let lock_file = super::journal::node_file(&folder, node);
+        let lock_file = layout::node_file(&folder, node);
         files.run(RECOVER.into(), move |_| write::remove(&lock_file)).await
     }
 
@@ -106,17 +100,17 @@ impl Inner {
         }
         let sql = "SELECT fence FROM calls WHERE tenant = $1 AND id = $2 AND node = $3";
         let found = sqlx::query(sql).bind(call.tenant().as_str()).bind(call.id().to_string()).bind(node);
-        found.fetch_optional(&self.engine.pool).await?.map_or(Ok(0), |row| row.try_get(0))
+        found.fetch_optional(&self.db.engine.pool).await?.map_or(Ok(0), |row| row.try_get(0))
     }
 
     /// Ends the calls that dead nodes were running, or puts them back into the queue.
     async fn recover_running(&self) -> Result<(), StoreError> {
         let mut requeued = false;
-        for node in self.dead_holders(&CALLS, RECOVER).await? {
+        for node in self.db.dead_holders(&CALLS, RECOVER).await? {
             requeued |= self.recover_calls_of(&node).await?;
         }
         if requeued {
-            self.queue_changed.notify_one();
+            self.state.queue_changed.notify_one();
         }
         Ok(())
     }
@@ -125,7 +119,7 @@ impl Inner {
     async fn recover_calls_of(&self, node: &str) -> Result<bool, StoreError> {
         let (mut last, mut requeued) = (String::new(), false);
         loop {
-            let found = sqlx::query(RUNNING_OF_NODE).bind(node).bind(&last).fetch_all(&self.engine.pool);
+            let found = sqlx::query(RUNNING_OF_NODE).bind(node).bind(&last).fetch_all(&self.db.engine.pool);
             let found = found.await.map_err(failed_to(RECOVER))?;
             let Some(end) = found.last() else { return Ok(requeued) };
             last = end.try_get("id").map_err(failed_to(RECOVER))?;
@@ -148,11 +142,11 @@ impl Inner {
             let message = "haft stopped while the call was running; its effects are unknown";
             call.error = Some(CallError::new(ErrorCode::Interrupted, message));
             call.status = CallStatus::Interrupted;
-            call.finished_at = Some(self.now());
+            call.finished_at = Some(self.db.now());
         }
         let Ok(row) = CallRow::new(&call) else { return Ok(false) };
         // A call in the queue has another fence: if the node only seemed dead, its result comes too late. An interrupted
-        // call keeps its fence: nobody else runs it, so a late result replaces the verdict.
+        // call keeps its fence: no other node runs it, so a late result replaces the verdict.
         let free = if requeue { ", node = '', fence = fence + 1" } else { "" };
         let sql = AssertSqlSafe(format!(
             "UPDATE calls SET status = $1, final = $2, error_code = $3, record = $4{free} \
@@ -160,7 +154,7 @@ impl Inner {
             holds(7)
         ));
         let claim = Claim::new(node, call.invocation.fence);
-        let mut tx = self.engine.begin().await?;
+        let mut tx = self.db.engine.begin().await?;
         let query = sqlx::query(sql)
             .bind(row.status.as_str())
             .bind(i64::from(row.status.is_final()))
@@ -171,25 +165,14 @@ impl Inner {
         let done = claim.bind(query).execute(&mut *tx).await?;
         // Another node may have recovered it.
         if done.rows_affected() == 1 {
-            insert_new(&mut tx, &self.outbox.of_call(&call)).await?;
+            insert_new(&mut tx, &self.db.outbox.of_call(&call)).await?;
         }
         tx.commit().await?;
         if done.rows_affected() == 1 {
-            self.outbox.signal();
+            self.db.outbox.signal();
             self.report_call(&call);
         }
         Ok(requeue)
-    }
-
-    pub(crate) async fn is_dead(&self, node: &str) -> Result<bool, StoreError> {
-        let Some(files) = &self.files else {
-            return self.has_lost_lease(node).await.map_err(failed_to(RECOVER));
-        };
-        let path = super::journal::node_file(&files.at(JOURNAL_FOLDER), node);
-        Ok(match File::open(path) {
-            Ok(file) => !matches!(file.try_lock(), Err(TryLockError::WouldBlock)),
-            Err(_) => true,
-        })
     }
 }
 
@@ -207,7 +190,7 @@ fn dead_nodes(folder: &Path) -> std::io::Result<Vec<(String, File)>> {
         nodes.extend(node.map(str::to_owned));
     }
     for node in nodes {
-        let path = super::journal::node_file(folder, &node);
+        let path = layout::node_file(folder, &node);
         let Ok(file) = File::options().create(true).truncate(false).write(true).mode(0o600).open(&path)
         else {
             continue;

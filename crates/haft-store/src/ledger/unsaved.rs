@@ -8,7 +8,7 @@ use haft_core::call::CallRecord;
 use haft_core::catalog::StoreError;
 
 use super::record::CallRow;
-use crate::store::Inner;
+use crate::ledger::Calls;
 
 /// Beyond this number the ends of further calls are lost; their calls are interrupted when the node stops.
 const MAX_UNSAVED: usize = 10_000;
@@ -33,10 +33,10 @@ impl UnsavedCalls {
     }
 }
 
-impl Inner {
+impl Calls {
     /// Stores the kept ends of calls, as far as the storage is available.
     pub(crate) async fn store_unsaved(&self) {
-        let calls = std::mem::take(&mut *self.unsaved.lock());
+        let calls = std::mem::take(&mut *self.state.unsaved.lock());
         let mut failed = Vec::new();
         for call in calls {
             let result = match CallRow::new(&call) {
@@ -49,7 +49,7 @@ impl Inner {
             }
         }
         if !failed.is_empty() {
-            self.unsaved.lock().extend(failed);
+            self.state.unsaved.lock().extend(failed);
         }
     }
 }

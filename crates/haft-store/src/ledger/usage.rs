@@ -12,8 +12,9 @@ use sqlx::{Any, Row as _, Transaction};
 
 use super::record::{self, CallRow};
 use crate::engine::Engine;
-use crate::limits::DEFINITION_BYTES;
 use crate::rows;
+use crate::settings::Retention;
+use crate::stored_bytes::{ENDED_RUN_BYTES, KEPT_BYTES, remove_ended_runs};
 
 /// How many digits of an id make a bucket.
 const BUCKET_DIGITS: usize = 6;
@@ -27,6 +28,9 @@ const TRIMMED_AT_ONCE: i64 = 16;
 const DELETED_AT_ONCE: i64 = 1000;
 /// The limits are checked after this part of the smaller one was stored.
 const CHECKS_PER_LIMIT: u64 = 64;
+/// The part of `max_stored_bytes` that is reserved for calls and ended runs (1/16): otherwise a caller could erase the
+/// records of calls by filling a chat or a workspace.
+const MIN_SHARE: u64 = 16;
 /// The most and least bytes between two checks.
 const CHECK_BYTES: std::ops::RangeInclusive<u64> = 64 * 1024..=64 * 1024 * 1024;
 
@@ -38,11 +42,24 @@ pub(crate) struct LedgerLimits {
 }
 
 impl LedgerLimits {
-    fn check_interval(self, of_tenants: &BTreeMap<String, u64>) -> u64 {
-        let limits = [self.tenant, self.total].into_iter().chain(of_tenants.values().copied());
+    pub(crate) fn of(retention: &Retention) -> Self {
+        Self { tenant: retention.tenant_bytes, total: retention.ledger_bytes }
+    }
+
+    fn check_interval(self, of_tenants: &BTreeMap<String, CallLimit>) -> u64 {
+        let of_tenants = of_tenants.values().map(|limit| limit.all);
+        let limits = [self.tenant, self.total].into_iter().chain(of_tenants);
         let smallest = limits.filter(|limit| *limit > 0).min().unwrap_or(u64::MAX);
         (smallest / CHECKS_PER_LIMIT).clamp(*CHECK_BYTES.start(), *CHECK_BYTES.end())
     }
+}
+
+/// The bytes that a tenant with `max_stored_bytes` may store.
+struct CallLimit {
+    /// Its calls.
+    calls: u64,
+    /// Everything.
+    all: u64,
 }
 
 /// Counts the stored bytes and enforces the limits.
@@ -81,9 +98,11 @@ impl LedgerUsage {
             let mut added = self.added.lock().unwrap_or_else(PoisonError::into_inner);
             for row in rows {
                 let key = (row.tenant.to_string(), bucket_of(&row.id.to_string()));
-                let bytes = row.record.len();
-                *added.buckets.entry(key).or_default() += i64::try_from(bytes).unwrap_or(i64::MAX);
-                added.bytes += bytes as u64;
+                let bytes =
+                    i64::try_from(row.record.len()).unwrap_or(i64::MAX).saturating_add(row.result_bytes);
+                let counted = added.buckets.entry(key).or_default();
+                *counted = counted.saturating_add(bytes);
+                added.bytes = added.bytes.saturating_add(bytes.unsigned_abs());
             }
             added.bytes >= self.check_bytes.load(Ordering::Relaxed)
         };
@@ -105,7 +124,7 @@ impl LedgerUsage {
             tenants.push((u64::try_from(bytes).unwrap_or_default(), tenant));
         }
         for (bytes, tenant) in &mut tenants {
-            let own = of_tenants.get(tenant.as_str()).copied();
+            let own = of_tenants.get(tenant.as_str()).map(|limit| limit.calls);
             let excess = excess(*bytes, self.limits.tenant).max(own.map_or(0, |limit| excess(*bytes, limit)));
             *bytes -= self.trim(tenant, excess).await?.min(*bytes);
         }
@@ -118,7 +137,7 @@ impl LedgerUsage {
         Ok(())
     }
 
-    /// Returns how many bytes the calls of a tenant take.
+    /// Returns the number of bytes that the calls of a tenant use.
     pub(crate) async fn bytes_of(&self, tenant: &str) -> Result<u64, sqlx::Error> {
         let sql = "SELECT CAST(COALESCE(SUM(bytes), 0) AS BIGINT) FROM ledger_sizes WHERE tenant = $1";
         let stored: i64 = sqlx::query(sql).bind(tenant).fetch_one(&self.engine.pool).await?.try_get(0)?;
@@ -128,21 +147,34 @@ impl LedgerUsage {
         Ok(u64::try_from(stored.saturating_add(new)).unwrap_or_default())
     }
 
-    /// Returns how many bytes the calls of each tenant with `max_stored_bytes` may take: what its definitions leave.
-    async fn tenant_limits(&self) -> Result<BTreeMap<String, u64>, sqlx::Error> {
+    /// Returns the number of bytes that the calls of each tenant with `max_stored_bytes` may use: the limit without all other
+    /// data, but at least a fixed part of it. Removes the oldest ended runs if they use too much.
+    async fn tenant_limits(&self) -> Result<BTreeMap<String, CallLimit>, sqlx::Error> {
         let sql = "SELECT id, settings FROM tenants WHERE deleted_at IS NULL AND settings LIKE '%max_stored_bytes%'";
         let mut limits = BTreeMap::new();
         for row in sqlx::query(sql).fetch_all(&self.engine.pool).await? {
             let tenant: String = row.try_get(0)?;
             let settings: TenantSettings = rows::json_column(&row, "settings")?;
             let Some(max) = settings.limits.max_stored_bytes else { continue };
-            let definitions =
-                sqlx::query(DEFINITION_BYTES).bind(&tenant).fetch_one(&self.engine.pool).await?;
-            let definitions = u64::try_from(definitions.try_get::<i64, _>(0)?).unwrap_or_default();
+            let mut left = max;
+            for sql in KEPT_BYTES {
+                left = left.saturating_sub(self.sum(sql, &tenant).await?);
+            }
             // 0 would mean no limit.
-            limits.insert(tenant, max.saturating_sub(definitions).max(1));
+            let least = (max / MIN_SHARE).max(1);
+            left = left.max(least);
+            // Ended runs get at most half of the remaining space, so that calls keep the rest.
+            let runs = self.sum(ENDED_RUN_BYTES, &tenant).await?;
+            let removed = remove_ended_runs(&self.engine, &tenant, excess(runs, (left / 2).max(1))).await?;
+            left = left.saturating_sub(runs.saturating_sub(removed));
+            limits.insert(tenant, CallLimit { calls: left.max(least), all: max });
         }
         Ok(limits)
+    }
+
+    async fn sum(&self, sql: &'static str, tenant: &str) -> Result<u64, sqlx::Error> {
+        let row = sqlx::query(sql).bind(tenant).fetch_one(&self.engine.pool).await?;
+        Ok(u64::try_from(row.try_get::<i64, _>(0)?).unwrap_or_default())
     }
 
     async fn save(&self) -> Result<(), sqlx::Error> {
@@ -187,8 +219,8 @@ impl LedgerUsage {
         let found = sqlx::query(sql).bind(tenant).bind(AFTER_ALL).fetch_optional(&self.engine.pool).await?;
         let Some(found) = found else { return Ok(None) };
         let (bucket, trimmed_to): (String, String) = (found.try_get(0)?, found.try_get(1)?);
-        let sql = "SELECT id, record FROM calls WHERE tenant = $1 AND id > $2 AND id < $3 AND final = 1 \
-                   AND OCTET_LENGTH(record) > $4 ORDER BY id LIMIT $5";
+        let sql = "SELECT id, record, result_bytes FROM calls WHERE tenant = $1 AND id > $2 AND id < $3 AND final = 1 \
+                   AND (OCTET_LENGTH(record) > $4 OR result_bytes > 0) ORDER BY id LIMIT $5";
         let rows = sqlx::query(sql)
             .bind(tenant)
             .bind(if trimmed_to.is_empty() { &bucket } else { &trimmed_to })
@@ -206,10 +238,13 @@ impl LedgerUsage {
                 continue;
             };
             let Ok(short) = CallRow::new(&short) else { continue };
-            let sql = "UPDATE calls SET record = $1 WHERE tenant = $2 AND id = $3";
+            // The result itself is removed when its call no longer refers to it.
+            let sql = "UPDATE calls SET record = $1, result_bytes = 0 WHERE tenant = $2 AND id = $3";
             sqlx::query(sql).bind(&*short.record).bind(tenant).bind(id).execute(&mut *tx).await?;
             let difference = text.len().saturating_sub(short.record.len());
-            freed += i64::try_from(difference).unwrap_or(i64::MAX);
+            let result: i64 = row.try_get(2)?;
+            freed =
+                freed.saturating_add(i64::try_from(difference).unwrap_or(i64::MAX)).saturating_add(result);
         }
         let sql =
             "UPDATE ledger_sizes SET bytes = bytes - $1, trimmed_to = $2 WHERE tenant = $3 AND bucket = $4";
@@ -220,7 +255,7 @@ impl LedgerUsage {
 
     /// Deletes some of the oldest records, at most as many as needed; returns the freed bytes.
     async fn delete_records(&self, tenant: &str, bytes: u64) -> Result<u64, sqlx::Error> {
-        let sql = "SELECT id, CAST(OCTET_LENGTH(record) AS BIGINT) FROM calls WHERE tenant = $1 AND final = 1 \
+        let sql = "SELECT id, OCTET_LENGTH(record) + result_bytes FROM calls WHERE tenant = $1 AND final = 1 \
                    ORDER BY id LIMIT $2";
         let rows = sqlx::query(sql).bind(tenant).bind(DELETED_AT_ONCE).fetch_all(&self.engine.pool).await?;
         let (mut freed, mut buckets, mut last) = (0, BTreeMap::<String, i64>::new(), None);
@@ -249,7 +284,7 @@ impl LedgerUsage {
         let mut tx = self.engine.begin().await?;
         let sql = "DELETE FROM ledger_sizes WHERE tenant = $1 AND bucket < $2";
         sqlx::query(sql).bind(tenant).bind(&bucket).execute(&mut *tx).await?;
-        let sql = "UPDATE ledger_sizes SET bytes = (SELECT CAST(COALESCE(SUM(OCTET_LENGTH(record)), 0) AS BIGINT) \
+        let sql = "UPDATE ledger_sizes SET bytes = (SELECT CAST(COALESCE(SUM(OCTET_LENGTH(record) + result_bytes), 0) AS BIGINT) \
                    FROM calls WHERE calls.tenant = $1 AND calls.id > $2 AND calls.id < $3) \
                    WHERE tenant = $1 AND bucket = $2";
         let update = sqlx::query(sql).bind(tenant).bind(&bucket).bind(format!("{bucket}{AFTER_ALL}"));

@@ -7,8 +7,8 @@ use std::time::Duration;
 use haft_core::limit::{CallRate, Draw, DrawRequest, RateStatus, UnusedCalls};
 use sqlx::{Any, Row as _, Transaction};
 
+use crate::limits::Limits;
 use crate::rows;
-use crate::store::Inner;
 
 /// The number of batches in a window. Batches that end within the same part of the period are joined, so that a row
 /// stays small.
@@ -20,9 +20,9 @@ const NOW: &str = "SELECT CAST(EXTRACT(EPOCH FROM CLOCK_TIMESTAMP()) * 1000000 A
 /// Calls that were drawn: when their lease ends, in microseconds, and how many they are.
 type Batch = (i64, u32);
 
-impl Inner {
+impl Limits {
     pub(super) async fn draw(&self, key: &str, request: DrawRequest) -> Result<Draw, sqlx::Error> {
-        let mut tx = self.engine.begin().await?;
+        let mut tx = self.db.engine.begin().await?;
         let mut window = lock_window(&mut tx, key).await?;
         if window.is_none() {
             let sql = "INSERT INTO rate_windows (key, batches, expires_at) VALUES ($1, '[]', 0) \
@@ -58,7 +58,8 @@ impl Inner {
 
     pub(super) async fn rate_status(&self, key: &str, rate: CallRate) -> Result<RateStatus, sqlx::Error> {
         let sql = format!("SELECT batches, ({NOW}) AS now FROM rate_windows WHERE key = $1");
-        let found = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(key).fetch_optional(&self.engine.pool).await?;
+        let found =
+            sqlx::query(sqlx::AssertSqlSafe(sql)).bind(key).fetch_optional(&self.db.engine.pool).await?;
         let Some(row) = found else { return Ok(status(&[], rate, 0)) };
         let (mut batches, now): (Vec<Batch>, i64) =
             (rows::json_column(&row, "batches")?, row.try_get("now")?);
@@ -68,7 +69,7 @@ impl Inner {
 
     pub(super) async fn reap_rates(&self) -> Result<(), sqlx::Error> {
         let sql = format!("DELETE FROM rate_windows WHERE expires_at < ({NOW})");
-        sqlx::query(sqlx::AssertSqlSafe(sql)).execute(&self.engine.pool).await?;
+        sqlx::query(sqlx::AssertSqlSafe(sql)).execute(&self.db.engine.pool).await?;
         Ok(())
     }
 }

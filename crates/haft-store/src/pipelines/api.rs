@@ -1,6 +1,7 @@
 //! Pipelines: their definitions, which are resources, with the state of their documents.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use haft_core::Timestamp;
 use haft_core::catalog::StoreError;
@@ -13,13 +14,17 @@ use sqlx::any::AnyRow;
 use sqlx::{Any, AssertSqlSafe, Row as _, Transaction};
 
 use super::documents::queue_all;
+use crate::database::Database;
+use crate::database::reports::many_documents;
 use crate::engine::failed_to;
+use crate::resources::Resources;
 use crate::resources::{BY_REFERENCE, ResourceQuery, read_resource, select_with};
 use crate::rows;
-use crate::store::Store;
-use crate::watch::reports::many_documents;
 
 const READ: &str = "read the pipeline";
+
+/// How many documents of a deleted pipeline are removed in one transaction.
+const DOCUMENTS_PER_TRANSACTION: u64 = 20;
 
 const STATE: &str = ", x.revision AS ingest_revision, x.generation AS generation";
 const COUNTS: &str = ", (SELECT COUNT(*) FROM pipeline_documents d WHERE d.pipeline_id = x.id) AS documents, \
@@ -29,7 +34,19 @@ const NO_COUNTS: &str =
     ", CAST(0 AS BIGINT) AS documents, CAST(0 AS BIGINT) AS chunks, CAST(0 AS BIGINT) AS bytes";
 const JOIN: &str = " JOIN pipelines x ON x.id = r.id";
 
-impl Store {
+/// The documents and chunks of retrieval pipelines.
+#[derive(Clone)]
+pub struct Documents {
+    pub(super) db: Arc<Database>,
+}
+
+impl Documents {
+    pub(crate) fn new(db: &Arc<Database>) -> Self {
+        Self { db: Arc::clone(db) }
+    }
+}
+
+impl Documents {
     /// Returns a pipeline by id or slug.
     pub async fn pipeline(&self, tenant: &TenantId, reference: &str) -> Result<Option<Pipeline>, StoreError> {
         self.find_pipeline(tenant, reference, COUNTS).await.map_err(failed_to(READ))
@@ -56,11 +73,20 @@ impl Store {
         tenant: &TenantId,
         query: &ResourceQuery,
     ) -> Result<(Vec<Pipeline>, u64), StoreError> {
-        let (found, total) = self.pipelines().list(tenant, query).await?;
+        let (found, total) = Resources::<PipelineDefinition>::new(&self.db).list(tenant, query).await?;
+        Ok((self.with_documents(tenant, found).await?, total))
+    }
+
+    /// Adds the state of their documents to several definitions of a tenant.
+    pub async fn with_documents(
+        &self,
+        tenant: &TenantId,
+        found: Vec<Resource<PipelineDefinition>>,
+    ) -> Result<Vec<Pipeline>, StoreError> {
         let sql = AssertSqlSafe(format!(
             "SELECT x.id AS id{STATE}{COUNTS} FROM resources r{JOIN} WHERE r.tenant = $1 AND r.kind = 'pipeline'"
         ));
-        let states = sqlx::query(sql).bind(tenant.as_str()).fetch_all(&self.inner.engine.pool).await;
+        let states = sqlx::query(sql).bind(tenant.as_str()).fetch_all(&self.db.engine.pool).await;
         let states = states.map_err(failed_to(READ))?;
         let states: Result<HashMap<PipelineId, &AnyRow>, sqlx::Error> =
             states.iter().map(|row| Ok((rows::parse_column(row, "id")?, row))).collect();
@@ -68,13 +94,15 @@ impl Store {
         // One that was deleted meanwhile is left out.
         let listed = found.into_iter().filter_map(|resource| Some((*states.get(&resource.id)?, resource)));
         let listed = listed.map(|(row, resource)| with_state(row, resource));
-        Ok((listed.collect::<Result<_, _>>().map_err(failed_to(READ))?, total))
+        listed.collect::<Result<_, _>>().map_err(failed_to(READ))
     }
 
     /// Returns the generation of a pipeline's chunks; `None` if it does not exist.
     pub async fn pipeline_generation(&self, id: PipelineId) -> Result<Option<i64>, StoreError> {
-        let query = sqlx::query("SELECT generation FROM pipelines WHERE id = $1").bind(id.to_string());
-        let found = query.fetch_optional(&self.inner.engine.pool).await.map_err(failed_to(READ))?;
+        let sql = "SELECT x.generation FROM pipelines x JOIN resources r ON r.id = x.id \
+                   WHERE x.id = $1 AND r.gone_at IS NULL";
+        let query = sqlx::query(sql).bind(id.to_string());
+        let found = query.fetch_optional(&self.db.engine.pool).await.map_err(failed_to(READ))?;
         found.map(|row| row.try_get(0)).transpose().map_err(failed_to(READ))
     }
 
@@ -87,7 +115,7 @@ impl Store {
         let select = select_with::<PipelineDefinition>(&format!("{STATE}{counts}"), JOIN);
         let sql = AssertSqlSafe(format!("{select} {BY_REFERENCE}"));
         let query = sqlx::query(sql).bind(tenant.as_str()).bind(reference);
-        query.fetch_optional(&self.inner.engine.pool).await?.as_ref().map(pipeline).transpose()
+        query.fetch_optional(&self.db.engine.pool).await?.as_ref().map(pipeline).transpose()
     }
 }
 
@@ -131,6 +159,17 @@ pub(crate) async fn definition_changed(
     }
 }
 
+/// Removes some documents of a pipeline with their contents and chunks; returns whether there may be more.
+pub(crate) async fn remove_documents(
+    tx: &mut Transaction<'static, Any>,
+    id: PipelineId,
+) -> Result<bool, sqlx::Error> {
+    let sql = "DELETE FROM pipeline_documents WHERE id IN \
+               (SELECT id FROM pipeline_documents WHERE pipeline_id = $1 LIMIT $2)";
+    let query = sqlx::query(sql).bind(id.to_string()).bind(DOCUMENTS_PER_TRANSACTION.cast_signed());
+    Ok(query.execute(&mut **tx).await?.rows_affected() == DOCUMENTS_PER_TRANSACTION)
+}
+
 async fn read_again(
     tx: &mut Transaction<'static, Any>,
     id: PipelineId,
@@ -150,7 +189,7 @@ async fn read_again(
 }
 
 /// Returns the pipelines of a tenant by slug, as a transaction sees them.
-pub(super) async fn pipelines_in(
+pub(crate) async fn pipelines_in(
     tx: &mut Transaction<'static, Any>,
     tenant: &TenantId,
 ) -> Result<Vec<Pipeline>, sqlx::Error> {

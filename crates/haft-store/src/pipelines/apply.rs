@@ -3,12 +3,12 @@
 use haft_core::catalog::StoreError;
 use haft_core::id::PipelineId;
 use haft_core::name::TenantId;
-use haft_core::retrieval::{Pipeline, PipelineDefinition};
+use haft_core::retrieval::PipelineDefinition;
+use sqlx::{Any, Transaction};
 
 use super::api::pipelines_in;
 use crate::engine::failed_to;
 use crate::resources::ResourceChange;
-use crate::session::Session;
 
 const APPLY: &str = "apply the pipelines";
 
@@ -26,35 +26,27 @@ pub enum PipelineChange {
     },
 }
 
-impl Session<'_> {
-    /// Returns the pipelines of a tenant, by slug.
-    pub(crate) async fn pipelines_of(&mut self, tenant: &TenantId) -> Result<Vec<Pipeline>, sqlx::Error> {
-        pipelines_in(&mut self.tx, tenant).await
-    }
-
-    /// Applies one change of a pipeline.
-    pub(crate) async fn apply_pipeline(
-        &mut self,
+impl PipelineChange {
+    /// Returns the change of the resource. A pipeline that is deleted must have the documents of the plan.
+    pub(crate) async fn checked(
+        self,
+        tx: &mut Transaction<'static, Any>,
         tenant: &TenantId,
-        change: PipelineChange,
-        author: &str,
-    ) -> Result<(), StoreError> {
-        let change = match change {
-            PipelineChange::Definition(change) => change,
-            PipelineChange::Delete { id, documents } => {
-                let found = self.pipelines_of(tenant).await.map_err(failed_to(APPLY))?;
-                let found = found.into_iter().find(|pipeline| pipeline.id == id);
-                let found = found.ok_or_else(|| StoreError::not_found("pipeline", id))?;
-                if found.documents != documents {
-                    return Err(StoreError::Conflict(format!(
-                        "pipeline `{}` had {documents} documents when the plan was made and has {} now; nothing was \
-                         applied: make a new plan",
-                        found.definition.slug, found.documents
-                    )));
-                }
-                ResourceChange::Delete { id }
-            }
+    ) -> Result<ResourceChange<PipelineDefinition>, StoreError> {
+        let (id, documents) = match self {
+            PipelineChange::Definition(change) => return Ok(change),
+            PipelineChange::Delete { id, documents } => (id, documents),
         };
-        self.apply_resource(tenant, change, author).await
+        let found = pipelines_in(tx, tenant).await.map_err(failed_to(APPLY))?;
+        let found = found.into_iter().find(|pipeline| pipeline.id == id);
+        let found = found.ok_or_else(|| StoreError::not_found("pipeline", id))?;
+        if found.documents != documents {
+            return Err(StoreError::Conflict(format!(
+                "pipeline `{}` had {documents} documents when the plan was made and has {} now; nothing was \
+                 applied: make a new plan",
+                found.definition.slug, found.documents
+            )));
+        }
+        Ok(ResourceChange::Delete { id })
     }
 }

@@ -13,8 +13,8 @@ use sqlx::{Any, AssertSqlSafe, Row as _, Transaction};
 
 use super::ingest::DocumentChunks;
 use crate::engine::{Engine, failed_to};
+use crate::pipelines::Documents;
 use crate::rows;
-use crate::store::Store;
 
 const READ: &str = "read the chunks of the pipeline";
 
@@ -57,7 +57,7 @@ pub struct StoredChunk {
     pub is_embedded: bool,
 }
 
-impl Store {
+impl Documents {
     /// Returns which documents of a pipeline have chunks, and when these changed; `None` if the pipeline does not exist.
     pub async fn index_changes(&self, pipeline: PipelineId) -> Result<Option<IndexChanges>, StoreError> {
         // The generation first: what changes meanwhile is read once more the next time.
@@ -65,7 +65,7 @@ impl Store {
         let sql =
             "SELECT id, generation, metadata FROM pipeline_documents WHERE pipeline_id = $1 AND chunks > 0";
         let query = sqlx::query(sql).bind(pipeline.to_string());
-        let found = query.fetch_all(&self.inner.engine.pool).await.map_err(failed_to(READ))?;
+        let found = query.fetch_all(&self.db.engine.pool).await.map_err(failed_to(READ))?;
         let document = |row: &AnyRow| {
             Ok(IndexedDocument {
                 id: rows::parse_column(row, "id")?,
@@ -83,7 +83,7 @@ impl Store {
         let sql = "SELECT id, hash, ordinal, position, CAST(CASE WHEN embedding IS NULL THEN 0 ELSE 1 END AS BIGINT) \
                    AS embedded FROM pipeline_chunks WHERE document_id = $1";
         let query = sqlx::query(sql).bind(document.to_string());
-        let found = query.fetch_all(&self.inner.engine.pool).await.map_err(failed_to(READ))?;
+        let found = query.fetch_all(&self.db.engine.pool).await.map_err(failed_to(READ))?;
         let chunk = |row: &AnyRow| {
             Ok(StoredChunk {
                 id: row.try_get("id")?,
@@ -108,7 +108,7 @@ impl Store {
         let sql = "SELECT document_id, id, ordinal, hash, headings, text, position, language, embedding \
                    FROM pipeline_chunks WHERE document_id = $1 AND generation > $2 AND id > $3 ORDER BY id LIMIT $4";
         let query = sqlx::query(sql).bind(document.to_string()).bind(generation).bind(after);
-        let found = query.bind(i64::from(limit)).fetch_all(&self.inner.engine.pool).await;
+        let found = query.bind(i64::from(limit)).fetch_all(&self.db.engine.pool).await;
         let found = found.map_err(failed_to(READ))?;
         found.iter().map(chunk).collect::<Result<_, _>>().map_err(failed_to(READ))
     }
@@ -136,7 +136,7 @@ impl Store {
         for id in ids {
             query = query.bind(id);
         }
-        let found = query.fetch_all(&self.inner.engine.pool).await.map_err(failed_to(READ))?;
+        let found = query.fetch_all(&self.db.engine.pool).await.map_err(failed_to(READ))?;
         let named = |row: &AnyRow| {
             let metadata = rows::json_column(row, "metadata")?;
             Ok((ChunkRecord { metadata, ..chunk(row)? }, row.try_get("name")?))

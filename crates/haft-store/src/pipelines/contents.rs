@@ -7,23 +7,23 @@ use haft_core::id::DocumentId;
 use sqlx::{Any, Row as _, Transaction};
 
 use crate::engine::failed_to;
-use crate::store::Store;
+use crate::pipelines::Documents;
 
 const READ: &str = "read the document";
 
 /// The size of a part.
 const PART: usize = 1 << 20;
 
-impl Store {
+impl Documents {
     /// Returns the content of an uploaded document; `None` if it has none.
-    pub async fn document_content(&self, id: DocumentId) -> Result<Option<Vec<u8>>, StoreError> {
+    pub async fn content(&self, id: DocumentId) -> Result<Option<Vec<u8>>, StoreError> {
         let mut content: Option<Vec<u8>> = None;
         let mut part = 0_i64;
         // One part at a time: a large document is not in memory twice.
         loop {
             let sql = "SELECT data FROM pipeline_contents WHERE document_id = $1 AND part = $2";
             let query = sqlx::query(sql).bind(id.to_string()).bind(part);
-            let found = query.fetch_optional(&self.inner.engine.pool).await.map_err(failed_to(READ))?;
+            let found = query.fetch_optional(&self.db.engine.pool).await.map_err(failed_to(READ))?;
             let Some(row) = found else { return Ok(content) };
             let data: &str = row.try_get(0).map_err(failed_to(READ))?;
             let bytes = STANDARD.decode(data).map_err(|error| StoreError::unavailable(READ, error))?;

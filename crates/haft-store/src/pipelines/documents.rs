@@ -6,6 +6,7 @@ use haft_core::Timestamp;
 use haft_core::catalog::StoreError;
 use haft_core::hash;
 use haft_core::id::{DocumentId, PipelineId};
+use haft_core::limit::LimitName;
 use haft_core::live::{DocumentEvent, ObjectAction};
 use haft_core::name::TenantId;
 use haft_core::retrieval::{
@@ -17,11 +18,11 @@ use sqlx::{Any, AssertSqlSafe, Row as _, Transaction};
 
 use super::contents;
 use crate::audit;
+use crate::database::reports::many_documents;
 use crate::engine::failed_to;
+use crate::pipelines::Documents;
 use crate::rows;
-use crate::store::{Inner, Store};
 use crate::time;
-use crate::watch::reports::many_documents;
 
 const READ: &str = "read the documents of the pipeline";
 const CHANGE: &str = "change the documents of the pipeline";
@@ -49,29 +50,61 @@ pub struct NewDocument {
     pub error: Option<String>,
 }
 
-impl Store {
+impl Documents {
     /// Adds a document, or replaces the one of the same name, and queues it. One whose content, metadata and type are the
     /// same and that was read before is left as it is.
-    pub async fn add_document(
-        &self,
-        pipeline: &Pipeline,
-        new: NewDocument,
-    ) -> Result<DocumentInfo, StoreError> {
-        let (tenant, id) = (pipeline.tenant.clone(), pipeline.id);
-        self.run(move |inner| async move { inner.add_document(&tenant, id, new).await }).await
+    pub async fn add(&self, pipeline: &Pipeline, new: NewDocument) -> Result<DocumentInfo, StoreError> {
+        let (tenant, pipeline) = (pipeline.tenant.clone(), pipeline.id);
+        let this = self.clone();
+        let work = async move {
+            let tenant = &tenant;
+            let mut tx = this.db.engine.begin().await.map_err(failed_to(CHANGE))?;
+            let sql = AssertSqlSafe(format!("{DOCUMENT} WHERE pipeline_id = $1 AND name = $2"));
+            let query = sqlx::query(sql).bind(pipeline.to_string()).bind(&new.name);
+            let found = query.fetch_optional(&mut *tx).await.map_err(failed_to(CHANGE))?;
+            let earlier = found.as_ref().map(document).transpose().map_err(failed_to(CHANGE))?;
+            let content_hash = new.content.as_deref().map(hash::of_bytes);
+            if let Some(earlier) = &earlier
+                && is_same(earlier, &new, content_hash.as_deref())
+            {
+                return Ok(earlier.clone());
+            }
+            if earlier.is_none() {
+                check_room(&mut tx, pipeline).await?;
+                this.db.check_room(&mut tx, tenant, LimitName::Documents).await?;
+            }
+            let quota = this.db.byte_quota(&mut tx, tenant).await?;
+            let change = if earlier.is_some() { ObjectAction::Updated } else { ObjectAction::Created };
+            let id = earlier.map_or_else(|| DocumentId(time::new_id(&*this.db.clock)), |earlier| earlier.id);
+            let ids = (tenant, pipeline, id);
+            let written = this.write_document(&mut tx, ids, &new, content_hash.as_deref()).await;
+            written.map_err(failed_to(CHANGE))?;
+            quota.check(&mut tx, tenant).await?;
+            let write = async {
+                if let Some(content) = &new.content {
+                    contents::replace(&mut tx, id, content).await?;
+                }
+                audit::store_current_record(&mut tx, &new.name).await?;
+                tx.commit().await
+            };
+            write.await.map_err(failed_to(CHANGE))?;
+            let stored = this.read_document(pipeline, id).await.map_err(failed_to(READ))?;
+            let stored = stored.ok_or_else(|| StoreError::not_found("document", id))?;
+            let state = Some(stored.state);
+            let event = DocumentEvent { change, id: Some(id), state, ..many_documents(pipeline) };
+            this.db.report_document(tenant, event);
+            Ok(stored)
+        };
+        self.db.complete(work).await
     }
 
     /// Returns a document.
-    pub async fn document(
-        &self,
-        pipeline: &Pipeline,
-        id: DocumentId,
-    ) -> Result<Option<DocumentInfo>, StoreError> {
-        self.inner.document(pipeline.id, id).await.map_err(failed_to(READ))
+    pub async fn get(&self, pipeline: &Pipeline, id: DocumentId) -> Result<Option<DocumentInfo>, StoreError> {
+        self.read_document(pipeline.id, id).await.map_err(failed_to(READ))
     }
 
     /// Lists the documents of a pipeline by name, after a name, optionally those in some states.
-    pub async fn documents(
+    pub async fn list(
         &self,
         pipeline: &Pipeline,
         states: &[DocumentState],
@@ -88,7 +121,7 @@ impl Store {
             .bind(pipeline.id.to_string())
             .bind(after.unwrap_or_default())
             .bind(i64::from(limit));
-        let found = query.fetch_all(&self.inner.engine.pool).await.map_err(failed_to(READ))?;
+        let found = query.fetch_all(&self.db.engine.pool).await.map_err(failed_to(READ))?;
         found.iter().map(document).collect::<Result<_, _>>().map_err(failed_to(READ))
     }
 
@@ -97,7 +130,7 @@ impl Store {
         let sql =
             "SELECT state, COUNT(*) AS count FROM pipeline_documents WHERE pipeline_id = $1 GROUP BY state";
         let query = sqlx::query(sql).bind(pipeline.id.to_string());
-        let found = query.fetch_all(&self.inner.engine.pool).await.map_err(failed_to(READ))?;
+        let found = query.fetch_all(&self.db.engine.pool).await.map_err(failed_to(READ))?;
         let mut status = IngestStatus::default();
         for row in &found {
             let state: &str = row.try_get("state").map_err(failed_to(READ))?;
@@ -114,88 +147,51 @@ impl Store {
     }
 
     /// Deletes a document with its chunks; returns whether there was one.
-    pub async fn delete_document(&self, pipeline: &Pipeline, id: DocumentId) -> Result<bool, StoreError> {
+    pub async fn delete(&self, pipeline: &Pipeline, id: DocumentId) -> Result<bool, StoreError> {
         let (tenant, pipeline) = (pipeline.tenant.clone(), pipeline.id);
-        self.run(move |inner| async move {
-            let deleted = inner.delete_document(pipeline, id).await;
+        let this = self.clone();
+        let work = async move {
+            let deleted = this.remove_document(pipeline, id).await;
             let deleted = deleted.map_err(failed_to("delete the document"))?;
             if deleted {
                 let change = ObjectAction::Deleted;
                 let event = DocumentEvent { change, id: Some(id), ..many_documents(pipeline) };
-                inner.report_document(&tenant, event);
+                this.db.report_document(&tenant, event);
             }
             Ok(deleted)
-        })
-        .await
+        };
+        self.db.complete(work).await
     }
 
     /// Queues all documents of a pipeline, to be fetched and read again; returns their number.
     pub async fn reingest(&self, pipeline: &Pipeline) -> Result<u64, StoreError> {
         let (tenant, id) = (pipeline.tenant.clone(), pipeline.id);
-        self.run(move |inner| async move {
+        let this = self.clone();
+        let work = async move {
             let queued = async {
-                let mut tx = inner.engine.begin().await?;
-                let count = queue_all(&mut tx, id, inner.now()).await?;
+                let mut tx = this.db.engine.begin().await?;
+                let count = queue_all(&mut tx, id, this.db.now()).await?;
                 audit::store_current_record(&mut tx, &id.to_string()).await?;
                 tx.commit().await?;
                 Ok(count)
             };
             let count = queued.await.map_err(failed_to(CHANGE))?;
-            inner.report_document(&tenant, many_documents(id));
+            this.db.report_document(&tenant, many_documents(id));
             Ok(count)
-        })
-        .await
+        };
+        self.db.complete(work).await
     }
 }
 
-impl Inner {
-    async fn document(
+impl Documents {
+    async fn read_document(
         &self,
         pipeline: PipelineId,
         id: DocumentId,
     ) -> Result<Option<DocumentInfo>, sqlx::Error> {
         let sql = AssertSqlSafe(format!("{DOCUMENT} WHERE pipeline_id = $1 AND id = $2"));
         let query = sqlx::query(sql).bind(pipeline.to_string()).bind(id.to_string());
-        query.fetch_optional(&self.engine.pool).await?.as_ref().map(document).transpose()
-    }
-
-    async fn add_document(
-        &self,
-        tenant: &TenantId,
-        pipeline: PipelineId,
-        new: NewDocument,
-    ) -> Result<DocumentInfo, StoreError> {
-        let mut tx = self.engine.begin().await.map_err(failed_to(CHANGE))?;
-        let sql = AssertSqlSafe(format!("{DOCUMENT} WHERE pipeline_id = $1 AND name = $2"));
-        let query = sqlx::query(sql).bind(pipeline.to_string()).bind(&new.name);
-        let found = query.fetch_optional(&mut *tx).await.map_err(failed_to(CHANGE))?;
-        let earlier = found.as_ref().map(document).transpose().map_err(failed_to(CHANGE))?;
-        let content_hash = new.content.as_deref().map(hash::of_bytes);
-        if let Some(earlier) = &earlier
-            && is_same(earlier, &new, content_hash.as_deref())
-        {
-            return Ok(earlier.clone());
-        }
-        if earlier.is_none() {
-            check_room(&mut tx, pipeline).await?;
-        }
-        let change = if earlier.is_some() { ObjectAction::Updated } else { ObjectAction::Created };
-        let id = earlier.map_or_else(|| DocumentId(time::new_id(&*self.clock)), |earlier| earlier.id);
-        let write = async {
-            self.write_document(&mut tx, (tenant, pipeline, id), &new, content_hash.as_deref()).await?;
-            if let Some(content) = &new.content {
-                contents::replace(&mut tx, id, content).await?;
-            }
-            audit::store_current_record(&mut tx, &new.name).await?;
-            tx.commit().await
-        };
-        write.await.map_err(failed_to(CHANGE))?;
-        let stored = self.document(pipeline, id).await.map_err(failed_to(READ))?;
-        let stored = stored.ok_or_else(|| StoreError::not_found("document", id))?;
-        let state = Some(stored.state);
-        let event = DocumentEvent { change, id: Some(id), state, ..many_documents(pipeline) };
-        self.report_document(tenant, event);
-        Ok(stored)
+        query.fetch_optional(&self.db.engine.pool).await?.as_ref().map(document).transpose()
     }
 
     async fn write_document(
@@ -226,7 +222,7 @@ impl Inner {
             .bind(json(serde_json::to_string(&new.metadata))?)
             .bind(content_hash)
             .bind(i64::try_from(bytes).unwrap_or(i64::MAX))
-            .bind(self.now().as_microsecond())
+            .bind(self.db.now().as_microsecond())
             .bind(if new.error.is_some() { "failed" } else { "queued" })
             .bind(new.error.as_deref())
             .execute(&mut **tx)
@@ -234,8 +230,8 @@ impl Inner {
         Ok(())
     }
 
-    async fn delete_document(&self, pipeline: PipelineId, id: DocumentId) -> Result<bool, sqlx::Error> {
-        let mut tx = self.engine.begin().await?;
+    async fn remove_document(&self, pipeline: PipelineId, id: DocumentId) -> Result<bool, sqlx::Error> {
+        let mut tx = self.db.engine.begin().await?;
         let sql = "DELETE FROM pipeline_documents WHERE pipeline_id = $1 AND id = $2";
         let query = sqlx::query(sql).bind(pipeline.to_string()).bind(id.to_string());
         let deleted = query.execute(&mut *tx).await?.rows_affected() > 0;

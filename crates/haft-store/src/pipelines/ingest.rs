@@ -11,8 +11,8 @@ use super::chunks;
 use super::documents::{self, DOCUMENT};
 use crate::claims::{self, Claim, DOCUMENTS, holds};
 use crate::engine::failed_to;
+use crate::pipelines::Documents;
 use crate::rows;
-use crate::store::{Inner, Store};
 
 const CLAIM: &str = "claim documents";
 const STORE: &str = "store the chunks of a document";
@@ -38,7 +38,7 @@ pub struct ClaimedDocument {
 /// The chunks of a document.
 #[derive(Debug, Clone, Default)]
 pub struct DocumentChunks {
-    /// The format that it was read as.
+    /// The detected format.
     pub format: String,
     /// The hash of the content, and its size.
     pub content: (String, u64),
@@ -85,18 +85,19 @@ pub enum StoredChunks {
     },
 }
 
-impl Store {
+impl Documents {
     /// Claims queued documents, oldest first. Those of nodes that are gone are queued again before.
-    pub async fn claim_documents(&self, max: u32) -> Result<Vec<ClaimedDocument>, StoreError> {
-        self.run(move |inner| async move {
-            inner.recover_documents().await?;
-            inner.claim_documents(max).await.map_err(failed_to(CLAIM))
-        })
-        .await
+    pub async fn claim(&self, max: u32) -> Result<Vec<ClaimedDocument>, StoreError> {
+        let this = self.clone();
+        let work = async move {
+            this.recover_documents().await?;
+            this.claim_queued(max).await.map_err(failed_to(CLAIM))
+        };
+        self.db.complete(work).await
     }
 
     /// Stores how far the embedding of a document is. [`StoreError::ClaimLost`] if another node reads it now.
-    pub async fn note_ingest_progress(
+    pub async fn record_progress(
         &self,
         claim: &ClaimedDocument,
         done: usize,
@@ -107,9 +108,9 @@ impl Store {
         let number = |value: usize| i64::try_from(value).unwrap_or(i64::MAX);
         let sql = under_claim("progress_done = $1, progress_total = $2", 3);
         let query = sqlx::query(sql).bind(number(done)).bind(number(total)).bind(claim.info.id.to_string());
-        let done = claim.claim.bind(query).execute(&self.inner.engine.pool).await;
+        let done = claim.claim.bind(query).execute(&self.db.engine.pool).await;
         claims::written(&done.map_err(failed_to(STORE))?)?;
-        self.inner.report_ingest(claim, DocumentState::Running, Some(progress));
+        self.report_ingest(claim, DocumentState::Running, Some(progress));
         Ok(())
     }
 
@@ -117,123 +118,54 @@ impl Store {
     pub async fn store_chunks(
         &self,
         claim: &ClaimedDocument,
-        chunks: DocumentChunks,
-    ) -> Result<StoredChunks, StoreError> {
-        let claim = claim.clone();
-        self.run(
-            move |inner| async move { inner.store_chunks(&claim, chunks).await.map_err(failed_to(STORE)) },
-        )
-        .await
-    }
-
-    /// Ends a claim whose content is what the stored chunks were made from. [`StoreError::ClaimLost`] if it is lost.
-    pub async fn keep_chunks(&self, claim: &ClaimedDocument) -> Result<(), StoreError> {
-        let sql = under_claim(
-            "state = 'done', error = NULL, node = '', progress_done = NULL, progress_total = NULL, ingested_at = $1",
-            2,
-        );
-        let query = sqlx::query(sql).bind(self.inner.now().as_microsecond()).bind(claim.info.id.to_string());
-        let done = claim.claim.bind(query).execute(&self.inner.engine.pool).await;
-        claims::written(&done.map_err(failed_to(STORE))?)?;
-        self.inner.report_ingest(claim, DocumentState::Done, None);
-        Ok(())
-    }
-
-    /// Ends a claim without chunks: with an error, or by queueing the document again. Earlier chunks stay.
-    /// [`StoreError::ClaimLost`] if the claim is lost.
-    pub async fn fail_document(
-        &self,
-        claim: &ClaimedDocument,
-        error: Option<&str>,
-    ) -> Result<(), StoreError> {
-        // PostgreSQL stores no NUL.
-        let error =
-            error.map(|text| text.replace('\0', "\u{fffd}").chars().take(MAX_ERROR).collect::<String>());
-        let state = if error.is_some() { DocumentState::Failed } else { DocumentState::Queued };
-        let sql = under_claim(
-            "state = $1, error = $2, node = '', progress_done = NULL, progress_total = NULL, modified_at = $3",
-            4,
-        );
-        let query = sqlx::query(sql)
-            .bind(state.as_str())
-            .bind(error)
-            .bind(self.inner.now().as_microsecond())
-            .bind(claim.info.id.to_string());
-        let done = claim.claim.bind(query).execute(&self.inner.engine.pool).await;
-        claims::written(&done.map_err(failed_to(STORE))?)?;
-        self.inner.report_ingest(claim, state, None);
-        Ok(())
-    }
-}
-
-impl Inner {
-    fn report_ingest(&self, claim: &ClaimedDocument, state: DocumentState, progress: Option<IngestProgress>) {
-        let event = DocumentEvent {
-            change: ObjectAction::Updated,
-            pipeline_id: claim.pipeline,
-            id: Some(claim.info.id),
-            state: Some(state),
-            progress,
-        };
-        self.report_document(&claim.tenant, event);
-    }
-
-    /// Queues the documents that nodes were reading which are gone.
-    async fn recover_documents(&self) -> Result<(), StoreError> {
-        self.free_claims(&DOCUMENTS, ", state = 'queued'", CLAIM).await?;
-        Ok(())
-    }
-
-    async fn claim_documents(&self, max: u32) -> Result<Vec<ClaimedDocument>, sqlx::Error> {
-        // Without the write lock as long as there is nothing to do.
-        let waiting = sqlx::query("SELECT 1 FROM pipeline_documents WHERE state = 'queued' LIMIT 1");
-        if waiting.fetch_optional(&self.engine.pool).await?.is_none() {
-            return Ok(Vec::new());
-        }
-        let mut tx = self.engine.begin().await?;
-        let sql = AssertSqlSafe(format!(
-            "SELECT id FROM pipeline_documents WHERE state = 'queued' ORDER BY modified_at, id LIMIT $1 {}",
-            self.engine.skip_locked()
-        ));
-        let ids = sqlx::query(sql).bind(i64::from(max)).fetch_all(&mut *tx).await?;
-        let mut claimed = Vec::with_capacity(ids.len());
-        for row in ids {
-            let id: DocumentId = rows::parse_column(&row, "id")?;
-            let sql = DOCUMENTS
-                .claim(", state = 'running', progress_done = NULL, progress_total = NULL", "id = $2");
-            let row = sqlx::query(sql).bind(&self.node).bind(id.to_string()).fetch_one(&mut *tx).await?;
-            claimed.push(read_claim(&mut tx, id, self.claimed(&row)?).await?);
-        }
-        tx.commit().await?;
-        for claim in &claimed {
-            self.report_ingest(claim, DocumentState::Running, None);
-        }
-        Ok(claimed)
-    }
-
-    async fn store_chunks(
-        &self,
-        claim: &ClaimedDocument,
         new: DocumentChunks,
-    ) -> Result<StoredChunks, sqlx::Error> {
-        let mut tx = self.engine.begin().await?;
+    ) -> Result<StoredChunks, StoreError> {
+        let (claim, this) = (claim.clone(), self.clone());
+        let work = async move {
+            let mut tx = this.db.engine.begin().await.map_err(failed_to(STORE))?;
+            // The size of the fetched content is only known now.
+            let quota = this.db.byte_quota(&mut tx, &claim.tenant).await?;
+            let written = this.write_chunks(&mut tx, &claim, &new).await.map_err(failed_to(STORE))?;
+            match written {
+                None => {
+                    drop(tx);
+                    this.requeue_document(&claim).await.map_err(failed_to(STORE))
+                }
+                Some(StoredChunks::Stored) => {
+                    quota.check(&mut tx, &claim.tenant).await?;
+                    tx.commit().await.map_err(failed_to(STORE))?;
+                    this.report_ingest(&claim, DocumentState::Done, None);
+                    Ok(StoredChunks::Stored)
+                }
+                Some(rejected) => Ok(rejected),
+            }
+        };
+        self.db.complete(work).await
+    }
+
+    /// Writes the chunks of a claimed document; `None` if its pipeline has changed.
+    async fn write_chunks(
+        &self,
+        tx: &mut Transaction<'static, Any>,
+        claim: &ClaimedDocument,
+        new: &DocumentChunks,
+    ) -> Result<Option<StoredChunks>, sqlx::Error> {
         let (document, pipeline) = (claim.info.id.to_string(), claim.pipeline.to_string());
-        // Taken first, so that writers of one pipeline wait for each other.
+        // Updated first, so that writers of one pipeline wait for each other.
         let is_changed = !new.add.is_empty()
             || !new.remove.is_empty()
             || new.keep.iter().any(|chunk| chunk.embedding.is_some());
         let sql = "UPDATE pipelines SET generation = generation + $1 WHERE id = $2 AND revision = $3";
         let query = sqlx::query(sql).bind(i64::from(is_changed)).bind(&pipeline).bind(new.revision);
-        if query.execute(&mut *tx).await?.rows_affected() == 0 {
-            drop(tx);
-            return self.requeue_document(claim).await;
+        if query.execute(&mut **tx).await?.rows_affected() == 0 {
+            return Ok(None);
         }
         let query = sqlx::query("SELECT generation FROM pipelines WHERE id = $1").bind(&pipeline);
-        let generation: i64 = query.fetch_one(&mut *tx).await?.try_get(0)?;
-        let others = other_chunks(&mut tx, &pipeline, &document).await?;
+        let generation: i64 = query.fetch_one(&mut **tx).await?.try_get(0)?;
+        let others = other_chunks(tx, &pipeline, &document).await?;
         let count = others.saturating_add(new.total);
         if count > new.max_chunks {
-            return Ok(StoredChunks::TooMany { chunks: count });
+            return Ok(Some(StoredChunks::TooMany { chunks: count }));
         }
         let sql = under_claim(
             "state = 'done', error = NULL, node = '', progress_done = NULL, progress_total = NULL, format = $1, \
@@ -249,23 +181,109 @@ impl Inner {
             .bind(i64::from(is_changed))
             .bind(generation)
             .bind(new.revision)
-            .bind(self.now().as_microsecond())
+            .bind(self.db.now().as_microsecond())
             .bind(&document);
-        let updated = claim.claim.bind(query).execute(&mut *tx).await?;
+        let updated = claim.claim.bind(query).execute(&mut **tx).await?;
         if updated.rows_affected() == 0 {
-            return Ok(StoredChunks::Superseded);
+            return Ok(Some(StoredChunks::Superseded));
         }
-        chunks::write(&self.engine, &mut tx, (&pipeline, &document, generation), &new).await?;
-        tx.commit().await?;
+        chunks::write(&self.db.engine, tx, (&pipeline, &document, generation), new).await?;
+        Ok(Some(StoredChunks::Stored))
+    }
+
+    /// Ends a claim whose content is what the stored chunks were made from. [`StoreError::ClaimLost`] if it is lost.
+    pub async fn keep_chunks(&self, claim: &ClaimedDocument) -> Result<(), StoreError> {
+        let sql = under_claim(
+            "state = 'done', error = NULL, node = '', progress_done = NULL, progress_total = NULL, ingested_at = $1",
+            2,
+        );
+        let query = sqlx::query(sql).bind(self.db.now().as_microsecond()).bind(claim.info.id.to_string());
+        let done = claim.claim.bind(query).execute(&self.db.engine.pool).await;
+        claims::written(&done.map_err(failed_to(STORE))?)?;
         self.report_ingest(claim, DocumentState::Done, None);
-        Ok(StoredChunks::Stored)
+        Ok(())
+    }
+
+    /// Ends a claim without chunks: with an error, or by queueing the document again. Earlier chunks stay.
+    /// [`StoreError::ClaimLost`] if the claim is lost.
+    pub async fn fail(&self, claim: &ClaimedDocument, error: Option<&str>) -> Result<(), StoreError> {
+        // PostgreSQL stores no NUL.
+        let error =
+            error.map(|text| text.replace('\0', "\u{fffd}").chars().take(MAX_ERROR).collect::<String>());
+        let state = if error.is_some() { DocumentState::Failed } else { DocumentState::Queued };
+        let sql = under_claim(
+            "state = $1, error = $2, node = '', progress_done = NULL, progress_total = NULL, modified_at = $3",
+            4,
+        );
+        let query = sqlx::query(sql)
+            .bind(state.as_str())
+            .bind(error)
+            .bind(self.db.now().as_microsecond())
+            .bind(claim.info.id.to_string());
+        let done = claim.claim.bind(query).execute(&self.db.engine.pool).await;
+        claims::written(&done.map_err(failed_to(STORE))?)?;
+        self.report_ingest(claim, state, None);
+        Ok(())
+    }
+}
+
+/// Documents of deleted pipelines wait until these are restored.
+const OF_VISIBLE: &str =
+    "AND NOT EXISTS (SELECT 1 FROM resources r WHERE r.id = d.pipeline_id AND r.gone_at IS NOT NULL)";
+
+impl Documents {
+    fn report_ingest(&self, claim: &ClaimedDocument, state: DocumentState, progress: Option<IngestProgress>) {
+        let event = DocumentEvent {
+            change: ObjectAction::Updated,
+            pipeline_id: claim.pipeline,
+            id: Some(claim.info.id),
+            state: Some(state),
+            progress,
+        };
+        self.db.report_document(&claim.tenant, event);
+    }
+
+    /// Queues the documents that nodes were reading which are gone.
+    async fn recover_documents(&self) -> Result<(), StoreError> {
+        self.db.free_claims(&DOCUMENTS, ", state = 'queued'", CLAIM).await?;
+        Ok(())
+    }
+
+    async fn claim_queued(&self, max: u32) -> Result<Vec<ClaimedDocument>, sqlx::Error> {
+        // Without the write lock as long as there is nothing to do.
+        let waiting =
+            format!("SELECT 1 FROM pipeline_documents d WHERE d.state = 'queued' {OF_VISIBLE} LIMIT 1");
+        let waiting = sqlx::query(AssertSqlSafe(waiting));
+        if waiting.fetch_optional(&self.db.engine.pool).await?.is_none() {
+            return Ok(Vec::new());
+        }
+        let mut tx = self.db.engine.begin().await?;
+        let sql = AssertSqlSafe(format!(
+            "SELECT d.id FROM pipeline_documents d WHERE d.state = 'queued' {OF_VISIBLE} \
+             ORDER BY d.modified_at, d.id LIMIT $1 {}",
+            self.db.engine.skip_locked()
+        ));
+        let ids = sqlx::query(sql).bind(i64::from(max)).fetch_all(&mut *tx).await?;
+        let mut claimed = Vec::with_capacity(ids.len());
+        for row in ids {
+            let id: DocumentId = rows::parse_column(&row, "id")?;
+            let sql = DOCUMENTS
+                .claim(", state = 'running', progress_done = NULL, progress_total = NULL", "id = $2");
+            let row = sqlx::query(sql).bind(&self.db.node).bind(id.to_string()).fetch_one(&mut *tx).await?;
+            claimed.push(read_claim(&mut tx, id, self.db.claimed(&row)?).await?);
+        }
+        tx.commit().await?;
+        for claim in &claimed {
+            self.report_ingest(claim, DocumentState::Running, None);
+        }
+        Ok(claimed)
     }
 
     /// Queues a document whose pipeline has changed while it was read.
     async fn requeue_document(&self, claim: &ClaimedDocument) -> Result<StoredChunks, sqlx::Error> {
         let query =
             sqlx::query(under_claim("state = 'queued', node = ''", 1)).bind(claim.info.id.to_string());
-        let requeued = claim.claim.bind(query).execute(&self.engine.pool).await?;
+        let requeued = claim.claim.bind(query).execute(&self.db.engine.pool).await?;
         if requeued.rows_affected() > 0 {
             self.report_ingest(claim, DocumentState::Queued, None);
         }

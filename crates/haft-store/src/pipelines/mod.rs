@@ -6,8 +6,10 @@ mod chunks;
 mod contents;
 mod documents;
 mod ingest;
+mod kind;
 
-pub(crate) use api::definition_changed;
+pub use api::Documents;
+pub(crate) use api::pipelines_in;
 pub use apply::PipelineChange;
 pub use chunks::{IndexChanges, IndexedDocument, StoredChunk};
 pub use documents::NewDocument;

@@ -1,18 +1,18 @@
 //! Resources as part of one change of many things.
 
 use haft_core::catalog::StoreError;
-use haft_core::live::ResourceAction;
+use haft_core::live::{ObjectEvent, ResourceAction};
 use haft_core::name::TenantId;
-use haft_core::resource::Resource;
 use haft_core::tool::Status;
 use sqlx::any::AnyRow;
 use sqlx::{Any, Row as _, Transaction};
 
 use super::StoredKind;
-use super::read::{all_in, count_change};
-use super::write::{NewResource, ResourceWriter, State, change_failed, reject_file};
+use super::read::count_change;
+use super::write::State;
+use super::write::{NewResource, ResourceWriter, change_failed, reject_file};
+use crate::database::Database;
 use crate::rows;
-use crate::session::Session;
 
 /// One change of a resource.
 #[derive(Debug, Clone)]
@@ -65,61 +65,39 @@ pub struct ResourceHead<I> {
     pub path: Option<String>,
 }
 
-impl Session<'_> {
-    /// Returns the resources of a kind that a tenant has, by slug.
-    pub(crate) async fn resources_of<S: StoredKind>(
-        &mut self,
-        tenant: &TenantId,
-    ) -> Result<Vec<Resource<S>>, sqlx::Error> {
-        all_in(&mut self.tx, tenant).await
-    }
-
-    /// Returns the resources of a kind without their definitions, by slug.
-    pub(crate) async fn resource_heads<S: StoredKind>(
-        &mut self,
-        tenant: &TenantId,
-    ) -> Result<Vec<ResourceHead<S::Id>>, sqlx::Error> {
-        heads_in::<S>(&mut self.tx, tenant).await
-    }
-
-    /// Applies one change of a resource.
-    pub(crate) async fn apply_resource<S: StoredKind>(
-        &mut self,
-        tenant: &TenantId,
-        change: ResourceChange<S>,
-        author: &str,
-    ) -> Result<(), StoreError> {
-        self.touch_resources();
-        count_change(&mut self.tx, S::KIND.plural()).await.map_err(change_failed::<S>)?;
-        let mut writer = ResourceWriter::new(self.inner, &mut self.tx);
-        match change {
-            ResourceChange::Create { definition, enabled, status } => {
-                let new = NewResource { tenant, definition: &*definition, author, path: None };
-                let id = writer.create(new).await?;
-                writer.apply_state::<S>(tenant, id, (enabled, status)).await?;
-                writer.finish::<S>(tenant, None, id, ResourceAction::Created).await?;
-            }
-            ResourceChange::Update { id, definition, enabled, status } => {
-                let before = writer.find::<S>(tenant, id).await?;
-                if *before.definition != *definition {
-                    reject_file(&before)?;
-                    writer.append(&before, &*definition, author).await?;
-                }
-                writer.apply_state::<S>(tenant, id, (enabled, status)).await?;
-                writer.finish(tenant, Some(&before), id, ResourceAction::Updated).await?;
-            }
-            ResourceChange::Delete { id } => {
-                let found = writer.find::<S>(tenant, id).await?;
-                reject_file(&found)?;
-                writer.delete(&found).await?;
-            }
+/// Applies one change of a resource as part of a larger change; returns what to report when that is committed.
+pub(crate) async fn apply_in<S: StoredKind>(
+    db: &Database,
+    tx: &mut Transaction<'static, Any>,
+    tenant: &TenantId,
+    change: ResourceChange<S>,
+    author: &str,
+) -> Result<Vec<ObjectEvent>, StoreError> {
+    count_change(tx, S::KIND.plural()).await.map_err(change_failed::<S>)?;
+    let mut writer = ResourceWriter::new(db, tx);
+    match change {
+        ResourceChange::Create { definition, enabled, status } => {
+            let new = NewResource { tenant, definition: &*definition, author, path: None };
+            let id = writer.create(new).await?;
+            writer.apply_state::<S>(tenant, id, (enabled, status)).await?;
+            writer.finish::<S>(tenant, None, id, ResourceAction::Created).await?;
         }
-        let reports = writer.reports;
-        for event in reports {
-            self.report_later(tenant, event);
+        ResourceChange::Update { id, definition, enabled, status } => {
+            let before = writer.find::<S>(tenant, id).await?;
+            if *before.definition != *definition {
+                reject_file(&before)?;
+                writer.append(&before, &*definition, author).await?;
+            }
+            writer.apply_state::<S>(tenant, id, (enabled, status)).await?;
+            writer.finish(tenant, Some(&before), id, ResourceAction::Updated).await?;
         }
-        Ok(())
+        ResourceChange::Delete { id } => {
+            let found = writer.find::<S>(tenant, id).await?;
+            reject_file(&found)?;
+            writer.delete(&found).await?;
+        }
     }
+    Ok(writer.reports)
 }
 
 impl ResourceWriter<'_> {
@@ -148,7 +126,8 @@ impl ResourceWriter<'_> {
     }
 }
 
-async fn heads_in<S: StoredKind>(
+/// Returns the resources of a kind without their definitions, by slug.
+pub(crate) async fn heads_in<S: StoredKind>(
     tx: &mut Transaction<'static, Any>,
     tenant: &TenantId,
 ) -> Result<Vec<ResourceHead<S::Id>>, sqlx::Error> {

@@ -12,7 +12,6 @@ use std::path::Path;
 
 use haft_core::agent::AgentDefinition;
 use haft_core::artifact::ArtifactDefinition;
-use haft_core::bundle::REAP_AFTER_HOURS;
 use haft_core::catalog::StoreError;
 use haft_core::live::{ObjectEvent, ResourceAction};
 use haft_core::name::TenantId;
@@ -21,18 +20,18 @@ use haft_core::resource::Resource;
 use haft_core::retrieval::PipelineDefinition;
 use haft_core::{Timestamp, hash, problem};
 use haft_definition::folder::{FileStamp, ReadError, SymbolicLinks, read_text};
-use jiff::SignedDuration;
 use sqlx::any::AnyRow;
 use sqlx::{Any, Row as _};
 
 use super::StoredKind;
-use super::read::{Resources, any_in, count_change};
-use super::write::{NewResource, ResourceWriter, change_failed};
+use super::read::{any_in, count_change};
+use super::write::{NewResource, ResourceWriter};
 use crate::audit::{FILE_ACTOR, FileEdit, store_file_edits};
+use crate::database::Database;
 use crate::engine::failed_to;
 use crate::files::stamp::is_recent;
+use crate::resources::Resources;
 use crate::rows;
-use crate::store::Inner;
 
 const INDEX: &str = "index the files of resources";
 const LIST: &str = "list the files of resources";
@@ -97,7 +96,7 @@ struct KnownFile {
     is_rejected: bool,
 }
 
-impl Inner {
+impl Database {
     /// Brings the resources of all kinds up to date with their files.
     pub(crate) async fn sync_resource_files(&self, scope: FileScope) -> Result<(), StoreError> {
         self.sync_files_of::<AgentDefinition>(scope).await?;
@@ -139,7 +138,7 @@ impl Inner {
         pass.apply(read).await?;
         let FilePass { tenant, edits, writer, .. } = pass;
         let (changed, reports) = (edits.len(), writer.reports);
-        store_file_edits(&mut tx, edits, self).await.map_err(failed_to(INDEX))?;
+        store_file_edits(&mut tx, edits, || self.now()).await.map_err(failed_to(INDEX))?;
         if changed > 0 {
             count_change(&mut tx, S::KIND.plural()).await.map_err(failed_to(INDEX))?;
         }
@@ -148,35 +147,6 @@ impl Inner {
             self.report_to_tenant(&tenant, event);
         }
         Ok(FileSync { changed, repeat })
-    }
-
-    /// Removes hidden resources whose file did not come back in time.
-    pub(crate) async fn reap_hidden_resources(&self) -> Result<(), StoreError> {
-        self.reap_hidden::<AgentDefinition>().await?;
-        self.reap_hidden::<PipelineDefinition>().await?;
-        self.reap_hidden::<ArtifactDefinition>().await
-    }
-
-    async fn reap_hidden<S: StoredKind>(&self) -> Result<(), StoreError> {
-        let latest = self.now() - SignedDuration::from_hours(REAP_AFTER_HOURS);
-        let query = sqlx::query("SELECT id FROM resources WHERE kind = $1 AND gone_at <= $2");
-        let query = query.bind(S::KIND.as_str()).bind(latest.as_microsecond());
-        let found = query.fetch_all(&self.engine.pool).await.map_err(change_failed::<S>)?;
-        for row in found {
-            let removed = async {
-                let mut tx = self.engine.begin_change().await?;
-                let query = sqlx::query("SELECT 1 FROM resources WHERE id = $1 AND gone_at <= $2");
-                let id: &str = row.try_get("id")?;
-                let query = query.bind(id).bind(latest.as_microsecond());
-                if query.fetch_optional(&mut *tx).await?.is_some() {
-                    let hidden = any_in::<S>(&mut tx, rows::parse_column(&row, "id")?).await?;
-                    ResourceWriter::new(self, &mut tx).remove(&hidden).await?;
-                }
-                tx.commit().await
-            };
-            removed.await.map_err(change_failed::<S>)?;
-        }
-        Ok(())
     }
 }
 
@@ -237,7 +207,9 @@ impl<'a, S: StoredKind> FilePass<'a, S> {
         for definition in &definitions {
             match self.apply_definition(path, definition).await {
                 Ok(()) => {}
-                Err(StoreError::Conflict(reason)) => errors.push(reason),
+                Err(StoreError::Conflict(reason) | StoreError::LimitReached { message: reason, .. }) => {
+                    errors.push(reason);
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -259,6 +231,8 @@ impl<'a, S: StoredKind> FilePass<'a, S> {
             Some(other) if self.claimed.contains(&stored.id) => taken(other),
             Some(other) if other != path && !is_hidden && !self.has_released(other, slug) => taken(other),
             Some(_) => self.update((&stored, is_hidden), path, definition).await,
+            // A deleted resource releases its slug.
+            None if is_hidden => self.create(path, definition).await,
             None => Err(StoreError::Conflict(format!(
                 "{} `{slug}` is already stored without a file; delete it or change the slug",
                 S::KIND.with_article()

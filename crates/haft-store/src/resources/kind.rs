@@ -11,11 +11,11 @@ use haft_core::artifact::{ArtifactDefinition, MAX_SOURCE};
 use haft_core::live::ObjectEvent;
 use haft_core::problem::Problem;
 use haft_core::resource::{Resource, ResourceSpec};
-use haft_core::retrieval::PipelineDefinition;
-use haft_definition::{agent, code_artifact, pipeline};
+use haft_core::tool::Status;
+use haft_definition::{agent, code_artifact};
 use sqlx::{Any, Transaction};
 
-use crate::pipelines;
+use crate::files::definition::unread_status;
 use crate::settings::Retention;
 
 /// The definitions of a file, and the warnings about them.
@@ -23,8 +23,6 @@ pub type FileDefinitions<S> = (Vec<S>, Vec<Problem>);
 
 /// A kind of resource that the store has.
 pub trait StoredKind: ResourceSpec {
-    /// The largest number of resources of one tenant.
-    const MAX_PER_TENANT: i64;
     /// Whether a file may refer to files beside it.
     #[doc(hidden)]
     const READS_FILES_BESIDE: bool = false;
@@ -48,17 +46,29 @@ pub trait StoredKind: ResourceSpec {
     ) -> impl Future<Output = Result<Option<ObjectEvent>, sqlx::Error>> + Send {
         std::future::ready(Ok(None))
     }
+
+    /// Removes a part of what depends on a deleted resource, before the resource itself is removed. Returns whether there
+    /// may be more.
+    #[doc(hidden)]
+    fn remove_part(
+        _tx: &mut Transaction<'static, Any>,
+        _id: Self::Id,
+    ) -> impl Future<Output = Result<bool, sqlx::Error>> + Send {
+        std::future::ready(Ok(false))
+    }
 }
 
 impl StoredKind for AgentDefinition {
-    const MAX_PER_TENANT: i64 = 10_000;
-
     fn read_file(_path: &Path, stem: &str, text: &str) -> Result<FileDefinitions<Self>, Vec<Problem>> {
         let (mut definitions, mut warnings) = (Vec::new(), Vec::new());
         for read in agent::read(text, stem)? {
             definitions.push(read.definition);
             warnings.extend(read.warnings);
         }
+        // The reader of agents ignores `status`, so its line is read from the text.
+        let status = text.lines().find_map(|line| line.strip_prefix("status:"));
+        let status = status.and_then(|status| Status::parse(status.trim().trim_matches(['"', '\''])));
+        warnings.extend(unread_status(status));
         Ok((definitions, warnings))
     }
 
@@ -67,35 +77,13 @@ impl StoredKind for AgentDefinition {
     }
 }
 
-impl StoredKind for PipelineDefinition {
-    const MAX_PER_TENANT: i64 = 1000;
-
-    fn read_file(_path: &Path, stem: &str, text: &str) -> Result<FileDefinitions<Self>, Vec<Problem>> {
-        let read = pipeline::read(text, stem)?;
-        Ok((vec![read.definition], read.warnings))
-    }
-
-    fn kept_revisions(retention: &Retention) -> u32 {
-        retention.pipeline_revisions
-    }
-
-    fn changed(
-        tx: &mut Transaction<'static, Any>,
-        before: Option<&Resource<Self>>,
-        after: Option<&Resource<Self>>,
-        now: Timestamp,
-    ) -> impl Future<Output = Result<Option<ObjectEvent>, sqlx::Error>> + Send {
-        pipelines::definition_changed(tx, before, after, now)
-    }
-}
-
 impl StoredKind for ArtifactDefinition {
-    const MAX_PER_TENANT: i64 = 10_000;
     const READS_FILES_BESIDE: bool = true;
 
     fn read_file(path: &Path, stem: &str, text: &str) -> Result<FileDefinitions<Self>, Vec<Problem>> {
-        let beside = |name: &str| read_beside(path, name).map(Cow::Owned);
-        let read = code_artifact::read(text, stem, beside)?;
+        let beside = |name: &str| read_sibling(path, name).map(Cow::Owned);
+        let mut read = code_artifact::read(text, stem, beside)?;
+        read.warnings.extend(unread_status(read.status));
         let definition = Self { slug: read.slug, content: read.content.into() };
         Ok((vec![definition], read.warnings))
     }
@@ -106,7 +94,7 @@ impl StoredKind for ArtifactDefinition {
 }
 
 /// Reads a file beside another one, up to one byte more than a source may have.
-fn read_beside(path: &Path, name: &str) -> Option<Vec<u8>> {
+fn read_sibling(path: &Path, name: &str) -> Option<Vec<u8>> {
     let file = path.with_file_name(name);
     if !std::fs::symlink_metadata(&file).ok()?.is_file() {
         return None;

@@ -3,26 +3,24 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use haft_core::agent::AgentDefinition;
-use haft_core::artifact::ArtifactDefinition;
 use haft_core::catalog::StoreError;
 use haft_core::name::TenantId;
 use haft_core::resource::{Resource, ResourceRevision};
-use haft_core::retrieval::PipelineDefinition;
 use haft_core::tool::Status;
 use sqlx::any::AnyRow;
 use sqlx::{Any, AssertSqlSafe, Row as _, Transaction};
 
 use super::StoredKind;
+use crate::database::Database;
 use crate::engine::failed_to;
 use crate::rows;
-use crate::store::{Inner, Store};
 
 /// The columns of a resource with its newest and its published definition.
 const COLUMNS: &str = "r.id AS id, r.tenant AS tenant, r.revision AS revision, \
     r.published_revision AS published_revision, r.status AS status, r.enabled AS enabled, r.path AS path, \
     r.error AS error, r.created_by AS created_by, r.modified_by AS modified_by, r.created_at AS created_at, \
-    r.modified_at AS modified_at, r.published_at AS published_at, n.hash AS hash, n.definition AS definition, \
+    r.modified_at AS modified_at, r.published_at AS published_at, r.gone_at AS gone_at, n.hash AS hash, \
+    n.definition AS definition, \
     p.definition AS published_definition";
 
 const TABLES: &str = "resources r JOIN resource_revisions n ON n.resource_id = r.id AND n.number = r.revision \
@@ -72,40 +70,59 @@ pub struct ResourceQuery {
     pub skip: u32,
     /// The largest number of resources.
     pub limit: u32,
+    /// Whether to list the deleted resources that can be restored, instead of the others.
+    pub deleted: bool,
+    /// Their source.
+    pub source: Option<ResourceSource>,
+    /// Patterns of slugs, one of which must match; `*` matches any text. `None`: every slug.
+    pub slugs: Option<Vec<String>>,
+}
+
+/// The source of a resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ResourceSource {
+    /// A file in the home folder.
+    File,
+    /// The store.
+    Store,
+}
+
+impl ResourceSource {
+    /// Parses the name in requests.
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "file" => Some(Self::File),
+            "store" => Some(Self::Store),
+            _ => None,
+        }
+    }
 }
 
 impl Default for ResourceQuery {
     fn default() -> Self {
-        Self { q: None, status: None, after: None, skip: 0, limit: 100 }
+        Self {
+            q: None,
+            status: None,
+            after: None,
+            skip: 0,
+            limit: 100,
+            deleted: false,
+            source: None,
+            slugs: None,
+        }
     }
 }
 
 /// The resources of one kind.
 #[derive(Clone, Copy)]
 pub struct Resources<'a, S> {
-    pub(super) store: &'a Store,
+    pub(super) database: &'a Arc<Database>,
     kind: PhantomData<S>,
 }
 
-impl Store {
-    /// Returns the resources of a kind.
-    pub fn resources<S: StoredKind>(&self) -> Resources<'_, S> {
-        Resources { store: self, kind: PhantomData }
-    }
-
-    /// Returns the agents.
-    pub fn agents(&self) -> Resources<'_, AgentDefinition> {
-        self.resources()
-    }
-
-    /// Returns the definitions of retrieval pipelines.
-    pub fn pipelines(&self) -> Resources<'_, PipelineDefinition> {
-        self.resources()
-    }
-
-    /// Returns the code artifacts.
-    pub fn artifacts(&self) -> Resources<'_, ArtifactDefinition> {
-        self.resources()
+impl<'a, S: StoredKind> Resources<'a, S> {
+    pub(crate) fn new(database: &'a Arc<Database>) -> Self {
+        Self { database, kind: PhantomData }
     }
 }
 
@@ -159,6 +176,14 @@ impl<S: StoredKind> Resources<'_, S> {
         let found = query.fetch_all(&self.inner().engine.pool).await.map_err(read_failed::<S>)?;
         let revision = |row: &AnyRow| read_revision(row).map(|(_, revision)| revision);
         found.iter().map(revision).collect::<Result<_, _>>().map_err(read_failed::<S>)
+    }
+
+    /// Returns the number of revisions that are kept of a resource.
+    pub async fn count_revisions(&self, id: S::Id) -> Result<u64, StoreError> {
+        let query = sqlx::query("SELECT COUNT(*) FROM resource_revisions WHERE resource_id = $1");
+        let row = query.bind(id.to_string()).fetch_one(&self.inner().engine.pool).await;
+        let count: i64 = row.and_then(|row| row.try_get(0)).map_err(read_failed::<S>)?;
+        Ok(u64::try_from(count).unwrap_or_default())
     }
 
     /// Returns one revision of a resource.
@@ -219,8 +244,8 @@ impl<S: StoredKind> Resources<'_, S> {
         Ok(Some(ResourceNames { counter, names }))
     }
 
-    pub(super) fn inner(&self) -> &Inner {
-        &self.store.inner
+    pub(super) fn inner(&self) -> &Database {
+        self.database
     }
 
     async fn read_list(
@@ -232,13 +257,42 @@ impl<S: StoredKind> Resources<'_, S> {
         let status = query.status.map(Status::as_str).unwrap_or_default();
         let text = query.q.as_deref().filter(|text| !text.is_empty());
         let pattern = text.map(rows::containing).unwrap_or_default();
-        let bind = |sql| sqlx::query(sql).bind(tenant.to_string()).bind(status).bind(pattern.clone());
+        let after_removal = if query.deleted { self.inner().latest_removal().as_microsecond() } else { 0 };
+        let engine = &self.inner().engine;
+        let slugs = query.slugs.as_deref().unwrap_or_default();
+        let bind = |sql| {
+            let query = sqlx::query(sql)
+                .bind(tenant.to_string())
+                .bind(status)
+                .bind(pattern.clone())
+                .bind(after_removal);
+            slugs.iter().fold(query, |query, slug| query.bind(rows::pattern(engine, slug)))
+        };
         let pool = &self.inner().engine.pool;
-        let count =
-            AssertSqlSafe(format!("SELECT COUNT(*) FROM resources r {} AND {matching}", of_tenant::<S>()));
+        let listed = if query.deleted {
+            deleted_of_tenant::<S>()
+        } else {
+            format!("{} AND CAST($4 AS BIGINT) = 0", of_tenant::<S>())
+        };
+        let source = match query.source {
+            None => "",
+            Some(ResourceSource::File) => " AND r.path IS NOT NULL",
+            Some(ResourceSource::Store) => " AND r.path IS NULL",
+        };
+        let after = slugs.len() + 5;
+        let matches: Vec<_> =
+            (5..after).map(|parameter| rows::matches(engine, "r.slug", parameter)).collect();
+        let visible = match (&query.slugs, matches.is_empty()) {
+            (None, _) => String::new(),
+            (Some(_), true) => " AND 1 = 0".to_owned(),
+            (Some(_), false) => format!(" AND ({})", matches.join(" OR ")),
+        };
+        let listed = format!("{listed}{source}{visible}");
+        let count = AssertSqlSafe(format!("SELECT COUNT(*) FROM resources r {listed} AND {matching}"));
         let total: i64 = bind(count).fetch_one(pool).await?.try_get(0)?;
-        let page = "AND r.slug > $4 ORDER BY r.slug LIMIT $5 OFFSET $6";
-        let sql = AssertSqlSafe(format!("{} AND {matching} {page}", select::<S>()));
+        let page =
+            format!("AND r.slug > ${after} ORDER BY r.slug LIMIT ${} OFFSET ${}", after + 1, after + 2);
+        let sql = AssertSqlSafe(format!("SELECT {COLUMNS} FROM {TABLES} {listed} AND {matching} {page}"));
         let found = bind(sql)
             .bind(query.after.as_deref().unwrap_or_default())
             .bind(i64::from(query.limit))
@@ -264,6 +318,12 @@ pub enum RevisionSelector {
 /// Returns the condition that selects the visible resources of a tenant, `$1`.
 fn of_tenant<S: StoredKind>() -> String {
     format!("WHERE r.tenant = $1 AND r.kind = '{}' AND r.gone_at IS NULL", S::KIND.as_str())
+}
+
+/// Returns the condition that selects the resources of a tenant, `$1`, that were deleted after a time, `$4`. One whose file
+/// is missing comes back with its file only.
+fn deleted_of_tenant<S: StoredKind>() -> String {
+    format!("WHERE r.tenant = $1 AND r.kind = '{}' AND r.path IS NULL AND r.gone_at > $4", S::KIND.as_str())
 }
 
 /// Returns the query for the visible resources of a tenant, `$1`.
@@ -312,7 +372,7 @@ pub(super) async fn any_in<S: StoredKind>(
 }
 
 /// Returns all resources of a tenant within a transaction, by slug.
-pub(super) async fn all_in<S: StoredKind>(
+pub(crate) async fn all_in<S: StoredKind>(
     tx: &mut Transaction<'static, Any>,
     tenant: &TenantId,
 ) -> Result<Vec<Resource<S>>, sqlx::Error> {
@@ -332,7 +392,7 @@ pub(crate) async fn count_change(
     Ok(())
 }
 
-impl Inner {
+impl Database {
     async fn change_counter(&self, name: &str) -> Result<i64, sqlx::Error> {
         let query = sqlx::query("SELECT value FROM change_counters WHERE name = $1").bind(name);
         query.fetch_optional(&self.engine.pool).await?.map_or(Ok(0), |row| row.try_get(0))
@@ -381,5 +441,6 @@ pub(crate) fn read_resource<S: StoredKind>(row: &AnyRow) -> Result<Resource<S>, 
         created_at: rows::timestamp(row, "created_at")?,
         modified_at: rows::timestamp(row, "modified_at")?,
         published_at: rows::optional_timestamp(row, "published_at")?,
+        deleted_at: rows::optional_timestamp(row, "gone_at")?,
     })
 }

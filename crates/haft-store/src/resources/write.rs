@@ -1,4 +1,6 @@
-//! Creating, changing, publishing and deleting resources.
+//! Creating, changing and publishing resources.
+
+use std::sync::Arc;
 
 use haft_core::catalog::StoreError;
 use haft_core::live::{ObjectEvent, ResourceAction};
@@ -9,11 +11,13 @@ use haft_core::{Timestamp, hash};
 use sqlx::{Any, Row as _, Transaction};
 
 use super::StoredKind;
-use super::read::{Resources, any_in, count_change, find_in};
+use super::read::{count_change, find_in};
 use crate::audit::store_current_record;
+use crate::database::Database;
 use crate::engine::{failed_to, is_conflict};
+use crate::limits::check_resource_room;
+use crate::resources::Resources;
 use crate::rows;
-use crate::store::Inner;
 use crate::time;
 
 /// The largest number of revisions of one resource.
@@ -39,7 +43,7 @@ impl<S: StoredKind> Resources<'_, S> {
         author: &str,
     ) -> Result<Resource<S>, StoreError> {
         let (tenant, author) = (tenant.clone(), author.to_owned());
-        let change = move |inner: std::sync::Arc<Inner>| async move {
+        let change = move |inner: Arc<Database>| async move {
             let mut tx = inner.begin_resource_change::<S>().await?;
             let mut writer = ResourceWriter::new(&inner, &mut tx);
             let new = NewResource { tenant: &tenant, definition: &definition, author: &author, path: None };
@@ -49,7 +53,7 @@ impl<S: StoredKind> Resources<'_, S> {
             inner.commit_resources(tx, &tenant, reports).await?;
             Ok(created)
         };
-        self.store.run(change).await
+        self.database.complete(change(Arc::clone(self.database))).await
     }
 
     /// Changes a resource. Changed content appends a revision; the same content changes nothing. Conflicts are a slug that
@@ -61,7 +65,7 @@ impl<S: StoredKind> Resources<'_, S> {
         update: ResourceUpdate<S>,
     ) -> Result<Resource<S>, StoreError> {
         let tenant = tenant.clone();
-        let change = move |inner: std::sync::Arc<Inner>| async move {
+        let change = move |inner: Arc<Database>| async move {
             let ResourceUpdate { definition, expected_revision, author } = update;
             let mut tx = inner.begin_resource_change::<S>().await?;
             let mut writer = ResourceWriter::new(&inner, &mut tx);
@@ -76,7 +80,7 @@ impl<S: StoredKind> Resources<'_, S> {
             inner.commit_resources(tx, &tenant, reports).await?;
             Ok(after)
         };
-        self.store.run(change).await
+        self.database.complete(change(Arc::clone(self.database))).await
     }
 
     /// Publishes the newest revision; a conflict if that is not `expected_revision`, or its file is invalid.
@@ -114,24 +118,9 @@ impl<S: StoredKind> Resources<'_, S> {
         self.step(tenant, id, if enabled { Step::Enable } else { Step::Disable }).await
     }
 
-    /// Deletes a resource with its revisions. One that a file defines is a conflict.
-    pub async fn delete(&self, tenant: &TenantId, id: S::Id) -> Result<(), StoreError> {
-        let tenant = tenant.clone();
-        let change = move |inner: std::sync::Arc<Inner>| async move {
-            let mut tx = inner.begin_resource_change::<S>().await?;
-            let mut writer = ResourceWriter::new(&inner, &mut tx);
-            let found = writer.find::<S>(&tenant, id).await?;
-            reject_file(&found)?;
-            writer.delete(&found).await?;
-            let reports = writer.record::<S>(found.definition.slug()).await?;
-            inner.commit_resources(tx, &tenant, reports).await
-        };
-        self.store.run(change).await
-    }
-
     async fn step(&self, tenant: &TenantId, id: S::Id, step: Step) -> Result<Resource<S>, StoreError> {
         let tenant = tenant.clone();
-        let change = move |inner: std::sync::Arc<Inner>| async move {
+        let change = move |inner: Arc<Database>| async move {
             let mut tx = inner.begin_resource_change::<S>().await?;
             let mut writer = ResourceWriter::new(&inner, &mut tx);
             let before = writer.find::<S>(&tenant, id).await?;
@@ -141,7 +130,7 @@ impl<S: StoredKind> Resources<'_, S> {
             inner.commit_resources(tx, &tenant, reports).await?;
             Ok(after)
         };
-        self.store.run(change).await
+        self.database.complete(change(Arc::clone(self.database))).await
     }
 }
 
@@ -154,7 +143,7 @@ enum Step {
     Disable,
 }
 
-/// The state of a resource beside its definition.
+/// The state of a resource without its definition.
 #[derive(Clone, Copy)]
 pub(super) struct State {
     pub(super) status: Status,
@@ -216,13 +205,13 @@ pub(super) struct NewResource<'a, S> {
 
 /// Changes of resources within a transaction, and what is reported of them afterwards.
 pub(crate) struct ResourceWriter<'a> {
-    pub(super) inner: &'a Inner,
+    pub(super) inner: &'a Database,
     pub(super) tx: &'a mut Transaction<'static, Any>,
     pub(super) reports: Vec<ObjectEvent>,
 }
 
 impl<'a> ResourceWriter<'a> {
-    pub(crate) fn new(inner: &'a Inner, tx: &'a mut Transaction<'static, Any>) -> Self {
+    pub(crate) fn new(inner: &'a Database, tx: &'a mut Transaction<'static, Any>) -> Self {
         Self { inner, tx, reports: Vec::new() }
     }
 
@@ -242,7 +231,7 @@ impl<'a> ResourceWriter<'a> {
     ) -> Result<S::Id, StoreError> {
         let NewResource { tenant, definition, author, path } = new;
         self.free_slug::<S>(tenant, definition.slug()).await.map_err(change_failed::<S>)?;
-        self.check_quota::<S>(tenant).await?;
+        check_resource_room(self.tx, tenant, S::KIND).await?;
         let (id, now) = (S::Id::from(time::new_id(&*self.inner.clock)), self.inner.now().as_microsecond());
         let sql = "INSERT INTO resources (id, kind, tenant, slug, search, revision, status, enabled, path, created_by, \
                    modified_by, created_at, modified_at) VALUES ($1, $2, $3, $4, $5, 1, $6, 1, $7, $8, $8, $9, $9)";
@@ -320,17 +309,6 @@ impl<'a> ResourceWriter<'a> {
         Ok(())
     }
 
-    /// Deletes a resource with its revisions.
-    pub(super) async fn delete<S: StoredKind>(&mut self, found: &Resource<S>) -> Result<(), StoreError> {
-        self.remove(found).await.map_err(change_failed::<S>)?;
-        self.reports.push(S::event(found, ResourceAction::Deleted));
-        // A file that was rejected because of the slug is read again.
-        let sql = "UPDATE resource_files SET stamp = '' WHERE kind = $1 AND error IS NOT NULL";
-        let query = sqlx::query(sql).bind(S::KIND.as_str());
-        query.execute(&mut **self.tx).await.map_err(change_failed::<S>)?;
-        Ok(())
-    }
-
     /// Completes a change: what depends on the resource follows it, and the change is reported.
     pub(super) async fn finish<S: StoredKind>(
         &mut self,
@@ -348,7 +326,7 @@ impl<'a> ResourceWriter<'a> {
 
     /// Tells every node that names of the kind have changed, and stores the audit record of the current request. Returns
     /// what is reported after the commit.
-    async fn record<S: StoredKind>(self, subject: &str) -> Result<Vec<ObjectEvent>, StoreError> {
+    pub(super) async fn record<S: StoredKind>(self, subject: &str) -> Result<Vec<ObjectEvent>, StoreError> {
         count_change(self.tx, S::KIND.plural()).await.map_err(change_failed::<S>)?;
         store_current_record(self.tx, subject).await.map_err(change_failed::<S>)?;
         Ok(self.reports)
@@ -375,40 +353,16 @@ impl<'a> ResourceWriter<'a> {
             .await?;
         Ok(())
     }
-
-    async fn check_quota<S: StoredKind>(&mut self, tenant: &TenantId) -> Result<(), StoreError> {
-        let count = sqlx::query("SELECT COUNT(*) FROM resources WHERE tenant = $1 AND kind = $2");
-        let count = count.bind(tenant.as_str()).bind(S::KIND.as_str()).fetch_one(&mut **self.tx).await;
-        let (max, kinds) = (S::MAX_PER_TENANT, S::KIND.plural());
-        if count.and_then(|row| row.try_get::<i64, _>(0)).map_err(change_failed::<S>)? < max {
-            return Ok(());
-        }
-        Err(StoreError::Conflict(format!("the tenant has {max} {kinds}, which is the limit; delete one")))
-    }
-
-    /// Removes a hidden resource that has the slug: its file is gone.
-    async fn free_slug<S: StoredKind>(&mut self, tenant: &TenantId, slug: &str) -> Result<(), sqlx::Error> {
-        let sql = "SELECT id FROM resources \
-                   WHERE tenant = $1 AND kind = $2 AND slug = $3 AND gone_at IS NOT NULL";
-        let query = sqlx::query(sql).bind(tenant.as_str()).bind(S::KIND.as_str()).bind(slug);
-        let Some(row) = query.fetch_optional(&mut **self.tx).await? else { return Ok(()) };
-        let hidden = any_in::<S>(self.tx, rows::parse_column(&row, "id")?).await?;
-        self.remove(&hidden).await
-    }
-
-    pub(super) async fn remove<S: StoredKind>(&mut self, found: &Resource<S>) -> Result<(), sqlx::Error> {
-        S::changed(self.tx, Some(found), None, self.inner.now()).await?;
-        let query = sqlx::query("DELETE FROM resources WHERE id = $1").bind(found.id.to_string());
-        query.execute(&mut **self.tx).await.map(drop)
-    }
 }
 
-impl Inner {
-    async fn begin_resource_change<S: StoredKind>(&self) -> Result<Transaction<'static, Any>, StoreError> {
+impl Database {
+    pub(super) async fn begin_resource_change<S: StoredKind>(
+        &self,
+    ) -> Result<Transaction<'static, Any>, StoreError> {
         self.engine.begin_change().await.map_err(change_failed::<S>)
     }
 
-    async fn commit_resources(
+    pub(super) async fn commit_resources(
         &self,
         tx: Transaction<'static, Any>,
         tenant: &TenantId,

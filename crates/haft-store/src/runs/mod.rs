@@ -11,3 +11,5 @@ pub(crate) mod retention;
 mod row;
 pub(crate) mod signals;
 mod steps;
+
+pub use read::Runs;

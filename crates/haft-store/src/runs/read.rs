@@ -1,6 +1,7 @@
 //! Reading runs and their steps.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use haft_core::catalog::StoreError;
 use haft_core::id::{AgentId, ChatId, RunId};
@@ -9,8 +10,10 @@ use haft_core::run::{Run, RunStatus, RunStep};
 use sqlx::AssertSqlSafe;
 
 use super::row;
+use crate::database::Database;
 use crate::engine::failed_to;
-use crate::store::Store;
+use crate::ledger::Calls;
+use crate::runs::signals::RunSignals;
 
 const READ: &str = "read the run";
 
@@ -75,28 +78,44 @@ impl RunQuery {
     }
 }
 
-impl Store {
+/// The runs of agents and their steps.
+#[derive(Clone)]
+pub struct Runs {
+    pub(super) db: Arc<Database>,
+    pub(super) calls: Calls,
+    /// Signals about runs between the tasks of this process.
+    pub(super) signals: Arc<RunSignals>,
+}
+
+impl Runs {
+    pub(crate) fn new(db: &Arc<Database>, calls: &Calls) -> Self {
+        let signals = Arc::new(RunSignals::new(&calls.state.ended));
+        Self { db: Arc::clone(db), calls: calls.clone(), signals }
+    }
+}
+
+impl Runs {
     /// Returns a run.
-    pub async fn run_by_id(&self, tenant: &TenantId, id: RunId) -> Result<Option<Run>, StoreError> {
+    pub async fn get(&self, tenant: &TenantId, id: RunId) -> Result<Option<Run>, StoreError> {
         let sql = AssertSqlSafe(format!("{} WHERE tenant = $1 AND id = $2", row::WITH_INPUT));
         let query = sqlx::query(sql).bind(tenant.as_str()).bind(id.to_string());
-        let found = query.fetch_optional(&self.inner.engine.pool).await.map_err(failed_to(READ))?;
+        let found = query.fetch_optional(&self.db.engine.pool).await.map_err(failed_to(READ))?;
         found.as_ref().map(row::run_with_input).transpose().map_err(failed_to(READ))
     }
 
     /// Returns the open run that answers in a chat, without its conversation (`input`).
-    pub async fn open_run_of_chat(&self, tenant: &TenantId, chat: ChatId) -> Result<Option<Run>, StoreError> {
+    pub async fn open_of_chat(&self, tenant: &TenantId, chat: ChatId) -> Result<Option<Run>, StoreError> {
         let sql = AssertSqlSafe(format!(
             "{} WHERE tenant = $1 AND chat_id = $2 AND final = 0 AND is_answer = 1",
             row::WITHOUT_INPUT
         ));
         let query = sqlx::query(sql).bind(tenant.as_str()).bind(chat.to_string());
-        let found = query.fetch_optional(&self.inner.engine.pool).await.map_err(failed_to(READ))?;
+        let found = query.fetch_optional(&self.db.engine.pool).await.map_err(failed_to(READ))?;
         found.as_ref().map(row::run).transpose().map_err(failed_to(READ))
     }
 
     /// Returns the steps of a run after a number, in order.
-    pub async fn run_steps(
+    pub async fn steps(
         &self,
         tenant: &TenantId,
         id: RunId,
@@ -110,21 +129,21 @@ impl Store {
             .bind(id.to_string())
             .bind(i64::from(after))
             .bind(i64::from(limit))
-            .fetch_all(&self.inner.engine.pool)
+            .fetch_all(&self.db.engine.pool)
             .await
             .map_err(failed_to(READ))?;
         found.iter().map(row::step).collect::<Result<_, _>>().map_err(failed_to(READ))
     }
 
     /// Lists runs, newest first, without their conversations (`input`), which can be large.
-    pub async fn runs(&self, query: &RunQuery) -> Result<Vec<Run>, StoreError> {
+    pub async fn list(&self, query: &RunQuery) -> Result<Vec<Run>, StoreError> {
         let (condition, values) = query.condition();
         let sql = format!("{} WHERE {condition} ORDER BY id DESC LIMIT {}", row::WITHOUT_INPUT, query.limit);
         let mut select = sqlx::query(AssertSqlSafe(sql));
         for value in &values {
             select = select.bind(value);
         }
-        let found = select.fetch_all(&self.inner.engine.pool).await.map_err(failed_to("list the runs"))?;
+        let found = select.fetch_all(&self.db.engine.pool).await.map_err(failed_to("list the runs"))?;
         found.iter().map(row::run).collect::<Result<_, _>>().map_err(failed_to("list the runs"))
     }
 }

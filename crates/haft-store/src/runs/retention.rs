@@ -7,7 +7,7 @@ use jiff::SignedDuration;
 use sqlx::{Any, AssertSqlSafe, Row as _, Transaction};
 
 use crate::rows;
-use crate::store::Inner;
+use crate::runs::Runs;
 use crate::time::min_id_at;
 
 /// How many runs are removed in one transaction: each may have thousands of steps.
@@ -24,15 +24,15 @@ pub(crate) const DELETED_TENANTS: &str = "SELECT id FROM tenants WHERE deleted_a
 const OF_CHAT: &str = "WITH RECURSIVE tree (id) AS (SELECT id FROM runs WHERE tenant = $1 AND chat_id = $2 \
     UNION SELECT runs.id FROM runs JOIN tree ON runs.parent_run = tree.id)";
 
-impl Inner {
-    pub(crate) async fn reap_runs(&self) -> Result<(), sqlx::Error> {
-        let days = self.retention.run_days;
+impl Runs {
+    pub(crate) async fn reap(&self) -> Result<(), sqlx::Error> {
+        let days = self.db.retention.run_days;
         if days > 0 {
-            let oldest = min_id_at(self.now() - SignedDuration::from_hours(24 * i64::from(days)));
+            let oldest = min_id_at(self.db.now() - SignedDuration::from_hours(24 * i64::from(days)));
             self.delete_runs(OLD_RUNS, &oldest.to_string()).await?;
         }
         // Runs that were requested while their tenant was deleted.
-        for row in sqlx::query(DELETED_TENANTS).fetch_all(&self.engine.pool).await? {
+        for row in sqlx::query(DELETED_TENANTS).fetch_all(&self.db.engine.pool).await? {
             self.delete_runs("tenant = $1", row.try_get(0)?).await?;
         }
         Ok(())
@@ -41,9 +41,9 @@ impl Inner {
     async fn delete_runs(&self, condition: &str, value: &str) -> Result<(), sqlx::Error> {
         let sql = delete_runs_sql(condition);
         loop {
-            let _turn = self.run_turn().await;
+            let _permit = self.write_permit().await;
             let delete = sqlx::query(AssertSqlSafe(sql.clone())).bind(value);
-            if delete.execute(&self.engine.pool).await?.rows_affected() < RUNS_PER_TRANSACTION {
+            if delete.execute(&self.db.engine.pool).await?.rows_affected() < RUNS_PER_TRANSACTION {
                 return Ok(());
             }
         }

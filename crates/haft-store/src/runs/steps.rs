@@ -1,6 +1,6 @@
 //! Appending steps. Runs of this node that append at the same time share one transaction.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::PoisonError;
 
 use haft_core::BoxFuture;
 use haft_core::catalog::StoreError;
@@ -11,11 +11,16 @@ use tokio::sync::oneshot;
 use super::row;
 use super::signals::SharedError;
 use crate::claims::{Claim, holds};
-use crate::store::{Inner, Store};
+use crate::runs::Runs;
 
 const APPEND: &str = "store the steps of the run";
 /// Rows per statement: PostgreSQL takes 65,535 parameters at most, SQLite 32,766.
 const ROWS_PER_STATEMENT: usize = 500;
+
+/// Recomputes the bytes of a run.
+const RECOUNT: &str = "UPDATE runs SET bytes = OCTET_LENGTH(input) + COALESCE(OCTET_LENGTH(output), 0) \
+    + (SELECT CAST(COALESCE(SUM(OCTET_LENGTH(s.step)), 0) AS BIGINT) FROM run_steps s WHERE s.run_id = runs.id) \
+    WHERE id = $1";
 
 /// What became of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +42,7 @@ pub(crate) struct QueuedSteps {
     done: oneshot::Sender<Result<Written, SharedError>>,
 }
 
-impl RunStore for Store {
+impl RunStore for Runs {
     fn append_steps<'a>(
         &'a self,
         lease: &'a RunLease,
@@ -45,14 +50,15 @@ impl RunStore for Store {
         usage: &'a RunUsage,
     ) -> BoxFuture<'a, Result<(), RunStoreError>> {
         Box::pin(async move {
+            let this = self.clone();
             let (lease, usage) = (lease.clone(), row::to_text(usage)?);
             let texts = steps.iter().map(|step| Ok((step.number, row::to_text(step)?)));
             let texts = texts.collect::<Result<Vec<_>, StoreError>>()?;
-            let written = self.run(|inner| async move {
-                let result = inner.append_steps(&lease, texts, usage).await;
-                inner.free_if_failed(&lease, result)
-            });
-            match written.await? {
+            let written = async move {
+                let result = this.queue_steps(&lease, texts, usage).await;
+                this.free_if_failed(&lease, result)
+            };
+            match self.db.complete(written).await? {
                 Written::Stored => Ok(()),
                 Written::LeaseLost => Err(RunStoreError::LeaseLost),
                 Written::Repeated => {
@@ -63,19 +69,20 @@ impl RunStore for Store {
         })
     }
 
-    fn leave_run<'a>(
+    fn release_run<'a>(
         &'a self,
         lease: &'a RunLease,
         end: RunEnd,
         usage: &'a RunUsage,
     ) -> BoxFuture<'a, Result<(), RunStoreError>> {
         Box::pin(async move {
+            let this = self.clone();
             let (lease, usage) = (lease.clone(), row::to_text(usage)?);
-            let written = self.run(|inner| async move {
-                let result = inner.leave_run(&lease, end, &usage).await;
-                inner.free_if_failed(&lease, result)
-            });
-            match written.await? {
+            let written = async move {
+                let result = this.release(&lease, end, &usage).await;
+                this.free_if_failed(&lease, result)
+            };
+            match self.db.complete(written).await? {
                 Written::Stored | Written::Repeated => Ok(()),
                 Written::LeaseLost => Err(RunStoreError::LeaseLost),
             }
@@ -83,7 +90,7 @@ impl RunStore for Store {
     }
 }
 
-impl Inner {
+impl Runs {
     /// Notes the lease if the write failed. Otherwise nobody would claim the run while this node lives.
     fn free_if_failed(
         &self,
@@ -91,25 +98,26 @@ impl Inner {
         result: Result<Written, StoreError>,
     ) -> Result<Written, StoreError> {
         if result.as_ref().is_err_and(StoreError::is_temporary) {
-            self.runs.note_failed(lease.clone());
+            self.signals.record_failure(lease.clone());
         }
         result
     }
 
-    async fn append_steps(
-        self: &Arc<Self>,
+    async fn queue_steps(
+        &self,
         lease: &RunLease,
         steps: Vec<(u32, String)>,
         usage: String,
     ) -> Result<Written, StoreError> {
         let (done, stored) = oneshot::channel();
-        let (run, claim) = (lease.run.to_string(), self.claim_of_run(lease));
+        let (run, claim) = (lease.run.to_string(), self.claim_of(lease));
         let queued = QueuedSteps { run, claim, steps, usage, done };
-        self.runs.queue.lock().unwrap_or_else(PoisonError::into_inner).push(queued);
+        self.signals.queue.lock().unwrap_or_else(PoisonError::into_inner).push(queued);
         {
             // Whoever gets here first writes for all that wait; the others find the queue empty.
-            let _turn = self.runs.writing.lock().await;
-            let group = std::mem::take(&mut *self.runs.queue.lock().unwrap_or_else(PoisonError::into_inner));
+            let _permit = self.signals.writing.lock().await;
+            let group =
+                std::mem::take(&mut *self.signals.queue.lock().unwrap_or_else(PoisonError::into_inner));
             self.write_steps(group).await;
         }
         match stored.await {
@@ -133,7 +141,7 @@ impl Inner {
     }
 
     async fn store_group(&self, group: &[QueuedSteps]) -> Result<Vec<Written>, sqlx::Error> {
-        let mut tx = self.engine.begin().await?;
+        let mut tx = self.db.engine.begin().await?;
         let mut results = Vec::with_capacity(group.len());
         for queued in group {
             results.push(self.store_steps(&mut tx, queued).await?);
@@ -148,10 +156,12 @@ impl Inner {
         queued: &QueuedSteps,
     ) -> Result<Written, sqlx::Error> {
         let sql = AssertSqlSafe(format!(
-            "UPDATE runs SET usage = $1 WHERE id = $2 AND status = 'running' AND {}",
-            holds(3)
+            "UPDATE runs SET usage = $1, bytes = bytes + $2 WHERE id = $3 AND status = 'running' AND {}",
+            holds(4)
         ));
-        let held = queued.claim.bind(sqlx::query(sql).bind(&queued.usage).bind(&queued.run));
+        let bytes: usize = queued.steps.iter().map(|(_, text)| text.len()).sum();
+        let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+        let held = queued.claim.bind(sqlx::query(sql).bind(&queued.usage).bind(bytes).bind(&queued.run));
         if held.execute(&mut **tx).await?.rows_affected() == 0 {
             return Ok(Written::LeaseLost);
         }
@@ -159,7 +169,7 @@ impl Inner {
         for steps in queued.steps.chunks(ROWS_PER_STATEMENT) {
             let sql = format!(
                 "INSERT INTO run_steps (run_id, number, step) VALUES {} ON CONFLICT (run_id, number) DO NOTHING",
-                self.engine.placeholders(steps.len(), 3)
+                self.db.engine.placeholders(steps.len(), 3)
             );
             let mut insert = sqlx::query(AssertSqlSafe(sql));
             for (number, text) in steps {
@@ -168,7 +178,13 @@ impl Inner {
             inserted += insert.execute(&mut **tx).await?.rows_affected();
         }
         let is_complete = inserted == u64::try_from(queued.steps.len()).unwrap_or(u64::MAX);
-        Ok(if is_complete { Written::Stored } else { Written::Repeated })
+        if is_complete {
+            return Ok(Written::Stored);
+        }
+        // The bytes were counted when the steps were first stored.
+        let counted = sqlx::query(RECOUNT).bind(&queued.run);
+        counted.execute(&mut **tx).await?;
+        Ok(Written::Repeated)
     }
 }
 

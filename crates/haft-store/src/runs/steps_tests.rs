@@ -1,3 +1,4 @@
+use std::sync::Arc;
 use std::time::Duration;
 
 use haft_core::catalog::{Change, ChangeSink};
@@ -7,6 +8,7 @@ use serde_json::json;
 
 use super::*;
 use crate::settings::StoreSettings;
+use crate::store::Store;
 
 struct TestClock;
 
@@ -39,29 +41,29 @@ async fn a_run_whose_write_failed_can_be_claimed_again() {
     let home = tempfile::tempdir().unwrap();
     let settings = StoreSettings { lease: Duration::from_secs(1), ..StoreSettings::embedded(home.path()) };
     let store = Store::open(settings, Arc::new(TestClock), Arc::new(NullSink)).await.unwrap();
-    let (run, lease) = store.create_claimed_run(run()).await.unwrap();
+    let (run, lease) = store.runs().create_claimed(run()).await.unwrap();
     let rename = async |from: &str, to: &str| {
         let sql = AssertSqlSafe(format!("ALTER TABLE {from} RENAME TO {to}"));
-        sqlx::query(sql).execute(&store.inner.engine.pool).await.unwrap();
+        sqlx::query(sql).execute(&store.db.engine.pool).await.unwrap();
     };
     rename("run_steps", "away").await;
     let step: RunStep = serde_json::from_value(json!({
         "number": 1, "body": {"type": "correction", "text": "x"}, "started_at": "2026-01-31T12:00:00Z", "duration_ms": 1.0,
     }))
     .unwrap();
-    let failed = store.append_steps(&lease, vec![step.clone()], &RunUsage::default()).await;
+    let failed = store.runs().append_steps(&lease, vec![step.clone()], &RunUsage::default()).await;
     assert!(matches!(failed, Err(RunStoreError::Store(StoreError::Unavailable { .. }))), "{failed:?}");
     rename("away", "run_steps").await;
-    assert!(store.claim_run(run.id).await.unwrap().is_none());
-    store.inner.recover_runs().await.unwrap();
-    let (_, steps, newer) = store.claim_run(run.id).await.unwrap().unwrap();
+    assert!(store.runs().claim(run.id).await.unwrap().is_none());
+    store.runs.recover().await.unwrap();
+    let (_, steps, newer) = store.runs().claim(run.id).await.unwrap().unwrap();
     assert!(steps.is_empty() && newer.fence > lease.fence);
-    let late = store.append_steps(&lease, vec![step.clone()], &RunUsage::default()).await;
+    let late = store.runs().append_steps(&lease, vec![step.clone()], &RunUsage::default()).await;
     assert!(matches!(late, Err(RunStoreError::LeaseLost)));
-    store.append_steps(&newer, vec![step], &RunUsage::default()).await.unwrap();
+    store.runs().append_steps(&newer, vec![step], &RunUsage::default()).await.unwrap();
     // The same for a caller that failed in another way.
-    store.give_up_run(newer);
-    store.inner.recover_runs().await.unwrap();
-    assert_eq!(store.claim_runs(1).await.unwrap().len(), 1);
+    store.runs().abandon(newer);
+    store.runs.recover().await.unwrap();
+    assert_eq!(store.runs().claim_next(1).await.unwrap().len(), 1);
     store.close().await;
 }

@@ -8,11 +8,16 @@ use haft_core::tenant::{FileRoot, Tenant, TenantLimits, TenantSettings};
 use sqlx::any::AnyRow;
 use sqlx::{Any, AssertSqlSafe, Row as _, Transaction};
 
+use crate::access::Access;
+use crate::catalog::Catalog;
+use crate::database::Database;
 use crate::engine::failed_to;
+use crate::ledger::Calls;
+use crate::notification::ChangeSet;
 use crate::rows;
-use crate::session::advance_generation;
-use crate::store::{Inner, Store};
-use crate::watch::notification::ChangeSet;
+use crate::vault::Vault;
+use crate::watch::RemoteChanges;
+use crate::webhooks::Webhooks;
 
 const FIND: &str = "find the tenant";
 const STORE: &str = "store the tenant";
@@ -35,71 +40,90 @@ pub struct TenantChange {
     pub limits: Option<TenantLimits>,
 }
 
-impl Store {
+/// The tenants.
+#[derive(Clone)]
+pub struct Tenants {
+    pub(super) db: Arc<Database>,
+    pub(super) calls: Calls,
+    pub(super) catalog: Catalog,
+    pub(super) access: Access,
+    pub(super) vault: Vault,
+    pub(super) webhooks: Webhooks,
+}
+
+impl Tenants {
+    pub(crate) fn new(parts: &RemoteChanges) -> Self {
+        let RemoteChanges { db, access, calls, catalog, vault, webhooks, .. } = parts.clone();
+        Self { db, calls, catalog, access, vault, webhooks }
+    }
+}
+
+impl Tenants {
     /// Returns all tenants, by id.
-    pub async fn tenants(&self) -> Result<Vec<Tenant>, StoreError> {
+    pub async fn all(&self) -> Result<Vec<Tenant>, StoreError> {
         let action = "load the tenants";
         let sql = format!("{SELECT} WHERE deleted_at IS NULL ORDER BY id");
         let query = sqlx::query(AssertSqlSafe(sql));
-        let found = query.fetch_all(&self.inner.engine.pool).await.map_err(failed_to(action))?;
+        let found = query.fetch_all(&self.db.engine.pool).await.map_err(failed_to(action))?;
         found.iter().map(tenant).collect::<Result<_, _>>().map_err(failed_to(action))
     }
 
     /// Creates a tenant. Definition files that wait in its folder become its tools.
-    pub async fn create_tenant(&self, id: TenantId, name: String) -> Result<Tenant, StoreError> {
-        self.run(|inner| async move { inner.create_tenant(id, name).await }).await
+    pub async fn create(&self, id: TenantId, name: String) -> Result<Tenant, StoreError> {
+        let this = self.clone();
+        self.db.complete(async move { this.insert(id, name).await }).await
     }
 
     /// Changes a tenant.
-    pub async fn update_tenant(&self, id: TenantId, change: TenantChange) -> Result<Tenant, StoreError> {
-        self.run(|inner| async move { inner.update_tenant(id, change).await }).await
+    pub async fn update(&self, id: TenantId, change: TenantChange) -> Result<Tenant, StoreError> {
+        let this = self.clone();
+        self.db.complete(async move { this.change(id, change).await }).await
     }
 
     /// Deletes a tenant and everything that it owns, except its audit records.
-    pub async fn delete_tenant(&self, id: TenantId) -> Result<(), StoreError> {
-        self.run(|inner| async move { inner.delete_tenant(id).await }).await
+    pub async fn delete(&self, id: TenantId) -> Result<(), StoreError> {
+        let this = self.clone();
+        self.db.complete(async move { this.remove(id).await }).await
     }
 }
 
-impl Inner {
+impl Tenants {
     /// Creates the default tenant of a new installation.
-    pub(crate) async fn ensure_default_tenant(&self) -> Result<(), StoreError> {
+    pub(crate) async fn ensure_default(&self) -> Result<(), StoreError> {
         let id = TenantId::default_tenant();
         let exists = sqlx::query("SELECT 1 FROM tenants WHERE id = $1").bind(id.as_str());
-        if exists.fetch_optional(&self.engine.pool).await.map_err(failed_to(FIND))?.is_some() {
+        if exists.fetch_optional(&self.db.engine.pool).await.map_err(failed_to(FIND))?.is_some() {
             return Ok(());
         }
-        let tenant = Tenant::new(id, DEFAULT_NAME.to_owned(), self.now());
-        let mut tx = self.engine.begin_change().await.map_err(failed_to(STORE))?;
+        let tenant = Tenant::new(id, DEFAULT_NAME.to_owned(), self.db.now());
+        let mut tx = self.db.engine.begin_change().await.map_err(failed_to(STORE))?;
         insert(&mut tx, &tenant, "DO NOTHING").await.map_err(failed_to(STORE))?;
         tx.commit().await.map_err(failed_to(STORE))
     }
 
-    async fn create_tenant(self: &Arc<Self>, id: TenantId, name: String) -> Result<Tenant, StoreError> {
-        let tenant = Tenant::new(id, name, self.now());
+    async fn insert(&self, id: TenantId, name: String) -> Result<Tenant, StoreError> {
+        let tenant = Tenant::new(id, name, self.db.now());
         check(&tenant)?;
         let id = tenant.id.clone();
         // Data of a deleted tenant with the same id that arrived after its deletion.
-        if self.is_deleted_tenant(&id).await.map_err(failed_to(FIND))? {
-            self.purge_tenant(&id).await?;
+        if self.is_deleted(&id).await.map_err(failed_to(FIND))? {
+            self.purge(&id).await?;
         }
-        let mut state = self.state.lock().await;
-        let mut tx = self.engine.begin_change().await.map_err(failed_to(STORE))?;
-        if find(&mut tx, &id).await.map_err(failed_to(FIND))?.is_some() {
+        let mut change = self.db.begin_shared().await.map_err(failed_to(STORE))?;
+        if find(&mut change.tx, &id).await.map_err(failed_to(FIND))?.is_some() {
             return Err(StoreError::Conflict(format!("tenant `{id}` already exists; choose another id")));
         }
         let revive = "DO UPDATE SET name = excluded.name, enabled = 1, settings = excluded.settings, \
                       created_at = excluded.created_at, modified_at = excluded.modified_at, deleted_at = NULL";
-        insert(&mut tx, &tenant, revive).await.map_err(failed_to(STORE))?;
-        state.advance(self.commit_tenant(tx, &id).await.map_err(failed_to(STORE))?);
-        self.signal_token_change();
+        insert(&mut change.tx, &tenant, revive).await.map_err(failed_to(STORE))?;
+        let _lock = change.commit(&ChangeSet::tokens(), id.as_str()).await.map_err(failed_to(STORE))?;
+        self.access.signal_change();
         Ok(tenant)
     }
 
-    async fn update_tenant(&self, id: TenantId, change: TenantChange) -> Result<Tenant, StoreError> {
-        let mut state = self.state.lock().await;
-        let mut tx = self.engine.begin_change().await.map_err(failed_to(STORE))?;
-        let found = find(&mut tx, &id).await.map_err(failed_to(FIND))?;
+    async fn change(&self, id: TenantId, change: TenantChange) -> Result<Tenant, StoreError> {
+        let mut shared = self.db.begin_shared().await.map_err(failed_to(STORE))?;
+        let found = find(&mut shared.tx, &id).await.map_err(failed_to(FIND))?;
         let old = found.ok_or_else(|| StoreError::not_found("tenant", &id))?;
         if id.is_default() && change.enabled == Some(false) {
             return Err(permanent("disabled"));
@@ -119,61 +143,46 @@ impl Inner {
         if tenant == old {
             return Ok(old);
         }
-        let tenant = Tenant { modified_at: self.now(), ..tenant };
+        let tenant = Tenant { modified_at: self.db.now(), ..tenant };
         let replace = "DO UPDATE SET name = excluded.name, enabled = excluded.enabled, \
                        settings = excluded.settings, modified_at = excluded.modified_at";
-        insert(&mut tx, &tenant, replace).await.map_err(failed_to(STORE))?;
-        state.advance(self.commit_tenant(tx, &id).await.map_err(failed_to(STORE))?);
-        drop(state);
-        self.signal_token_change();
+        insert(&mut shared.tx, &tenant, replace).await.map_err(failed_to(STORE))?;
+        drop(shared.commit(&ChangeSet::tokens(), id.as_str()).await.map_err(failed_to(STORE))?);
+        self.access.signal_change();
         if tenant.settings.limits.max_stored_bytes != old.settings.limits.max_stored_bytes
-            && let Err(error) = self.usage.enforce().await
+            && let Err(error) = self.calls.state.usage.enforce().await
         {
             tracing::warn!(%error, "cannot enforce the size limit of the tenant");
         }
         Ok(tenant)
     }
 
-    async fn delete_tenant(self: &Arc<Self>, id: TenantId) -> Result<(), StoreError> {
+    async fn remove(&self, id: TenantId) -> Result<(), StoreError> {
         if id.is_default() {
             return Err(permanent("deleted"));
         }
-        let mut state = self.state.lock().await;
         let action = "delete the tenant";
-        let mut tx = self.engine.begin_change().await.map_err(failed_to(action))?;
+        let mut change = self.db.begin_shared().await.map_err(failed_to(action))?;
         // From here on no token of the tenant works, even if the removal of its data is interrupted.
         let done = sqlx::query(
             "UPDATE tenants SET deleted_at = $1, enabled = 0 WHERE id = $2 AND deleted_at IS NULL",
         )
-        .bind(self.now().as_microsecond())
+        .bind(self.db.now().as_microsecond())
         .bind(id.as_str())
-        .execute(&mut *tx)
+        .execute(&mut *change.tx)
         .await
         .map_err(failed_to(action))?;
         if done.rows_affected() == 0 {
             return Err(StoreError::not_found("tenant", &id));
         }
-        state.advance(self.commit_tenant(tx, &id).await.map_err(failed_to(action))?);
-        drop(state);
-        self.signal_token_change();
-        self.purge_tenant(&id).await
+        drop(change.commit(&ChangeSet::tokens(), id.as_str()).await.map_err(failed_to(action))?);
+        self.access.signal_change();
+        self.purge(&id).await
     }
 
-    pub(super) async fn is_deleted_tenant(&self, id: &TenantId) -> Result<bool, sqlx::Error> {
+    pub(super) async fn is_deleted(&self, id: &TenantId) -> Result<bool, sqlx::Error> {
         let sql = "SELECT 1 FROM tenants WHERE id = $1 AND deleted_at IS NOT NULL";
-        Ok(sqlx::query(sql).bind(id.as_str()).fetch_optional(&self.engine.pool).await?.is_some())
-    }
-
-    /// Commits and notifies the other nodes and processes. Tokens depend on their tenant, so they are loaded again.
-    async fn commit_tenant(
-        &self,
-        mut tx: Transaction<'static, Any>,
-        id: &TenantId,
-    ) -> Result<i64, sqlx::Error> {
-        self.engine.notify(&mut tx, &self.node, &ChangeSet::tokens()).await?;
-        let generation = advance_generation(&mut tx, id.as_str()).await?;
-        tx.commit().await?;
-        Ok(generation)
+        Ok(sqlx::query(sql).bind(id.as_str()).fetch_optional(&self.db.engine.pool).await?.is_some())
     }
 }
 

@@ -3,4 +3,4 @@
 mod api;
 mod purge;
 
-pub use api::TenantChange;
+pub use api::{TenantChange, Tenants};

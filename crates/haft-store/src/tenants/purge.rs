@@ -5,28 +5,27 @@
 //! were still running.
 
 use std::path::Path;
-use std::sync::Arc;
 
+use haft_core::bundle::REAP_AFTER_HOURS;
 use haft_core::catalog::StoreError;
 use haft_core::name::TenantId;
 use haft_core::resource::ResourceKind;
+use jiff::SignedDuration;
 use sqlx::{AssertSqlSafe, Row as _};
 use uuid::Uuid;
 
+use super::Tenants;
+use crate::catalog::Session;
 use crate::engine::failed_to;
 use crate::files::layout::{self, SKILLS};
 use crate::files::write::{self, Undo};
 use crate::ledger::LedgerBackend;
 use crate::resources::count_change;
 use crate::rows;
-use crate::session::Session;
-use crate::store::Inner;
 
 const PURGE: &str = "remove the data of the deleted tenant";
 /// The start of the names of folders that are being removed.
 const REMOVED_FOLDER: &str = ".removed-";
-/// Follows the id of every call.
-const AFTER_EVERY_CALL: &str = "g";
 
 /// Deletes the rows of a tenant, in an order that keeps references valid. A table with the column `tenant` that is not
 /// named here, in [`DELETED_LATER`] or in [`KEPT`] fails a test.
@@ -41,7 +40,7 @@ const STATEMENTS: &[&str] = &[
     // With their revisions.
     "DELETE FROM resources WHERE tenant = $1",
     "DELETE FROM resource_files WHERE tenant = $1",
-    "DELETE FROM messages WHERE tenant = $1",
+    "DELETE FROM messages WHERE chat_id IN (SELECT id FROM chats WHERE tenant = $1)",
     "DELETE FROM chats WHERE tenant = $1",
     "DELETE FROM workspace_manifests WHERE tenant = $1",
     "DELETE FROM workspaces WHERE tenant = $1",
@@ -59,11 +58,17 @@ const STATEMENTS: &[&str] = &[
     "DELETE FROM policies WHERE tenant = $1",
     "DELETE FROM approvals WHERE tenant = $1",
     "DELETE FROM approval_grants WHERE tenant = $1",
-    "DELETE FROM webhook_deliveries WHERE tenant = $1",
+    "DELETE FROM webhook_deliveries WHERE webhook_id IN (SELECT id FROM webhooks WHERE tenant = $1)",
     "DELETE FROM webhooks WHERE tenant = $1",
     // What has not started never will.
     "DELETE FROM calls WHERE tenant = $1 AND status IN ('pending', 'awaiting_approval')",
 ];
+
+/// Deletes the rows of tenants that were deleted before a time and own no other data.
+pub(crate) const FORGET: &str = "DELETE FROM tenants WHERE deleted_at <= $1 \
+    AND NOT EXISTS (SELECT 1 FROM audit WHERE audit.tenant = tenants.id) \
+    AND NOT EXISTS (SELECT 1 FROM calls WHERE calls.tenant = tenants.id) \
+    AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.tenant = tenants.id)";
 
 /// Tables whose rows are deleted in small transactions.
 #[cfg(test)]
@@ -72,10 +77,10 @@ const DELETED_LATER: [&str; 2] = ["calls", "ledger_sizes"];
 #[cfg(test)]
 const KEPT: [&str; 1] = ["audit"];
 
-impl Inner {
+impl Tenants {
     /// Removes the definitions, credentials, tokens and calls of a deleted tenant.
-    pub(super) async fn purge_tenant(self: &Arc<Self>, id: &TenantId) -> Result<(), StoreError> {
-        let mut session = self.session().await?;
+    pub(super) async fn purge(&self, id: &TenantId) -> Result<(), StoreError> {
+        let mut session = self.catalog.state.session().await?;
         // Somebody may have created the tenant again.
         let sql = "SELECT 1 FROM tenants WHERE id = $1 AND deleted_at IS NOT NULL";
         let deleted = sqlx::query(sql).bind(id.as_str()).fetch_optional(&mut *session.tx).await;
@@ -83,7 +88,7 @@ impl Inner {
             return Ok(());
         }
         let removed_folder = session.hide_tenant_folder(id).await?;
-        session.touch_catalog_of(id).await.map_err(failed_to(PURGE))?;
+        session.mark_catalog_removed(id).await.map_err(failed_to(PURGE))?;
         for statement in STATEMENTS {
             let query = sqlx::query(*statement).bind(id.as_str());
             query.execute(&mut *session.tx).await.map_err(failed_to(PURGE))?;
@@ -91,41 +96,37 @@ impl Inner {
         for kind in ResourceKind::ALL {
             count_change(&mut session.tx, kind.plural()).await.map_err(failed_to(PURGE))?;
         }
-        session.touch_tenant(id.clone());
+        session.mark_tenant_removed(id.clone());
         session.finish().await?;
-        self.open_vault().await?;
-        self.load_webhooks().await?;
-        self.signal_token_change();
-        if let (Some(files), Some(folder)) = (&self.files, removed_folder) {
+        self.vault.load().await?;
+        self.webhooks.load().await?;
+        self.access.signal_change();
+        if let (Some(files), Some(folder)) = (&self.db.files, removed_folder) {
             let action = format!("remove the folder `{folder}`");
             files.run(action, move |home| std::fs::remove_dir_all(home.join(folder))).await?;
         }
         // Calls that are recorded but not in the table yet.
-        match &self.ledger {
-            LedgerBackend::Journal(_) => self.drain_journal().await?,
+        match &self.calls.state.backend {
+            LedgerBackend::Journal(_) => self.calls.drain_journal().await?,
             LedgerBackend::Database(group_commit) => group_commit.flush().await,
         }
-        self.purge_calls(id.as_str()).await.map_err(failed_to(PURGE))
+        self.calls.purge(id.as_str()).await.map_err(failed_to(PURGE))
     }
 
-    async fn purge_calls(&self, tenant: &str) -> Result<(), sqlx::Error> {
-        self.reap_calls_of(tenant, AFTER_EVERY_CALL).await?;
-        self.usage.forget_before(tenant, AFTER_EVERY_CALL).await?;
-        let sizes = sqlx::query("DELETE FROM ledger_sizes WHERE tenant = $1").bind(tenant);
-        sizes.execute(&self.engine.pool).await?;
-        Ok(())
-    }
-
-    /// Removes calls that were recorded after their tenant was deleted, and folders that a crash left behind.
-    pub(crate) async fn reap_deleted_tenants(&self) -> Result<(), StoreError> {
+    /// Removes calls that were recorded after their tenant was deleted, folders that a crash left behind, and the rows of
+    /// deleted tenants that own no other data.
+    pub(crate) async fn reap_deleted(&self) -> Result<(), StoreError> {
         let sql = "SELECT id FROM tenants WHERE deleted_at IS NOT NULL \
                    AND (SELECT 1 FROM calls WHERE calls.tenant = tenants.id LIMIT 1) = 1";
-        let found = sqlx::query(sql).fetch_all(&self.engine.pool).await.map_err(failed_to(PURGE))?;
+        let found = sqlx::query(sql).fetch_all(&self.db.engine.pool).await.map_err(failed_to(PURGE))?;
         for row in found {
             let id: String = row.try_get(0).map_err(failed_to(PURGE))?;
-            self.purge_calls(&id).await.map_err(failed_to(PURGE))?;
+            self.calls.purge(&id).await.map_err(failed_to(PURGE))?;
         }
-        let Some(files) = &self.files else { return Ok(()) };
+        let latest = self.db.now() - SignedDuration::from_hours(REAP_AFTER_HOURS);
+        let forget = sqlx::query(FORGET).bind(latest.as_microsecond());
+        forget.execute(&self.db.engine.pool).await.map_err(failed_to(PURGE))?;
+        let Some(files) = &self.db.files else { return Ok(()) };
         files.run("remove the folders of deleted tenants".into(), remove_leftovers).await
     }
 }
@@ -149,7 +150,7 @@ fn remove_leftovers(home: &Path) -> std::io::Result<()> {
 impl Session<'_> {
     /// Renames the folder of a tenant so that scans ignore it; returns its new name.
     async fn hide_tenant_folder(&mut self, id: &TenantId) -> Result<Option<String>, StoreError> {
-        let Some(files) = self.inner.files.clone() else { return Ok(None) };
+        let Some(files) = self.db.files.clone() else { return Ok(None) };
         let folder = layout::tenant_folder(id);
         let hidden = format!("{SKILLS}/{REMOVED_FOLDER}{}", Uuid::now_v7().simple());
         let (from, to) = (files.at(&folder), files.at(&hidden));
@@ -175,11 +176,11 @@ impl Session<'_> {
         }
         let prefix = format!("{folder}/");
         let paths: Vec<String> =
-            self.state.files.keys().filter(|path| path.starts_with(&prefix)).cloned().collect();
+            self.index.files.keys().filter(|path| path.starts_with(&prefix)).cloned().collect();
         for path in paths {
             self.index_file(path, None);
         }
-        let slugs: Vec<_> = self.state.bundles.keys().filter(|key| key.0 == *id).cloned().collect();
+        let slugs: Vec<_> = self.index.bundles.keys().filter(|key| key.0 == *id).cloned().collect();
         for (tenant, slug) in slugs {
             self.index_bundle(&tenant, &slug, None);
         }
@@ -187,20 +188,20 @@ impl Session<'_> {
     }
 
     /// Marks the tools, bundles and unreadable files of a tenant as removed.
-    async fn touch_catalog_of(&mut self, id: &TenantId) -> Result<(), sqlx::Error> {
+    async fn mark_catalog_removed(&mut self, id: &TenantId) -> Result<(), sqlx::Error> {
         let select = |column: &str, table: &str| {
             AssertSqlSafe(format!("SELECT {column} FROM {table} WHERE tenant = $1"))
         };
         for row in sqlx::query(select("id", "tools")).bind(id.as_str()).fetch_all(&mut *self.tx).await? {
-            self.touch_tool(rows::parse_column(&row, "id")?);
+            self.mark_tool_changed(rows::parse_column(&row, "id")?);
         }
         for row in sqlx::query(select("id", "bundles")).bind(id.as_str()).fetch_all(&mut *self.tx).await? {
-            self.touch_bundle(rows::parse_column(&row, "id")?);
+            self.mark_bundle_changed(rows::parse_column(&row, "id")?);
         }
         for row in
             sqlx::query(select("path", "unreadable")).bind(id.as_str()).fetch_all(&mut *self.tx).await?
         {
-            self.touch_path(row.try_get("path")?);
+            self.mark_path_changed(row.try_get("path")?);
         }
         Ok(())
     }

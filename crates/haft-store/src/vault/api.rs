@@ -12,19 +12,19 @@ use sqlx::any::AnyRow;
 
 use super::cipher::Cipher;
 use super::credential::{Credential, CredentialInfo, CredentialPurpose, OpenCredential};
-use super::key::KeySource;
 use super::refresh;
+use crate::database::Database;
 use crate::engine::failed_to;
+use crate::notification::ChangeSet;
 use crate::rows;
-use crate::session::advance_generation;
-use crate::settings::StoreSettings;
-use crate::store::{Inner, Store};
-use crate::watch::notification::ChangeSet;
+use crate::vault::KeySource;
 
-/// The decrypted credentials and their key.
-pub(crate) struct Vault {
+/// The stored credentials: encrypted in the table, decrypted in memory.
+#[derive(Clone)]
+pub struct Vault {
+    pub(super) db: Arc<Database>,
     pub(super) key: KeySource,
-    open: RwLock<OpenCredentials>,
+    open: Arc<RwLock<OpenCredentials>>,
 }
 
 #[derive(Default)]
@@ -35,50 +35,91 @@ struct OpenCredentials {
 }
 
 impl Vault {
-    pub(crate) fn new(settings: &StoreSettings) -> Result<Self, StoreError> {
-        let home = settings.home.as_deref();
-        let key = KeySource::new(settings.key.as_ref(), settings.new_key.as_ref(), home)
-            .map_err(|error| StoreError::unavailable("use the configured key", error))?;
-        Ok(Self { key, open: RwLock::default() })
+    pub(crate) fn new(db: &Arc<Database>, key: KeySource) -> Self {
+        Self { db: Arc::clone(db), key, open: Arc::default() }
     }
 }
 
-impl Store {
+impl Vault {
     /// Stores a plain value for `${NAME}`, or replaces it.
-    pub async fn put_credential(
-        &self,
-        tenant: TenantId,
-        name: String,
-        value: Secret,
-    ) -> Result<(), StoreError> {
-        self.store_credential(tenant, name, Credential::plain(value)).await
+    pub async fn put(&self, tenant: TenantId, name: String, value: Secret) -> Result<(), StoreError> {
+        self.store(tenant, name, Credential::plain(value)).await
     }
 
     /// Stores a credential, or replaces it.
-    pub async fn store_credential(
+    pub async fn store(
         &self,
         tenant: TenantId,
         name: String,
         credential: Credential,
     ) -> Result<(), StoreError> {
         credential.check(&name)?;
-        self.run(|inner| async move { inner.put_credential(tenant, name, credential).await }).await
+        let this = self.clone();
+        let work = async move {
+            let action = format!("store the credential `{name}`");
+            let value = credential.text();
+            let now = this.db.now();
+            let mut change = this.db.begin_shared().await.map_err(failed_to(&action))?;
+            let cipher = this
+                .cipher_in(&mut change.tx)
+                .await
+                .map_err(|error| StoreError::unavailable(action.clone(), error))?;
+            let sealed = cipher
+                .seal(tenant.as_str(), &name, &value)
+                .map_err(|error| StoreError::unavailable(action.clone(), error))?;
+            let fields = credential.field_names().map(|names| serde_json::to_string(&names));
+            let fields =
+                fields.transpose().map_err(|error| StoreError::unavailable(action.clone(), error))?;
+            let purpose = credential.purpose.clone();
+            sqlx::query(
+                "INSERT INTO credentials (tenant, name, sealed, created_at, modified_at, category, provider_key, \
+                 provider_variant, description, fields) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) \
+                 ON CONFLICT (tenant, name) DO UPDATE SET sealed = excluded.sealed, modified_at = excluded.modified_at, \
+                 category = excluded.category, provider_key = excluded.provider_key, \
+                 provider_variant = excluded.provider_variant, description = excluded.description, \
+                 fields = excluded.fields",
+            )
+            .bind(tenant.as_str())
+            .bind(&name)
+            .bind(sealed)
+            .bind(now.as_microsecond())
+            .bind(now.as_microsecond())
+            .bind(&purpose.category)
+            .bind(purpose.provider_key.as_deref())
+            .bind(purpose.provider_variant.as_deref())
+            .bind(&purpose.description)
+            .bind(fields)
+            .execute(&mut *change.tx)
+            .await
+            .map_err(failed_to(&action))?;
+            // Storing the same value again keeps its refresh tokens.
+            if !this.is_stored(&tenant, &name, &value) {
+                refresh::forget(&mut change.tx, &tenant, &name).await.map_err(failed_to(&action))?;
+            }
+            let _lock = change.commit(&ChangeSet::credentials(), &name).await.map_err(failed_to(&action))?;
+            let mut opened = this.open.write().unwrap_or_else(PoisonError::into_inner);
+            opened.failed.remove(&(tenant.clone(), name.clone()));
+            let open = OpenCredential::new(value, credential.field_names().is_some(), purpose, now);
+            opened.values.insert((tenant, name), open);
+            Ok(())
+        };
+        self.db.complete(work).await
     }
 
     /// Lists the credentials of a tenant by name; never their values.
-    pub async fn credentials(&self, tenant: &TenantId) -> Result<Vec<CredentialInfo>, StoreError> {
+    pub async fn list(&self, tenant: &TenantId) -> Result<Vec<CredentialInfo>, StoreError> {
         let action = "list the credentials";
         let sql = "SELECT name, category, provider_key, provider_variant, description, fields, created_at, \
                    modified_at FROM credentials WHERE tenant = $1 ORDER BY name";
         let found = sqlx::query(sql)
             .bind(tenant.as_str())
-            .fetch_all(&self.inner.engine.pool)
+            .fetch_all(&self.db.engine.pool)
             .await
             .map_err(failed_to(action))?;
         let info = |row| {
             let name: String = sqlx::Row::try_get(row, "name")?;
             Ok(CredentialInfo {
-                error: self.inner.credential_error(tenant, &name),
+                error: self.credential_error(tenant, &name),
                 name,
                 purpose: purpose(row)?,
                 fields: rows::optional_json_column(row, "fields")?,
@@ -90,18 +131,38 @@ impl Store {
     }
 
     /// Deletes a credential.
-    pub async fn delete_credential(&self, tenant: TenantId, name: String) -> Result<(), StoreError> {
-        self.run(|inner| async move { inner.delete_credential(tenant, name).await }).await
+    pub async fn delete(&self, tenant: TenantId, name: String) -> Result<(), StoreError> {
+        let this = self.clone();
+        let work = async move {
+            let action = format!("delete the credential `{name}`");
+            let mut change = this.db.begin_shared().await.map_err(failed_to(&action))?;
+            let done = sqlx::query("DELETE FROM credentials WHERE tenant = $1 AND name = $2")
+                .bind(tenant.as_str())
+                .bind(&name)
+                .execute(&mut *change.tx)
+                .await
+                .map_err(failed_to(&action))?;
+            if done.rows_affected() == 0 {
+                return Err(StoreError::not_found("credential", name));
+            }
+            refresh::forget(&mut change.tx, &tenant, &name).await.map_err(failed_to(&action))?;
+            let _lock = change.commit(&ChangeSet::credentials(), &name).await.map_err(failed_to(&action))?;
+            let mut opened = this.open.write().unwrap_or_else(PoisonError::into_inner);
+            opened.failed.remove(&(tenant.clone(), name.clone()));
+            opened.values.remove(&(tenant, name));
+            Ok(())
+        };
+        self.db.complete(work).await
     }
 }
 
-impl SecretSource for Store {
+impl SecretSource for Vault {
     fn secret<'a>(
         &'a self,
         tenant: &'a TenantId,
         name: &'a str,
     ) -> BoxFuture<'a, Result<Option<Secret>, SecretError>> {
-        Box::pin(async move { self.inner.opened().secret(tenant, name) })
+        Box::pin(async move { self.opened().secret(tenant, name) })
     }
 
     fn credential<'a>(
@@ -109,7 +170,7 @@ impl SecretSource for Store {
         tenant: &'a TenantId,
         selector: CredentialSelector<'a>,
     ) -> BoxFuture<'a, Result<Option<Secret>, SecretError>> {
-        Box::pin(async move { self.inner.opened().credential(tenant, selector) })
+        Box::pin(async move { self.opened().credential(tenant, selector) })
     }
 }
 
@@ -160,9 +221,9 @@ fn purpose(row: &AnyRow) -> Result<CredentialPurpose, sqlx::Error> {
     })
 }
 
-impl Inner {
+impl Vault {
     /// Decrypts all stored credentials. A failure is an error only when the credential is used.
-    pub(crate) async fn open_vault(&self) -> Result<(), StoreError> {
+    pub(crate) async fn load(&self) -> Result<(), StoreError> {
         let mut opened = self.load_credentials().await?;
         if !opened.failed.is_empty() {
             // The key may have been rotated between reading the key and the table.
@@ -175,7 +236,7 @@ impl Inner {
                 "cannot decrypt stored credentials"
             );
         }
-        *self.vault.open.write().unwrap_or_else(PoisonError::into_inner) = opened;
+        *self.open.write().unwrap_or_else(PoisonError::into_inner) = opened;
         Ok(())
     }
 
@@ -183,7 +244,7 @@ impl Inner {
         let action = "load the credentials";
         let sql = "SELECT tenant, name, sealed, category, provider_key, provider_variant, description, fields, \
                    modified_at FROM credentials";
-        let found = sqlx::query(sql).fetch_all(&self.engine.pool).await.map_err(failed_to(action))?;
+        let found = sqlx::query(sql).fetch_all(&self.db.engine.pool).await.map_err(failed_to(action))?;
         let mut opened = OpenCredentials::default();
         if found.is_empty() {
             return Ok(opened);
@@ -214,7 +275,7 @@ impl Inner {
     }
 
     fn opened(&self) -> RwLockReadGuard<'_, OpenCredentials> {
-        self.vault.open.read().unwrap_or_else(PoisonError::into_inner)
+        self.open.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn credential_error(&self, tenant: &TenantId, name: &str) -> Option<String> {
@@ -224,90 +285,5 @@ impl Inner {
     fn is_stored(&self, tenant: &TenantId, name: &str, value: &Secret) -> bool {
         let opened = self.opened();
         opened.values.get(&(tenant.clone(), name.to_owned())).is_some_and(|stored| stored.text == *value)
-    }
-
-    async fn put_credential(
-        self: Arc<Self>,
-        tenant: TenantId,
-        name: String,
-        credential: Credential,
-    ) -> Result<(), StoreError> {
-        let action = format!("store the credential `{name}`");
-        let value = credential.text();
-        let mut state = self.state.lock().await;
-        let now = self.now();
-        let mut tx = self.engine.begin_change().await.map_err(failed_to(&action))?;
-        let cipher =
-            self.cipher_in(&mut tx).await.map_err(|error| StoreError::unavailable(action.clone(), error))?;
-        let sealed = cipher
-            .seal(tenant.as_str(), &name, &value)
-            .map_err(|error| StoreError::unavailable(action.clone(), error))?;
-        let fields = credential.field_names().map(|names| serde_json::to_string(&names));
-        let fields = fields.transpose().map_err(|error| StoreError::unavailable(action.clone(), error))?;
-        let purpose = credential.purpose.clone();
-        sqlx::query(
-            "INSERT INTO credentials (tenant, name, sealed, created_at, modified_at, category, provider_key, \
-             provider_variant, description, fields) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) \
-             ON CONFLICT (tenant, name) DO UPDATE SET sealed = excluded.sealed, modified_at = excluded.modified_at, \
-             category = excluded.category, provider_key = excluded.provider_key, \
-             provider_variant = excluded.provider_variant, description = excluded.description, \
-             fields = excluded.fields",
-        )
-        .bind(tenant.as_str())
-        .bind(&name)
-        .bind(sealed)
-        .bind(now.as_microsecond())
-        .bind(now.as_microsecond())
-        .bind(&purpose.category)
-        .bind(purpose.provider_key.as_deref())
-        .bind(purpose.provider_variant.as_deref())
-        .bind(&purpose.description)
-        .bind(fields)
-        .execute(&mut *tx)
-        .await
-        .map_err(failed_to(&action))?;
-        // Storing the same value again keeps its refresh tokens.
-        if !self.is_stored(&tenant, &name, &value) {
-            refresh::forget(&mut tx, &tenant, &name).await.map_err(failed_to(&action))?;
-        }
-        self.engine
-            .notify(&mut tx, &self.node, &ChangeSet::credentials())
-            .await
-            .map_err(failed_to(&action))?;
-        let generation = advance_generation(&mut tx, &name).await.map_err(failed_to(&action))?;
-        tx.commit().await.map_err(failed_to(&action))?;
-        state.advance(generation);
-        let mut opened = self.vault.open.write().unwrap_or_else(PoisonError::into_inner);
-        opened.failed.remove(&(tenant.clone(), name.clone()));
-        let open = OpenCredential::new(value, credential.field_names().is_some(), purpose, now);
-        opened.values.insert((tenant, name), open);
-        Ok(())
-    }
-
-    async fn delete_credential(self: Arc<Self>, tenant: TenantId, name: String) -> Result<(), StoreError> {
-        let action = format!("delete the credential `{name}`");
-        let mut state = self.state.lock().await;
-        let mut tx = self.engine.begin_change().await.map_err(failed_to(&action))?;
-        let done = sqlx::query("DELETE FROM credentials WHERE tenant = $1 AND name = $2")
-            .bind(tenant.as_str())
-            .bind(&name)
-            .execute(&mut *tx)
-            .await
-            .map_err(failed_to(&action))?;
-        if done.rows_affected() == 0 {
-            return Err(StoreError::not_found("credential", name));
-        }
-        refresh::forget(&mut tx, &tenant, &name).await.map_err(failed_to(&action))?;
-        self.engine
-            .notify(&mut tx, &self.node, &ChangeSet::credentials())
-            .await
-            .map_err(failed_to(&action))?;
-        let generation = advance_generation(&mut tx, &name).await.map_err(failed_to(&action))?;
-        tx.commit().await.map_err(failed_to(&action))?;
-        state.advance(generation);
-        let mut opened = self.vault.open.write().unwrap_or_else(PoisonError::into_inner);
-        opened.failed.remove(&(tenant.clone(), name.clone()));
-        opened.values.remove(&(tenant, name));
-        Ok(())
     }
 }

@@ -27,7 +27,7 @@ const PRIMARY_FIELDS: [&str; 5] = ["value", "api_key", "token", "password", "sec
 pub struct Credential {
     /// The secret.
     pub value: CredentialValue,
-    /// What it is for.
+    /// Its purpose.
     pub purpose: CredentialPurpose,
 }
 
@@ -78,7 +78,7 @@ impl CredentialPurpose {
 pub struct CredentialInfo {
     /// Its name, as in `${NAME}`.
     pub name: String,
-    /// What it is for.
+    /// Its purpose.
     pub purpose: CredentialPurpose,
     /// The names of its fields; `None` for a plain value.
     pub fields: Option<Vec<String>>,

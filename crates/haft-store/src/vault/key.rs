@@ -5,11 +5,13 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
+use haft_core::catalog::StoreError;
 use haft_core::secret::Secret;
 use zeroize::Zeroizing;
 
 use super::cipher::Cipher;
 use crate::files::write::sync_folder;
+use crate::settings::StoreSettings;
 
 const FORMAT: &str = "64 hexadecimal digits, e.g. from `openssl rand -hex 32`";
 
@@ -61,6 +63,12 @@ enum KeyOrigin {
 }
 
 impl KeySource {
+    /// Returns where the settings say that the key is.
+    pub(crate) fn of(settings: &StoreSettings) -> Result<Self, StoreError> {
+        Self::new(settings.key.as_ref(), settings.new_key.as_ref(), settings.home.as_deref())
+            .map_err(|error| StoreError::unavailable("use the configured key", error))
+    }
+
     pub(crate) fn new(
         configured: Option<&Secret>,
         next: Option<&Secret>,

@@ -8,7 +8,7 @@ use super::cipher::{Cipher, CipherError};
 use super::key::{self, KeyError};
 use super::refresh;
 use crate::engine::failed_to;
-use crate::store::Inner;
+use crate::vault::Vault;
 
 /// The name that the known value is encrypted with; no credential has such a name.
 const CHECK_NAME: &str = "key check";
@@ -128,17 +128,17 @@ impl SealedValue {
     }
 }
 
-impl Inner {
+impl Vault {
     /// Checks that the key in force is available, and ends a rotation that a crash interrupted. A wrong key stops the
     /// start: new credentials would be encrypted with it.
     pub(crate) async fn verify_key(&self) -> Result<(), StoreError> {
         let action = "use the key of the stored credentials";
-        let lock = match (&self.files, self.vault.key.file()) {
+        let lock = match (&self.db.files, self.key.file()) {
             // Another process may be rotating the key.
             (Some(files), Some(path)) if key::new_file(path).exists() => Some(files.lock().await?),
             _ => None,
         };
-        let mut connection = self.engine.pool.acquire().await.map_err(failed_to(action))?;
+        let mut connection = self.db.engine.pool.acquire().await.map_err(failed_to(action))?;
         let check = KeyCheck::load(&mut connection).await.map_err(failed_to(action))?;
         let values = match &check {
             Some(_) => Vec::new(),
@@ -155,7 +155,7 @@ impl Inner {
         if !candidates.iter().any(&is_in_force) {
             return Err(StoreError::unavailable(action, self.wrong_key()));
         }
-        if let (Some(_lock), Some(path)) = (&lock, self.vault.key.file()) {
+        if let (Some(_lock), Some(path)) = (&lock, self.key.file()) {
             let path = path.to_owned();
             let settled = run_blocking(move || key::settle(&path, is_in_force)).await;
             settled.map_err(|reason| StoreError::unavailable(action, reason))?;
@@ -165,7 +165,7 @@ impl Inner {
 
     /// Returns the keys that may be in force.
     pub(crate) async fn candidates(&self) -> Result<Vec<Cipher>, String> {
-        let source = self.vault.key.clone();
+        let source = self.key.clone();
         run_blocking(move || source.candidates()).await
     }
 
@@ -178,19 +178,19 @@ impl Inner {
         }
         let values = SealedValue::load_all(connection).await?;
         let cipher = if values.is_empty() {
-            let source = self.vault.key.clone();
+            let source = self.key.clone();
             run_blocking(move || source.current_or_new()).await?
         } else {
             let opens = |key: &Cipher| values.iter().any(|value| value.open(key).is_ok());
             self.candidates().await?.into_iter().find(opens).ok_or_else(|| self.wrong_key())?
         };
-        KeyCheck::new(1, &cipher)?.save(connection, self.now().as_microsecond()).await?;
+        KeyCheck::new(1, &cipher)?.save(connection, self.db.now().as_microsecond()).await?;
         Ok(cipher)
     }
 
     pub(super) fn wrong_key(&self) -> String {
-        let key = self.vault.key.describe();
-        let fix = if self.vault.key.file().is_some() {
+        let key = self.key.describe();
+        let fix = if self.key.file().is_some() {
             "restore the right key"
         } else {
             "restore the right key, or set `HAFT_KEY` to the new one if it was rotated"

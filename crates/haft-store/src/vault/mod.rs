@@ -8,8 +8,9 @@ mod key_check;
 pub(crate) mod refresh;
 mod rotate;
 
-pub(crate) use api::Vault;
+pub use api::Vault;
 pub(crate) use cipher::Cipher;
 pub use credential::{Credential, CredentialInfo, CredentialPurpose, CredentialValue, DEFAULT_CATEGORY};
+pub(crate) use key::KeySource;
 pub(crate) use key_check::webhook_secret_name;
 pub use rotate::KeyRotation;

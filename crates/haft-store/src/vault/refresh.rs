@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use crate::claims::{Claim, holds};
 use crate::engine::is_busy;
-use crate::store::{Inner, Store};
+use crate::vault::Vault;
 
 /// How long a lease lasts; a token request takes less.
 const LEASE: SignedDuration = SignedDuration::from_secs(30);
@@ -29,13 +29,13 @@ const RETENTION: SignedDuration = SignedDuration::from_hours(24 * 400);
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-impl RefreshTokens for Store {
+impl RefreshTokens for Vault {
     fn read<'a>(&'a self, grant: &'a GrantId) -> BoxFuture<'a, Result<Option<Secret>, SecretError>> {
-        Box::pin(async move { self.inner.stored_token(grant).await.map_err(secret_error(grant)) })
+        Box::pin(async move { self.stored_token(grant).await.map_err(secret_error(grant)) })
     }
 
     fn begin<'a>(&'a self, grant: &'a GrantId) -> BoxFuture<'a, Result<RefreshLock, SecretError>> {
-        Box::pin(async move { self.inner.acquire_lease(grant).await.map_err(secret_error(grant)) })
+        Box::pin(async move { self.acquire_token(grant).await.map_err(secret_error(grant)) })
     }
 
     fn end<'a>(
@@ -44,9 +44,7 @@ impl RefreshTokens for Store {
         lease: i64,
         token: Option<&'a Secret>,
     ) -> BoxFuture<'a, Result<(), SecretError>> {
-        Box::pin(
-            async move { self.inner.release_lease(grant, lease, token).await.map_err(secret_error(grant)) },
-        )
+        Box::pin(async move { self.release_token(grant, lease, token).await.map_err(secret_error(grant)) })
     }
 }
 
@@ -59,8 +57,8 @@ pub(super) fn sealed_name(grant_key: &str) -> String {
     format!("refresh:{grant_key}")
 }
 
-impl Inner {
-    async fn acquire_lease(&self, grant: &GrantId) -> Result<RefreshLock, BoxError> {
+impl Vault {
+    async fn acquire_token(&self, grant: &GrantId) -> Result<RefreshLock, BoxError> {
         let start = Instant::now();
         let mut dead = None;
         let number = loop {
@@ -78,9 +76,9 @@ impl Inner {
         Ok(RefreshLock { token: self.stored_token(grant).await?, number })
     }
 
-    /// Claims a token that nobody uses, or that a dead node uses; returns the fence.
+    /// Claims a token that is free or held by a dead node; returns the fence.
     async fn claim_token(&self, grant: &GrantId, dead: Option<&str>) -> Result<Option<i64>, sqlx::Error> {
-        let now = self.now();
+        let now = self.db.now();
         // A row that is stored again does not begin with the fences of the deleted one.
         let sql = "INSERT INTO refresh_tokens (tenant, grant_key, credential, sealed, turn, node, fence, modified_at) \
                    VALUES ($1, $2, $3, NULL, $4, $5, $6, $6) ON CONFLICT (tenant, grant_key) DO UPDATE SET \
@@ -92,10 +90,10 @@ impl Inner {
             .bind(&grant.key)
             .bind(&grant.credential)
             .bind((now + LEASE).as_microsecond())
-            .bind(&self.node)
+            .bind(&self.db.node)
             .bind(now.as_microsecond())
             .bind(dead.unwrap_or_default())
-            .fetch_optional(&self.engine.pool)
+            .fetch_optional(&self.db.engine.pool)
             .await?;
         claimed.map(|row| row.try_get(0)).transpose()
     }
@@ -104,10 +102,10 @@ impl Inner {
     async fn dead_user(&self, grant: &GrantId) -> Result<Option<String>, BoxError> {
         let sql =
             "SELECT node FROM refresh_tokens WHERE tenant = $1 AND grant_key = $2 AND node NOT IN ('', $3)";
-        let found = sqlx::query(sql).bind(grant.tenant.as_str()).bind(&grant.key).bind(&self.node);
-        let Some(row) = found.fetch_optional(&self.engine.pool).await? else { return Ok(None) };
+        let found = sqlx::query(sql).bind(grant.tenant.as_str()).bind(&grant.key).bind(&self.db.node);
+        let Some(row) = found.fetch_optional(&self.db.engine.pool).await? else { return Ok(None) };
         let node: String = row.try_get(0)?;
-        Ok(self.is_dead(&node).await?.then_some(node))
+        Ok(self.db.is_dead(&node).await?.then_some(node))
     }
 
     async fn stored_token(&self, grant: &GrantId) -> Result<Option<Secret>, BoxError> {
@@ -128,7 +126,7 @@ impl Inner {
         let row = sqlx::query("SELECT sealed FROM refresh_tokens WHERE tenant = $1 AND grant_key = $2")
             .bind(grant.tenant.as_str())
             .bind(&grant.key)
-            .fetch_optional(&self.engine.pool)
+            .fetch_optional(&self.db.engine.pool)
             .await?;
         Ok(row.map(|row| row.try_get(0)).transpose()?.flatten())
     }
@@ -140,26 +138,26 @@ impl Inner {
         opened.ok_or_else(|| self.wrong_key())
     }
 
-    async fn release_lease(
+    async fn release_token(
         &self,
         grant: &GrantId,
         lease: i64,
         token: Option<&Secret>,
     ) -> Result<(), BoxError> {
-        let claim = Claim::new(&self.node, lease);
+        let claim = Claim::new(&self.db.node, lease);
         let Some(token) = token else {
             let sql = AssertSqlSafe(format!(
                 "DELETE FROM refresh_tokens WHERE tenant = $1 AND grant_key = $2 AND {}",
                 holds(3)
             ));
             let query = sqlx::query(sql).bind(grant.tenant.as_str()).bind(&grant.key);
-            claim.bind(query).execute(&self.engine.pool).await?;
+            claim.bind(query).execute(&self.db.engine.pool).await?;
             return Ok(());
         };
         let start = Instant::now();
         let mut tx = loop {
-            match self.engine.begin_change().await {
-                // The old token no longer works: without the new one, somebody would have to log in again.
+            match self.db.engine.begin_change().await {
+                // The old token no longer works: without the new one, a new login would be needed.
                 Err(error) if is_busy(&error) && start.elapsed() < STORE_TIMEOUT => {}
                 begun => break begun?,
             }
@@ -174,7 +172,7 @@ impl Inner {
         ));
         let query = sqlx::query(sql)
             .bind(sealed)
-            .bind(self.now().as_microsecond())
+            .bind(self.db.now().as_microsecond())
             .bind(grant.tenant.as_str())
             .bind(&grant.key);
         claim.bind(query).execute(&mut *tx).await?;
@@ -185,8 +183,8 @@ impl Inner {
     /// Removes tokens that have not been used for a long time.
     pub(crate) async fn reap_refresh_tokens(&self) -> Result<(), sqlx::Error> {
         sqlx::query("DELETE FROM refresh_tokens WHERE modified_at <= $1")
-            .bind((self.now() - RETENTION).as_microsecond())
-            .execute(&self.engine.pool)
+            .bind((self.db.now() - RETENTION).as_microsecond())
+            .execute(&self.db.engine.pool)
             .await?;
         Ok(())
     }

@@ -4,8 +4,6 @@
 //! `key.new` is renamed to `key`. Both files are read until that is done, so a crash at any point loses nothing, and the
 //! next start ends or undoes the rotation.
 
-use std::sync::Arc;
-
 use haft_core::catalog::StoreError;
 use sqlx::{Any, Transaction};
 
@@ -13,9 +11,8 @@ use super::cipher::Cipher;
 use super::key;
 use super::key_check::{KeyCheck, SealedTable, SealedValue, run_blocking};
 use crate::engine::failed_to;
-use crate::session::advance_generation;
-use crate::store::{Inner, Store};
-use crate::watch::notification::ChangeSet;
+use crate::notification::ChangeSet;
+use crate::vault::Vault;
 
 const ACTION: &str = "rotate the key of the stored credentials";
 
@@ -32,46 +29,39 @@ pub struct KeyRotation {
     pub is_configured: bool,
 }
 
-impl Store {
+impl Vault {
     /// Encrypts all credentials with a new key: the configured one, or else a random one in the key file.
     pub async fn rotate_key(&self) -> Result<KeyRotation, StoreError> {
-        self.run(|inner| async move { inner.rotate_key().await }).await
+        let this = self.clone();
+        let work = async move {
+            let failed = |error: BoxError| StoreError::unavailable(ACTION, error);
+            let _lock = match &this.db.files {
+                Some(files) => Some(files.lock().await?),
+                None => None,
+            };
+            let mut change = this.db.begin_shared().await.map_err(failed_to(ACTION))?;
+            // Also records the check value of a database that has none.
+            let current = this.cipher_in(&mut change.tx).await.map_err(failed)?;
+            let check = KeyCheck::load(&mut change.tx).await.map_err(failed_to(ACTION))?;
+            let next = this.next_key(&current, check.as_ref()).await?;
+            let credentials = this.reseal_all(&mut change.tx, &next).await?;
+            let generation = check.map_or(1, |check| check.generation) + 1;
+            let check = KeyCheck::new(generation, &next).map_err(|error| failed(error.into()))?;
+            let now = this.db.now().as_microsecond();
+            check.save(&mut change.tx, now).await.map_err(failed_to(ACTION))?;
+            let _lock = change.commit(&ChangeSet::credentials(), "key").await.map_err(failed_to(ACTION))?;
+            this.settle_files(check).await;
+            let is_configured = this.key.next().is_some();
+            Ok(KeyRotation { generation, credentials, is_configured })
+        };
+        self.db.complete(work).await
     }
 }
 
-impl Inner {
-    async fn rotate_key(self: Arc<Self>) -> Result<KeyRotation, StoreError> {
-        let failed = |error: BoxError| StoreError::unavailable(ACTION, error);
-        let mut state = self.state.lock().await;
-        let _lock = match &self.files {
-            Some(files) => Some(files.lock().await?),
-            None => None,
-        };
-        let mut tx = self.engine.begin_change().await.map_err(failed_to(ACTION))?;
-        // Also records the check value of a database that has none.
-        let current = self.cipher_in(&mut tx).await.map_err(failed)?;
-        let check = KeyCheck::load(&mut tx).await.map_err(failed_to(ACTION))?;
-        let next = self.next_key(&current, check.as_ref()).await?;
-        let credentials = self.reseal_all(&mut tx, &next).await?;
-        let generation = check.map_or(1, |check| check.generation) + 1;
-        let check = KeyCheck::new(generation, &next).map_err(|error| failed(error.into()))?;
-        let now = self.now().as_microsecond();
-        check.save(&mut tx, now).await.map_err(failed_to(ACTION))?;
-        self.engine
-            .notify(&mut tx, &self.node, &ChangeSet::credentials())
-            .await
-            .map_err(failed_to(ACTION))?;
-        let advanced = advance_generation(&mut tx, "key").await.map_err(failed_to(ACTION))?;
-        tx.commit().await.map_err(failed_to(ACTION))?;
-        state.advance(advanced);
-        self.settle_files(check).await;
-        let is_configured = self.vault.key.next().is_some();
-        Ok(KeyRotation { generation, credentials, is_configured })
-    }
-
+impl Vault {
     /// Returns the new key; if it is random, its file is on disk.
     async fn next_key(&self, current: &Cipher, check: Option<&KeyCheck>) -> Result<Cipher, StoreError> {
-        if let Some(next) = self.vault.key.next() {
+        if let Some(next) = self.key.next() {
             if check.is_some_and(|check| check.matches(next)) {
                 let message = "the key in `HAFT_KEY_NEW` is already in force; set `HAFT_KEY` to it, and \
                                `HAFT_KEY_NEW` to another key";
@@ -80,7 +70,7 @@ impl Inner {
             return Ok(next.clone());
         }
         // Other nodes cannot read the key file of this one.
-        let (Some(path), Some(_)) = (self.vault.key.file(), &self.files) else {
+        let (Some(path), Some(_)) = (self.key.file(), &self.db.files) else {
             let message = "no new key is configured: set `HAFT_KEY_NEW` on every node to 64 hexadecimal digits, e.g. \
                            from `openssl rand -hex 32`, restart them, and rotate again";
             return Err(StoreError::Conflict(message.to_owned()));
@@ -136,7 +126,7 @@ impl Inner {
 
     /// Renames the file of the new key. If that fails, the next start does it.
     async fn settle_files(&self, check: KeyCheck) {
-        let Some(path) = self.vault.key.file().filter(|_| self.files.is_some()) else { return };
+        let Some(path) = self.key.file().filter(|_| self.db.files.is_some()) else { return };
         let path = path.to_owned();
         if let Err(error) = run_blocking(move || key::settle(&path, |key| check.matches(key))).await {
             tracing::warn!(error, "the new key stays in `key.new` until the next start");

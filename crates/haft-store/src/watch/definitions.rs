@@ -8,15 +8,16 @@ use tokio::sync::Notify;
 use tokio::time::Interval;
 use tokio_util::sync::CancellationToken;
 
+use super::changes::RemoteChanges;
+use crate::catalog::Catalog;
 use crate::files::layout::SKILLS;
-use crate::store::Inner;
 
 /// How often the generation of the index is checked.
 const GENERATION_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Watches the definition folder until it is stopped.
-pub(super) async fn watch(inner: Arc<Inner>, stop: CancellationToken) {
-    let Some(files) = inner.files.clone() else { return };
+pub(crate) async fn watch(changes: RemoteChanges, stop: CancellationToken) {
+    let Some(files) = changes.db.files.clone() else { return };
     let changed = Arc::new(Notify::new());
     let signal = Arc::clone(&changed);
     let mut watcher = FolderWatcher::open(files.at(SKILLS), move || signal.notify_one());
@@ -27,10 +28,10 @@ pub(super) async fn watch(inner: Arc<Inner>, stop: CancellationToken) {
             () = stop.cancelled() => return,
             () = changed.notified() => {
                 tokio::time::sleep(SETTLE_DELAY).await;
-                inner.sync_files(&changed).await;
+                sync_files(&changes.catalog, &changed).await;
             }
-            _ = poll.tick() => inner.sync_files(&changed).await,
-            _ = check.tick() => inner.check_generation().await,
+            _ = poll.tick() => sync_files(&changes.catalog, &changed).await,
+            _ = check.tick() => changes.check_generation().await,
         }
         if watcher.is_stale() {
             watcher.reopen();
@@ -47,34 +48,18 @@ pub(super) fn interval(period: Duration) -> Interval {
     interval
 }
 
-impl Inner {
-    async fn sync_files(&self, changed: &Notify) {
-        match self.sync().await {
-            Ok(result) => {
-                if result.changed > 0 {
-                    tracing::info!(changes = result.changed, "loaded changed definition files");
-                }
-                if result.repeat {
-                    changed.notify_one();
-                }
+async fn sync_files(catalog: &Catalog, changed: &Notify) {
+    match catalog.state.sync().await {
+        Ok(result) => {
+            if result.changed > 0 {
+                tracing::info!(changes = result.changed, "loaded changed definition files");
             }
-            Err(error) => {
-                tracing::error!(error = &error as &dyn std::error::Error, "cannot sync the definition files");
+            if result.repeat {
+                changed.notify_one();
             }
         }
-    }
-
-    /// Reloads the catalog if another process changed the index.
-    async fn check_generation(&self) {
-        let known = self.state.lock().await.generation;
-        match self.generation().await {
-            Ok(now) if now != known => {
-                if let Err(error) = self.reload().await {
-                    tracing::error!(error = &error as &dyn std::error::Error, "cannot load the catalog");
-                }
-            }
-            Ok(_) => {}
-            Err(error) => tracing::error!(%error, "cannot read the generation of the catalog"),
+        Err(error) => {
+            tracing::error!(error = &error as &dyn std::error::Error, "cannot sync the definition files");
         }
     }
 }

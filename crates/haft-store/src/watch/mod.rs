@@ -1,10 +1,14 @@
-//! The background tasks of the store: change detection, draining the journal, removing old data.
+//! Follows changes of definition files, of other processes on the same home folder and of other nodes; recovers the work
+//! of dead processes.
 
+mod changes;
 mod definitions;
 mod listen;
-pub(crate) mod notification;
-pub(crate) mod reports;
+mod recovery;
 mod resources;
-mod tasks;
 
-pub use tasks::{StoreLoop, WatchTasks};
+pub(crate) use changes::RemoteChanges;
+pub(crate) use definitions::watch as definition_files;
+pub(crate) use listen::listen;
+pub(crate) use recovery::Recovery;
+pub(crate) use resources::watch as resource_files;

@@ -7,12 +7,12 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::definitions::interval;
+use crate::database::Database;
 use crate::resources::{FileScope, StoredKind};
-use crate::store::Inner;
 
 /// Watches the folder of a kind until it is stopped. While there is no such folder, it looks for one.
-pub(super) async fn watch<S: StoredKind>(inner: Arc<Inner>, stop: CancellationToken) {
-    let Some(files) = inner.files.clone() else { return };
+pub(crate) async fn watch<S: StoredKind>(db: Arc<Database>, stop: CancellationToken) {
+    let Some(files) = db.files.clone() else { return };
     let kinds = S::KIND.plural();
     let changed = Arc::new(Notify::new());
     let signal = Arc::clone(&changed);
@@ -24,7 +24,7 @@ pub(super) async fn watch<S: StoredKind>(inner: Arc<Inner>, stop: CancellationTo
             () = changed.notified() => tokio::time::sleep(SETTLE_DELAY).await,
             _ = poll.tick() => {}
         }
-        match inner.sync_files_of::<S>(FileScope::Changed).await {
+        match db.sync_files_of::<S>(FileScope::Changed).await {
             Ok(result) => {
                 if result.changed > 0 {
                     tracing::info!(changes = result.changed, "loaded changed files of {kinds}");

@@ -11,13 +11,13 @@ use jiff::SignedDuration;
 use sqlx::any::AnyRow;
 use sqlx::{AssertSqlSafe, Row as _};
 
+use crate::database::Database;
+use crate::database::{BATCH, delete_batch};
 use crate::engine::failed_to;
-use crate::retention::{BATCH, delete_batch};
+use crate::notification::ChangeSet;
 use crate::rows;
-use crate::session::advance_generation;
-use crate::store::{Inner, Store};
+use crate::vault::Vault;
 use crate::vault::webhook_secret_name;
-use crate::watch::notification::ChangeSet;
 
 /// The number of webhooks that a tenant may have.
 const MAX_WEBHOOKS: i64 = 100;
@@ -57,177 +57,186 @@ pub(crate) const OLD_DELIVERIES: &str =
 pub(crate) const ORPHANED_DELIVERIES: &str = "SELECT id FROM webhook_deliveries WHERE created_at < $1 AND NOT EXISTS \
     (SELECT 1 FROM webhooks WHERE webhooks.id = webhook_deliveries.webhook_id)";
 
-impl Store {
+/// The webhooks and their deliveries.
+#[derive(Clone)]
+pub struct Webhooks {
+    pub(super) db: Arc<Database>,
+    pub(super) vault: Vault,
+}
+
+impl Webhooks {
+    pub(crate) fn new(db: &Arc<Database>, vault: &Vault) -> Self {
+        Self { db: Arc::clone(db), vault: vault.clone() }
+    }
+}
+
+impl Webhooks {
     /// Stores a webhook.
-    pub async fn insert_webhook(&self, new: NewWebhook) -> Result<(), StoreError> {
-        self.run(|inner| async move { inner.insert_webhook(new).await }).await
+    pub async fn insert(&self, new: NewWebhook) -> Result<(), StoreError> {
+        let this = self.clone();
+        let work = async move {
+            let NewWebhook { webhook, secret } = new;
+            let target = target_text(&webhook.target)?;
+            let is_shared = webhook.scope == WebhookScope::Tenant;
+            let mut change = this.db.begin_shared().await.map_err(failed_to(STORE))?;
+            if is_shared {
+                let sql = "SELECT COUNT(*) FROM webhooks WHERE tenant = $1 AND scope = 'tenant'";
+                let count = sqlx::query(sql).bind(webhook.tenant.as_str()).fetch_one(&mut *change.tx).await;
+                let count: i64 = count.and_then(|row| row.try_get(0)).map_err(failed_to(STORE))?;
+                if count >= MAX_WEBHOOKS {
+                    let message = format!("the limit of {MAX_WEBHOOKS} webhooks of a tenant is reached");
+                    return Err(StoreError::Conflict(message));
+                }
+            }
+            let cipher = this
+                .vault
+                .cipher_in(&mut change.tx)
+                .await
+                .map_err(|error| StoreError::unavailable(STORE, error))?;
+            let sealed = cipher
+                .seal(webhook.tenant.as_str(), &webhook_secret_name(&webhook.id.to_string()), &secret)
+                .map_err(|error| StoreError::unavailable(STORE, error))?;
+            sqlx::query(
+                "INSERT INTO webhooks (id, tenant, scope, target, enabled, sealed, created_at, modified_at) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+            )
+            .bind(webhook.id.to_string())
+            .bind(webhook.tenant.as_str())
+            .bind(webhook.scope.as_str())
+            .bind(target)
+            .bind(i64::from(webhook.enabled))
+            .bind(sealed)
+            .bind(webhook.created_at.as_microsecond())
+            .bind(webhook.modified_at.as_microsecond())
+            .execute(&mut *change.tx)
+            .await
+            .map_err(failed_to(STORE))?;
+            if !is_shared {
+                // The webhook of one call needs no notification and no audit record.
+                return change.tx.commit().await.map_err(failed_to(STORE));
+            }
+            let _lock = change
+                .commit(&ChangeSet::webhooks(), &webhook.id.to_string())
+                .await
+                .map_err(failed_to(STORE))?;
+            this.load().await
+        };
+        self.db.complete(work).await
     }
 
     /// Returns the webhooks of a tenant, oldest first, without those of single calls.
-    pub async fn webhooks(&self, tenant: &TenantId) -> Result<Vec<Webhook>, StoreError> {
+    pub async fn list(&self, tenant: &TenantId) -> Result<Vec<Webhook>, StoreError> {
         let sql = AssertSqlSafe(format!(
             "SELECT {COLUMNS} FROM webhooks WHERE tenant = $1 AND scope = 'tenant' ORDER BY id"
         ));
-        let found = sqlx::query(sql).bind(tenant.as_str()).fetch_all(&self.inner.engine.pool).await;
+        let found = sqlx::query(sql).bind(tenant.as_str()).fetch_all(&self.db.engine.pool).await;
         read_all(&found.map_err(failed_to(READ))?)
     }
 
     /// Returns one webhook.
-    pub async fn webhook(&self, tenant: &TenantId, id: WebhookId) -> Result<Option<Webhook>, StoreError> {
+    pub async fn get(&self, tenant: &TenantId, id: WebhookId) -> Result<Option<Webhook>, StoreError> {
         let sql = AssertSqlSafe(format!("SELECT {COLUMNS} FROM webhooks WHERE tenant = $1 AND id = $2"));
         let found = sqlx::query(sql).bind(tenant.as_str()).bind(id.to_string());
-        let found = found.fetch_optional(&self.inner.engine.pool).await.map_err(failed_to(READ))?;
+        let found = found.fetch_optional(&self.db.engine.pool).await.map_err(failed_to(READ))?;
         found.as_ref().map(webhook).transpose().map_err(failed_to(READ))
     }
 
     /// Changes a webhook.
-    pub async fn change_webhook(
+    pub async fn change(
         &self,
         tenant: &TenantId,
         id: WebhookId,
         change: WebhookChange,
     ) -> Result<Webhook, StoreError> {
         let tenant = tenant.clone();
-        self.run(move |inner| async move { inner.change_webhook(&tenant, id, change).await }).await
+        let this = self.clone();
+        let work = async move {
+            let tenant = &tenant;
+            let mut shared = this.db.begin_shared().await.map_err(failed_to(STORE))?;
+            let sql = AssertSqlSafe(format!(
+                "SELECT {COLUMNS}, sealed FROM webhooks WHERE tenant = $1 AND id = $2 AND scope = 'tenant'"
+            ));
+            let found = sqlx::query(sql).bind(tenant.as_str()).bind(id.to_string());
+            let found = found.fetch_optional(&mut *shared.tx).await.map_err(failed_to(STORE))?;
+            let Some(row) = found else { return Err(StoreError::not_found("webhook", id)) };
+            let mut changed = webhook(&row).map_err(failed_to(STORE))?;
+            let mut sealed: String = row.try_get("sealed").map_err(failed_to(STORE))?;
+            if let Some(secret) = &change.secret {
+                let cipher = this
+                    .vault
+                    .cipher_in(&mut shared.tx)
+                    .await
+                    .map_err(|error| StoreError::unavailable(STORE, error))?;
+                sealed = cipher
+                    .seal(tenant.as_str(), &webhook_secret_name(&id.to_string()), secret)
+                    .map_err(|error| StoreError::unavailable(STORE, error))?;
+            }
+            changed.target = change.target.unwrap_or(changed.target);
+            changed.enabled = change.enabled.unwrap_or(changed.enabled);
+            changed.modified_at = this.db.now();
+            sqlx::query(
+                "UPDATE webhooks SET target = $1, enabled = $2, sealed = $3, modified_at = $4 WHERE id = $5",
+            )
+            .bind(target_text(&changed.target)?)
+            .bind(i64::from(changed.enabled))
+            .bind(sealed)
+            .bind(changed.modified_at.as_microsecond())
+            .bind(id.to_string())
+            .execute(&mut *shared.tx)
+            .await
+            .map_err(failed_to(STORE))?;
+            let _lock =
+                shared.commit(&ChangeSet::webhooks(), &id.to_string()).await.map_err(failed_to(STORE))?;
+            this.load().await?;
+            Ok(changed)
+        };
+        self.db.complete(work).await
     }
 
     /// Deletes a webhook and its deliveries.
-    pub async fn delete_webhook(&self, tenant: &TenantId, id: WebhookId) -> Result<(), StoreError> {
+    pub async fn delete(&self, tenant: &TenantId, id: WebhookId) -> Result<(), StoreError> {
         let tenant = tenant.clone();
-        self.run(move |inner| async move { inner.delete_webhook(&tenant, id).await }).await
+        let this = self.clone();
+        let work = async move {
+            let tenant = &tenant;
+            let action = "delete the webhook";
+            let mut change = this.db.begin_shared().await.map_err(failed_to(action))?;
+            let done = sqlx::query("DELETE FROM webhooks WHERE tenant = $1 AND id = $2")
+                .bind(tenant.as_str())
+                .bind(id.to_string())
+                .execute(&mut *change.tx)
+                .await
+                .map_err(failed_to(action))?;
+            if done.rows_affected() == 0 {
+                return Err(StoreError::not_found("webhook", id));
+            }
+            let deliveries =
+                sqlx::query("DELETE FROM webhook_deliveries WHERE webhook_id = $1").bind(id.to_string());
+            deliveries.execute(&mut *change.tx).await.map_err(failed_to(action))?;
+            let _lock =
+                change.commit(&ChangeSet::webhooks(), &id.to_string()).await.map_err(failed_to(action))?;
+            this.load().await
+        };
+        self.db.complete(work).await
     }
 }
 
-impl Inner {
+impl Webhooks {
     /// Reads the webhooks of all tenants.
-    pub(crate) async fn load_webhooks(&self) -> Result<(), StoreError> {
+    pub(crate) async fn load(&self) -> Result<(), StoreError> {
         let sql = AssertSqlSafe(format!("SELECT {COLUMNS} FROM webhooks WHERE scope = 'tenant' ORDER BY id"));
-        let found = sqlx::query(sql).fetch_all(&self.engine.pool).await.map_err(failed_to(READ))?;
-        self.outbox.replace(read_all(&found)?);
+        let found = sqlx::query(sql).fetch_all(&self.db.engine.pool).await.map_err(failed_to(READ))?;
+        self.db.outbox.replace(read_all(&found)?);
         Ok(())
     }
 
-    async fn insert_webhook(self: Arc<Self>, new: NewWebhook) -> Result<(), StoreError> {
-        let NewWebhook { webhook, secret } = new;
-        let target = target_text(&webhook.target)?;
-        let is_shared = webhook.scope == WebhookScope::Tenant;
-        let mut state = self.state.lock().await;
-        let mut tx = self.engine.begin_change().await.map_err(failed_to(STORE))?;
-        if is_shared {
-            let sql = "SELECT COUNT(*) FROM webhooks WHERE tenant = $1 AND scope = 'tenant'";
-            let count = sqlx::query(sql).bind(webhook.tenant.as_str()).fetch_one(&mut *tx).await;
-            let count: i64 = count.and_then(|row| row.try_get(0)).map_err(failed_to(STORE))?;
-            if count >= MAX_WEBHOOKS {
-                let message = format!("the limit of {MAX_WEBHOOKS} webhooks of a tenant is reached");
-                return Err(StoreError::Conflict(message));
-            }
-        }
-        let cipher = self.cipher_in(&mut tx).await.map_err(|error| StoreError::unavailable(STORE, error))?;
-        let sealed = cipher
-            .seal(webhook.tenant.as_str(), &webhook_secret_name(&webhook.id.to_string()), &secret)
-            .map_err(|error| StoreError::unavailable(STORE, error))?;
-        sqlx::query(
-            "INSERT INTO webhooks (id, tenant, scope, target, enabled, sealed, created_at, modified_at) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
-        )
-        .bind(webhook.id.to_string())
-        .bind(webhook.tenant.as_str())
-        .bind(webhook.scope.as_str())
-        .bind(target)
-        .bind(i64::from(webhook.enabled))
-        .bind(sealed)
-        .bind(webhook.created_at.as_microsecond())
-        .bind(webhook.modified_at.as_microsecond())
-        .execute(&mut *tx)
-        .await
-        .map_err(failed_to(STORE))?;
-        if !is_shared {
-            // Nobody else has to know it, and the call that it belongs to is recorded.
-            return tx.commit().await.map_err(failed_to(STORE));
-        }
-        self.engine.notify(&mut tx, &self.node, &ChangeSet::webhooks()).await.map_err(failed_to(STORE))?;
-        let generation =
-            advance_generation(&mut tx, &webhook.id.to_string()).await.map_err(failed_to(STORE))?;
-        tx.commit().await.map_err(failed_to(STORE))?;
-        state.advance(generation);
-        self.load_webhooks().await
-    }
-
-    async fn change_webhook(
-        &self,
-        tenant: &TenantId,
-        id: WebhookId,
-        change: WebhookChange,
-    ) -> Result<Webhook, StoreError> {
-        let mut state = self.state.lock().await;
-        let mut tx = self.engine.begin_change().await.map_err(failed_to(STORE))?;
-        let sql = AssertSqlSafe(format!(
-            "SELECT {COLUMNS}, sealed FROM webhooks WHERE tenant = $1 AND id = $2 AND scope = 'tenant'"
-        ));
-        let found = sqlx::query(sql).bind(tenant.as_str()).bind(id.to_string());
-        let found = found.fetch_optional(&mut *tx).await.map_err(failed_to(STORE))?;
-        let Some(row) = found else { return Err(StoreError::not_found("webhook", id)) };
-        let mut changed = webhook(&row).map_err(failed_to(STORE))?;
-        let mut sealed: String = row.try_get("sealed").map_err(failed_to(STORE))?;
-        if let Some(secret) = &change.secret {
-            let cipher =
-                self.cipher_in(&mut tx).await.map_err(|error| StoreError::unavailable(STORE, error))?;
-            sealed = cipher
-                .seal(tenant.as_str(), &webhook_secret_name(&id.to_string()), secret)
-                .map_err(|error| StoreError::unavailable(STORE, error))?;
-        }
-        changed.target = change.target.unwrap_or(changed.target);
-        changed.enabled = change.enabled.unwrap_or(changed.enabled);
-        changed.modified_at = self.now();
-        sqlx::query(
-            "UPDATE webhooks SET target = $1, enabled = $2, sealed = $3, modified_at = $4 WHERE id = $5",
-        )
-        .bind(target_text(&changed.target)?)
-        .bind(i64::from(changed.enabled))
-        .bind(sealed)
-        .bind(changed.modified_at.as_microsecond())
-        .bind(id.to_string())
-        .execute(&mut *tx)
-        .await
-        .map_err(failed_to(STORE))?;
-        self.engine.notify(&mut tx, &self.node, &ChangeSet::webhooks()).await.map_err(failed_to(STORE))?;
-        let generation = advance_generation(&mut tx, &id.to_string()).await.map_err(failed_to(STORE))?;
-        tx.commit().await.map_err(failed_to(STORE))?;
-        state.advance(generation);
-        self.load_webhooks().await?;
-        Ok(changed)
-    }
-
-    async fn delete_webhook(&self, tenant: &TenantId, id: WebhookId) -> Result<(), StoreError> {
-        let action = "delete the webhook";
-        let mut state = self.state.lock().await;
-        let mut tx = self.engine.begin_change().await.map_err(failed_to(action))?;
-        let done = sqlx::query("DELETE FROM webhooks WHERE tenant = $1 AND id = $2")
-            .bind(tenant.as_str())
-            .bind(id.to_string())
-            .execute(&mut *tx)
-            .await
-            .map_err(failed_to(action))?;
-        if done.rows_affected() == 0 {
-            return Err(StoreError::not_found("webhook", id));
-        }
-        let deliveries =
-            sqlx::query("DELETE FROM webhook_deliveries WHERE webhook_id = $1").bind(id.to_string());
-        deliveries.execute(&mut *tx).await.map_err(failed_to(action))?;
-        self.engine.notify(&mut tx, &self.node, &ChangeSet::webhooks()).await.map_err(failed_to(action))?;
-        let generation = advance_generation(&mut tx, &id.to_string()).await.map_err(failed_to(action))?;
-        tx.commit().await.map_err(failed_to(action))?;
-        state.advance(generation);
-        self.load_webhooks().await
-    }
-
     /// Removes old deliveries, deliveries without a webhook, and the webhooks of calls that ended long ago.
-    pub(crate) async fn reap_webhooks(&self) -> Result<(), sqlx::Error> {
-        let before = |days: i64| (self.now() - SignedDuration::from_hours(24 * days)).as_microsecond();
+    pub(crate) async fn reap(&self) -> Result<(), sqlx::Error> {
+        let before = |days: i64| (self.db.now() - SignedDuration::from_hours(24 * days)).as_microsecond();
         self.delete_deliveries(OLD_DELIVERIES, before(DELIVERY_DAYS)).await?;
         sqlx::query("DELETE FROM webhooks WHERE scope = 'call' AND created_at < $1")
             .bind(before(CALL_WEBHOOK_DAYS))
-            .execute(&self.engine.pool)
+            .execute(&self.db.engine.pool)
             .await?;
         self.delete_deliveries(ORPHANED_DELIVERIES, before(1)).await
     }
@@ -236,7 +245,7 @@ impl Inner {
         let sql = delete_batch("webhook_deliveries", select);
         loop {
             let delete = sqlx::query(AssertSqlSafe(sql.clone())).bind(before);
-            if delete.execute(&self.engine.pool).await?.rows_affected() < BATCH {
+            if delete.execute(&self.db.engine.pool).await?.rows_affected() < BATCH {
                 return Ok(());
             }
         }

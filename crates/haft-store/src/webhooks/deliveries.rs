@@ -20,13 +20,12 @@ use sqlx::{Any, AssertSqlSafe, Row as _, Transaction};
 use uuid::Uuid;
 
 use super::api;
-use super::outbox::{NewDelivery, insert_new};
-use super::payload;
 use crate::claims::{self, Claim, DELIVERIES, holds};
 use crate::engine::failed_to;
+use crate::outbox::{NewDelivery, insert_new, payload};
 use crate::rows;
-use crate::store::{Inner, Store};
 use crate::vault::{Cipher, webhook_secret_name};
+use crate::webhooks::Webhooks;
 
 /// How long a sender waits for a signal before it looks for due deliveries.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -40,7 +39,7 @@ const MAX_ENDED: i64 = 1_000;
 const CLAIM: &str = "claim deliveries to webhooks";
 const FINISH: &str = "store the result of a delivery";
 const READ: &str = "read the deliveries to a webhook";
-const COLUMNS: &str = "id, webhook_id, event, payload, status, attempts, due_at, created_at, attempted_at, \
+const COLUMNS: &str = "id, webhook_id, event, payload, status, attempts, not_before, created_at, attempted_at, \
                        response_status, error";
 
 /// A delivery to send now, with what is needed to send it.
@@ -86,7 +85,7 @@ pub struct DeliveryResult {
     /// The new state.
     pub status: DeliveryStatus,
     /// When it is tried again, if it is pending.
-    pub due_at: Timestamp,
+    pub not_before: Timestamp,
     /// The HTTP status of the response.
     pub response_status: Option<u16>,
     /// Why the attempt failed.
@@ -108,20 +107,61 @@ pub struct DeliveryQuery {
     pub limit: u32,
 }
 
-impl Store {
+impl Webhooks {
     /// Resolves when there may be deliveries to claim; at the latest after a second.
-    pub async fn deliveries_due(&self) {
-        let _ = tokio::time::timeout(POLL_INTERVAL, self.inner.outbox.filled.notified()).await;
+    pub async fn due(&self) {
+        let _ = tokio::time::timeout(POLL_INTERVAL, self.db.outbox.filled.notified()).await;
     }
 
     /// Claims due deliveries, a few of each webhook, so that a slow receiver does not hold up the others.
-    pub async fn claim_deliveries(&self, limits: DeliveryLimits) -> Result<Vec<ClaimedDelivery>, StoreError> {
-        self.run(move |inner| async move { inner.claim_deliveries(&limits).await }).await
+    pub async fn claim(&self, limits: DeliveryLimits) -> Result<Vec<ClaimedDelivery>, StoreError> {
+        let this = self.clone();
+        let work = async move {
+            let due_now = format!(", not_before = {}", this.db.now().as_microsecond());
+            this.db.free_claims(&DELIVERIES, &due_now, CLAIM).await?;
+            let now = this.db.now();
+            // Checked without a lock, because usually nothing is due.
+            let due = this.due_webhooks(now).await.map_err(failed_to(CLAIM))?;
+            let due: Vec<WebhookId> = due.into_iter().filter(|id| limits.room_for(*id) > 0).collect();
+            if due.is_empty() {
+                return Ok(Vec::new());
+            }
+            let mut tx = this.db.engine.begin().await.map_err(failed_to(CLAIM))?;
+            let mut claimed = Vec::new();
+            for webhook in due {
+                let max = limits.room_for(webhook).min(limits.max - claimed.len());
+                if max == 0 {
+                    break;
+                }
+                let taken = this.claim_of_webhook(&mut tx, webhook, max, now).await;
+                claimed.extend(taken.map_err(failed_to(CLAIM))?);
+            }
+            tx.commit().await.map_err(failed_to(CLAIM))?;
+            this.with_targets(claimed).await
+        };
+        self.db.complete(work).await
     }
 
     /// Stores the result of an attempt. [`StoreError::ClaimLost`] if the delivery was claimed again or redelivered since.
-    pub async fn finish_delivery(&self, result: DeliveryResult) -> Result<(), StoreError> {
-        self.run(move |inner| async move { inner.finish_delivery(&result).await }).await
+    pub async fn finish(&self, result: DeliveryResult) -> Result<(), StoreError> {
+        let this = self.clone();
+        let work = async move {
+            let sql = AssertSqlSafe(format!(
+                "UPDATE webhook_deliveries SET status = $1, not_before = $2, response_status = $3, error = $4, node = '' \
+                 WHERE id = $5 AND {}",
+                holds(6)
+            ));
+            let query = sqlx::query(sql)
+                .bind(result.status.as_str())
+                .bind(result.not_before.as_microsecond())
+                .bind(result.response_status.map(i64::from))
+                // PostgreSQL rejects NUL.
+                .bind(result.error.as_ref().map(|error| error.replace('\0', "\u{fffd}")))
+                .bind(result.id.to_string());
+            let done = result.claim.bind(query).execute(&this.db.engine.pool).await;
+            claims::written(&done.map_err(failed_to(FINISH))?)
+        };
+        self.db.complete(work).await
     }
 
     /// Adds a test event, already claimed.
@@ -131,7 +171,29 @@ impl Store {
         webhook: WebhookId,
     ) -> Result<ClaimedDelivery, StoreError> {
         let tenant = tenant.clone();
-        self.run(move |inner| async move { inner.begin_test_delivery(&tenant, webhook).await }).await
+        let this = self.clone();
+        let work = async move {
+            let tenant = &tenant;
+            let (id, now) = (DeliveryId(Uuid::now_v7()), this.db.now());
+            let event = WebhookEvent::Test;
+            let new = NewDelivery {
+                id,
+                tenant: tenant.clone(),
+                webhook,
+                event,
+                subject: format!("{} {id}", event.as_str()),
+                payload: payload::body(event, now, &json!({"webhook_id": webhook})),
+                at: now,
+            };
+            let mut tx = this.db.engine.begin().await.map_err(failed_to(CLAIM))?;
+            insert_new(&mut tx, &[new]).await.map_err(failed_to(CLAIM))?;
+            let claim = this.claim_delivery(&mut tx, &id, 1, now).await.map_err(failed_to(CLAIM))?;
+            tx.commit().await.map_err(failed_to(CLAIM))?;
+            let delivery = this.delivery(tenant, webhook, id).await?;
+            let claimed = this.with_targets(vec![(delivery, claim)]).await?.pop();
+            claimed.ok_or_else(|| StoreError::Conflict("the webhook is disabled; enable it first".to_owned()))
+        };
+        self.db.complete(work).await
     }
 
     /// Makes a delivery due again, with all its attempts.
@@ -142,51 +204,73 @@ impl Store {
         id: DeliveryId,
     ) -> Result<Delivery, StoreError> {
         let tenant = tenant.clone();
-        self.run(move |inner| async move { inner.redeliver(&tenant, webhook, id).await }).await
+        let this = self.clone();
+        let work = async move {
+            let tenant = &tenant;
+            let sql = "UPDATE webhook_deliveries SET status = 'pending', attempts = 0, not_before = $1, error = NULL, \
+                       response_status = NULL, node = '', fence = fence + 1 WHERE tenant = $2 AND webhook_id = $3 AND id = $4";
+            let done = sqlx::query(sql)
+                .bind(this.db.now().as_microsecond())
+                .bind(tenant.as_str())
+                .bind(webhook.to_string())
+                .bind(id.to_string())
+                .execute(&this.db.engine.pool)
+                .await
+                .map_err(failed_to(FINISH))?;
+            if done.rows_affected() == 0 {
+                return Err(StoreError::not_found("delivery", id));
+            }
+            this.db.outbox.signal();
+            this.delivery(tenant, webhook, id).await
+        };
+        self.db.complete(work).await
     }
 
     /// Lists deliveries, and how many match.
     pub async fn deliveries(&self, query: DeliveryQuery) -> Result<(Vec<Delivery>, u64), StoreError> {
-        self.inner.deliveries(&query).await.map_err(failed_to(READ))
+        self.read_deliveries(&query).await.map_err(failed_to(READ))
     }
 
     /// Drops the oldest deliveries of webhooks that have too many; returns how many were still pending.
     pub async fn trim_deliveries(&self) -> Result<u64, StoreError> {
         let action = "remove deliveries to webhooks";
-        self.run(move |inner| async move { inner.trim_deliveries().await.map_err(failed_to(action)) }).await
+        let this = self.clone();
+        let work = async move {
+            let mut dropped = 0;
+            for (condition, max) in [("status = 'pending'", MAX_PENDING), ("status <> 'pending'", MAX_ENDED)]
+            {
+                let sql = AssertSqlSafe(format!(
+                    "SELECT webhook_id FROM webhook_deliveries WHERE {condition} GROUP BY webhook_id HAVING COUNT(*) > $1"
+                ));
+                for row in sqlx::query(sql).bind(max).fetch_all(&this.db.engine.pool).await? {
+                    let webhook: &str = row.try_get(0)?;
+                    let sql = AssertSqlSafe(format!(
+                        "DELETE FROM webhook_deliveries WHERE webhook_id = $1 AND {condition} AND id <= \
+                         (SELECT id FROM webhook_deliveries WHERE webhook_id = $1 AND {condition} \
+                         ORDER BY id DESC LIMIT 1 OFFSET $2)"
+                    ));
+                    let done = sqlx::query(sql).bind(webhook).bind(max).execute(&this.db.engine.pool).await?;
+                    if max == MAX_PENDING {
+                        tracing::warn!(
+                            webhook,
+                            dropped = done.rows_affected(),
+                            "dropped the oldest deliveries: too many wait for this webhook"
+                        );
+                        dropped += done.rows_affected();
+                    }
+                }
+            }
+            Ok(dropped)
+        };
+        self.db.complete_query(action, work).await
     }
 }
 
-impl Inner {
-    async fn claim_deliveries(&self, limits: &DeliveryLimits) -> Result<Vec<ClaimedDelivery>, StoreError> {
-        let due_now = format!(", due_at = {}", self.now().as_microsecond());
-        self.free_claims(&DELIVERIES, &due_now, CLAIM).await?;
-        let now = self.now();
-        // Without a lock: most of the time nothing is due.
-        let due = self.due_webhooks(now).await.map_err(failed_to(CLAIM))?;
-        let due: Vec<WebhookId> = due.into_iter().filter(|id| limits.room_for(*id) > 0).collect();
-        if due.is_empty() {
-            return Ok(Vec::new());
-        }
-        let mut tx = self.engine.begin().await.map_err(failed_to(CLAIM))?;
-        let mut claimed = Vec::new();
-        for webhook in due {
-            let max = limits.room_for(webhook).min(limits.max - claimed.len());
-            if max == 0 {
-                break;
-            }
-            let taken = self.claim_of_webhook(&mut tx, webhook, max, now).await;
-            claimed.extend(taken.map_err(failed_to(CLAIM))?);
-        }
-        tx.commit().await.map_err(failed_to(CLAIM))?;
-        self.with_targets(claimed).await
-    }
-
+impl Webhooks {
     /// Returns the webhooks with due deliveries.
     async fn due_webhooks(&self, now: Timestamp) -> Result<Vec<WebhookId>, sqlx::Error> {
-        let sql =
-            "SELECT DISTINCT webhook_id FROM webhook_deliveries WHERE status = 'pending' AND due_at <= $1";
-        let found = sqlx::query(sql).bind(now.as_microsecond()).fetch_all(&self.engine.pool).await?;
+        let sql = "SELECT DISTINCT webhook_id FROM webhook_deliveries WHERE status = 'pending' AND not_before <= $1";
+        let found = sqlx::query(sql).bind(now.as_microsecond()).fetch_all(&self.db.engine.pool).await?;
         found.iter().map(|row| rows::parse_column(row, "webhook_id")).collect()
     }
 
@@ -198,9 +282,9 @@ impl Inner {
         now: Timestamp,
     ) -> Result<Vec<(Delivery, Claim)>, sqlx::Error> {
         let sql = format!(
-            "SELECT {COLUMNS} FROM webhook_deliveries WHERE status = 'pending' AND webhook_id = $1 AND due_at <= $2 \
-             ORDER BY due_at LIMIT {max} {}",
-            self.engine.skip_locked()
+            "SELECT {COLUMNS} FROM webhook_deliveries WHERE status = 'pending' AND webhook_id = $1 AND not_before <= $2 \
+             ORDER BY not_before LIMIT {max} {}",
+            self.db.engine.skip_locked()
         );
         let found = sqlx::query(AssertSqlSafe(sql)).bind(webhook.to_string()).bind(now.as_microsecond());
         let found = found.fetch_all(&mut **tx).await?;
@@ -222,16 +306,16 @@ impl Inner {
         attempts: u32,
         now: Timestamp,
     ) -> Result<Claim, sqlx::Error> {
-        let sql = DELIVERIES.claim(", attempts = $2, due_at = $3, attempted_at = $4", "id = $5");
+        let sql = DELIVERIES.claim(", attempts = $2, not_before = $3, attempted_at = $4", "id = $5");
         let row = sqlx::query(sql)
-            .bind(&self.node)
+            .bind(&self.db.node)
             .bind(i64::from(attempts))
             .bind((now + ATTEMPT_LEASE).as_microsecond())
             .bind(now.as_microsecond())
             .bind(id.to_string())
             .fetch_one(&mut **tx)
             .await?;
-        self.claimed(&row)
+        self.db.claimed(&row)
     }
 
     /// Adds the webhook and its secret to each delivery. One that cannot be sent ends as failed.
@@ -242,7 +326,8 @@ impl Inner {
         if claimed.is_empty() {
             return Ok(Vec::new());
         }
-        let candidates = self.candidates().await.map_err(|reason| StoreError::unavailable(CLAIM, reason))?;
+        let candidates =
+            self.vault.candidates().await.map_err(|reason| StoreError::unavailable(CLAIM, reason))?;
         let mut targets: HashMap<WebhookId, Target> = HashMap::new();
         let mut ready = Vec::with_capacity(claimed.len());
         for (delivery, claim) in claimed {
@@ -281,11 +366,11 @@ impl Inner {
             id: delivery.id,
             claim,
             status: DeliveryStatus::Failed,
-            due_at: delivery.due_at,
+            not_before: delivery.not_before,
             response_status: None,
             error: Some(reason.to_owned()),
         };
-        match self.finish_delivery(&result).await {
+        match self.finish(result).await {
             // Whoever has it now finds the same.
             Err(StoreError::ClaimLost) => Ok(()),
             finished => finished,
@@ -294,73 +379,8 @@ impl Inner {
 
     async fn webhook_with_seal(&self, id: WebhookId) -> Result<Option<(Webhook, String)>, sqlx::Error> {
         let sql = "SELECT id, tenant, scope, target, enabled, created_at, modified_at, sealed FROM webhooks WHERE id = $1";
-        let found = sqlx::query(sql).bind(id.to_string()).fetch_optional(&self.engine.pool).await?;
+        let found = sqlx::query(sql).bind(id.to_string()).fetch_optional(&self.db.engine.pool).await?;
         found.map(|row| Ok((api::webhook(&row)?, row.try_get("sealed")?))).transpose()
-    }
-
-    async fn finish_delivery(&self, result: &DeliveryResult) -> Result<(), StoreError> {
-        let sql = AssertSqlSafe(format!(
-            "UPDATE webhook_deliveries SET status = $1, due_at = $2, response_status = $3, error = $4, node = '' \
-             WHERE id = $5 AND {}",
-            holds(6)
-        ));
-        let query = sqlx::query(sql)
-            .bind(result.status.as_str())
-            .bind(result.due_at.as_microsecond())
-            .bind(result.response_status.map(i64::from))
-            // PostgreSQL rejects NUL.
-            .bind(result.error.as_ref().map(|error| error.replace('\0', "\u{fffd}")))
-            .bind(result.id.to_string());
-        let done = result.claim.bind(query).execute(&self.engine.pool).await;
-        claims::written(&done.map_err(failed_to(FINISH))?)
-    }
-
-    async fn begin_test_delivery(
-        &self,
-        tenant: &TenantId,
-        webhook: WebhookId,
-    ) -> Result<ClaimedDelivery, StoreError> {
-        let (id, now) = (DeliveryId(Uuid::now_v7()), self.now());
-        let event = WebhookEvent::Test;
-        let new = NewDelivery {
-            id,
-            tenant: tenant.clone(),
-            webhook,
-            event,
-            subject: format!("{} {id}", event.as_str()),
-            payload: payload::body(event, now, &json!({"webhook_id": webhook})),
-            at: now,
-        };
-        let mut tx = self.engine.begin().await.map_err(failed_to(CLAIM))?;
-        insert_new(&mut tx, &[new]).await.map_err(failed_to(CLAIM))?;
-        let claim = self.claim_delivery(&mut tx, &id, 1, now).await.map_err(failed_to(CLAIM))?;
-        tx.commit().await.map_err(failed_to(CLAIM))?;
-        let delivery = self.delivery(tenant, webhook, id).await?;
-        let claimed = self.with_targets(vec![(delivery, claim)]).await?.pop();
-        claimed.ok_or_else(|| StoreError::Conflict("the webhook is disabled; enable it first".to_owned()))
-    }
-
-    async fn redeliver(
-        &self,
-        tenant: &TenantId,
-        webhook: WebhookId,
-        id: DeliveryId,
-    ) -> Result<Delivery, StoreError> {
-        let sql = "UPDATE webhook_deliveries SET status = 'pending', attempts = 0, due_at = $1, error = NULL, \
-                   response_status = NULL, node = '', fence = fence + 1 WHERE tenant = $2 AND webhook_id = $3 AND id = $4";
-        let done = sqlx::query(sql)
-            .bind(self.now().as_microsecond())
-            .bind(tenant.as_str())
-            .bind(webhook.to_string())
-            .bind(id.to_string())
-            .execute(&self.engine.pool)
-            .await
-            .map_err(failed_to(FINISH))?;
-        if done.rows_affected() == 0 {
-            return Err(StoreError::not_found("delivery", id));
-        }
-        self.outbox.signal();
-        self.delivery(tenant, webhook, id).await
     }
 
     async fn delivery(
@@ -373,12 +393,12 @@ impl Inner {
             "SELECT {COLUMNS} FROM webhook_deliveries WHERE tenant = $1 AND webhook_id = $2 AND id = $3"
         ));
         let found = sqlx::query(sql).bind(tenant.as_str()).bind(webhook.to_string()).bind(id.to_string());
-        let found = found.fetch_optional(&self.engine.pool).await.map_err(failed_to(READ))?;
+        let found = found.fetch_optional(&self.db.engine.pool).await.map_err(failed_to(READ))?;
         let found = found.ok_or_else(|| StoreError::not_found("delivery", id))?;
         delivery(&found).map_err(failed_to(READ))
     }
 
-    async fn deliveries(&self, query: &DeliveryQuery) -> Result<(Vec<Delivery>, u64), sqlx::Error> {
+    async fn read_deliveries(&self, query: &DeliveryQuery) -> Result<(Vec<Delivery>, u64), sqlx::Error> {
         let status = query.status.map(DeliveryStatus::as_str).unwrap_or_default();
         let before = query.before.map_or_else(|| "g".to_owned(), |id| id.to_string());
         let matching =
@@ -386,40 +406,13 @@ impl Inner {
         let (tenant, webhook) = (query.tenant.to_string(), query.webhook.to_string());
         let bind = |sql| sqlx::query(sql).bind(tenant.clone()).bind(webhook.clone()).bind(status);
         let count = AssertSqlSafe(format!("SELECT COUNT(*) {matching}"));
-        let total: i64 = bind(count).fetch_one(&self.engine.pool).await?.try_get(0)?;
+        let total: i64 = bind(count).fetch_one(&self.db.engine.pool).await?.try_get(0)?;
         let select =
             AssertSqlSafe(format!("SELECT {COLUMNS} {matching} AND id < $4 ORDER BY id DESC LIMIT $5"));
         let found = bind(select).bind(before).bind(i64::from(query.limit));
-        let found = found.fetch_all(&self.engine.pool).await?;
+        let found = found.fetch_all(&self.db.engine.pool).await?;
         let deliveries = found.iter().map(delivery).collect::<Result<_, _>>()?;
         Ok((deliveries, u64::try_from(total).unwrap_or_default()))
-    }
-
-    async fn trim_deliveries(&self) -> Result<u64, sqlx::Error> {
-        let mut dropped = 0;
-        for (condition, max) in [("status = 'pending'", MAX_PENDING), ("status <> 'pending'", MAX_ENDED)] {
-            let sql = AssertSqlSafe(format!(
-                "SELECT webhook_id FROM webhook_deliveries WHERE {condition} GROUP BY webhook_id HAVING COUNT(*) > $1"
-            ));
-            for row in sqlx::query(sql).bind(max).fetch_all(&self.engine.pool).await? {
-                let webhook: &str = row.try_get(0)?;
-                let sql = AssertSqlSafe(format!(
-                    "DELETE FROM webhook_deliveries WHERE webhook_id = $1 AND {condition} AND id <= \
-                     (SELECT id FROM webhook_deliveries WHERE webhook_id = $1 AND {condition} \
-                     ORDER BY id DESC LIMIT 1 OFFSET $2)"
-                ));
-                let done = sqlx::query(sql).bind(webhook).bind(max).execute(&self.engine.pool).await?;
-                if max == MAX_PENDING {
-                    tracing::warn!(
-                        webhook,
-                        dropped = done.rows_affected(),
-                        "dropped the oldest deliveries: too many wait for this webhook"
-                    );
-                    dropped += done.rows_affected();
-                }
-            }
-        }
-        Ok(dropped)
     }
 }
 
@@ -433,7 +426,7 @@ fn delivery(row: &AnyRow) -> Result<Delivery, sqlx::Error> {
         payload: row.try_get("payload")?,
         status: DeliveryStatus::parse(row.try_get("status")?).ok_or_else(unknown("status"))?,
         attempts: u32::try_from(number("attempts")?.unwrap_or_default()).unwrap_or_default(),
-        due_at: rows::timestamp(row, "due_at")?,
+        not_before: rows::timestamp(row, "not_before")?,
         created_at: rows::timestamp(row, "created_at")?,
         attempted_at: rows::optional_timestamp(row, "attempted_at")?,
         response_status: number("response_status")?.and_then(|status| u16::try_from(status).ok()),

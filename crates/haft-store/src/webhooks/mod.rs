@@ -1,10 +1,7 @@
-//! Webhooks: their settings, the outbox of events, and deliveries.
+//! Webhooks: their settings and deliveries.
 
 mod api;
 mod deliveries;
-mod outbox;
-mod payload;
 
-pub use api::{NewWebhook, WebhookChange};
+pub use api::{NewWebhook, WebhookChange, Webhooks};
 pub use deliveries::{ClaimedDelivery, DeliveryLimits, DeliveryQuery, DeliveryResult};
-pub(crate) use outbox::{NewDelivery, Outbox, insert_into_sqlite, insert_new};

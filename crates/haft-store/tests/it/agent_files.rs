@@ -50,7 +50,7 @@ async fn files_are_indexed_at_the_start() {
     harness.restart().await;
     assert_eq!(agent(&harness, "assistant").await, Some(published.clone()));
     // The index is rebuilt from the files.
-    harness.store.reindex().await.unwrap();
+    harness.store.catalog().reindex().await.unwrap();
     assert_eq!(agent(&harness, "assistant").await, Some(published));
 }
 

@@ -215,10 +215,10 @@ async fn a_deleted_agent_frees_its_slug(harness: Harness) {
 
 async fn a_deleted_tenant_leaves_no_agent(harness: Harness) {
     let (store, acme) = (&harness.store, TenantId::new("acme").unwrap());
-    store.create_tenant(acme.clone(), "Acme".into()).await.unwrap();
+    store.tenants().create(acme.clone(), "Acme".into()).await.unwrap();
     store.agents().create(&acme, definition("assistant"), "ann").await.unwrap();
     let kept = create(store, "assistant").await;
-    store.delete_tenant(acme.clone()).await.unwrap();
+    store.tenants().delete(acme.clone()).await.unwrap();
     assert_eq!(store.agents().list(&acme, &ResourceQuery::default()).await.unwrap().1, 0);
     assert_eq!(store.agents().get(&default_tenant(), kept.id).await.unwrap(), Some(kept));
 }
@@ -245,9 +245,9 @@ async fn names_are_read_again_after_changes(harness: Harness) {
     assert_eq!(changed().await, Some(vec![]));
 
     let acme = TenantId::new("acme").unwrap();
-    store.create_tenant(acme.clone(), "Acme".into()).await.unwrap();
+    store.tenants().create(acme.clone(), "Acme".into()).await.unwrap();
     store.agents().create(&acme, definition("assistant"), "ann").await.unwrap();
     assert_eq!(changed().await, one("assistant", false));
-    store.delete_tenant(acme).await.unwrap();
+    store.tenants().delete(acme).await.unwrap();
     assert_eq!(changed().await, Some(vec![]));
 }

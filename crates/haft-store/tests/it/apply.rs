@@ -44,11 +44,11 @@ fn web() -> BundleFields {
 }
 
 async fn digest(harness: &Harness) -> String {
-    harness.store.apply_state(TenantId::default_tenant(), scope()).await.unwrap().digest
+    harness.store.catalog().apply_state(TenantId::default_tenant(), scope()).await.unwrap().digest
 }
 
 async fn apply(harness: &Harness, digest: String, changes: ApplyChanges) -> Result<(), StoreError> {
-    harness.store.apply(TenantId::default_tenant(), scope(), digest, changes).await
+    harness.store.catalog().apply(TenantId::default_tenant(), scope(), digest, changes).await
 }
 
 async fn a_step_is_applied_to_the_state_that_it_was_planned_for(harness: Harness) {
@@ -104,10 +104,10 @@ async fn apply_references(
     tools: Vec<ToolStep>,
 ) -> Result<(), StoreError> {
     let tenant = TenantId::default_tenant();
-    let digest = harness.store.apply_state(tenant.clone(), references()).await.unwrap().digest;
+    let digest = harness.store.catalog().apply_state(tenant.clone(), references()).await.unwrap().digest;
     let bundles = if tools.is_empty() { Vec::new() } else { vec![web()] };
     let changes = ApplyChanges { bundles, tools, pipelines, artifacts, ..ApplyChanges::default() };
-    harness.store.apply(tenant, references(), digest, changes).await
+    harness.store.catalog().apply(tenant, references(), digest, changes).await
 }
 
 async fn pipelines_and_artifacts_are_part_of_a_step(mut harness: Harness) {
@@ -123,7 +123,7 @@ async fn pipelines_and_artifacts_are_part_of_a_step(mut harness: Harness) {
     apply_references(&harness, pipelines, created, Vec::new()).await.unwrap();
     assert!(harness.store.pipelines().names(Some(names)).await.unwrap().is_some(), "nodes notice it");
     harness.restart().await;
-    let state = harness.store.apply_state(tenant.clone(), references()).await.unwrap();
+    let state = harness.store.catalog().apply_state(tenant.clone(), references()).await.unwrap();
     let shown: Vec<(&str, Status)> =
         state.pipelines.iter().map(|pipeline| (pipeline.definition.slug.as_str(), pipeline.status)).collect();
     assert_eq!(shown, [("a", Status::Draft), ("handbook", Status::Published)]);
@@ -156,10 +156,10 @@ async fn pipelines_and_artifacts_are_part_of_a_step(mut harness: Harness) {
     // A failure in the middle leaves nothing.
     let failed = apply_references(&harness, steps(), update(), vec![create("one"), create("one")]).await;
     assert!(failed.is_err());
-    let after = harness.store.apply_state(tenant.clone(), references()).await.unwrap();
+    let after = harness.store.catalog().apply_state(tenant.clone(), references()).await.unwrap();
     assert_eq!((&after.pipelines, &after.digest), (&state.pipelines, &state.digest));
     apply_references(&harness, steps(), update(), vec![create("one")]).await.unwrap();
-    let after = harness.store.apply_state(tenant.clone(), references()).await.unwrap();
+    let after = harness.store.catalog().apply_state(tenant.clone(), references()).await.unwrap();
     assert_eq!(after.pipelines.len(), 1);
     assert_eq!(
         (after.pipelines[0].definition.chunking.size, after.pipelines[0].status),
@@ -176,14 +176,14 @@ async fn pipelines_and_artifacts_are_part_of_a_step(mut harness: Harness) {
     apply_references(&harness, Vec::new(), deleted, Vec::new()).await.unwrap();
     assert_eq!(harness.store.artifacts().find(&tenant, "count").await.unwrap(), None);
     // Only what belongs to the scope is read.
-    let state = harness.store.apply_state(tenant, scope()).await.unwrap();
+    let state = harness.store.catalog().apply_state(tenant, scope()).await.unwrap();
     assert!(state.pipelines.is_empty() && state.artifacts.is_empty());
 }
 
 async fn documents_that_nobody_planned_to_delete_stay(harness: Harness) {
     let tenant = TenantId::default_tenant();
     let stored = crate::pipelines::create(&harness.store, &tenant, "handbook").await.unwrap();
-    let digest = harness.store.apply_state(tenant.clone(), references()).await.unwrap().digest;
+    let digest = harness.store.catalog().apply_state(tenant.clone(), references()).await.unwrap().digest;
     let document = NewDocument {
         name: "guide.md".to_owned(),
         source: DocumentSource::Upload,
@@ -192,8 +192,8 @@ async fn documents_that_nobody_planned_to_delete_stay(harness: Harness) {
         content: Some(b"text".to_vec()),
         error: None,
     };
-    harness.store.add_document(&stored, document).await.unwrap();
-    let now = harness.store.apply_state(tenant.clone(), references()).await.unwrap();
+    harness.store.documents().add(&stored, document).await.unwrap();
+    let now = harness.store.catalog().apply_state(tenant.clone(), references()).await.unwrap();
     assert_eq!(
         (&now.digest, now.pipelines[0].documents),
         (&digest, 1),
@@ -205,10 +205,10 @@ async fn documents_that_nobody_planned_to_delete_stay(harness: Harness) {
         refused.to_string().contains("had 0 documents when the plan was made and has 1 now"),
         "{refused}"
     );
-    assert!(harness.store.pipeline(&tenant, "handbook").await.unwrap().is_some());
+    assert!(harness.store.documents().pipeline(&tenant, "handbook").await.unwrap().is_some());
     apply_references(&harness, delete(1), Vec::new(), Vec::new()).await.unwrap();
-    assert_eq!(harness.store.pipeline(&tenant, "handbook").await.unwrap(), None);
-    assert!(harness.store.claim_documents(5).await.unwrap().is_empty(), "its documents are gone");
+    assert_eq!(harness.store.documents().pipeline(&tenant, "handbook").await.unwrap(), None);
+    assert!(harness.store.documents().claim(5).await.unwrap().is_empty(), "its documents are gone");
 }
 
 #[tokio::test]

@@ -68,7 +68,7 @@ fn requested(harness: &Harness, caller: &str, args: Value) -> (CallRecord, Appro
 
 async fn ask(harness: &Harness, caller: &str, args: Value) -> ApprovalAnswer {
     let (call, approval) = requested(harness, caller, args);
-    harness.store.ask(call, approval, 1000).await.unwrap()
+    harness.store.approvals().request(call, approval, 1000).await.unwrap()
 }
 
 pub(crate) async fn waiting(harness: &Harness, caller: &str, args: Value) -> Approval {
@@ -83,7 +83,7 @@ pub(crate) async fn decide(
     id: ApprovalId,
     decision: ApprovalDecision,
 ) -> Result<Approval, StoreError> {
-    harness.store.decide(id, &principal("default", "boss"), decision).await
+    harness.store.approvals().decide(id, &principal("default", "boss"), decision).await
 }
 
 pub(crate) fn approve() -> ApprovalDecision {
@@ -92,11 +92,11 @@ pub(crate) fn approve() -> ApprovalDecision {
 
 pub(crate) async fn claimed(harness: &Harness) -> Vec<CallRecord> {
     let limits = ClaimLimits { max: 100, per_tenant: 100, running: std::collections::HashMap::new() };
-    harness.store.claim(limits).await.unwrap()
+    harness.store.calls().claim(limits).await.unwrap()
 }
 
 async fn call_of(harness: &Harness, approval: &Approval) -> CallRecord {
-    harness.store.call(&approval.requested_by.tenant, approval.call_id).await.unwrap().unwrap()
+    harness.store.calls().call(&approval.requested_by.tenant, approval.call_id).await.unwrap().unwrap()
 }
 
 async fn an_approved_call_is_queued_once(harness: Harness) {
@@ -121,7 +121,7 @@ async fn an_approved_call_is_queued_once(harness: Harness) {
         decide(&harness, approval.id, ApprovalDecision::Deny { reason: None })
     );
     assert!(both.0.is_ok() != both.1.is_ok(), "{both:?}");
-    let stranger = harness.store.decide(approval.id, &principal("acme", "boss"), approve()).await;
+    let stranger = harness.store.approvals().decide(approval.id, &principal("acme", "boss"), approve()).await;
     assert!(matches!(stranger, Err(StoreError::NotFound { .. })));
 }
 
@@ -151,7 +151,7 @@ async fn a_repeated_call_picks_up_the_decision_once(harness: Harness) {
     let ApprovalAnswer::Decided(_, running) = ask(&harness, "agent", json!({"n": 1})).await else { panic!() };
     assert_eq!(running.status, CallStatus::Running);
     call.finish(Ok(json!("done")), call.started_at, 1.0);
-    harness.store.record(Arc::new(call.clone())).await.unwrap();
+    harness.store.calls().record(Arc::new(call.clone())).await.unwrap();
     let ApprovalAnswer::Decided(_, done) = ask(&harness, "agent", json!({"n": 1})).await else { panic!() };
     // Only the node that ran the call holds a claim; a replayed outcome has no fence.
     assert_eq!(call.invocation.fence, 1);
@@ -171,7 +171,7 @@ async fn decisions_are_remembered_as_far_as_asked(harness: Harness) {
         // Until the requester has its outcome, the same call is that one.
         let again = ask(&harness, caller, approval.args.clone()).await;
         assert!(matches!(again, ApprovalAnswer::Decided(..)), "{again:?}");
-        harness.store.collect_approval(approval.id).await.unwrap();
+        harness.store.approvals().collect(approval.id).await.unwrap();
     };
     remember("a", json!({"n": 1}), RememberScope::Token, false).await;
     assert!(is_granted("a", json!({"n": 1})).await);
@@ -181,11 +181,11 @@ async fn decisions_are_remembered_as_far_as_asked(harness: Harness) {
     assert!(is_granted("c", json!({"n": 9})).await);
     let (mut call, mut approval) = requested(&harness, "c", json!({"n": 8}));
     (call.invocation.chat_id, approval.session) = (None, None);
-    let answer = harness.store.ask(call, approval, 1000).await.unwrap();
+    let answer = harness.store.approvals().request(call, approval, 1000).await.unwrap();
     assert!(matches!(answer, ApprovalAnswer::Waiting(_)), "another session");
     let (mut call, mut approval) = requested(&harness, "c", json!({"n": 7}));
     (call.invocation.definition_hash, approval.definition_hash) = (Some("new".to_owned()), "new".to_owned());
-    let answer = harness.store.ask(call, approval, 1000).await.unwrap();
+    let answer = harness.store.approvals().request(call, approval, 1000).await.unwrap();
     assert!(matches!(answer, ApprovalAnswer::Waiting(_)), "another revision");
     remember("d", json!({"n": 5}), RememberScope::Tool, false).await;
     assert!(is_granted("e", json!({"n": 5})).await);
@@ -193,19 +193,21 @@ async fn decisions_are_remembered_as_far_as_asked(harness: Harness) {
 
 async fn undecided_approvals_expire(harness: Harness) {
     let approval = waiting(&harness, "agent", json!({})).await;
-    assert_eq!(harness.store.expire_approvals().await.unwrap(), 0);
+    assert_eq!(harness.store.approvals().expire().await.unwrap(), 0);
     harness.clock.advance(25);
     assert!(decide(&harness, approval.id, approve()).await.is_err(), "too late");
-    assert_eq!(harness.store.expire_approvals().await.unwrap(), 1);
+    assert_eq!(harness.store.approvals().expire().await.unwrap(), 1);
     assert_eq!(call_of(&harness, &approval).await.status, CallStatus::Expired);
-    let stored = harness.store.approval(&approval.requested_by.tenant, approval.id).await.unwrap().unwrap();
+    let stored =
+        harness.store.approvals().get(&approval.requested_by.tenant, approval.id).await.unwrap().unwrap();
     assert_eq!(stored.status, ApprovalStatus::Expired);
     assert_ne!(waiting(&harness, "agent", json!({})).await.id, approval.id, "it can be asked for again");
 }
 
 async fn a_cancelled_call_needs_no_decision(harness: Harness) {
     let approval = waiting(&harness, "agent", json!({})).await;
-    let cancelled = harness.store.cancel(&approval.requested_by.tenant, approval.call_id).await.unwrap();
+    let cancelled =
+        harness.store.calls().cancel(&approval.requested_by.tenant, approval.call_id).await.unwrap();
     assert_eq!(cancelled, Some(Cancellation::Cancelled));
     assert!(decide(&harness, approval.id, approve()).await.is_err());
     assert_eq!(claimed(&harness).await, []);
@@ -227,7 +229,7 @@ async fn approvals_survive_a_restart_and_are_listed(mut harness: Harness) {
         limit: 10,
     };
     let list = async |query| {
-        let (found, total) = harness.store.approvals(query).await.unwrap();
+        let (found, total) = harness.store.approvals().list(query).await.unwrap();
         let number = |one: &Approval| approvals.iter().position(|other| other.id == one.id).unwrap();
         (found.iter().map(number).collect::<Vec<_>>(), total)
     };

@@ -5,7 +5,7 @@ use haft_core::audit::{AuditQuery, AuditRecord};
 use haft_core::id::TokenId;
 use haft_core::name::TenantId;
 use haft_core::secret::Secret;
-use haft_store::{Retention, Store, StoreSettings};
+use haft_store::{AuditLog, Retention, Store, StoreSettings};
 use uuid::Uuid;
 
 use crate::harness::{Harness, Recorder, new_tool, on_both, spec};
@@ -31,7 +31,7 @@ pub(crate) fn record(actor: &str, action: &str, target: &str) -> AuditRecord {
     }
 }
 
-fn all() -> AuditQuery {
+pub(crate) fn all() -> AuditQuery {
     AuditQuery {
         tenant: TenantId::default_tenant(),
         action: None,
@@ -47,28 +47,28 @@ fn all() -> AuditQuery {
 }
 
 async fn targets(store: &Store, query: AuditQuery) -> (Vec<String>, u64) {
-    let page = store.changes(&query).await.unwrap();
+    let page = store.audit().page(&query).await.unwrap();
     (page.records.into_iter().map(|record| record.target).collect(), page.total)
 }
 
 /// A stored change has its record even after a crash; a failed change has none.
 async fn a_change_and_its_record_are_stored_together(mut harness: Harness) {
     let store = &harness.store;
-    let begun = |action: &str| store.new_record(record("local", action, ""));
+    let begun = |action: &str| store.audit().new_record(record("local", action, ""));
     let tenant = TenantId::default_tenant;
-    let put = store.put_credential(tenant(), "KEY".into(), Secret::new("hunter2-hunter2".into()));
-    Store::recorded(begun("credential.put"), put).await.unwrap();
-    let delete = store.delete_credential(tenant(), "MISSING".into());
-    Store::recorded(begun("credential.delete"), delete).await.unwrap_err();
-    let create = store.create_tool(new_tool("web", spec("weather", "Tells the weather")));
-    Store::recorded(begun("tool.create"), create).await.unwrap();
+    let put = store.vault().put(tenant(), "KEY".into(), Secret::new("hunter2-hunter2".into()));
+    AuditLog::recorded(begun("credential.put"), put).await.unwrap();
+    let delete = store.vault().delete(tenant(), "MISSING".into());
+    AuditLog::recorded(begun("credential.delete"), delete).await.unwrap_err();
+    let create = store.catalog().create_tool(new_tool("web", spec("weather", "Tells the weather")));
+    AuditLog::recorded(begun("tool.create"), create).await.unwrap();
     let named = begun("credential.delete");
-    let delete = store.delete_credential(tenant(), "KEY".into());
-    Store::recorded(named.clone(), delete).await.unwrap();
+    let delete = store.vault().delete(tenant(), "KEY".into());
+    AuditLog::recorded(named.clone(), delete).await.unwrap();
     // Like a server when the request completes; the other requests never completed.
-    store.record_change(AuditRecord { target: "the key".into(), ..named }).await.unwrap();
+    store.audit().record(AuditRecord { target: "the key".into(), ..named }).await.unwrap();
     harness.restart().await;
-    let found = harness.store.changes(&all()).await.unwrap().records;
+    let found = harness.store.audit().page(&all()).await.unwrap().records;
     let lines: Vec<_> =
         found.iter().rev().map(|r| format!("{} {} {}", r.action, r.target, r.outcome)).collect();
     assert_eq!(
@@ -90,10 +90,10 @@ async fn records_can_be_filtered(mut harness: Harness) {
         record("kim", "credential.put", "100%!"),
         AuditRecord { tenant: TenantId::new("acme").unwrap(), ..record("eve", "tool.create", "theirs") },
     ] {
-        harness.store.record_change(harness.store.new_record(record)).await.unwrap();
+        harness.store.audit().record(harness.store.audit().new_record(record)).await.unwrap();
     }
     harness.restart().await;
-    let found = harness.store.changes(&all()).await.unwrap();
+    let found = harness.store.audit().page(&all()).await.unwrap();
     assert_eq!(found.total, 4);
     let second = &found.records[2];
     assert_eq!(*second, AuditRecord { id: second.id, at: second.at, ..kim.clone() });
@@ -119,10 +119,10 @@ async fn records_can_be_filtered(mut harness: Harness) {
 
 async fn records_are_paged(harness: Harness) {
     for number in 0..5 {
-        let record = harness.store.new_record(record("kim", "tool.update", &number.to_string()));
-        harness.store.record_change(record).await.unwrap();
+        let record = harness.store.audit().new_record(record("kim", "tool.update", &number.to_string()));
+        harness.store.audit().record(record).await.unwrap();
     }
-    let page = harness.store.changes(&AuditQuery { limit: 2, ..all() }).await.unwrap();
+    let page = harness.store.audit().page(&AuditQuery { limit: 2, ..all() }).await.unwrap();
     assert_eq!((page.records[1].target.as_str(), page.total), ("3", 5));
     let next = AuditQuery { limit: 2, before: Some(page.records[1].id), ..all() };
     assert_eq!(targets(&harness.store, next).await, (vec!["2".to_owned(), "1".to_owned()], 5));
@@ -137,7 +137,7 @@ async fn records_are_limited_by_age_and_number(harness: Harness) {
     let sink = std::sync::Arc::new(Recorder::default());
     let store = Store::open(settings, harness.clock.clone(), sink).await.unwrap();
     let put = async |target: &str| {
-        store.record_change(store.new_record(record("kim", "tool.update", target))).await.unwrap();
+        store.audit().record(store.audit().new_record(record("kim", "tool.update", target))).await.unwrap();
     };
     put("old").await;
     harness.clock.advance(11 * 24);
@@ -157,7 +157,7 @@ async fn records_are_limited_by_age_and_number(harness: Harness) {
 #[tokio::test]
 async fn edits_of_definition_files_are_recorded() {
     let mut harness = Harness::sqlite().await;
-    let api = harness.store.create_tool(new_tool("web", spec("by-api", "a"))).await.unwrap();
+    let api = harness.store.catalog().create_tool(new_tool("web", spec("by-api", "a"))).await.unwrap();
     harness.restart().await;
     assert_eq!(targets(&harness.store, all()).await.1, 0, "haft's own files are no edits");
     let path = "skills/web/weather@1.0.0.json";
@@ -171,7 +171,7 @@ async fn edits_of_definition_files_are_recorded() {
     std::fs::remove_file(harness.path(path)).unwrap();
     std::fs::remove_file(harness.path(api.path.as_deref().unwrap())).unwrap();
     harness.restart().await;
-    let found = harness.store.changes(&all()).await.unwrap();
+    let found = harness.store.audit().page(&all()).await.unwrap();
     let lines =
         found.records.iter().rev().map(|r| format!("{} {} {} {}", r.actor, r.action, r.target, r.outcome));
     let mut lines: Vec<String> = lines.collect();

@@ -26,12 +26,12 @@ async fn chat(harness: &Harness, owner: &str, title: &str) -> Chat {
         owner_name: owner.to_owned(),
         agent: Some("assistant".to_owned()),
     };
-    harness.store.create_chat(&tenant(), new).await.unwrap()
+    harness.store.chats().create(&tenant(), new).await.unwrap()
 }
 
 async fn say(harness: &Harness, chat: ChatId, parent_id: Option<MessageId>, content: Value) -> Message {
     let new = NewMessage { parent_id, role: MessageRole::User, content, run_id: None };
-    harness.store.add_message(&tenant(), chat, new).await.unwrap().unwrap()
+    harness.store.chats().add_message(&tenant(), chat, new).await.unwrap().unwrap()
 }
 
 fn query(scope: ChatScope, q: &str) -> ChatQuery {
@@ -39,7 +39,7 @@ fn query(scope: ChatScope, q: &str) -> ChatQuery {
 }
 
 async fn titles(harness: &Harness, query: ChatQuery) -> Vec<String> {
-    let found = harness.store.chats(&tenant(), &query).await.unwrap();
+    let found = harness.store.chats().list(&tenant(), &query).await.unwrap();
     found.into_iter().map(|chat| chat.title).collect()
 }
 
@@ -49,14 +49,14 @@ async fn a_branch_is_read_from_the_root(harness: Harness) {
     let left = say(&harness, id, Some(root.id), json!("left")).await;
     let right = say(&harness, id, Some(root.id), json!("right")).await;
     let leaf = say(&harness, id, Some(right.id), json!("leaf")).await;
-    let branch = async |leaf| harness.store.chat_branch(&tenant(), id, leaf).await.unwrap();
+    let branch = async |leaf| harness.store.chats().branch(&tenant(), id, leaf).await.unwrap();
     assert_eq!(branch(leaf.id).await, [root.clone(), right, leaf.clone()]);
     assert_eq!(branch(left.id).await, [root.clone(), left]);
     assert_eq!(branch(root.id).await, [root]);
     let other = chat(&harness, "ann", "y").await.id;
-    assert_eq!(harness.store.chat_branch(&tenant(), other, leaf.id).await.unwrap(), []);
+    assert_eq!(harness.store.chats().branch(&tenant(), other, leaf.id).await.unwrap(), []);
     let acme = TenantId::new("acme").unwrap();
-    assert_eq!(harness.store.chat_branch(&acme, id, leaf.id).await.unwrap(), []);
+    assert_eq!(harness.store.chats().branch(&acme, id, leaf.id).await.unwrap(), []);
 }
 
 async fn chats_are_found_by_title_and_text(harness: Harness) {
@@ -88,7 +88,7 @@ async fn chats_are_found_by_title_and_text(harness: Harness) {
     let all = titles(&harness, query(ChatScope::All, "übersicht")).await;
     assert_eq!(all, ["Übersicht of Bob", "Quarterly Übersicht 100%"]);
     let renamed = ChatChange { title: Some("Annual".to_owned()), ..ChatChange::default() };
-    harness.store.change_chat(&tenant(), report, renamed).await.unwrap();
+    harness.store.chats().change(&tenant(), report, renamed).await.unwrap();
     assert_eq!(titles(&harness, query(own(), "quarterly")).await, Vec::<String>::new());
     assert_eq!(titles(&harness, query(own(), "annual")).await, ["Annual"]);
     let before = ChatQuery { before: Some(other), ..query(own(), "") };
@@ -101,15 +101,15 @@ async fn a_shared_chat_is_listed_for_everybody(harness: Harness) {
     let shared = || query(ChatScope::Shared, "");
     assert_eq!(titles(&harness, shared()).await, Vec::<String>::new());
     let share = |shared| ChatChange { shared: Some(shared), ..ChatChange::default() };
-    let changed = harness.store.change_chat(&tenant(), id, share(true)).await.unwrap().unwrap();
+    let changed = harness.store.chats().change(&tenant(), id, share(true)).await.unwrap().unwrap();
     assert!(changed.shared);
     assert_eq!(titles(&harness, shared()).await, ["Mine"]);
     let acme = TenantId::new("acme").unwrap();
-    assert_eq!(harness.store.chats(&acme, &shared()).await.unwrap(), []);
+    assert_eq!(harness.store.chats().list(&acme, &shared()).await.unwrap(), []);
     let agent = ChatChange { agent: Some("reviewer".to_owned()), ..ChatChange::default() };
-    let changed = harness.store.change_chat(&tenant(), id, agent).await.unwrap().unwrap();
+    let changed = harness.store.chats().change(&tenant(), id, agent).await.unwrap().unwrap();
     assert_eq!((changed.shared, changed.agent.as_deref()), (true, Some("reviewer")));
-    harness.store.change_chat(&tenant(), id, share(false)).await.unwrap();
+    harness.store.chats().change(&tenant(), id, share(false)).await.unwrap();
     assert_eq!(titles(&harness, shared()).await, Vec::<String>::new());
 }
 
@@ -123,16 +123,18 @@ async fn the_answer_of_a_run_is_written_when_it_ends(mut harness: Harness) {
         content: json!([]),
         run_id: Some(run_id),
     };
-    let answer = harness.store.add_message(&tenant(), id, new).await.unwrap().unwrap();
+    let answer = harness.store.chats().add_message(&tenant(), id, new).await.unwrap().unwrap();
     assert_eq!(answer.run_id, Some(run_id));
     let content = json!([{"type": "text", "text": "because"}]);
-    let written = harness.store.set_message_content(&tenant(), id, answer.id, content.clone()).await.unwrap();
+    let written =
+        harness.store.chats().set_message_content(&tenant(), id, answer.id, content.clone()).await.unwrap();
     assert!(written);
     harness.restart().await;
-    let stored = harness.store.message(&tenant(), id, answer.id).await.unwrap();
+    let stored = harness.store.chats().message(&tenant(), id, answer.id).await.unwrap();
     assert_eq!(stored, Some(Message { content: content.clone(), ..answer.clone() }));
     assert_eq!(titles(&harness, query(ChatScope::All, "BECAUSE")).await, ["x"]);
     let other = chat(&harness, "ann", "y").await.id;
-    let foreign = harness.store.set_message_content(&tenant(), other, answer.id, content).await.unwrap();
+    let foreign =
+        harness.store.chats().set_message_content(&tenant(), other, answer.id, content).await.unwrap();
     assert!(!foreign);
 }

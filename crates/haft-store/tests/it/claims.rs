@@ -86,27 +86,27 @@ async fn a_lost_claim_writes_no_call(harness: Harness) {
         call.definition_hash = Some("hash".to_owned());
         call.is_pure = true;
     });
-    harness.store.enqueue(queued.clone(), 9).await.unwrap();
-    let late = harness.store.claim(one_call()).await.unwrap().pop().unwrap();
+    harness.store.calls().enqueue(queued.clone(), 9).await.unwrap();
+    let late = harness.store.calls().claim(one_call()).await.unwrap().pop().unwrap();
     let (other, watching) = take_over(&harness).await;
-    let call = soon(async || other.claim(one_call()).await.unwrap().pop()).await;
+    let call = soon(async || other.calls().claim(one_call()).await.unwrap().pop()).await;
     assert_eq!(call.id(), late.id());
     assert!(call.invocation.fence > late.invocation.fence);
-    assert!(is_lost(&harness.store.record(ended(&late, "late")).await));
-    assert!(is_lost(&harness.store.put_back(late.clone(), late.started_at).await));
-    let stored = async || other.call(&tenant(), call.id()).await.unwrap().unwrap();
+    assert!(is_lost(&harness.store.calls().record(ended(&late, "late")).await));
+    assert!(is_lost(&harness.store.calls().requeue(late.clone(), late.started_at).await));
+    let stored = async || other.calls().call(&tenant(), call.id()).await.unwrap().unwrap();
     assert_eq!(stored().await.status, CallStatus::Running);
     let delivered = async || {
         let query = DeliveryQuery { tenant: tenant(), webhook: hook, status: None, before: None, limit: 10 };
-        other.deliveries(query).await.unwrap().0.len()
+        other.webhooks().deliveries(query).await.unwrap().0.len()
     };
     assert_eq!(delivered().await, 0, "a dropped result is not delivered");
-    other.record(ended(&call, "new")).await.unwrap();
-    assert!(is_lost(&harness.store.record(ended(&late, "late")).await));
+    other.calls().record(ended(&call, "new")).await.unwrap();
+    assert!(is_lost(&harness.store.calls().record(ended(&late, "late")).await));
     // Drains the journal of the other node.
     watching.stop().await;
     other.close().await;
-    let stored = harness.store.call(&tenant(), call.id()).await.unwrap().unwrap();
+    let stored = harness.store.calls().call(&tenant(), call.id()).await.unwrap().unwrap();
     assert_eq!((stored.status, stored.value), (CallStatus::Success, Some(json!("new"))));
 }
 
@@ -114,7 +114,7 @@ async fn a_lost_claim_writes_neither_run_nor_answer(harness: Harness) {
     let store = &harness.store;
     let chat =
         NewChat { title: "x".to_owned(), owner: "ann".to_owned(), owner_name: "ann".to_owned(), agent: None };
-    let chat = store.create_chat(&tenant(), chat).await.unwrap().id;
+    let chat = store.chats().create(&tenant(), chat).await.unwrap().id;
     let run = run_at(&*harness.clock, "default");
     let answer = NewMessage {
         parent_id: None,
@@ -122,16 +122,18 @@ async fn a_lost_claim_writes_neither_run_nor_answer(harness: Harness) {
         content: json!([]),
         run_id: Some(run.id),
     };
-    let answer = store.add_message(&tenant(), chat, answer).await.unwrap().unwrap().id;
+    let answer = store.chats().add_message(&tenant(), chat, answer).await.unwrap().unwrap().id;
     let run = Run { chat_id: Some(chat), message_id: Some(answer), ..run };
-    let (run, late) = store.create_claimed_run(run).await.unwrap();
+    let (run, late) = store.runs().create_claimed(run).await.unwrap();
     let text = |text: &str| json!([{"type": "text", "text": text}]);
     let place = (chat, answer);
-    assert!(store.write_answer(&tenant(), place, (run.id, Some(&late)), text("partial")).await.unwrap());
-    let open = store.write_answer(&tenant(), place, (run.id, None), text("nobody")).await;
+    assert!(
+        store.chats().write_answer(&tenant(), place, (run.id, Some(&late)), text("partial")).await.unwrap()
+    );
+    let open = store.chats().write_answer(&tenant(), place, (run.id, None), text("nobody")).await;
     assert!(is_lost(&open), "an open run is written under its lease only");
     let (other, watching) = take_over(&harness).await;
-    let (_, _, lease) = soon(async || other.claim_run(run.id).await.unwrap()).await;
+    let (_, _, lease) = soon(async || other.runs().claim(run.id).await.unwrap()).await;
     let usage = RunUsage::default();
     let finished = |output: &str| RunEnd::Finished {
         status: RunStatus::Success,
@@ -139,45 +141,50 @@ async fn a_lost_claim_writes_neither_run_nor_answer(harness: Harness) {
         error: None,
     };
     let writes_nothing = async || {
-        let appended = store.append_steps(&late, vec![step(&*harness.clock, 1)], &usage).await;
+        let appended = store.runs().append_steps(&late, vec![step(&*harness.clock, 1)], &usage).await;
         assert!(matches!(appended, Err(RunStoreError::LeaseLost)));
-        let left = store.leave_run(&late, finished("late"), &usage).await;
+        let left = store.runs().release_run(&late, finished("late"), &usage).await;
         assert!(matches!(left, Err(RunStoreError::LeaseLost)));
-        let written = store.write_answer(&tenant(), place, (run.id, Some(&late)), text("late")).await;
+        let written = store.chats().write_answer(&tenant(), place, (run.id, Some(&late)), text("late")).await;
         assert!(is_lost(&written));
     };
     writes_nothing().await;
-    assert!(other.write_answer(&tenant(), place, (run.id, Some(&lease)), text("final")).await.unwrap());
-    other.leave_run(&lease, finished("new"), &usage).await.unwrap();
+    assert!(
+        other.chats().write_answer(&tenant(), place, (run.id, Some(&lease)), text("final")).await.unwrap()
+    );
+    other.runs().release_run(&lease, finished("new"), &usage).await.unwrap();
     writes_nothing().await;
-    let message = store.message(&tenant(), chat, answer).await.unwrap().unwrap();
+    let message = store.chats().message(&tenant(), chat, answer).await.unwrap().unwrap();
     assert_eq!(message.content, text("final"));
-    assert_eq!(store.run_by_id(&tenant(), run.id).await.unwrap().unwrap().output, Some(json!("new")));
+    assert_eq!(store.runs().get(&tenant(), run.id).await.unwrap().unwrap().output, Some(json!("new")));
     // What has ended may be written by everybody: it is the same for all.
-    assert!(store.write_answer(&tenant(), place, (run.id, None), text("repaired")).await.unwrap());
+    assert!(store.chats().write_answer(&tenant(), place, (run.id, None), text("repaired")).await.unwrap());
     watching.stop().await;
     other.close().await;
 }
 
 async fn a_lost_claim_writes_no_document(harness: Harness) {
     let (store, pipeline) = (&harness.store, pipeline(&harness).await);
-    let document = store.add_document(&pipeline, upload("a.txt", b"text")).await.unwrap();
-    let late = store.claim_documents(1).await.unwrap().pop().unwrap();
+    let document = store.documents().add(&pipeline, upload("a.txt", b"text")).await.unwrap();
+    let late = store.documents().claim(1).await.unwrap().pop().unwrap();
     let (other, watching) = take_over(&harness).await;
-    let claimed = soon(async || other.claim_documents(1).await.unwrap().pop()).await;
+    let claimed = soon(async || other.documents().claim(1).await.unwrap().pop()).await;
     let new = |id: &str| chunks(&pipeline, vec![chunk(&document, id, id, None)]);
     let writes_nothing = async || {
-        assert!(is_lost(&store.note_ingest_progress(&late, 1, 2).await));
-        assert!(is_lost(&store.keep_chunks(&late).await));
-        assert!(is_lost(&store.fail_document(&late, Some("late")).await));
-        assert_eq!(store.store_chunks(&late, new("late")).await.unwrap(), StoredChunks::Superseded);
+        assert!(is_lost(&store.documents().record_progress(&late, 1, 2).await));
+        assert!(is_lost(&store.documents().keep_chunks(&late).await));
+        assert!(is_lost(&store.documents().fail(&late, Some("late")).await));
+        assert_eq!(
+            store.documents().store_chunks(&late, new("late")).await.unwrap(),
+            StoredChunks::Superseded
+        );
     };
     writes_nothing().await;
-    let state = store.document(&pipeline, document.id).await.unwrap().unwrap();
+    let state = store.documents().get(&pipeline, document.id).await.unwrap().unwrap();
     assert_eq!((state.state, state.chunks), (DocumentState::Running, 0));
-    assert_eq!(other.store_chunks(&claimed, new("new")).await.unwrap(), StoredChunks::Stored);
+    assert_eq!(other.documents().store_chunks(&claimed, new("new")).await.unwrap(), StoredChunks::Stored);
     writes_nothing().await;
-    let state = store.document(&pipeline, document.id).await.unwrap().unwrap();
+    let state = store.documents().get(&pipeline, document.id).await.unwrap().unwrap();
     assert_eq!((state.state, state.error, state.chunks), (DocumentState::Done, None, 1));
     watching.stop().await;
     other.close().await;
@@ -188,7 +195,7 @@ fn result(claimed: &ClaimedDelivery, status: DeliveryStatus, response: u16) -> D
         id: claimed.delivery.id,
         claim: claimed.claim.clone(),
         status,
-        due_at: claimed.delivery.due_at,
+        not_before: claimed.delivery.not_before,
         response_status: Some(response),
         error: None,
     }
@@ -201,26 +208,26 @@ fn all_deliveries() -> DeliveryLimits {
 async fn a_lost_claim_writes_no_delivery(harness: Harness) {
     let store = &harness.store;
     let hook = webhook(&harness, WebhookScope::Tenant, WebhookEvent::RunFinished).await;
-    let late = store.begin_test_delivery(&tenant(), hook).await.unwrap();
+    let late = store.webhooks().begin_test_delivery(&tenant(), hook).await.unwrap();
     let (other, watching) = take_over(&harness).await;
     // At once, and not only when the time of the attempt is over: the clock of the test moves by milliseconds.
-    let claimed = soon(async || other.claim_deliveries(all_deliveries()).await.unwrap().pop()).await;
+    let claimed = soon(async || other.webhooks().claim(all_deliveries()).await.unwrap().pop()).await;
     assert_eq!((claimed.delivery.id, claimed.delivery.attempts), (late.delivery.id, 2));
-    assert!(is_lost(&store.finish_delivery(result(&late, DeliveryStatus::Failed, 500)).await));
-    other.finish_delivery(result(&claimed, DeliveryStatus::Delivered, 204)).await.unwrap();
-    assert!(is_lost(&store.finish_delivery(result(&late, DeliveryStatus::Failed, 500)).await));
+    assert!(is_lost(&store.webhooks().finish(result(&late, DeliveryStatus::Failed, 500)).await));
+    other.webhooks().finish(result(&claimed, DeliveryStatus::Delivered, 204)).await.unwrap();
+    assert!(is_lost(&store.webhooks().finish(result(&late, DeliveryStatus::Failed, 500)).await));
     assert!(
-        is_lost(&other.finish_delivery(result(&claimed, DeliveryStatus::Failed, 500)).await),
+        is_lost(&other.webhooks().finish(result(&claimed, DeliveryStatus::Failed, 500)).await),
         "once only"
     );
     let query = DeliveryQuery { tenant: tenant(), webhook: hook, status: None, before: None, limit: 10 };
-    let (stored, _) = store.deliveries(query).await.unwrap();
+    let (stored, _) = store.webhooks().deliveries(query).await.unwrap();
     assert_eq!((stored[0].status, stored[0].response_status), (DeliveryStatus::Delivered, Some(204)));
     // A person sends it again while an attempt is under way.
-    other.redeliver(&tenant(), hook, claimed.delivery.id).await.unwrap();
-    let attempt = other.claim_deliveries(all_deliveries()).await.unwrap().pop().unwrap();
-    other.redeliver(&tenant(), hook, claimed.delivery.id).await.unwrap();
-    assert!(is_lost(&other.finish_delivery(result(&attempt, DeliveryStatus::Failed, 500)).await));
+    other.webhooks().redeliver(&tenant(), hook, claimed.delivery.id).await.unwrap();
+    let attempt = other.webhooks().claim(all_deliveries()).await.unwrap().pop().unwrap();
+    other.webhooks().redeliver(&tenant(), hook, claimed.delivery.id).await.unwrap();
+    assert!(is_lost(&other.webhooks().finish(result(&attempt, DeliveryStatus::Failed, 500)).await));
     watching.stop().await;
     other.close().await;
 }
@@ -230,6 +237,7 @@ fn manifest(root: &str) -> NewManifest {
         root: root.to_owned(),
         files: 1,
         bytes: 1,
+        added: 1,
         source: ManifestSource::Edit,
         source_ref: None,
         created_by: "ann".to_owned(),
@@ -239,26 +247,30 @@ fn manifest(root: &str) -> NewManifest {
 
 async fn a_lost_claim_writes_no_workspace(harness: Harness) {
     let (store, name) = (&harness.store, "shared".parse::<WorkspaceName>().unwrap());
-    store.create_workspace(&tenant(), &name).await.unwrap();
-    let late = store.claim_workspace(&tenant(), &name).await.unwrap().unwrap();
-    store.add_manifest(&tenant(), &name, Some(&late), manifest("first")).await.unwrap();
+    store.workspaces().create(&tenant(), &name).await.unwrap();
+    let late = store.workspaces().claim(&tenant(), &name).await.unwrap().unwrap();
+    store.workspaces().add_manifest(&tenant(), &name, Some(&late), manifest("first")).await.unwrap();
     let (other, watching) = take_over(&harness).await;
-    let claim = soon(async || other.claim_workspace(&tenant(), &name).await.unwrap()).await;
+    let claim = soon(async || other.workspaces().claim(&tenant(), &name).await.unwrap()).await;
     let writes_nothing = async || {
-        assert!(is_lost(&store.add_manifest(&tenant(), &name, Some(&late), manifest("late")).await));
-        store.release_workspace(&tenant(), &name, &late).await.unwrap();
+        assert!(is_lost(
+            &store.workspaces().add_manifest(&tenant(), &name, Some(&late), manifest("late")).await
+        ));
+        store.workspaces().release(&tenant(), &name, &late).await.unwrap();
     };
     writes_nothing().await;
-    other.add_manifest(&tenant(), &name, Some(&claim), manifest("new")).await.unwrap();
-    other.release_workspace(&tenant(), &name, &claim).await.unwrap();
-    assert!(is_lost(&other.add_manifest(&tenant(), &name, Some(&claim), manifest("released")).await));
+    other.workspaces().add_manifest(&tenant(), &name, Some(&claim), manifest("new")).await.unwrap();
+    other.workspaces().release(&tenant(), &name, &claim).await.unwrap();
+    assert!(is_lost(
+        &other.workspaces().add_manifest(&tenant(), &name, Some(&claim), manifest("released")).await
+    ));
     writes_nothing().await;
-    let active = store.active_manifest(&tenant(), &name).await.unwrap().flatten().unwrap();
+    let active = store.workspaces().active_manifest(&tenant(), &name).await.unwrap().flatten().unwrap();
     assert_eq!(active.root, "new");
     // The fences of a deleted workspace are not those of a new one with its name.
-    store.delete_workspace(&tenant(), &name).await.unwrap();
-    store.create_workspace(&tenant(), &name).await.unwrap();
-    let fresh = store.claim_workspace(&tenant(), &name).await.unwrap().unwrap();
+    store.workspaces().delete(&tenant(), &name).await.unwrap();
+    store.workspaces().create(&tenant(), &name).await.unwrap();
+    let fresh = store.workspaces().claim(&tenant(), &name).await.unwrap().unwrap();
     assert_ne!(fresh, late);
     writes_nothing().await;
     watching.stop().await;
@@ -270,13 +282,14 @@ async fn two_nodes_never_hold_the_same(harness: Harness) {
     let hook = webhook(&harness, WebhookScope::Tenant, WebhookEvent::RunFinished).await;
     let (other, _) = harness.another().await;
     let name = "shared".parse::<WorkspaceName>().unwrap();
-    harness.store.create_workspace(&tenant(), &name).await.unwrap();
+    harness.store.workspaces().create(&tenant(), &name).await.unwrap();
     let beating = (harness.store.watch(), other.watch());
     for number in 0..20 {
-        harness.store.add_document(&pipeline, upload(&format!("{number}.txt"), b"x")).await.unwrap();
-        let (_, lease) = harness.store.create_claimed_run(run_at(&*harness.clock, "default")).await.unwrap();
+        harness.store.documents().add(&pipeline, upload(&format!("{number}.txt"), b"x")).await.unwrap();
+        let (_, lease) =
+            harness.store.runs().create_claimed(run_at(&*harness.clock, "default")).await.unwrap();
         let end = RunEnd::Finished { status: RunStatus::Success, output: None, error: None };
-        harness.store.leave_run(&lease, end, &RunUsage::default()).await.unwrap();
+        harness.store.runs().release_run(&lease, end, &RunUsage::default()).await.unwrap();
     }
     let mut tasks = tokio::task::JoinSet::new();
     for store in [Arc::clone(&harness.store), Arc::clone(&other)] {
@@ -285,13 +298,13 @@ async fn two_nodes_never_hold_the_same(harness: Harness) {
             let mut held = Vec::new();
             for _ in 0..25 {
                 held.extend(
-                    store.claim_documents(1).await.unwrap().iter().map(|one| one.info.id.to_string()),
+                    store.documents().claim(1).await.unwrap().iter().map(|one| one.info.id.to_string()),
                 );
                 let limits = DeliveryLimits { max: 1, ..all_deliveries() };
-                let claimed = store.claim_deliveries(limits).await.unwrap();
+                let claimed = store.webhooks().claim(limits).await.unwrap();
                 held.extend(claimed.iter().map(|one| one.delivery.id.to_string()));
             }
-            let workspace = store.claim_workspace(&tenant(), &name).await.unwrap();
+            let workspace = store.workspaces().claim(&tenant(), &name).await.unwrap();
             held.extend(workspace.map(|_| "the workspace".to_owned()));
             held
         });
@@ -300,7 +313,7 @@ async fn two_nodes_never_hold_the_same(harness: Harness) {
     assert_eq!(held.len(), 20 + 20 + 1, "each is claimed");
     assert_eq!(held.iter().collect::<HashSet<_>>().len(), held.len(), "and none twice");
     let query = DeliveryQuery { tenant: tenant(), webhook: hook, status: None, before: None, limit: 100 };
-    assert_eq!(harness.store.deliveries(query).await.unwrap().1, 20);
+    assert_eq!(harness.store.webhooks().deliveries(query).await.unwrap().1, 20);
     beating.0.stop().await;
     beating.1.stop().await;
     other.close().await;

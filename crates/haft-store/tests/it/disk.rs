@@ -29,8 +29,12 @@ async fn files_are_named_after_the_tool() {
         (FileForm::Json, version("v3"), "skills/web/weather@v3.json"),
         (FileForm::Yaml, version("v4"), "skills/web/weather.yaml"),
     ] {
-        let tool =
-            harness.store.create_tool(NewTool { form, ..new_tool("web", spec.clone()) }).await.unwrap();
+        let tool = harness
+            .store
+            .catalog()
+            .create_tool(NewTool { form, ..new_tool("web", spec.clone()) })
+            .await
+            .unwrap();
         assert_eq!(tool.path.as_deref(), Some(expected));
     }
     assert_eq!(
@@ -47,13 +51,13 @@ async fn updates_and_deletes_create_backups() {
     let path = harness.path("skills/web/weather.skill");
     let commented = format!("{}\n# by hand", fs::read_to_string(&path).unwrap());
     fs::write(&path, &commented).unwrap();
-    harness.store.update_tool(tool.id, spec("weather", "two").into()).await.unwrap();
+    harness.store.catalog().update_tool(tool.id, spec("weather", "two").into()).await.unwrap();
     let backups = listing(&harness, "tool-history");
     assert_eq!(backups.len(), 1);
     assert!(backups[0].starts_with("weather-20260801T") && backups[0].ends_with(".skill.bak"), "{backups:?}");
     assert_eq!(fs::read_to_string(harness.path("tool-history").join(&backups[0])).unwrap(), commented);
     let last = fs::read_to_string(&path).unwrap();
-    let kept = harness.store.delete_tool(tool.id, Backup::Keep).await.unwrap().unwrap();
+    let kept = harness.store.catalog().delete_tool(tool.id, Backup::Keep).await.unwrap().unwrap();
     assert_eq!(fs::read_to_string(harness.path(&kept)).unwrap(), last);
     assert!(!path.exists());
 }
@@ -62,9 +66,9 @@ async fn updates_and_deletes_create_backups() {
 async fn a_version_in_the_file_name_is_updated() {
     let harness = Harness::sqlite().await;
     let new = NewTool { form: FileForm::Json, ..new_tool("web", spec("weather", "one")) };
-    let tool = harness.store.create_tool(new).await.unwrap();
+    let tool = harness.store.catalog().create_tool(new).await.unwrap();
     let step = Transition::Relabel(Version::new("2.0.0").unwrap());
-    let tool = harness.store.transition(tool.id, step).await.unwrap();
+    let tool = harness.store.catalog().transition(tool.id, step).await.unwrap();
     assert_eq!(tool.path.as_deref(), Some("skills/web/weather@2.0.0.json"));
     assert_eq!(listing(&harness, "skills/web"), ["bundle.yaml", "weather@2.0.0.json"]);
     harness.assert_consistent().await;
@@ -113,11 +117,11 @@ async fn the_index_is_rebuilt_from_the_files() {
         harness.create(spec(name, "x")).await.unwrap();
     }
     harness.write("skills/web/bad.json", "{");
-    let report = harness.store.reindex().await.unwrap();
+    let report = harness.store.catalog().reindex().await.unwrap();
     assert_eq!((report.bundles, report.tools, report.unreadable), (1, 3, 1));
     let before = harness.mirror();
     // Nothing changed: ids, revisions and states stay.
-    assert_eq!(harness.store.reindex().await.unwrap().tools, 3);
+    assert_eq!(harness.store.catalog().reindex().await.unwrap().tools, 3);
     assert_eq!(harness.mirror().tools, before.tools);
     harness.store.close().await;
     for file in ["haft.db", "haft.db-wal", "haft.db-shm"] {
@@ -145,11 +149,12 @@ async fn a_change_that_cannot_be_written_leaves_everything_as_it_was() {
     // A folder where the history has to go: the backup fails, so the update does.
     fs::remove_dir_all(harness.path("tool-history")).unwrap();
     fs::write(harness.path("tool-history"), "in the way").unwrap();
-    let result = harness.store.update_tool(tool.id, spec("weather", "two").into()).await;
+    let result = harness.store.catalog().update_tool(tool.id, spec("weather", "two").into()).await;
     assert!(matches!(result, Err(StoreError::Unavailable { .. })), "{result:?}");
     assert_eq!(fs::read_to_string(&path).unwrap(), before);
     assert_eq!(harness.mirror().named("weather"), Some(&tool));
-    let huge = harness.store.update_tool(tool.id, spec("weather", &"x".repeat(2 << 20)).into()).await;
+    let huge =
+        harness.store.catalog().update_tool(tool.id, spec("weather", &"x".repeat(2 << 20)).into()).await;
     assert!(matches!(huge, Err(StoreError::Invalid(_))));
     fs::remove_file(harness.path("tool-history")).unwrap();
     harness.assert_consistent().await;
@@ -165,10 +170,10 @@ async fn an_unreadable_file_is_backed_up_unchanged() {
     fs::remove_file(harness.path("skills/web/del.skill")).unwrap();
     fs::create_dir(harness.path("skills/web/del.skill")).unwrap();
     harness.write("skills/web/del.skill/inside", "mine");
-    harness.store.reindex().await.unwrap();
+    harness.store.catalog().reindex().await.unwrap();
     assert!(harness.mirror().named("put").unwrap().fault.is_some());
-    harness.store.update_tool(put.id, spec("put", "good again").into()).await.unwrap();
-    let kept = harness.store.delete_tool(deleted.id, Backup::Keep).await.unwrap().unwrap();
+    harness.store.catalog().update_tool(put.id, spec("put", "good again").into()).await.unwrap();
+    let kept = harness.store.catalog().delete_tool(deleted.id, Backup::Keep).await.unwrap().unwrap();
     assert_eq!(fs::read_to_string(harness.path(&kept).join("inside")).unwrap(), "mine");
     assert!(!harness.path("skills/web/del.skill").exists());
     let backup = listing(&harness, "tool-history").into_iter().find(|name| name.starts_with("put-")).unwrap();
@@ -182,11 +187,11 @@ async fn a_file_that_cannot_be_backed_up_is_not_changed() {
     let harness = Harness::sqlite().await;
     let tool = harness.create(spec("weather", "x")).await.unwrap();
     fs::write(harness.path("skills/web/weather.skill"), b"\xff").unwrap();
-    harness.store.reindex().await.unwrap();
+    harness.store.catalog().reindex().await.unwrap();
     fs::remove_dir_all(harness.path("tool-history")).unwrap();
     fs::write(harness.path("tool-history"), "in the way").unwrap();
-    let put = harness.store.update_tool(tool.id, spec("weather", "y").into()).await;
-    let deleted = harness.store.delete_tool(tool.id, Backup::Keep).await;
+    let put = harness.store.catalog().update_tool(tool.id, spec("weather", "y").into()).await;
+    let deleted = harness.store.catalog().delete_tool(tool.id, Backup::Keep).await;
     assert!(matches!(put, Err(StoreError::Unavailable { .. })), "{put:?}");
     assert!(matches!(deleted, Err(StoreError::Unavailable { .. })), "{deleted:?}");
     assert_eq!(fs::read(harness.path("skills/web/weather.skill")).unwrap(), b"\xff");
@@ -198,19 +203,19 @@ async fn files_keep_their_mode_and_backups_are_private() {
     let harness = Harness::sqlite().await;
     let mode = |path: &str| fs::metadata(harness.path(path)).unwrap().permissions().mode() & 0o777;
     let new = NewTool { form: FileForm::Json, ..new_tool("web", spec("weather", "one")) };
-    let tool = harness.store.create_tool(new).await.unwrap();
+    let tool = harness.store.catalog().create_tool(new).await.unwrap();
     let before = tool.path.clone().unwrap();
     assert_eq!(mode(&before) & 0o133, 0, "nobody else writes it");
     for (path, wanted) in [(before.as_str(), 0o640), ("skills/web/bundle.yaml", 0o664)] {
         fs::set_permissions(harness.path(path), fs::Permissions::from_mode(wanted)).unwrap();
     }
-    let tool = harness.store.update_tool(tool.id, spec("weather", "two").into()).await.unwrap();
+    let tool = harness.store.catalog().update_tool(tool.id, spec("weather", "two").into()).await.unwrap();
     assert_eq!(mode(&before), 0o640);
     let step = Transition::Relabel(Version::new("2.0.0").unwrap());
-    let tool = harness.store.transition(tool.id, step).await.unwrap();
+    let tool = harness.store.catalog().transition(tool.id, step).await.unwrap();
     assert_ne!(tool.path.as_ref(), Some(&before));
     assert_eq!(mode(tool.path.as_deref().unwrap()), 0o640);
-    harness.store.enable_bundle(tool.bundle_id, false).await.unwrap();
+    harness.store.catalog().enable_bundle(tool.bundle_id, false).await.unwrap();
     assert_eq!(mode("skills/web/bundle.yaml"), 0o664);
     assert_eq!(mode("tool-history"), 0o700);
     for backup in listing(&harness, "tool-history") {

@@ -179,7 +179,7 @@ impl Harness {
     }
 
     pub(crate) async fn create(&self, spec: ToolSpec) -> Result<Tool, StoreError> {
-        self.store.create_tool(new_tool("web", spec)).await
+        self.store.catalog().create_tool(new_tool("web", spec)).await
     }
 
     /// Checks that the announcements agree with a newly opened store.

@@ -25,17 +25,17 @@ fn grant() -> GrantId {
 }
 
 async fn store_values(store: &Store) {
-    store.put_credential(tenant(), "KEY".into(), secret("value")).await.unwrap();
-    store.put_credential(TenantId::new("acme").unwrap(), "KEY".into(), secret("theirs")).await.unwrap();
-    let lease = store.begin(&grant()).await.unwrap();
-    store.end(&grant(), lease.number, Some(&secret("refresh-1"))).await.unwrap();
+    store.vault().put(tenant(), "KEY".into(), secret("value")).await.unwrap();
+    store.vault().put(TenantId::new("acme").unwrap(), "KEY".into(), secret("theirs")).await.unwrap();
+    let lease = store.vault().begin(&grant()).await.unwrap();
+    store.vault().end(&grant(), lease.number, Some(&secret("refresh-1"))).await.unwrap();
 }
 
 async fn assert_values(store: &Store) {
-    assert_eq!(store.secret(&tenant(), "KEY").await.unwrap(), Some(secret("value")));
+    assert_eq!(store.vault().secret(&tenant(), "KEY").await.unwrap(), Some(secret("value")));
     let acme = TenantId::new("acme").unwrap();
-    assert_eq!(store.secret(&acme, "KEY").await.unwrap(), Some(secret("theirs")));
-    assert_eq!(store.read(&grant()).await.unwrap(), Some(secret("refresh-1")));
+    assert_eq!(store.vault().secret(&acme, "KEY").await.unwrap(), Some(secret("theirs")));
+    assert_eq!(store.vault().read(&grant()).await.unwrap(), Some(secret("refresh-1")));
 }
 
 async fn open(harness: &Harness, settings: StoreSettings) -> Result<std::sync::Arc<Store>, StoreError> {
@@ -55,25 +55,25 @@ async fn every_value_is_encrypted_with_a_configured_key(harness: Harness) {
     let settings = |old: &str, new: Option<&str>| configured(&harness, old, new);
     let store = open(&harness, settings(OLD, Some(NEW))).await.unwrap();
     store_values(&store).await;
-    let rotated = store.rotate_key().await.unwrap();
+    let rotated = store.vault().rotate_key().await.unwrap();
     assert_eq!(rotated, KeyRotation { generation: 2, credentials: 2, is_configured: true });
     assert_values(&store).await;
-    store.put_credential(tenant(), "LATER".into(), secret("later")).await.unwrap();
-    let again = store.rotate_key().await.unwrap_err();
+    store.vault().put(tenant(), "LATER".into(), secret("later")).await.unwrap();
+    let again = store.vault().rotate_key().await.unwrap_err();
     assert!(again.to_string().contains("already in force"), "{again}");
     store.close().await;
     // Both keys, and the new one alone.
     for (key, new) in [(OLD, Some(NEW)), (NEW, None)] {
         let store = open(&harness, settings(key, new)).await.unwrap();
         assert_values(&store).await;
-        assert_eq!(store.secret(&tenant(), "LATER").await.unwrap(), Some(secret("later")));
+        assert_eq!(store.vault().secret(&tenant(), "LATER").await.unwrap(), Some(secret("later")));
         store.close().await;
     }
     let refused = open(&harness, settings(OLD, None)).await.err().unwrap();
     let text = refused.with_cause();
     assert!(text.contains("not the key that the stored credentials are encrypted with"), "{text}");
     let store = open(&harness, settings(NEW, None)).await.unwrap();
-    let missing = store.rotate_key().await.unwrap_err();
+    let missing = store.vault().rotate_key().await.unwrap_err();
     assert!(missing.to_string().contains("HAFT_KEY_NEW"), "{missing}");
     assert_values(&store).await;
     store.close().await;
@@ -84,8 +84,8 @@ async fn a_node_without_the_new_key_reports_it_and_changes_nothing(harness: Harn
     store_values(&rotating).await;
     let stale = open(&harness, configured(&harness, OLD, None)).await.unwrap();
     assert_values(&stale).await;
-    rotating.rotate_key().await.unwrap();
-    let error = stale.put_credential(tenant(), "KEY".into(), secret("other")).await.unwrap_err();
+    rotating.vault().rotate_key().await.unwrap();
+    let error = stale.vault().put(tenant(), "KEY".into(), secret("other")).await.unwrap_err();
     assert!(error.with_cause().contains("set `HAFT_KEY` to the new one"), "{}", error.with_cause());
     assert_values(&rotating).await;
     for store in [stale, rotating] {
@@ -99,26 +99,26 @@ async fn a_key_file_is_rotated_without_a_restart() {
     store_values(&harness.store).await;
     let (other, _) = harness.another().await;
     let before = std::fs::read_to_string(harness.path("key")).unwrap();
-    let rotated = harness.store.rotate_key().await.unwrap();
+    let rotated = harness.store.vault().rotate_key().await.unwrap();
     assert_eq!(rotated, KeyRotation { generation: 2, credentials: 2, is_configured: false });
     let after = std::fs::read_to_string(harness.path("key")).unwrap();
     assert_ne!(before, after);
     assert!(!harness.path("key.new").exists());
     // A process that was open before uses the new key.
-    other.put_credential(tenant(), "LATER".into(), secret("later")).await.unwrap();
+    other.vault().put(tenant(), "LATER".into(), secret("later")).await.unwrap();
     assert_values(&other).await;
     other.close().await;
     harness.restart().await;
     assert_values(&harness.store).await;
-    assert_eq!(harness.store.secret(&tenant(), "LATER").await.unwrap(), Some(secret("later")));
-    assert_eq!(harness.store.rotate_key().await.unwrap().generation, 3);
+    assert_eq!(harness.store.vault().secret(&tenant(), "LATER").await.unwrap(), Some(secret("later")));
+    assert_eq!(harness.store.vault().rotate_key().await.unwrap().generation, 3);
     assert_values(&harness.store).await;
 }
 
 #[tokio::test]
 async fn an_empty_store_can_be_rotated() {
     let mut harness = Harness::sqlite().await;
-    assert_eq!(harness.store.rotate_key().await.unwrap().credentials, 0);
+    assert_eq!(harness.store.vault().rotate_key().await.unwrap().credentials, 0);
     store_values(&harness.store).await;
     harness.restart().await;
     assert_values(&harness.store).await;
@@ -144,7 +144,7 @@ async fn a_crash_after_the_commit_keeps_the_new_key() {
     let mut harness = Harness::sqlite().await;
     store_values(&harness.store).await;
     let old = std::fs::read_to_string(harness.path("key")).unwrap();
-    harness.store.rotate_key().await.unwrap();
+    harness.store.vault().rotate_key().await.unwrap();
     let new = std::fs::read_to_string(harness.path("key")).unwrap();
     // The key file is the old one, or was removed by hand, or is damaged.
     for current in [Some(old.as_str()), None, Some("damaged")] {
@@ -154,18 +154,18 @@ async fn a_crash_after_the_commit_keeps_the_new_key() {
             None => std::fs::remove_file(harness.path("key")).unwrap(),
         }
         // A running process does not need the rename.
-        harness.store.put_credential(tenant(), "LATER".into(), secret("later")).await.unwrap();
+        harness.store.vault().put(tenant(), "LATER".into(), secret("later")).await.unwrap();
         assert_values(&harness.store).await;
         harness.restart().await;
         assert_values(&harness.store).await;
-        assert_eq!(harness.store.secret(&tenant(), "LATER").await.unwrap(), Some(secret("later")));
+        assert_eq!(harness.store.vault().secret(&tenant(), "LATER").await.unwrap(), Some(secret("later")));
         assert_eq!(std::fs::read_to_string(harness.path("key")).unwrap(), new);
         assert!(!harness.path("key.new").exists());
     }
     // A rotation after an unfinished one does not overwrite the key in force.
     std::fs::rename(harness.path("key"), harness.path("key.new")).unwrap();
     std::fs::write(harness.path("key"), old).unwrap();
-    harness.store.rotate_key().await.unwrap();
+    harness.store.vault().rotate_key().await.unwrap();
     assert_values(&harness.store).await;
     harness.restart().await;
     assert_values(&harness.store).await;
@@ -179,13 +179,13 @@ async fn a_rotation_that_fails_changes_nothing() {
     let database = sqlx::SqlitePool::connect(&url).await.unwrap();
     let spoil = "UPDATE credentials SET sealed = 'AAAA' WHERE tenant = 'acme'";
     sqlx::query(spoil).execute(&database).await.unwrap();
-    let error = harness.store.rotate_key().await.unwrap_err();
+    let error = harness.store.vault().rotate_key().await.unwrap_err();
     assert_eq!(
         error.to_string(),
         "the credential `KEY` of the tenant `acme` cannot be decrypted; delete it or store it again, then rotate the key"
     );
     harness.restart().await;
-    assert_eq!(harness.store.secret(&tenant(), "KEY").await.unwrap(), Some(secret("value")));
+    assert_eq!(harness.store.vault().secret(&tenant(), "KEY").await.unwrap(), Some(secret("value")));
     assert!(!harness.path("key.new").exists());
 }
 
@@ -195,8 +195,8 @@ async fn another_node_reads_the_rotated_credentials() {
     let rotating = open(&harness, configured(&harness, OLD, Some(NEW))).await.unwrap();
     store_values(&rotating).await;
     let other = open(&harness, configured(&harness, OLD, Some(NEW))).await.unwrap();
-    rotating.rotate_key().await.unwrap();
-    other.put_credential(tenant(), "LATER".into(), secret("later")).await.unwrap();
+    rotating.vault().rotate_key().await.unwrap();
+    other.vault().put(tenant(), "LATER".into(), secret("later")).await.unwrap();
     assert_values(&other).await;
     for store in [other, rotating] {
         store.close().await;

@@ -104,15 +104,15 @@ fn all() -> CallQuery {
 async fn a_call_is_found_immediately_and_after_a_restart(mut harness: Harness) {
     let record = call(&harness.clock, CallStatus::Success);
     let tenant = TenantId::default_tenant();
-    harness.store.record(Arc::new(record.clone())).await.unwrap();
-    assert_eq!(harness.store.call(&tenant, record.id()).await.unwrap(), Some(record.clone()));
+    harness.store.calls().record(Arc::new(record.clone())).await.unwrap();
+    assert_eq!(harness.store.calls().call(&tenant, record.id()).await.unwrap(), Some(record.clone()));
     let other = TenantId::new("acme").unwrap();
-    assert_eq!(harness.store.call(&other, record.id()).await.unwrap(), None);
+    assert_eq!(harness.store.calls().call(&other, record.id()).await.unwrap(), None);
     harness.restart().await;
-    assert_eq!(harness.store.call(&tenant, record.id()).await.unwrap(), Some(record.clone()));
-    assert_eq!(harness.store.call(&other, record.id()).await.unwrap(), None);
+    assert_eq!(harness.store.calls().call(&tenant, record.id()).await.unwrap(), Some(record.clone()));
+    assert_eq!(harness.store.calls().call(&other, record.id()).await.unwrap(), None);
     assert_eq!(
-        harness.store.calls(all()).await.unwrap(),
+        harness.store.calls().calls(all()).await.unwrap(),
         CallPage { calls: vec![record], total: 1, searched_to: None }
     );
 }
@@ -120,15 +120,15 @@ async fn a_call_is_found_immediately_and_after_a_restart(mut harness: Harness) {
 async fn the_newest_state_of_a_call_wins(mut harness: Harness) {
     let running = call(&harness.clock, CallStatus::Running);
     let done = CallRecord { status: CallStatus::Success, value: Some(json!(1)), ..running.clone() };
-    harness.store.record(Arc::new(running.clone())).await.unwrap();
-    assert_eq!(harness.store.calls(all()).await.unwrap().calls, std::slice::from_ref(&running));
-    harness.store.record(Arc::new(done.clone())).await.unwrap();
-    assert_eq!(harness.store.call(done.tenant(), done.id()).await.unwrap(), Some(done.clone()));
-    assert_eq!(harness.store.calls(all()).await.unwrap().calls, std::slice::from_ref(&done));
+    harness.store.calls().record(Arc::new(running.clone())).await.unwrap();
+    assert_eq!(harness.store.calls().calls(all()).await.unwrap().calls, std::slice::from_ref(&running));
+    harness.store.calls().record(Arc::new(done.clone())).await.unwrap();
+    assert_eq!(harness.store.calls().call(done.tenant(), done.id()).await.unwrap(), Some(done.clone()));
+    assert_eq!(harness.store.calls().calls(all()).await.unwrap().calls, std::slice::from_ref(&done));
     // A finished call stays finished.
-    harness.store.record(Arc::new(running)).await.unwrap();
+    harness.store.calls().record(Arc::new(running)).await.unwrap();
     harness.restart().await;
-    assert_eq!(harness.store.calls(all()).await.unwrap().calls, [done]);
+    assert_eq!(harness.store.calls().calls(all()).await.unwrap().calls, [done]);
 }
 
 async fn calls_are_listed_newest_first(harness: Harness) {
@@ -136,16 +136,16 @@ async fn calls_are_listed_newest_first(harness: Harness) {
     for number in 0..7 {
         let status = if number % 2 == 0 { CallStatus::Success } else { CallStatus::Cancelled };
         let record = call(&harness.clock, status);
-        harness.store.record(Arc::new(record.clone())).await.unwrap();
+        harness.store.calls().record(Arc::new(record.clone())).await.unwrap();
         records.insert(0, record);
     }
     let theirs =
         call_with(&harness.clock, CallStatus::Success, |call| call.principal = principal("acme", "test"));
-    harness.store.record(Arc::new(theirs)).await.unwrap();
+    harness.store.calls().record(Arc::new(theirs)).await.unwrap();
     let ids = |page: CallPage| (page.calls.iter().map(CallRecord::id).collect::<Vec<_>>(), page.total);
     let expected =
         |range: std::ops::Range<usize>| records[range].iter().map(CallRecord::id).collect::<Vec<_>>();
-    let list = async |query: CallQuery| ids(harness.store.calls(query).await.unwrap());
+    let list = async |query: CallQuery| ids(harness.store.calls().calls(query).await.unwrap());
     assert_eq!(list(all()).await, (expected(0..7), 7));
     assert_eq!(list(CallQuery { limit: 3, ..all() }).await, (expected(0..3), 7));
     assert_eq!(list(CallQuery { limit: 3, skip: 3, ..all() }).await, (expected(3..6), 7));
@@ -163,14 +163,14 @@ async fn record_all(harness: &Harness, changes: &[fn(&mut CallRecord)]) -> Vec<C
     for change in changes {
         let mut record = call(&harness.clock, CallStatus::Success);
         change(&mut record);
-        harness.store.record(Arc::new(record.clone())).await.unwrap();
+        harness.store.calls().record(Arc::new(record.clone())).await.unwrap();
         records.push(record);
     }
     records
 }
 
 async fn numbers(harness: &Harness, records: &[CallRecord], query: CallQuery) -> (Vec<usize>, u64) {
-    let page = harness.store.calls(query).await.unwrap();
+    let page = harness.store.calls().calls(query).await.unwrap();
     let number = |call: &CallRecord| records.iter().position(|record| record.id() == call.id()).unwrap();
     (page.calls.iter().map(number).collect(), page.total)
 }
@@ -239,7 +239,7 @@ async fn calls_are_counted_per_period(harness: Harness) {
     let end = at(3).checked_add(std::time::Duration::from_secs(1)).unwrap();
     let counts = |success, error, other| CallCounts { success, error, other };
     let count = async |query: CallQuery, bounds: &[Timestamp]| {
-        harness.store.call_counts(&query, bounds).await.unwrap()
+        harness.store.calls().counts(&query, bounds).await.unwrap()
     };
     let all_bounds = [at(0), at(1), at(3), end];
     let expected = [counts(1, 0, 0), counts(0, 1, 1), counts(1, 0, 0)];
@@ -302,8 +302,11 @@ async fn calls_with_a_text_are_found_page_by_page(harness: Harness) {
 async fn a_chat_id_that_an_index_rejects_is_recorded(harness: Harness) {
     for chat in ["a\0b".to_owned(), "x".repeat(5000)] {
         let record = call_with(&harness.clock, CallStatus::Success, |call| call.chat_id = Some(chat));
-        harness.store.record(Arc::new(record.clone())).await.unwrap();
-        assert_eq!(harness.store.calls(CallQuery { limit: 1, ..all() }).await.unwrap().calls, [record]);
+        harness.store.calls().record(Arc::new(record.clone())).await.unwrap();
+        assert_eq!(
+            harness.store.calls().calls(CallQuery { limit: 1, ..all() }).await.unwrap().calls,
+            [record]
+        );
     }
 }
 
@@ -311,24 +314,24 @@ async fn an_idempotency_key_is_reserved_once(mut harness: Harness) {
     let key = |key: &'static str| move |call: &mut Invocation| call.idempotency_key = Some(key.to_owned());
     let keyed = |harness: &Harness| call_with(&harness.clock, CallStatus::Running, key("k1"));
     let first = keyed(&harness);
-    assert_eq!(harness.store.reserve(first.clone()).await.unwrap(), Reservation::Taken);
+    assert_eq!(harness.store.calls().reserve(first.clone()).await.unwrap(), Reservation::Taken);
     let existing = |record: &CallRecord| Reservation::Existing(Box::new(record.clone()));
-    assert_eq!(harness.store.reserve(keyed(&harness)).await.unwrap(), existing(&first));
+    assert_eq!(harness.store.calls().reserve(keyed(&harness)).await.unwrap(), existing(&first));
     let done = CallRecord { status: CallStatus::Success, value: Some(json!(7)), ..first.clone() };
-    harness.store.record(Arc::new(done.clone())).await.unwrap();
-    assert_eq!(harness.store.reserve(keyed(&harness)).await.unwrap(), existing(&done));
+    harness.store.calls().record(Arc::new(done.clone())).await.unwrap();
+    assert_eq!(harness.store.calls().reserve(keyed(&harness)).await.unwrap(), existing(&done));
     for (tenant, name) in [("acme", "test"), ("default", "somebody else")] {
         let mut other = keyed(&harness);
         other.invocation.principal = principal(tenant, name);
-        assert_eq!(harness.store.reserve(other).await.unwrap(), Reservation::Taken);
+        assert_eq!(harness.store.calls().reserve(other).await.unwrap(), Reservation::Taken);
     }
     harness.restart().await;
-    assert_eq!(harness.store.reserve(keyed(&harness)).await.unwrap(), existing(&done));
+    assert_eq!(harness.store.calls().reserve(keyed(&harness)).await.unwrap(), existing(&done));
     let mut tasks = tokio::task::JoinSet::new();
     for _ in 0..16 {
         let store = Arc::clone(&harness.store);
         let record = call_with(&harness.clock, CallStatus::Running, key("k2"));
-        tasks.spawn(async move { store.reserve(record).await.unwrap() });
+        tasks.spawn(async move { store.calls().reserve(record).await.unwrap() });
     }
     let taken = tasks.join_all().await.into_iter().filter(|result| *result == Reservation::Taken).count();
     assert_eq!(taken, 1);
@@ -340,27 +343,30 @@ async fn an_idempotency_key_is_free_after_its_retention(harness: Harness) {
         call_with(&harness.clock, status, |call| call.idempotency_key = Some(key.to_owned()))
     };
     let finish = async |first: CallRecord| {
-        assert_eq!(store.reserve(first.clone()).await.unwrap(), Reservation::Taken);
+        assert_eq!(store.calls().reserve(first.clone()).await.unwrap(), Reservation::Taken);
         let done = CallRecord { status: CallStatus::Success, value: Some(json!(7)), ..first };
-        store.record(Arc::new(done)).await.unwrap();
+        store.calls().record(Arc::new(done)).await.unwrap();
         // The end of the call is in the table.
-        store.calls(all()).await.unwrap();
+        store.calls().calls(all()).await.unwrap();
     };
     finish(keyed(CallStatus::Running, "read")).await;
     finish(keyed(CallStatus::Running, "reaped")).await;
     let running = keyed(CallStatus::Running, "running");
-    assert_eq!(store.reserve(running.clone()).await.unwrap(), Reservation::Taken);
+    assert_eq!(store.calls().reserve(running.clone()).await.unwrap(), Reservation::Taken);
     harness.clock.advance(23);
-    let repeated = store.reserve(keyed(CallStatus::Running, "read")).await.unwrap();
+    let repeated = store.calls().reserve(keyed(CallStatus::Running, "read")).await.unwrap();
     assert!(matches!(repeated, Reservation::Existing(_)), "{repeated:?}");
     harness.clock.advance(2);
     // At once, even if the reaper has not run.
     finish(keyed(CallStatus::Running, "read")).await;
     store.reap().await.unwrap();
-    assert_eq!(store.reserve(keyed(CallStatus::Running, "reaped")).await.unwrap(), Reservation::Taken);
-    let repeated = store.reserve(keyed(CallStatus::Running, "running")).await.unwrap();
+    assert_eq!(
+        store.calls().reserve(keyed(CallStatus::Running, "reaped")).await.unwrap(),
+        Reservation::Taken
+    );
+    let repeated = store.calls().reserve(keyed(CallStatus::Running, "running")).await.unwrap();
     assert_eq!(repeated, Reservation::Existing(Box::new(running)), "a call that runs keeps its key");
-    let repeated = store.reserve(keyed(CallStatus::Running, "read")).await.unwrap();
+    let repeated = store.calls().reserve(keyed(CallStatus::Running, "read")).await.unwrap();
     assert!(matches!(repeated, Reservation::Existing(_)), "the new call has the key: {repeated:?}");
 }
 
@@ -382,11 +388,11 @@ async fn calls_are_audited_without_their_bodies(harness: Harness) {
             record.error = Some(CallError::new(code, "Zürich"));
         }
         ids.push(record.id().0);
-        store.record(Arc::new(record)).await.unwrap();
+        store.calls().record(Arc::new(record)).await.unwrap();
     }
     let found = async |query: CallQuery| {
-        let entries = store.audited_calls(&query).await.unwrap();
-        assert_eq!(store.count_calls(&query).await.unwrap(), entries.len() as u64);
+        let entries = store.calls().audited(&query).await.unwrap();
+        assert_eq!(store.calls().count(&query).await.unwrap(), entries.len() as u64);
         assert!(!serde_json::to_string(&entries).unwrap().contains("Zürich"));
         entries
             .iter()
@@ -400,7 +406,7 @@ async fn calls_are_audited_without_their_bodies(harness: Harness) {
     assert_eq!(found(rule("ask")).await, [2]);
     assert_eq!(found(rule("other")).await, [0; 0]);
     assert_eq!(found(decision(AuditDecision::Allowed)).await, [0]);
-    assert_eq!(found(decision(AuditDecision::Denied)).await, [1]);
+    assert_eq!(found(decision(AuditDecision::DeniedByPolicy)).await, [1]);
     assert_eq!(found(decision(AuditDecision::Approved)).await, [2]);
     assert_eq!(found(CallQuery { actor: Some("test".to_owned()), ..all() }).await, [0, 1, 2]);
     assert_eq!(found(CallQuery { actor: Some("tes".to_owned()), ..all() }).await, [0; 0]);
@@ -413,15 +419,15 @@ async fn concurrent_calls_are_all_stored(mut harness: Harness) {
         let (store, clock) = (Arc::clone(&harness.store), Arc::clone(&harness.clock));
         tasks.spawn(async move {
             for _ in 0..40 {
-                store.record(Arc::new(call(&clock, CallStatus::Success))).await.unwrap();
+                store.calls().record(Arc::new(call(&clock, CallStatus::Success))).await.unwrap();
             }
         });
     }
     tasks.join_all().await;
-    assert_eq!(harness.store.calls(all()).await.unwrap().total, 640);
+    assert_eq!(harness.store.calls().calls(all()).await.unwrap().total, 640);
     watching.stop().await;
     harness.restart().await;
-    assert_eq!(harness.store.calls(all()).await.unwrap().total, 640);
+    assert_eq!(harness.store.calls().calls(all()).await.unwrap().total, 640);
     if harness.is_embedded() {
         let left = std::fs::read_dir(harness.path("journal")).unwrap().count();
         assert_eq!(left, 2, "the lock and the segment of the open store");
@@ -431,12 +437,12 @@ async fn concurrent_calls_are_all_stored(mut harness: Harness) {
 async fn a_call_of_a_dead_process_is_marked_as_interrupted(mut harness: Harness) {
     let running = call(&harness.clock, CallStatus::Running);
     let done = call(&harness.clock, CallStatus::Success);
-    harness.store.record(Arc::new(running.clone())).await.unwrap();
-    harness.store.record(Arc::new(done.clone())).await.unwrap();
+    harness.store.calls().record(Arc::new(running.clone())).await.unwrap();
+    harness.store.calls().record(Arc::new(done.clone())).await.unwrap();
     // A second process changes nothing while the first is alive.
     let (other, _) = harness.another().await;
     other.close().await;
-    let state = harness.store.call(running.tenant(), running.id()).await.unwrap().unwrap();
+    let state = harness.store.calls().call(running.tenant(), running.id()).await.unwrap().unwrap();
     assert_eq!(state.status, CallStatus::Running);
     // Like a crash: the store is dropped, not closed.
     let tenant = running.tenant().clone();
@@ -444,28 +450,28 @@ async fn a_call_of_a_dead_process_is_marked_as_interrupted(mut harness: Harness)
     harness.reopen().await;
     let watching = harness.store.watch();
     let deadline = Instant::now() + Duration::from_mins(1);
-    while !harness.store.call(&tenant, running.id()).await.unwrap().unwrap().status.is_final() {
+    while !harness.store.calls().call(&tenant, running.id()).await.unwrap().unwrap().status.is_final() {
         assert!(Instant::now() < deadline, "the call of a dead process still runs");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    let ended = harness.store.call(&tenant, running.id()).await.unwrap().unwrap();
+    let ended = harness.store.calls().call(&tenant, running.id()).await.unwrap().unwrap();
     assert_eq!(ended.status, CallStatus::Interrupted);
     assert_eq!(ended.error.unwrap().code, ErrorCode::Interrupted);
-    assert_eq!(harness.store.call(&tenant, done.id()).await.unwrap(), Some(done));
+    assert_eq!(harness.store.calls().call(&tenant, done.id()).await.unwrap(), Some(done));
     watching.stop().await;
 }
 
 async fn old_calls_are_removed(harness: Harness) {
     let old = call(&harness.clock, CallStatus::Success);
-    harness.store.record(Arc::new(old)).await.unwrap();
+    harness.store.calls().record(Arc::new(old)).await.unwrap();
     harness.clock.advance(24 * 29);
     let new = call(&harness.clock, CallStatus::Success);
-    harness.store.record(Arc::new(new.clone())).await.unwrap();
-    assert_eq!(harness.store.calls(all()).await.unwrap().total, 2);
+    harness.store.calls().record(Arc::new(new.clone())).await.unwrap();
+    assert_eq!(harness.store.calls().calls(all()).await.unwrap().total, 2);
     assert_eq!(harness.store.reap().await.unwrap().calls, 0);
     harness.clock.advance(48);
     assert_eq!(harness.store.reap().await.unwrap().calls, 1);
-    assert_eq!(harness.store.calls(all()).await.unwrap().calls, [new]);
+    assert_eq!(harness.store.calls().calls(all()).await.unwrap().calls, [new]);
 }
 
 async fn many_old_calls_are_removed_in_several_transactions(harness: Harness) {
@@ -475,28 +481,28 @@ async fn many_old_calls_are_removed_in_several_transactions(harness: Harness) {
         let tenant = if number % 5 == 0 { "acme" } else { "default" };
         let record = call_with(&harness.clock, status, |call| call.principal = principal(tenant, "test"));
         let store = Arc::clone(&harness.store);
-        tasks.spawn(async move { store.record(Arc::new(record)).await.unwrap() });
+        tasks.spawn(async move { store.calls().record(Arc::new(record)).await.unwrap() });
     }
     tasks.join_all().await;
     // Listing drains the journal.
-    assert_eq!(harness.store.calls(all()).await.unwrap().total, 2000);
+    assert_eq!(harness.store.calls().calls(all()).await.unwrap().total, 2000);
     harness.clock.advance(24 * 31);
     let new = call(&harness.clock, CallStatus::Success);
-    harness.store.record(Arc::new(new.clone())).await.unwrap();
+    harness.store.calls().record(Arc::new(new.clone())).await.unwrap();
     assert_eq!(harness.store.reap().await.unwrap().calls, 2475);
-    assert_eq!(harness.store.calls(all()).await.unwrap().calls, [new]);
+    assert_eq!(harness.store.calls().calls(all()).await.unwrap().calls, [new]);
 }
 
 async fn a_call_is_stored_even_if_its_caller_stops_waiting(harness: Harness) {
     for _ in 0..100 {
         let record = Arc::new(call(&harness.clock, CallStatus::Success));
-        let mut work = harness.store.record(record);
+        let mut work = harness.store.calls().record(record);
         let _ = futures_util::poll!(&mut work);
         drop(work);
         tokio::task::yield_now().await;
     }
     let deadline = Instant::now() + Duration::from_mins(1);
-    while harness.store.calls(all()).await.unwrap().total != 100 {
+    while harness.store.calls().calls(all()).await.unwrap().total != 100 {
         assert!(Instant::now() < deadline, "some calls are missing");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
@@ -516,18 +522,18 @@ async fn record_large(harness: &Harness, store: &Store, tenant: &str, count: usi
             call.principal = principal(tenant, "test");
             call.args = json!({"text": "x".repeat(bytes)});
         });
-        store.record(Arc::new(record)).await.unwrap();
+        store.calls().record(Arc::new(record)).await.unwrap();
         harness.clock.advance(1);
         if number % 4 == 3 {
-            store.calls(all()).await.unwrap();
+            store.calls().calls(all()).await.unwrap();
         }
     }
-    store.calls(all()).await.unwrap();
+    store.calls().calls(all()).await.unwrap();
 }
 
-async fn every_call(store: &Store, tenant: &str) -> Vec<CallRecord> {
+pub(crate) async fn every_call(store: &Store, tenant: &str) -> Vec<CallRecord> {
     let query = CallQuery { tenant: TenantId::new(tenant).unwrap(), limit: 10_000, ..all() };
-    store.calls(query).await.unwrap().calls
+    store.calls().calls(query).await.unwrap().calls
 }
 
 async fn the_oldest_bodies_are_removed_at_the_size_limit(harness: Harness) {
@@ -558,10 +564,10 @@ async fn the_oldest_bodies_are_removed_at_the_size_limit(harness: Harness) {
 async fn the_calls_of_a_tenant_are_reduced_at_its_own_limit(harness: Harness) {
     let store = &harness.store;
     let acme = TenantId::new("acme").unwrap();
-    store.create_tenant(acme.clone(), "Acme".to_owned()).await.unwrap();
+    store.tenants().create(acme.clone(), "Acme".to_owned()).await.unwrap();
     let limits = TenantLimits { max_stored_bytes: Some(1 << 20), ..TenantLimits::default() };
     let change = TenantChange { limits: Some(limits), ..TenantChange::default() };
-    store.update_tenant(acme.clone(), change).await.unwrap();
+    store.tenants().update(acme.clone(), change).await.unwrap();
     record_large(&harness, store, "acme", 40, 64 << 10).await;
     record_large(&harness, store, "default", 20, 64 << 10).await;
     let calls = every_call(store, "acme").await;
@@ -569,7 +575,7 @@ async fn the_calls_of_a_tenant_are_reduced_at_its_own_limit(harness: Harness) {
     assert!(calls.len() == 40 && (8..=18).contains(&kept), "{kept} of {}", calls.len());
     assert!(calls.iter().all(|call| call.args_digest().is_some()));
     assert!(every_call(store, "default").await.iter().all(|call| !call.body_removed));
-    let usage = store.tenant_usage(&acme).await.unwrap();
+    let usage = store.limits().tenant_usage(&acme).await.unwrap();
     assert!((400_000..1_300_000).contains(&usage.call_bytes), "{usage:?}");
 }
 
@@ -597,7 +603,7 @@ async fn the_oldest_calls_are_removed_if_no_bodies_are_left(harness: Harness) {
 async fn a_journal_without_its_lock_file_is_recovered() {
     let mut harness = Harness::sqlite().await;
     let record = call(&harness.clock, CallStatus::Success);
-    harness.store.record(Arc::new(record.clone())).await.unwrap();
+    harness.store.calls().record(Arc::new(record.clone())).await.unwrap();
     for entry in std::fs::read_dir(harness.path("journal")).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|ending| ending == "node") {
@@ -605,7 +611,7 @@ async fn a_journal_without_its_lock_file_is_recovered() {
         }
     }
     harness.reopen().await;
-    assert_eq!(harness.store.calls(all()).await.unwrap().calls, [record]);
+    assert_eq!(harness.store.calls().calls(all()).await.unwrap().calls, [record]);
     assert_eq!(
         std::fs::read_dir(harness.path("journal")).unwrap().count(),
         2,
@@ -617,7 +623,7 @@ async fn a_journal_without_its_lock_file_is_recovered() {
 async fn a_closed_store_rejects_calls() {
     let harness = Harness::sqlite().await;
     harness.store.close().await;
-    assert!(harness.store.record(Arc::new(call(&harness.clock, CallStatus::Success))).await.is_err());
+    assert!(harness.store.calls().record(Arc::new(call(&harness.clock, CallStatus::Success))).await.is_err());
     assert_eq!(std::fs::read_dir(harness.path("journal")).unwrap().count(), 0);
 }
 
@@ -626,7 +632,7 @@ async fn a_closed_store_rejects_calls() {
 async fn a_torn_journal_loses_nothing_that_was_acknowledged() {
     let mut harness = Harness::sqlite().await;
     let record = call(&harness.clock, CallStatus::Success);
-    harness.store.record(Arc::new(record.clone())).await.unwrap();
+    harness.store.calls().record(Arc::new(record.clone())).await.unwrap();
     let journal = harness.path("journal");
     let log = std::fs::read_dir(&journal)
         .unwrap()
@@ -640,7 +646,7 @@ async fn a_torn_journal_loses_nothing_that_was_acknowledged() {
     bytes.extend(half);
     std::fs::write(&log, bytes).unwrap();
     harness.reopen().await;
-    assert_eq!(harness.store.calls(all()).await.unwrap().calls, [record]);
+    assert_eq!(harness.store.calls().calls(all()).await.unwrap().calls, [record]);
     let path = log.clone();
     eventually("the journal of the dead process is gone", move || !path.exists()).await;
 }

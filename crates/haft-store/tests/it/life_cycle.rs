@@ -10,7 +10,7 @@ use haft_core::lifecycle::{Deprecation, LegacyFields};
 use haft_core::name::{BundleSlug, TenantId};
 use haft_core::spec::ToolSpec;
 use haft_core::tool::Status;
-use haft_store::Store;
+use haft_store::{AuditLog, Store};
 
 use crate::harness::{Harness, on_both, spec};
 use crate::ledger::{call_with, principal};
@@ -33,11 +33,11 @@ async fn several_tools_are_published_together_or_not_at_all(harness: Harness) {
     let one = harness.create(spec("one", "d")).await.unwrap();
     let two = harness.create(spec("two", "d")).await.unwrap();
     let missing = "018faf50-b7b6-7a01-9a05-a22a6e0af1ff".parse().unwrap();
-    let failed = harness.store.publish_tools(vec![one.id, missing, two.id]).await;
+    let failed = harness.store.catalog().publish_tools(vec![one.id, missing, two.id]).await;
     assert!(matches!(failed, Err(StoreError::NotFound { .. })), "{failed:?}");
     assert_eq!(harness.mirror().named("one").unwrap().status, Status::Draft);
     harness.assert_consistent().await;
-    let published = harness.store.publish_tools(vec![one.id, two.id]).await.unwrap();
+    let published = harness.store.catalog().publish_tools(vec![one.id, two.id]).await.unwrap();
     let states: Vec<_> = published.iter().map(|tool| (tool.id, tool.status)).collect();
     assert_eq!(states, [(one.id, Status::Published), (two.id, Status::Published)]);
     harness.assert_consistent().await;
@@ -52,7 +52,7 @@ async fn a_deprecation_survives_a_restart_and_ends_with_a_publication(mut harnes
         ..Deprecation::default()
     };
     let step = Transition::Deprecate(deprecation.clone());
-    let deprecated = harness.store.transition(tool.id, step).await.unwrap();
+    let deprecated = harness.store.catalog().transition(tool.id, step).await.unwrap();
     let stored = deprecated.deprecation().unwrap();
     assert_eq!(
         (&stored.replaced_by, stored.removal_date),
@@ -61,14 +61,14 @@ async fn a_deprecation_survives_a_restart_and_ends_with_a_publication(mut harnes
     assert!(stored.deprecated_at.is_some());
     harness.restart().await;
     assert_eq!(harness.mirror().named("weather"), Some(&deprecated));
-    let published = harness.store.transition(tool.id, Transition::Publish).await.unwrap();
+    let published = harness.store.catalog().transition(tool.id, Transition::Publish).await.unwrap();
     assert_eq!((published.status, &published.lifecycle.deprecation), (Status::Published, &None));
     harness.assert_consistent().await;
 }
 
 async fn the_actor_of_a_request_is_recorded(harness: Harness) {
     let as_kim = |store: &Store| {
-        store.new_record(AuditRecord {
+        store.audit().new_record(AuditRecord {
             id: uuid::Uuid::nil(),
             at: haft_core::Timestamp::UNIX_EPOCH,
             tenant: tenant(),
@@ -82,9 +82,9 @@ async fn the_actor_of_a_request_is_recorded(harness: Harness) {
     };
     let tool = harness.create(spec("weather", "one")).await.unwrap();
     let record = as_kim(&harness.store);
-    Store::recorded(record, async {
-        harness.store.update_tool(tool.id, ToolChange::from(spec("weather", "two"))).await.unwrap();
-        harness.store.transition(tool.id, Transition::Publish).await.unwrap();
+    AuditLog::recorded(record, async {
+        harness.store.catalog().update_tool(tool.id, ToolChange::from(spec("weather", "two"))).await.unwrap();
+        harness.store.catalog().transition(tool.id, Transition::Publish).await.unwrap();
     })
     .await;
     let mirror = harness.mirror();
@@ -97,7 +97,7 @@ async fn the_actor_of_a_request_is_recorded(harness: Harness) {
         ),
         (None, Some("kim"), Some("kim"))
     );
-    let revisions = harness.store.revisions(tool.id).await.unwrap();
+    let revisions = harness.store.catalog().revisions(tool.id).await.unwrap();
     let authors: Vec<_> = revisions
         .iter()
         .map(|r| (r.number, r.created_by.as_deref(), r.published_by.as_deref(), r.published_at.is_some()))
@@ -112,21 +112,21 @@ async fn status_and_enabled_agree(harness: Harness) {
         let tool = mirror.named("weather").unwrap();
         (tool.status, tool.enabled)
     };
-    harness.store.transition(tool.id, Transition::Publish).await.unwrap();
-    harness.store.transition(tool.id, Transition::Set(Status::Disabled)).await.unwrap();
+    harness.store.catalog().transition(tool.id, Transition::Publish).await.unwrap();
+    harness.store.catalog().transition(tool.id, Transition::Set(Status::Disabled)).await.unwrap();
     assert_eq!(state(&harness), (Status::Disabled, false));
-    harness.store.enable_tool(tool.id, true).await.unwrap();
+    harness.store.catalog().enable_tool(tool.id, true).await.unwrap();
     assert_eq!(state(&harness), (Status::Published, true));
-    harness.store.transition(tool.id, Transition::Set(Status::Disabled)).await.unwrap();
-    harness.store.transition(tool.id, Transition::Set(Status::Draft)).await.unwrap();
+    harness.store.catalog().transition(tool.id, Transition::Set(Status::Disabled)).await.unwrap();
+    harness.store.catalog().transition(tool.id, Transition::Set(Status::Draft)).await.unwrap();
     assert_eq!(state(&harness), (Status::Draft, true));
     let both = ToolChange { status: Some(Status::Disabled), ..ToolChange::from(spec("weather", "d")) };
-    harness.store.enable_tool(tool.id, false).await.unwrap();
+    harness.store.catalog().enable_tool(tool.id, false).await.unwrap();
     let conflicting = ToolChange { enabled: Some(true), ..both.clone() };
-    let result = harness.store.update_tool(tool.id, conflicting).await;
+    let result = harness.store.catalog().update_tool(tool.id, conflicting).await;
     assert!(matches!(result, Err(StoreError::Invalid(_))), "{result:?}");
     assert_eq!(state(&harness), (Status::Draft, false));
-    harness.store.update_tool(tool.id, both).await.unwrap();
+    harness.store.catalog().update_tool(tool.id, both).await.unwrap();
     assert_eq!(state(&harness), (Status::Disabled, false));
     harness.assert_consistent().await;
 }
@@ -150,7 +150,7 @@ async fn imported_tools_have_their_state_and_legacy_fields(mut harness: Harness)
         imported(spec("two", "d"), Status::Draft),
         imported(spec("three", "d"), Status::Disabled),
     ];
-    let stored = harness.store.import_tools(tenant(), rows).await.unwrap();
+    let stored = harness.store.catalog().import_tools(tenant(), rows).await.unwrap();
     let states: Vec<_> =
         stored.iter().map(|tool| (tool.status, tool.enabled, tool.published.is_some())).collect();
     assert_eq!(
@@ -163,7 +163,7 @@ async fn imported_tools_have_their_state_and_legacy_fields(mut harness: Harness)
         assert_eq!(harness.mirror().named(tool.spec.name.as_str()), Some(tool));
     }
     let again = ImportedTool { id: Some(stored[1].id), ..imported(spec("two", "new"), Status::Published) };
-    let updated = harness.store.import_tools(tenant(), vec![again]).await.unwrap();
+    let updated = harness.store.catalog().import_tools(tenant(), vec![again]).await.unwrap();
     assert_eq!(
         (updated[0].id, updated[0].revision, updated[0].published.as_ref().map(|(number, _)| *number)),
         (stored[1].id, 2, Some(2))
@@ -173,8 +173,8 @@ async fn imported_tools_have_their_state_and_legacy_fields(mut harness: Harness)
 
 async fn an_import_with_a_conflict_changes_nothing(harness: Harness) {
     let rows = |names: &[&str]| names.iter().map(|name| imported(spec(name, "d"), Status::Draft)).collect();
-    harness.store.import_tools(tenant(), rows(&["two"])).await.unwrap();
-    let failed = harness.store.import_tools(tenant(), rows(&["one", "two", "three"])).await;
+    harness.store.catalog().import_tools(tenant(), rows(&["two"])).await.unwrap();
+    let failed = harness.store.catalog().import_tools(tenant(), rows(&["one", "two", "three"])).await;
     assert!(matches!(failed, Err(StoreError::Conflict(_))), "{failed:?}");
     assert_eq!((harness.mirror().named("one"), harness.mirror().named("three")), (None, None));
     if harness.is_embedded() {
@@ -188,17 +188,17 @@ async fn recent_callers_are_counted_per_tenant(harness: Harness) {
         let record =
             call_with(&harness.clock, CallStatus::Success, |call| call.principal = principal(tenant, name));
         let tool = record.invocation.tool_id;
-        harness.store.record(Arc::new(record)).await.unwrap();
+        harness.store.calls().record(Arc::new(record)).await.unwrap();
         tool
     };
     record("default", "ada").await;
     record("default", "ada").await;
     record("acme", "other").await;
     let tool = record("default", "kim").await;
-    let callers = harness.store.tool_callers(&tenant(), tool).await.unwrap();
+    let callers = harness.store.calls().tool_callers(&tenant(), tool).await.unwrap();
     let counts: Vec<_> = callers.iter().map(|caller| (caller.name.as_str(), caller.calls)).collect();
     assert_eq!(counts, [("ada", 2), ("kim", 1)]);
     assert!(callers[1].last_called_at > callers[0].last_called_at);
     let acme = TenantId::new("acme").unwrap();
-    assert_eq!(harness.store.tool_callers(&acme, tool).await.unwrap()[0].name, "other");
+    assert_eq!(harness.store.calls().tool_callers(&acme, tool).await.unwrap()[0].name, "other");
 }

@@ -22,12 +22,12 @@ on_both![
     the_bundle_of_a_server_has_its_own_kind,
 ];
 
-fn server(id: &str) -> McpServer {
+pub(crate) fn server(id: &str) -> McpServer {
     let transport = Transport::Stdio(Stdio { command: "x".into(), ..Stdio::default() });
     McpServer::new(BundleSlug::new(id).unwrap(), TenantId::default_tenant(), transport)
 }
 
-fn listed(name: &str, description: &str) -> ListedTool {
+pub(crate) fn listed(name: &str, description: &str) -> ListedTool {
     ListedTool {
         name: name.into(),
         description: description.into(),
@@ -36,67 +36,68 @@ fn listed(name: &str, description: &str) -> ListedTool {
     }
 }
 
-async fn lists(harness: &Harness, server: &McpServer, tools: &[ListedTool]) {
+pub(crate) async fn lists(harness: &Harness, server: &McpServer, tools: &[ListedTool]) {
     let McpImport { tools, refused } = import(server, tools);
     assert_eq!(refused, []);
-    harness.store.set_mcp_tools(server.clone(), tools).await.unwrap();
+    harness.store.catalog().set_mcp_tools(server.clone(), tools).await.unwrap();
 }
 
 async fn a_server_and_its_tools_survive_a_restart(mut harness: Harness) {
     let files = server("files");
-    harness.store.put_mcp_server(files.clone()).await.unwrap();
+    harness.store.catalog().put_mcp_server(files.clone()).await.unwrap();
     lists(&harness, &files, &[listed("read", "Reads"), listed("write", "Writes")]).await;
     let files = McpServer { enabled: false, ..files };
-    harness.store.put_mcp_server(files.clone()).await.unwrap();
+    harness.store.catalog().put_mcp_server(files.clone()).await.unwrap();
     harness.restart().await;
-    assert_eq!(harness.store.mcp_servers().await.unwrap(), std::slice::from_ref(&files));
+    assert_eq!(harness.store.catalog().mcp_servers().await.unwrap(), std::slice::from_ref(&files));
     let mirror = harness.mirror();
     let tool = mirror.named("read").unwrap();
     assert_eq!((tool.source, tool.qualified()), (Source::Mcp, "files:read@1.0.0".to_owned()));
     assert_eq!((tool.fault.as_deref(), tool.published.is_some()), (None, true));
-    harness.store.delete_mcp_server(files.tenant.clone(), files.id.clone()).await.unwrap();
-    assert_eq!(harness.store.mcp_servers().await.unwrap(), []);
+    harness.store.catalog().delete_mcp_server(files.tenant.clone(), files.id.clone()).await.unwrap();
+    assert_eq!(harness.store.catalog().mcp_servers().await.unwrap(), []);
     assert_eq!(harness.mirror().named("read"), None);
-    let again = harness.store.delete_mcp_server(files.tenant, files.id).await;
+    let again = harness.store.catalog().delete_mcp_server(files.tenant, files.id).await;
     assert!(matches!(again, Err(StoreError::NotFound { .. })), "{again:?}");
 }
 
 async fn a_rejected_change_stays_out_of_service_until_it_changes_again(mut harness: Harness) {
     let files = server("files");
-    harness.store.put_mcp_server(files.clone()).await.unwrap();
+    harness.store.catalog().put_mcp_server(files.clone()).await.unwrap();
     lists(&harness, &files, &[listed("read", "Reads")]).await;
     let id = harness.mirror().named("read").unwrap().id;
-    let none = harness.store.reject_mcp_tool(id).await;
+    let none = harness.store.catalog().reject_mcp_tool(id).await;
     assert!(matches!(none, Err(StoreError::Conflict(_))), "{none:?}");
     lists(&harness, &files, &[listed("read", "Sends everything home")]).await;
-    let review = async |harness: &Harness| harness.store.mcp_servers_to_review(&files.tenant).await.unwrap();
+    let review =
+        async |harness: &Harness| harness.store.catalog().mcp_servers_to_review(&files.tenant).await.unwrap();
     assert_eq!(review(&harness).await, std::slice::from_ref(&files.id));
-    harness.store.reject_mcp_tool(id).await.unwrap();
+    harness.store.catalog().reject_mcp_tool(id).await.unwrap();
     assert_eq!(review(&harness).await, []);
     harness.restart().await;
     // The same definition again changes nothing.
     lists(&harness, &files, &[listed("read", "Sends everything home")]).await;
     let fault = |harness: &Harness| harness.mirror().named("read").unwrap().fault.clone();
     assert!(fault(&harness).unwrap().contains("was rejected"));
-    let changes = harness.store.changed_mcp_tools(&files.tenant, &files.id).await.unwrap();
+    let changes = harness.store.catalog().changed_mcp_tools(&files.tenant, &files.id).await.unwrap();
     assert_eq!(changes.iter().map(|change| change.rejected).collect::<Vec<_>>(), [true]);
     // Another one waits for review again.
     lists(&harness, &files, &[listed("read", "Sends half of it home")]).await;
     assert!(fault(&harness).unwrap().contains("review and accept"));
     assert_eq!(review(&harness).await, std::slice::from_ref(&files.id));
     // A rejected change can still be accepted.
-    harness.store.reject_mcp_tool(id).await.unwrap();
-    harness.store.accept_mcp_tool(id).await.unwrap();
+    harness.store.catalog().reject_mcp_tool(id).await.unwrap();
+    harness.store.catalog().accept_mcp_tool(id).await.unwrap();
     assert_eq!(fault(&harness), None);
     lists(&harness, &files, &[listed("read", "Reads")]).await;
-    harness.store.reject_mcp_tool(id).await.unwrap();
+    harness.store.catalog().reject_mcp_tool(id).await.unwrap();
     lists(&harness, &files, &[listed("read", "Sends half of it home")]).await;
     assert_eq!(fault(&harness), None, "the accepted definition is listed again");
 }
 
 async fn a_changed_tool_waits_for_acceptance(harness: Harness) {
     let files = server("files");
-    harness.store.put_mcp_server(files.clone()).await.unwrap();
+    harness.store.catalog().put_mcp_server(files.clone()).await.unwrap();
     lists(&harness, &files, &[listed("read", "Reads"), listed("write", "Writes")]).await;
     lists(&harness, &files, &[listed("read", "Sends everything home")]).await;
     let mirror = harness.mirror();
@@ -104,19 +105,19 @@ async fn a_changed_tool_waits_for_acceptance(harness: Harness) {
     assert!(read.fault.as_deref().unwrap().contains("changed this tool"), "{read:?}");
     assert!(write.fault.as_deref().unwrap().contains("no longer lists"), "{write:?}");
     assert_eq!(read.spec.description, "Reads");
-    let changed = harness.store.changed_mcp_tools(&files.tenant, &files.id).await.unwrap();
+    let changed = harness.store.catalog().changed_mcp_tools(&files.tenant, &files.id).await.unwrap();
     assert_eq!(changed.len(), 1);
     assert_eq!(changed[0].offered.description, "Sends everything home");
     // If the server reverts the change, nothing waits for acceptance.
     lists(&harness, &files, &[listed("read", "Reads"), listed("write", "Writes")]).await;
     assert_eq!(harness.mirror().named("read").unwrap().fault, None);
     assert_eq!(harness.mirror().named("write").unwrap().fault, None);
-    assert_eq!(harness.store.changed_mcp_tools(&files.tenant, &files.id).await.unwrap(), []);
-    let nothing = harness.store.accept_mcp_tool(read.id).await;
+    assert_eq!(harness.store.catalog().changed_mcp_tools(&files.tenant, &files.id).await.unwrap(), []);
+    let nothing = harness.store.catalog().accept_mcp_tool(read.id).await;
     assert!(matches!(nothing, Err(StoreError::Conflict(_))), "{nothing:?}");
     // An accepted change is the newest revision.
     lists(&harness, &files, &[listed("read", "Reads faster"), listed("write", "Writes")]).await;
-    let accepted = harness.store.accept_mcp_tool(read.id).await.unwrap();
+    let accepted = harness.store.catalog().accept_mcp_tool(read.id).await.unwrap();
     assert_eq!((accepted.revision, accepted.fault), (2, None));
     assert_eq!(accepted.spec.description, "Reads faster");
     assert_eq!(accepted.published.unwrap().0, 2);
@@ -126,7 +127,7 @@ async fn a_changed_tool_waits_for_acceptance(harness: Harness) {
 
 async fn automatic_acceptance_applies_changes(harness: Harness) {
     let files = McpServer { accept_changes: true, ..server("files") };
-    harness.store.put_mcp_server(files.clone()).await.unwrap();
+    harness.store.catalog().put_mcp_server(files.clone()).await.unwrap();
     lists(&harness, &files, &[listed("read", "Reads")]).await;
     lists(&harness, &files, &[listed("read", "Reads more")]).await;
     let tool = harness.mirror().named("read").cloned().unwrap();
@@ -135,14 +136,14 @@ async fn automatic_acceptance_applies_changes(harness: Harness) {
 
 async fn automatic_acceptance_is_limited(harness: Harness) {
     let files = McpServer { accept_changes: true, ..server("files") };
-    harness.store.put_mcp_server(files.clone()).await.unwrap();
+    harness.store.catalog().put_mcp_server(files.clone()).await.unwrap();
     for number in 0..50 {
         lists(&harness, &files, &[listed("read", &format!("Reads {number}"))]).await;
     }
     let tool = harness.mirror().named("read").cloned().unwrap();
     assert_eq!((tool.revision, tool.spec.description.as_str()), (11, "Reads 10"));
     assert!(tool.fault.as_deref().unwrap().contains("too often"), "{tool:?}");
-    let accepted = harness.store.accept_mcp_tool(tool.id).await.unwrap();
+    let accepted = harness.store.catalog().accept_mcp_tool(tool.id).await.unwrap();
     assert_eq!((accepted.fault.as_deref(), accepted.spec.description.as_str()), (None, "Reads 49"));
     // After an hour, changes are accepted automatically again.
     harness.clock.advance(2);
@@ -153,11 +154,11 @@ async fn automatic_acceptance_is_limited(harness: Harness) {
 
 async fn the_policy_comes_from_the_configuration(harness: Harness) {
     let files = server("files");
-    harness.store.put_mcp_server(files.clone()).await.unwrap();
+    harness.store.catalog().put_mcp_server(files.clone()).await.unwrap();
     lists(&harness, &files, &[listed("read", "Reads")]).await;
     let before = files.clone();
     let files = McpServer { policy: Policy::Elevated, ..files };
-    harness.store.put_mcp_server(files.clone()).await.unwrap();
+    harness.store.catalog().put_mcp_server(files.clone()).await.unwrap();
     let check = |harness: &Harness| {
         let tool = harness.mirror().named("read").cloned().unwrap();
         assert_eq!((tool.spec.policy, tool.fault.as_deref(), tool.revision), (Policy::Elevated, None, 2));
@@ -178,7 +179,7 @@ async fn files_cannot_add_tools_to_the_bundle_of_a_server() {
     let harness = Harness::sqlite().await;
     let _watching = harness.store.watch();
     let files = server("files");
-    harness.store.put_mcp_server(files.clone()).await.unwrap();
+    harness.store.catalog().put_mcp_server(files.clone()).await.unwrap();
     harness.write("skills/files/read.json", &text("read", "not the server's"));
     let path = "skills/files/read.json";
     eventually(path, || harness.mirror().unreadable.contains_key(path)).await;
@@ -193,23 +194,23 @@ async fn files_cannot_add_tools_to_the_bundle_of_a_server() {
 
 async fn tools_of_a_server_are_read_only(harness: Harness) {
     let files = server("files");
-    harness.store.put_mcp_server(files.clone()).await.unwrap();
+    harness.store.catalog().put_mcp_server(files.clone()).await.unwrap();
     lists(&harness, &files, &[listed("read", "Reads")]).await;
     let id = harness.mirror().named("read").unwrap().id;
-    let deleted = harness.store.delete_tool(id, Backup::Keep).await;
+    let deleted = harness.store.catalog().delete_tool(id, Backup::Keep).await;
     assert!(matches!(deleted, Err(StoreError::ReadOnly(_))), "{deleted:?}");
-    assert!(!harness.store.enable_tool(id, false).await.unwrap().enabled);
+    assert!(!harness.store.catalog().enable_tool(id, false).await.unwrap().enabled);
     lists(&harness, &files, &[listed("read", "Reads")]).await;
     assert!(!harness.mirror().named("read").unwrap().enabled, "a list does not change the switch");
-    harness.store.create_tool(new_tool("web", spec("look-up", "Looks up"))).await.unwrap();
-    let taken = harness.store.put_mcp_server(server("web")).await;
+    harness.store.catalog().create_tool(new_tool("web", spec("look-up", "Looks up"))).await.unwrap();
+    let taken = harness.store.catalog().put_mcp_server(server("web")).await;
     assert!(matches!(taken, Err(StoreError::Conflict(_))), "{taken:?}");
 }
 
 async fn the_bundle_of_a_server_has_its_own_kind(mut harness: Harness) {
     let files = server("files");
-    harness.store.put_mcp_server(files.clone()).await.unwrap();
-    harness.store.set_built_ins(vec![spec("echo", "Echoes")]).await.unwrap();
+    harness.store.catalog().put_mcp_server(files.clone()).await.unwrap();
+    harness.store.catalog().set_built_ins(vec![spec("echo", "Echoes")]).await.unwrap();
     harness.create(spec("weather", "x")).await.unwrap();
     harness.restart().await;
     let kinds = |harness: &Harness| -> Vec<(String, BundleKind)> {
@@ -222,8 +223,8 @@ async fn the_bundle_of_a_server_has_its_own_kind(mut harness: Harness) {
     let expected = [("builtin", BundleKind::BuiltIn), ("files", BundleKind::Mcp), ("web", BundleKind::User)];
     assert_eq!(kinds(&harness), expected.map(|(slug, kind)| (slug.to_owned(), kind)));
     let bundle = harness.mirror().bundles.into_values().find(|bundle| bundle.slug == files.id).unwrap();
-    let error = harness.store.delete_bundle(bundle.id).await.unwrap_err();
+    let error = harness.store.catalog().delete_bundle(bundle.id).await.unwrap_err();
     assert_eq!(error.to_string(), "bundle `files` mirrors an MCP server; only `enabled` can be changed");
-    let disabled = harness.store.enable_bundle(bundle.id, false).await.unwrap();
+    let disabled = harness.store.catalog().enable_bundle(bundle.id, false).await.unwrap();
     assert_eq!((disabled.enabled, disabled.kind), (false, BundleKind::Mcp));
 }

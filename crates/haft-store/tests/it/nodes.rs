@@ -16,19 +16,19 @@ async fn nodes_receive_each_others_changes() {
     let watching = other.watch();
     let tool = harness.create(spec("weather", "one")).await.unwrap();
     eventually("the tool is received", || received.mirror().named("weather") == Some(&tool)).await;
-    let two = harness.store.update_tool(tool.id, spec("weather", "two").into()).await.unwrap();
+    let two = harness.store.catalog().update_tool(tool.id, spec("weather", "two").into()).await.unwrap();
     eventually("the revision is received", || received.mirror().named("weather") == Some(&two)).await;
-    harness.store.enable_bundle(tool.bundle_id, false).await.unwrap();
+    harness.store.catalog().enable_bundle(tool.bundle_id, false).await.unwrap();
     eventually("the switch is received", || received.mirror() == harness.mirror()).await;
-    harness.store.delete_tool(tool.id, Backup::Keep).await.unwrap();
+    harness.store.catalog().delete_tool(tool.id, Backup::Keep).await.unwrap();
     eventually("the deletion is received", || received.mirror() == harness.mirror()).await;
     let tenant = TenantId::default_tenant();
-    harness.store.put_credential(tenant.clone(), "KEY".into(), Secret::new("v".into())).await.unwrap();
+    harness.store.vault().put(tenant.clone(), "KEY".into(), Secret::new("v".into())).await.unwrap();
     let deadline = Instant::now() + Duration::from_mins(1);
-    while other.secret(&tenant, "KEY").await.unwrap().is_none() && Instant::now() < deadline {
+    while other.vault().secret(&tenant, "KEY").await.unwrap().is_none() && Instant::now() < deadline {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    assert!(other.secret(&tenant, "KEY").await.unwrap().is_some());
+    assert!(other.vault().secret(&tenant, "KEY").await.unwrap().is_some());
     watching.stop().await;
     other.close().await;
 }
@@ -42,7 +42,9 @@ async fn of_concurrent_creations_on_two_nodes_one_succeeds() {
         for number in 0..20 {
             let store = Arc::clone(if number % 2 == 0 { &harness.store } else { &other });
             let spec = spec("weather", &format!("number {number}"));
-            tasks.spawn(async move { store.create_tool(new_tool(&format!("web{round}"), spec)).await });
+            tasks.spawn(
+                async move { store.catalog().create_tool(new_tool(&format!("web{round}"), spec)).await },
+            );
         }
         let (won, lost): (Vec<_>, Vec<_>) = tasks.join_all().await.into_iter().partition(Result::is_ok);
         assert_eq!((won.len(), lost.len()), (1, 19));
@@ -65,7 +67,12 @@ async fn changes_of_other_nodes_are_loaded_in_batches() {
     harness.create(spec("first", "x")).await.unwrap();
     eventually("the listener runs", || received.mirror().named("first").is_some()).await;
     let before = received.announced();
-    harness.store.set_built_ins((0..TOOLS).map(|n| spec(&format!("b{n}"), "x")).collect()).await.unwrap();
+    harness
+        .store
+        .catalog()
+        .set_built_ins((0..TOOLS).map(|n| spec(&format!("b{n}"), "x")).collect())
+        .await
+        .unwrap();
     eventually("the transaction is received", || received.mirror().tools.len() == TOOLS + 1).await;
     let transaction = received.announced() - before;
     assert!(transaction <= 3, "one transaction caused {transaction} announcements");

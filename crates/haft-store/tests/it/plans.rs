@@ -9,7 +9,11 @@ use haft_core::id::CallId;
 use haft_core::ledger::{CallQuery, Ledger as _};
 use haft_core::name::TenantId;
 use haft_core::run::{RunEnd, RunStore as _, RunUsage};
-use haft_store::{ApprovalQuery, ChatQuery, ChatScope, DeliveryQuery, ListPage, ResourceQuery, RunQuery};
+use haft_core::tenant::TenantLimits;
+use haft_store::{
+    ApprovalQuery, ChatQuery, ChatScope, DeliveryQuery, ListPage, ResourceQuery, RunQuery, Store,
+    TenantChange,
+};
 use sqlx::{AnyConnection, AssertSqlSafe, Executor as _, Row as _};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -22,7 +26,7 @@ use crate::runs::run_at;
 on_both![no_statement_reads_a_whole_growing_table];
 
 /// The tables that grow with use.
-const GROWING: [&str; 17] = [
+const GROWING: [&str; 18] = [
     "approval_grants",
     "approvals",
     "audit",
@@ -34,6 +38,7 @@ const GROWING: [&str; 17] = [
     "pipeline_contents",
     "pipeline_documents",
     "resource_revisions",
+    "revisions",
     "run_steps",
     "run_waits",
     "runs",
@@ -58,8 +63,13 @@ const SMALL_INDEXES: [&str; 11] = [
 ];
 
 /// Statements that may read a whole table, with the reason.
-const ALLOWED: [(&str, &str); 1] =
-    [("SELECT id FROM audit ORDER BY id DESC LIMIT 1 OFFSET", "it ends at the largest number of records")];
+const ALLOWED: [(&str, &str); 2] = [
+    ("SELECT id FROM audit ORDER BY id DESC LIMIT 1 OFFSET", "it ends at the largest number of records"),
+    (
+        "SELECT webhook_id FROM webhook_deliveries WHERE status <> 'pending' GROUP BY",
+        "it counts along an index, each ten minutes, what a week leaves",
+    ),
+];
 
 static STATEMENTS: OnceLock<Mutex<BTreeSet<String>>> = OnceLock::new();
 
@@ -122,23 +132,24 @@ async fn use_everything(used: &mut Used) {
     }
     let store = &used.harness.store;
     // A run that waits for a call, and continues.
-    let (_, lease) = store.create_claimed_run(run_at(&*used.harness.clock, "default")).await.unwrap();
+    let (_, lease) = store.runs().create_claimed(run_at(&*used.harness.clock, "default")).await.unwrap();
     let calls: Vec<CallId> = vec![call_id(&used.harness.clock)];
-    store.leave_run(&lease, RunEnd::Waiting(calls), &RunUsage::default()).await.unwrap();
-    store.claim_runs(10).await.unwrap();
-    store.claim_runs(10).await.unwrap();
-    store.cancelled_runs().await.unwrap();
-    store.waiting_counts().await.unwrap();
+    store.runs().release_run(&lease, RunEnd::Waiting(calls), &RunUsage::default()).await.unwrap();
+    store.runs().claim_next(10).await.unwrap();
+    store.runs().claim_next(10).await.unwrap();
+    store.runs().cancelled().await.unwrap();
+    store.limits().waiting_counts().await.unwrap();
     let all = CallQuery::of_tenant(tenant.clone());
-    store.calls(all.clone()).await.unwrap();
-    store.calls(CallQuery { text: Some("x".to_owned()), ..all }).await.unwrap();
-    store.runs(&RunQuery::new(tenant.clone())).await.unwrap();
+    store.calls().calls(all.clone()).await.unwrap();
+    store.calls().calls(CallQuery { text: Some("x".to_owned()), ..all }).await.unwrap();
+    store.runs().list(&RunQuery::new(tenant.clone())).await.unwrap();
     for scope in [ChatScope::All, ChatScope::Shared, ChatScope::Owner("ann".to_owned())] {
         let query = ChatQuery { scope, q: None, before: None, limit: 10 };
-        store.chats(&tenant, &query).await.unwrap();
+        store.chats().list(&tenant, &query).await.unwrap();
     }
     store
-        .approvals(ApprovalQuery {
+        .approvals()
+        .list(ApprovalQuery {
             tenant: tenant.clone(),
             status: None,
             requested_by: None,
@@ -147,7 +158,7 @@ async fn use_everything(used: &mut Used) {
         })
         .await
         .unwrap();
-    for webhook in store.webhooks(&tenant).await.unwrap() {
+    for webhook in store.webhooks().list(&tenant).await.unwrap() {
         let query = DeliveryQuery {
             tenant: tenant.clone(),
             webhook: webhook.id,
@@ -155,16 +166,96 @@ async fn use_everything(used: &mut Used) {
             before: None,
             limit: 10,
         };
-        store.deliveries(query).await.unwrap();
+        store.webhooks().deliveries(query).await.unwrap();
     }
     store.artifacts().list(&tenant, &ResourceQuery::default()).await.unwrap();
-    store.list_pipelines(&tenant, &ResourceQuery::default()).await.unwrap();
-    store.mcp_servers_of(&tenant, &ListPage::ALL).await.unwrap();
-    store.manifest_roots().await.unwrap();
+    store.documents().list_pipelines(&tenant, &ResourceQuery::default()).await.unwrap();
+    store.catalog().mcp_servers_of(&tenant, &ListPage::ALL).await.unwrap();
+    store.workspaces().manifest_roots().await.unwrap();
+    count_against_limits(used).await;
+    read_single_things(used).await;
+    let store = &used.harness.store;
     store.reap().await.unwrap();
     // Another node recovers what dead ones were running.
     let (other, _) = used.harness.another().await;
     other.close().await;
+}
+
+/// Creates things while each limit is set, and reads what counts against them.
+async fn count_against_limits(used: &mut Used) {
+    let tenant = TenantId::default_tenant();
+    let many = Some(1_000_000);
+    let limits = TenantLimits {
+        max_tools: many,
+        max_stored_bytes: Some(1 << 40),
+        max_runs: many,
+        max_parallel_runs: many,
+        max_chats: many,
+        max_messages_per_chat: many,
+        max_workspaces: many,
+        max_documents: many,
+        ..TenantLimits::default()
+    };
+    let limit = async |store: &Store, limits| {
+        let change = TenantChange { limits: Some(limits), ..TenantChange::default() };
+        store.tenants().update(TenantId::default_tenant(), change).await.unwrap();
+    };
+    limit(&used.harness.store, limits).await;
+    for number in 20..26 {
+        used.cycle(number).await;
+    }
+    let store = &used.harness.store;
+    // One that makes room.
+    limit(store, TenantLimits { max_runs: Some(1), ..limits }).await;
+    drop(store.runs().create(run_at(&*used.harness.clock, "default")).await);
+    limit(store, limits).await;
+    store.limits().tenant_usage(&tenant).await.unwrap();
+    for (name, _) in limits.stored() {
+        store.limits().stored_count(&tenant, name).await.unwrap();
+    }
+    store.limits().check_stored_bytes(&tenant, 1).await.unwrap();
+}
+
+/// Reads and lists what the pages of one thing show.
+async fn read_single_things(used: &Used) {
+    let (store, tenant) = (&used.harness.store, TenantId::default_tenant());
+    store.calls().tool_callers(&tenant, used.tool).await.unwrap();
+    store.catalog().revisions(used.tool).await.unwrap();
+    store.agents().revisions(&tenant, used.agent).await.unwrap();
+    store.artifacts().revisions(&tenant, used.artifact).await.unwrap();
+    let all = CallQuery::of_tenant(tenant.clone());
+    let of_tool = CallQuery { tool_id: Some(used.tool), ..all.clone() };
+    let of_caller = CallQuery { caller: Some("ann".to_owned()), ..all.clone() };
+    let of_surface = CallQuery { surface: Some("rest".to_owned()), ..all.clone() };
+    let of_chat = CallQuery { chat_id: Some("chat".to_owned()), ..all.clone() };
+    for query in [all, of_tool, of_caller, of_surface, of_chat] {
+        store.calls().calls(query.clone()).await.unwrap();
+        store.calls().audited(&query).await.unwrap();
+        store.calls().count(&query).await.unwrap();
+    }
+    store.approvals().grants(&tenant, Some("ann"), None, 10).await.unwrap();
+    store.approvals().expire().await.unwrap();
+    store.webhooks().trim_deliveries().await.unwrap();
+    let workspace = "work".parse().unwrap();
+    store.workspaces().active_manifest(&tenant, &workspace).await.unwrap();
+    store.workspaces().manifests(&tenant, &workspace, None, 10).await.unwrap();
+    store.workspaces().list(&tenant, None, 10).await.unwrap();
+    let documents = store.documents().list(&used.pipeline, &[], None, 10).await.unwrap();
+    store.documents().get(&used.pipeline, documents[0].id).await.unwrap();
+    store.documents().ingest_status(&used.pipeline).await.unwrap();
+    store.documents().reingest(&used.pipeline).await.unwrap();
+    let chat = used.chat.unwrap();
+    let messages = store.chats().messages(&tenant, chat, None, 10).await.unwrap();
+    store.chats().branch(&tenant, chat, messages[0].id).await.unwrap();
+    store.chats().manifest_of_message(&tenant, chat, messages[0].id).await.unwrap();
+    store.chats().manifest_before_messages(&tenant, chat).await.unwrap();
+    store.runs().open_of_chat(&tenant, chat).await.unwrap();
+    for run in store.runs().list(&RunQuery::new(tenant.clone())).await.unwrap() {
+        store.runs().steps(&tenant, run.id, 0, 10).await.unwrap();
+        store.runs().request_cancel(&tenant, run.id).await.unwrap();
+    }
+    store.chats().delete(&tenant, chat).await.unwrap();
+    store.audit().page(&crate::audit::all()).await.unwrap();
 }
 
 async fn no_statement_reads_a_whole_growing_table(harness: Harness) {

@@ -97,7 +97,7 @@ async fn race(store: &Arc<Store>) {
         let store = Arc::clone(store);
         tasks.spawn(async move {
             let spec = spec("weather", &format!("process {} task {task}", std::process::id()));
-            match store.create_tool(new_tool("web", spec)).await {
+            match store.catalog().create_tool(new_tool("web", spec)).await {
                 Ok(tool) => println!("> created {}", tool.spec.description),
                 Err(StoreError::Conflict(_)) => println!("> conflict"),
                 Err(error) => println!("> {error:?}"),
@@ -111,7 +111,7 @@ async fn race(store: &Arc<Store>) {
 async fn work(store: Arc<Store>) {
     let _watching = store.watch();
     let mut tasks = tokio::task::JoinSet::new();
-    let calls = Arc::clone(&store);
+    let calls = store.calls().clone();
     tasks.spawn(async move {
         loop {
             let record = call();
@@ -122,9 +122,9 @@ async fn work(store: Arc<Store>) {
     tasks.spawn(async move {
         for number in 0.. {
             let name = format!("t{}-{number}", std::process::id());
-            let tool = store.create_tool(new_tool("web", spec(&name, "one"))).await.unwrap();
+            let tool = store.catalog().create_tool(new_tool("web", spec(&name, "one"))).await.unwrap();
             println!("> tool {name} one");
-            store.update_tool(tool.id, spec(&name, "two").into()).await.unwrap();
+            store.catalog().update_tool(tool.id, spec(&name, "two").into()).await.unwrap();
             println!("> tool {name} two");
         }
     });
@@ -134,40 +134,40 @@ async fn work(store: Arc<Store>) {
 /// Appends steps to a run until it is killed; reports acknowledged ones.
 async fn run(store: &Store) {
     let run = crate::runs::run_at(&RealClock, "default");
-    let (run, lease) = store.create_claimed_run(run).await.unwrap();
+    let (run, lease) = store.runs().create_claimed(run).await.unwrap();
     println!("> run {}", run.id);
     for number in 1.. {
         let usage = RunUsage { answers: number, ..RunUsage::default() };
-        store.append_steps(&lease, vec![crate::runs::step(&RealClock, number)], &usage).await.unwrap();
+        store.runs().append_steps(&lease, vec![crate::runs::step(&RealClock, number)], &usage).await.unwrap();
         println!("> step {number}");
     }
 }
 
 /// Writes a definition that exceeds the size limit of files.
 async fn grow(store: &Store) {
-    let tool = store.create_tool(new_tool("web", spec("weather", "small"))).await.unwrap();
+    let tool = store.catalog().create_tool(new_tool("web", spec("weather", "small"))).await.unwrap();
     println!("> created");
-    let result = store.update_tool(tool.id, spec("weather", &"x".repeat(700 * 1024)).into()).await;
+    let result = store.catalog().update_tool(tool.id, spec("weather", &"x".repeat(700 * 1024)).into()).await;
     println!(
         "> {}",
         if matches!(result, Err(StoreError::Unavailable { .. })) { "rejected" } else { "written" }
     );
-    store.update_tool(tool.id, spec("weather", "still small").into()).await.unwrap();
+    store.catalog().update_tool(tool.id, spec("weather", "still small").into()).await.unwrap();
     println!("> continues");
 }
 
 /// Removes the permissions of a folder; reports the state of its tools.
 async fn shut(home: &Path, store: &Store) {
-    let open = store.create_tool(new_tool("open", spec("open", "one"))).await.unwrap();
-    let shut = store.create_tool(new_tool("shut", spec("shut", "one"))).await.unwrap();
+    let open = store.catalog().create_tool(new_tool("open", spec("open", "one"))).await.unwrap();
+    let shut = store.catalog().create_tool(new_tool("shut", spec("shut", "one"))).await.unwrap();
     let folder = home.join("skills/shut");
     for mode in [0o000, 0o400, 0o700] {
         std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(mode)).unwrap();
-        let report = store.reindex().await.unwrap();
+        let report = store.catalog().reindex().await.unwrap();
         println!("> {mode:03o}: {} tools, {} unreadable", report.tools, report.unreadable);
     }
     for tool in [open, shut] {
-        println!("> revisions {}", store.revisions(tool.id).await.unwrap().len());
+        println!("> revisions {}", store.catalog().revisions(tool.id).await.unwrap().len());
     }
 }
 
@@ -220,7 +220,7 @@ async fn a_killed_process_loses_nothing_that_was_acknowledged() {
                 ["tool", name, state] => drop(tools.insert((name, state))),
                 ["call", id] => {
                     let id = id.parse().unwrap();
-                    let found = harness.store.call(&TenantId::default_tenant(), id).await.unwrap();
+                    let found = harness.store.calls().call(&TenantId::default_tenant(), id).await.unwrap();
                     assert!(found.is_some(), "the call {id} is lost");
                 }
                 // Cut short by the kill: not acknowledged.
@@ -306,7 +306,7 @@ async fn a_run_continues_after_its_process_is_killed() {
         }
         let settings = StoreSettings::embedded(home.path());
         let store = Store::open(settings, Arc::new(RealClock), Arc::new(NullSink)).await.unwrap();
-        let mut claimed = store.claim_runs(10).await.unwrap();
+        let mut claimed = store.runs().claim_next(10).await.unwrap();
         assert_eq!(claimed.len(), 1, "the run can be claimed at once");
         let (run, steps, lease) = claimed.pop().unwrap();
         assert_eq!(run.id.to_string(), id);
@@ -319,7 +319,7 @@ async fn a_run_continues_after_its_process_is_killed() {
             output: None,
             error: None,
         };
-        store.leave_run(&lease, end, &run.usage).await.unwrap();
+        store.runs().release_run(&lease, end, &run.usage).await.unwrap();
         store.close().await;
     }
 }

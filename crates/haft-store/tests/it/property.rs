@@ -64,18 +64,18 @@ async fn run_step(harness: &mut Harness, step: Step) {
     let result: Result<(), StoreError> = match step {
         Step::Create(b, n, d) => {
             let new = new_tool(BUNDLES[b], spec(NAMES[n], &description(d)));
-            harness.store.create_tool(new).await.map(drop)
+            harness.store.catalog().create_tool(new).await.map(drop)
         }
         Step::Update(t, d) => match pick(&mirror, t) {
             Some(id) => {
                 let old = &mirror.tools[&id].spec;
                 let new = haft_core::spec::ToolSpec { description: description(d), ..(**old).clone() };
-                harness.store.update_tool(id, new.into()).await.map(drop)
+                harness.store.catalog().update_tool(id, new.into()).await.map(drop)
             }
             None => Ok(()),
         },
         Step::Enable(t, enabled) => match pick(&mirror, t) {
-            Some(id) => harness.store.enable_tool(id, enabled).await.map(drop),
+            Some(id) => harness.store.catalog().enable_tool(id, enabled).await.map(drop),
             None => Ok(()),
         },
         Step::Publish(t) => transition(harness, pick(&mirror, t), Transition::Publish).await,
@@ -85,7 +85,7 @@ async fn run_step(harness: &mut Harness, step: Step) {
             transition(harness, pick(&mirror, t), Transition::Relabel(version)).await
         }
         Step::Delete(t) => match pick(&mirror, t) {
-            Some(id) => harness.store.delete_tool(id, Backup::Keep).await.map(drop),
+            Some(id) => harness.store.catalog().delete_tool(id, Backup::Keep).await.map(drop),
             None => Ok(()),
         },
         Step::WriteFile(b, n, d) => {
@@ -107,7 +107,7 @@ async fn run_step(harness: &mut Harness, step: Step) {
             );
             Ok(())
         }
-        Step::Reindex => harness.store.reindex().await.map(drop),
+        Step::Reindex => harness.store.catalog().reindex().await.map(drop),
         Step::Restart => {
             harness.restart().await;
             Ok(())
@@ -121,7 +121,7 @@ async fn run_step(harness: &mut Harness, step: Step) {
 
 async fn transition(harness: &Harness, id: Option<ToolId>, step: Transition) -> Result<(), StoreError> {
     match id {
-        Some(id) => harness.store.transition(id, step).await.map(drop),
+        Some(id) => harness.store.catalog().transition(id, step).await.map(drop),
         None => Ok(()),
     }
 }
@@ -149,7 +149,7 @@ async fn check(steps: Vec<Step>) {
     for step in steps {
         run_step(&mut harness, step).await;
     }
-    harness.store.reindex().await.unwrap();
+    harness.store.catalog().reindex().await.unwrap();
     let mirror = harness.mirror();
     let files = files(&harness);
     let mut known: Vec<String> = mirror.tools.values().filter_map(|tool| tool.path.clone()).collect();
@@ -159,7 +159,7 @@ async fn check(steps: Vec<Step>) {
     for tool in mirror.tools.values() {
         let text = &files[tool.path.as_ref().unwrap()];
         assert_eq!(tool.fault.is_none(), text.contains(&tool.spec.description), "{tool:?} {text}");
-        let revisions = harness.store.revisions(tool.id).await.unwrap();
+        let revisions = harness.store.catalog().revisions(tool.id).await.unwrap();
         assert_eq!((revisions[0].number, &revisions[0].spec), (tool.revision, &tool.spec));
         for pair in revisions.windows(2) {
             assert_eq!(pair[0].number, pair[1].number + 1);

@@ -36,7 +36,7 @@ fn queued(harness: &Harness, tenant: &str, number: usize) -> CallRecord {
 
 async fn enqueue(harness: &Harness, tenant: &str, number: usize) -> CallRecord {
     let call = queued(harness, tenant, number);
-    assert_eq!(harness.store.enqueue(call.clone(), 1000).await.unwrap(), Enqueued::Queued);
+    assert_eq!(harness.store.calls().enqueue(call.clone(), 1000).await.unwrap(), Enqueued::Queued);
     call
 }
 
@@ -54,36 +54,36 @@ async fn queued_calls_are_claimed_once_in_turn_of_their_tenants(harness: Harness
     }
     enqueue(&harness, "b", 0).await;
     enqueue(&harness, "c", 0).await;
-    let first = harness.store.claim(limits(4, 10)).await.unwrap();
+    let first = harness.store.calls().claim(limits(4, 10)).await.unwrap();
     assert_eq!(names(&first), ["a0", "a1", "b0", "c0"]);
     assert!(first.iter().all(|call| call.status == CallStatus::Running));
-    let stored = harness.store.call(first[0].tenant(), first[0].id()).await.unwrap().unwrap();
+    let stored = harness.store.calls().call(first[0].tenant(), first[0].id()).await.unwrap().unwrap();
     assert_eq!(stored.status, CallStatus::Running);
     enqueue(&harness, "b", 1).await;
-    assert_eq!(names(&harness.store.claim(limits(2, 10)).await.unwrap()), ["a2", "b1"]);
+    assert_eq!(names(&harness.store.calls().claim(limits(2, 10)).await.unwrap()), ["a2", "b1"]);
     enqueue(&harness, "c", 1).await;
     // The turn continues after the tenant that was served last.
-    assert_eq!(names(&harness.store.claim(limits(1, 10)).await.unwrap()), ["c1"]);
-    assert_eq!(names(&harness.store.claim(limits(10, 10)).await.unwrap()), ["a3", "a4"]);
-    assert_eq!(harness.store.claim(limits(10, 10)).await.unwrap(), []);
+    assert_eq!(names(&harness.store.calls().claim(limits(1, 10)).await.unwrap()), ["c1"]);
+    assert_eq!(names(&harness.store.calls().claim(limits(10, 10)).await.unwrap()), ["a3", "a4"]);
+    assert_eq!(harness.store.calls().claim(limits(10, 10)).await.unwrap(), []);
 }
 
 async fn a_tenant_does_not_take_every_worker(harness: Harness) {
     for number in 0..5 {
         enqueue(&harness, "a", number).await;
     }
-    let claimed = harness.store.claim(limits(4, 3)).await.unwrap();
+    let claimed = harness.store.calls().claim(limits(4, 3)).await.unwrap();
     assert_eq!(names(&claimed), ["a0", "a1", "a2"]);
     enqueue(&harness, "b", 0).await;
     let running = HashMap::from([(TenantId::new("a").unwrap(), 3)]);
-    let claimed = harness.store.claim(ClaimLimits { running, ..limits(4, 3) }).await.unwrap();
+    let claimed = harness.store.calls().claim(ClaimLimits { running, ..limits(4, 3) }).await.unwrap();
     assert_eq!(names(&claimed), ["b0"]);
 }
 
 async fn a_full_queue_rejects(harness: Harness) {
     enqueue(&harness, "a", 0).await;
-    assert_eq!(harness.store.enqueue(queued(&harness, "a", 1), 1).await.unwrap(), Enqueued::Full(1));
-    assert_eq!(harness.store.enqueue(queued(&harness, "b", 1), 1).await.unwrap(), Enqueued::Queued);
+    assert_eq!(harness.store.calls().enqueue(queued(&harness, "a", 1), 1).await.unwrap(), Enqueued::Full(1));
+    assert_eq!(harness.store.calls().enqueue(queued(&harness, "b", 1), 1).await.unwrap(), Enqueued::Queued);
 }
 
 async fn a_key_is_queued_once(harness: Harness) {
@@ -93,41 +93,44 @@ async fn a_key_is_queued_once(harness: Harness) {
         call
     };
     let first = keyed();
-    assert_eq!(harness.store.enqueue(first.clone(), 9).await.unwrap(), Enqueued::Queued);
-    let again = harness.store.enqueue(keyed(), 9).await.unwrap();
+    assert_eq!(harness.store.calls().enqueue(first.clone(), 9).await.unwrap(), Enqueued::Queued);
+    let again = harness.store.calls().enqueue(keyed(), 9).await.unwrap();
     assert_eq!(again, Enqueued::Existing(Box::new(first)));
-    assert_eq!(harness.store.claim(limits(9, 9)).await.unwrap().len(), 1);
+    assert_eq!(harness.store.calls().claim(limits(9, 9)).await.unwrap().len(), 1);
 }
 
 async fn a_call_that_was_put_back_runs_later(harness: Harness) {
     enqueue(&harness, "a", 0).await;
-    let mut claimed = harness.store.claim(limits(1, 1)).await.unwrap();
+    let mut claimed = harness.store.calls().claim(limits(1, 1)).await.unwrap();
     let call = claimed.pop().unwrap();
     let later = haft_core::Clock::now(&*harness.clock) + jiff::SignedDuration::from_hours(1);
-    harness.store.put_back(call.clone(), later).await.unwrap();
-    let stored = harness.store.call(call.tenant(), call.id()).await.unwrap().unwrap();
+    harness.store.calls().requeue(call.clone(), later).await.unwrap();
+    let stored = harness.store.calls().call(call.tenant(), call.id()).await.unwrap().unwrap();
     assert_eq!(stored.status, CallStatus::Pending);
-    assert_eq!(harness.store.claim(limits(1, 1)).await.unwrap(), []);
+    assert_eq!(harness.store.calls().claim(limits(1, 1)).await.unwrap(), []);
     harness.clock.advance(2);
-    assert_eq!(harness.store.claim(limits(1, 1)).await.unwrap().len(), 1);
+    assert_eq!(harness.store.calls().claim(limits(1, 1)).await.unwrap().len(), 1);
 }
 
 async fn waiting_and_running_calls_are_cancelled(harness: Harness) {
     let store = &harness.store;
     let (waiting, running) = (enqueue(&harness, "a", 0).await, enqueue(&harness, "b", 0).await);
-    let cancel = async |call: &CallRecord| store.cancel(call.tenant(), call.id()).await.unwrap();
+    let cancel = async |call: &CallRecord| store.calls().cancel(call.tenant(), call.id()).await.unwrap();
     assert_eq!(cancel(&waiting).await, Some(Cancellation::Cancelled));
     assert_eq!(cancel(&waiting).await, Some(Cancellation::Ended(CallStatus::Cancelled)));
-    assert_eq!(names(&store.claim(limits(9, 9)).await.unwrap()), ["b0"]);
-    assert_eq!(store.cancellations().await.unwrap(), []);
+    assert_eq!(names(&store.calls().claim(limits(9, 9)).await.unwrap()), ["b0"]);
+    assert_eq!(store.calls().cancellations().await.unwrap(), []);
     // From another node, which does not run it.
     let (other, _) = harness.another().await;
-    assert_eq!(other.cancel(running.tenant(), running.id()).await.unwrap(), Some(Cancellation::Requested));
-    assert_eq!(store.cancellations().await.unwrap(), [running.id()]);
-    assert_eq!(other.cancellations().await.unwrap(), []);
+    assert_eq!(
+        other.calls().cancel(running.tenant(), running.id()).await.unwrap(),
+        Some(Cancellation::Requested)
+    );
+    assert_eq!(store.calls().cancellations().await.unwrap(), [running.id()]);
+    assert_eq!(other.calls().cancellations().await.unwrap(), []);
     other.close().await;
     let stranger = TenantId::new("stranger").unwrap();
-    assert_eq!(store.cancel(&stranger, running.id()).await.unwrap(), None);
+    assert_eq!(store.calls().cancel(&stranger, running.id()).await.unwrap(), None);
 }
 
 async fn events_are_read_after_a_number(harness: Harness) {
@@ -138,28 +141,29 @@ async fn events_are_read_after_a_number(harness: Harness) {
         event(2, CallEvent::Value("two".to_owned())),
         event(3, CallEvent::Progress(0.5, "half".to_owned())),
     ];
-    harness.store.append_events(call.id(), events.clone()).await.unwrap();
-    harness.store.append_events(call.id(), events.clone()).await.unwrap();
-    assert_eq!(harness.store.events(call.id(), 1).await.unwrap(), events[1..]);
-    assert_eq!(harness.store.events(call.id(), 3).await.unwrap(), []);
+    harness.store.calls().append_events(call.id(), events.clone()).await.unwrap();
+    harness.store.calls().append_events(call.id(), events.clone()).await.unwrap();
+    assert_eq!(harness.store.calls().events(call.id(), 1).await.unwrap(), events[1..]);
+    assert_eq!(harness.store.calls().events(call.id(), 3).await.unwrap(), []);
     harness.store.reap().await.unwrap();
-    assert_eq!(harness.store.events(call.id(), 0).await.unwrap().len(), 3);
+    assert_eq!(harness.store.calls().events(call.id(), 0).await.unwrap().len(), 3);
 }
 
 async fn waiting_calls_survive_and_running_ones_are_recovered(mut harness: Harness) {
     let mut pure = queued(&harness, "a", 0);
     pure.invocation.is_pure = true;
-    harness.store.enqueue(pure.clone(), 9).await.unwrap();
+    harness.store.calls().enqueue(pure.clone(), 9).await.unwrap();
     let impure = enqueue(&harness, "a", 1).await;
-    let claimed = harness.store.claim(limits(2, 2)).await.unwrap();
+    let claimed = harness.store.calls().claim(limits(2, 2)).await.unwrap();
     assert_eq!(claimed.len(), 2);
     let waiting = enqueue(&harness, "a", 2).await;
     let (other, _) = harness.another().await;
     // Like a crash: dropped, not closed.
     drop(std::mem::replace(&mut harness.store, other));
     let watching = harness.store.watch();
-    let status =
-        async |call: &CallRecord| harness.store.call(call.tenant(), call.id()).await.unwrap().unwrap().status;
+    let status = async |call: &CallRecord| {
+        harness.store.calls().call(call.tenant(), call.id()).await.unwrap().unwrap().status
+    };
     let deadline = Instant::now() + Duration::from_mins(1);
     while status(&impure).await != CallStatus::Interrupted || status(&pure).await != CallStatus::Pending {
         assert!(
@@ -171,14 +175,14 @@ async fn waiting_calls_survive_and_running_ones_are_recovered(mut harness: Harne
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     assert_eq!(status(&waiting).await, CallStatus::Pending);
-    assert_eq!(names(&harness.store.claim(limits(9, 9)).await.unwrap()), ["a0", "a2"]);
+    assert_eq!(names(&harness.store.calls().claim(limits(9, 9)).await.unwrap()), ["a0", "a2"]);
     // A node that was only cut off reports its outcome late, under its claim: it is not lost, because nobody else runs it.
     let mut done = claimed.into_iter().find(|call| call.id() == impure.id()).unwrap();
     done.finish(Ok(json!(1)), done.started_at, 1.0);
-    harness.store.record(Arc::new(done)).await.unwrap();
+    harness.store.calls().record(Arc::new(done)).await.unwrap();
     watching.stop().await;
     assert_eq!(status(&impure).await, CallStatus::Success);
-    let interrupted = harness.store.call(waiting.tenant(), waiting.id()).await.unwrap().unwrap();
+    let interrupted = harness.store.calls().call(waiting.tenant(), waiting.id()).await.unwrap().unwrap();
     assert_ne!(interrupted.error.map(|error| error.code), Some(ErrorCode::Interrupted));
 }
 
@@ -192,7 +196,7 @@ async fn two_nodes_claim_every_call_once(harness: Harness) {
         tasks.spawn(async move {
             let (mut claimed, mut empty) = (Vec::new(), 0);
             while empty < 3 {
-                let calls = store.claim(limits(4, 4)).await.unwrap();
+                let calls = store.calls().claim(limits(4, 4)).await.unwrap();
                 empty = if calls.is_empty() { empty + 1 } else { 0 };
                 claimed.extend(calls.iter().map(CallRecord::id));
             }

@@ -62,7 +62,7 @@ async fn a_published_revision_stays_when_the_file_changes() {
     let (harness, _watching) = watched().await;
     harness.write("skills/web/a.json", &text("weather", "one"));
     let one = tool(&harness, "weather", |_| true).await;
-    harness.store.transition(one.id, Transition::Publish).await.unwrap();
+    harness.store.catalog().transition(one.id, Transition::Publish).await.unwrap();
     harness.write("skills/web/a.json", &text("weather", "two"));
     let two = tool(&harness, "weather", |tool| tool.revision == 2).await;
     let (number, published) = two.published.unwrap();
@@ -79,7 +79,7 @@ async fn a_file_that_no_longer_parses_keeps_its_last_good_revision() {
     let fault = broken.fault.clone().unwrap();
     assert!(fault.starts_with("skills/web/a.json: line 3"), "{fault}");
     assert_eq!(broken, Tool { fault: Some(fault), ..one.clone() });
-    let refused = harness.store.transition(one.id, Transition::Publish).await;
+    let refused = harness.store.catalog().transition(one.id, Transition::Publish).await;
     assert!(matches!(refused, Err(StoreError::Conflict(_))));
     harness.assert_consistent().await;
     harness.write("skills/web/a.json", &text("weather", "one"));
@@ -87,7 +87,7 @@ async fn a_file_that_no_longer_parses_keeps_its_last_good_revision() {
     // The API may repair it too.
     harness.write("skills/web/a.json", "{");
     tool(&harness, "weather", |tool| tool.fault.is_some()).await;
-    let repaired = harness.store.update_tool(one.id, spec("weather", "one").into()).await.unwrap();
+    let repaired = harness.store.catalog().update_tool(one.id, spec("weather", "one").into()).await.unwrap();
     assert_eq!(repaired, one);
     harness.assert_consistent().await;
 }
@@ -221,8 +221,8 @@ async fn enabled_in_the_file_applies_when_it_changes_and_comments_stay() {
     harness.write("skills/web/a.yaml", &with("enabled: false\n", "one"));
     let off = tool(&harness, "weather", |_| true).await;
     assert!(!off.enabled);
-    harness.store.enable_tool(off.id, true).await.unwrap();
-    harness.store.transition(off.id, Transition::Publish).await.unwrap();
+    harness.store.catalog().enable_tool(off.id, true).await.unwrap();
+    harness.store.catalog().transition(off.id, Transition::Publish).await.unwrap();
     let kept = fs::read_to_string(harness.path("skills/web/a.yaml")).unwrap();
     assert_eq!(kept, with("enabled: false\n", "one"));
     // The same value again changes nothing.
@@ -239,11 +239,11 @@ async fn enabled_in_the_file_applies_when_it_changes_and_comments_stay() {
 async fn own_writes_create_no_second_revision() {
     let (harness, _watching) = watched().await;
     let made = harness.create(spec("weather", "one")).await.unwrap();
-    harness.store.update_tool(made.id, spec("weather", "two").into()).await.unwrap();
+    harness.store.catalog().update_tool(made.id, spec("weather", "two").into()).await.unwrap();
     // A later file shows that the watcher has scanned the folder since.
     harness.write("skills/web/later.json", &text("later", "x"));
     tool(&harness, "later", |_| true).await;
-    let revisions = harness.store.revisions(made.id).await.unwrap();
+    let revisions = harness.store.catalog().revisions(made.id).await.unwrap();
     assert_eq!(revisions.len(), 2);
     assert_eq!(harness.mirror().named("weather").unwrap().revision, 2);
 }
@@ -257,7 +257,7 @@ async fn bundles_follow_their_folders() {
     let mirror = until(&harness, "the bundle", |m| bundle(m).is_some_and(|b| !b.enabled)).await;
     let made = bundle(&mirror).unwrap();
     assert_eq!(made.display_name, "The web");
-    harness.store.enable_bundle(made.id, true).await.unwrap();
+    harness.store.catalog().enable_bundle(made.id, true).await.unwrap();
     let kept = fs::read_to_string(harness.path("skills/web/bundle.yaml")).unwrap();
     assert!(kept.contains("extra: 1") && kept.contains("enabled: true"), "{kept}");
     harness.write("skills/web/bundle.yaml", "display_name: [");
@@ -275,10 +275,11 @@ async fn bundles_follow_their_folders() {
 async fn changes_of_another_process_are_detected() {
     let (harness, _watching) = watched().await;
     let (other, _) = harness.another().await;
-    let made = other.create_tool(crate::harness::new_tool("web", spec("weather", "one"))).await.unwrap();
+    let made =
+        other.catalog().create_tool(crate::harness::new_tool("web", spec("weather", "one"))).await.unwrap();
     assert_eq!(tool(&harness, "weather", |_| true).await, made);
     // Changes that are only in the database are detected too.
-    let off = other.enable_tool(made.id, false).await.unwrap();
+    let off = other.catalog().enable_tool(made.id, false).await.unwrap();
     assert_eq!(tool(&harness, "weather", |tool| !tool.enabled).await, off);
     other.close().await;
 }
@@ -306,8 +307,8 @@ async fn a_replaced_definition_folder_is_watched() {
 async fn a_bundle_stays_deleted_when_its_file_becomes_invalid() {
     let mut harness = Harness::sqlite().await;
     let tool = harness.create(spec("weather", "one")).await.unwrap();
-    harness.store.delete_tool(tool.id, Backup::Discard).await.unwrap();
-    harness.store.delete_bundle(tool.bundle_id).await.unwrap();
+    harness.store.catalog().delete_tool(tool.id, Backup::Discard).await.unwrap();
+    harness.store.catalog().delete_bundle(tool.bundle_id).await.unwrap();
     let before = harness.mirror();
     harness.write("skills/web/bundle.yaml", "owner: [\n");
     harness.restart().await;
@@ -321,10 +322,10 @@ async fn a_bundle_stays_deleted_when_its_file_becomes_invalid() {
         description: "alive".into(),
         enabled: true,
     };
-    assert!(matches!(harness.store.put_bundle(put.clone()).await, Err(StoreError::Conflict(_))));
+    assert!(matches!(harness.store.catalog().put_bundle(put.clone()).await, Err(StoreError::Conflict(_))));
     assert_eq!(fs::read_to_string(harness.path("skills/web/bundle.yaml")).unwrap(), "owner: [\n");
     harness.write("skills/web/bundle.yaml", "owner: []\n");
-    harness.store.put_bundle(put).await.unwrap();
+    harness.store.catalog().put_bundle(put).await.unwrap();
     harness.restart().await;
     let bundle = harness.mirror().bundles[&tool.bundle_id].clone();
     assert_eq!((bundle.description.as_str(), bundle.soft_deleted_at), ("alive", None));
@@ -335,8 +336,8 @@ async fn a_restored_file_restores_the_tool() {
     let (harness, _watching) = watched().await;
     harness.write("skills/web/a.json", &text("weather", "one"));
     let one = tool(&harness, "weather", |_| true).await;
-    harness.store.transition(one.id, Transition::Publish).await.unwrap();
-    harness.store.enable_tool(one.id, false).await.unwrap();
+    harness.store.catalog().transition(one.id, Transition::Publish).await.unwrap();
+    harness.store.catalog().enable_tool(one.id, false).await.unwrap();
     // The file alone, and then its folder, as when another branch is checked out.
     for (path, away) in [("skills/web/a.json", "a.json"), ("skills/web", "web")] {
         let away = harness.path(away);
@@ -367,7 +368,7 @@ async fn a_removed_tool_does_not_block_its_name() {
     until(&harness, "the tool is gone", |mirror| mirror.tools.is_empty()).await;
     let new = harness.create(spec("weather", "new")).await.unwrap();
     assert_ne!(new.id, one.id);
-    harness.store.delete_tool(new.id, Backup::Keep).await.unwrap();
+    harness.store.catalog().delete_tool(new.id, Backup::Keep).await.unwrap();
     // After two days the tool is not restored.
     harness.write("skills/web/a.json", &text("other", "one"));
     let other = tool(&harness, "other", |_| true).await;
@@ -385,8 +386,8 @@ async fn a_definition_in_the_folder_of_a_deleted_bundle_revives_it() {
     let (harness, _watching) = watched().await;
     harness.write("skills/web/a.json", &text("weather", "one"));
     let one = tool(&harness, "weather", |_| true).await;
-    harness.store.delete_tool(one.id, Backup::Keep).await.unwrap();
-    harness.store.delete_bundle(one.bundle_id).await.unwrap();
+    harness.store.catalog().delete_tool(one.id, Backup::Keep).await.unwrap();
+    harness.store.catalog().delete_bundle(one.bundle_id).await.unwrap();
     harness.write("skills/web/b.json", &text("rain", "one"));
     let rain = tool(&harness, "rain", |_| true).await;
     let bundle = harness.mirror().bundles[&rain.bundle_id].clone();

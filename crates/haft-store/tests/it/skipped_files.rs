@@ -10,7 +10,7 @@ use crate::harness::{Harness, new_tool, spec, text};
 
 /// Rebuilds the index and returns all errors.
 async fn errors(harness: &Harness) -> String {
-    harness.store.reindex().await.unwrap();
+    harness.store.catalog().reindex().await.unwrap();
     let errors: Vec<_> = harness.mirror().unreadable.into_values().map(|file| file.error).collect();
     errors.join("\n")
 }
@@ -35,7 +35,7 @@ async fn file_extensions_are_case_insensitive() {
     }
     // An update keeps the file name.
     let one = harness.mirror().named("one").unwrap().clone();
-    harness.store.update_tool(one.id, spec("one", "y").into()).await.unwrap();
+    harness.store.catalog().update_tool(one.id, spec("one", "y").into()).await.unwrap();
     assert!(fs::read_to_string(harness.path("skills/web/one.JSON")).unwrap().contains("\"y\""));
     harness.assert_consistent().await;
 }
@@ -72,7 +72,7 @@ async fn links_to_folders_and_definitions_in_subfolders_are_reported() {
     assert_eq!(errors(&harness).await, expected.join("\n"));
     // A replacement in the subfolder would not be loaded either.
     let lost = "skills/web/inner/lost.json";
-    match harness.store.mend_file(lost.to_owned(), spec("lost", "y").into()).await {
+    match harness.store.catalog().mend_file(lost.to_owned(), spec("lost", "y").into()).await {
         Err(StoreError::Conflict(why)) => assert!(why.contains("move the file to `skills/web`"), "{why}"),
         other => panic!("{other:?}"),
     }
@@ -107,11 +107,11 @@ async fn nothing_is_written_through_a_link() {
         Err(StoreError::ReadOnly(why)) => assert!(why.contains("`skills/web` is a symbolic link"), "{why}"),
         other => panic!("{other:?}"),
     };
-    rejected(harness.store.update_tool(tool.id, spec("weather", "two").into()).await.map(drop));
-    rejected(harness.store.delete_tool(tool.id, Backup::Keep).await.map(drop));
-    rejected(harness.store.create_tool(new_tool("web", spec("other", "x"))).await.map(drop));
-    rejected(harness.store.put_bundle(put).await.map(drop));
-    rejected(harness.store.enable_bundle(tool.bundle_id, false).await.map(drop));
+    rejected(harness.store.catalog().update_tool(tool.id, spec("weather", "two").into()).await.map(drop));
+    rejected(harness.store.catalog().delete_tool(tool.id, Backup::Keep).await.map(drop));
+    rejected(harness.store.catalog().create_tool(new_tool("web", spec("other", "x"))).await.map(drop));
+    rejected(harness.store.catalog().put_bundle(put).await.map(drop));
+    rejected(harness.store.catalog().enable_bundle(tool.bundle_id, false).await.map(drop));
     let mut names: Vec<_> =
         fs::read_dir(outside.path().join("web")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
@@ -144,9 +144,9 @@ async fn an_invalid_bundle_file_is_reported() {
     fs::remove_file(harness.path(path)).unwrap();
     assert_eq!(errors(&harness).await, "");
     harness.write(path, "- a list\n");
-    harness.store.delete_tool(tool.id, Backup::Discard).await.unwrap();
+    harness.store.catalog().delete_tool(tool.id, Backup::Discard).await.unwrap();
     assert_ne!(errors(&harness).await, "");
-    harness.store.delete_bundle(tool.bundle_id).await.unwrap();
+    harness.store.catalog().delete_bundle(tool.bundle_id).await.unwrap();
     assert_eq!(errors(&harness).await, "");
     harness.assert_consistent().await;
 }
@@ -174,27 +174,30 @@ async fn an_invalid_bundle_file_is_not_overwritten() {
     for text in ["display_name: Ours\nenabled: [\n", "- a list\n", "owner: [\n"] {
         harness.write(path, text);
         rejected(
-            harness.store.enable_bundle(tool.bundle_id, false).await.map(drop),
+            harness.store.catalog().enable_bundle(tool.bundle_id, false).await.map(drop),
             "fix or remove the file",
         );
-        rejected(harness.store.put_bundle(put()).await.map(drop), "fix or remove the file");
+        rejected(harness.store.catalog().put_bundle(put()).await.map(drop), "fix or remove the file");
         assert_eq!(fs::read_to_string(harness.path(path)).unwrap(), text);
     }
     harness.write(path, "enabled: true\ndescription: [\n");
-    rejected(harness.store.enable_bundle(tool.bundle_id, false).await.map(drop), "line 2 column 14");
+    rejected(
+        harness.store.catalog().enable_bundle(tool.bundle_id, false).await.map(drop),
+        "line 2 column 14",
+    );
     fs::remove_file(harness.path(path)).unwrap();
     symlink("/etc/hostname", harness.path(path)).unwrap();
     rejected(
-        harness.store.enable_bundle(tool.bundle_id, false).await.map(drop),
+        harness.store.catalog().enable_bundle(tool.bundle_id, false).await.map(drop),
         "symbolic links are not followed",
     );
     fs::remove_file(harness.path(path)).unwrap();
     fs::create_dir(harness.path(path)).unwrap();
-    rejected(harness.store.enable_bundle(tool.bundle_id, false).await.map(drop), "found a folder");
+    rejected(harness.store.catalog().enable_bundle(tool.bundle_id, false).await.map(drop), "found a folder");
     fs::remove_dir(harness.path(path)).unwrap();
     // Nothing was applied, and changes work again.
     assert!(harness.mirror().bundles[&tool.bundle_id].enabled);
-    harness.store.enable_bundle(tool.bundle_id, false).await.unwrap();
+    harness.store.catalog().enable_bundle(tool.bundle_id, false).await.unwrap();
     assert!(fs::read_to_string(harness.path(path)).unwrap().contains("enabled: false"));
 }
 

@@ -40,9 +40,10 @@ fn render(template: &ExecTemplate, args: &Map<String, Value>) -> (String, Vec<(S
     let secrets = BTreeMap::from([("TOKEN", Secret::new("s3cret".to_owned()))]);
     let values = Values { args, steps: &Map::new(), secrets: &secrets, version: "" };
     let ExecInvocation { argv, env, stdin } = template.render(&values).unwrap();
-    assert_eq!((&argv[..4], stdin), (&["bash", "--noprofile", "--norc", "-c"].map(str::to_owned)[..], None));
+    let shell = ["bash", "--noprofile", "--norc", "-o", "pipefail", "-c"].map(str::to_owned);
+    assert_eq!((&argv[..6], stdin), (&shell[..], None));
     let env = env.iter().map(|(name, value)| (name.clone(), value.expose().to_owned())).collect();
-    (argv[4].clone(), env)
+    (argv[6].clone(), env)
 }
 
 fn check(cases: &[(&str, &str)]) {

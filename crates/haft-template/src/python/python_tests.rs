@@ -147,9 +147,13 @@ fn secrets_of_scripts() {
         ("import os; os.environ[\"KEY\"]; os.environ.get('OPT', 1); os.getenv( \"MAY\" )", "KEY MAY? OPT?"),
         ("os.environ['SET'] = '1'; print('${TOKEN}', f'${COST}', r'${RAW}', '${low}')", "TOKEN"),
         ("os.environ['HOME']; os.environ[name]; x['NOT']", ""),
+        ("t = '${vault:apps/x#key}' + f'${cmd:a}' + '${file:../x}' + '${sh:x}'", "vault:apps/x#key"),
     ] {
         assert_eq!(names(ScriptRuntime::Python, body), expected, "{body}");
     }
+    let [long, too_long] = [512, 513].map(|length| format!("vault:{}", "x".repeat(length)));
+    assert_eq!(names(ScriptRuntime::Python, &format!("t = '${{{long}}}'")), long);
+    assert_eq!(names(ScriptRuntime::Python, &format!("t = '${{{too_long}}}'")), "");
 }
 
 /// Bodies that write the value; `%s` of the expectation is the value.

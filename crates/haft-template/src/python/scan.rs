@@ -9,10 +9,11 @@ use super::super::variables::{is_upper_case, may_be_secret};
 use super::escape::Literal;
 use super::template::Slot;
 use haft_core::problem::excerpt;
+use haft_core::secret::ExternalReference;
 
 /// The maximum nesting of f-string fields.
 const MAX_DEPTH: usize = 16;
-/// The maximum length of a name between the braces.
+/// The maximum length of a name between the braces; references to secrets outside of haft have a limit of their own.
 const MAX_NAME: usize = 256;
 
 const PREFIXES: [&str; 11] = ["r", "b", "u", "f", "t", "br", "rb", "fr", "rf", "tr", "rt"];
@@ -249,8 +250,9 @@ impl Scanner<'_> {
         let (name, end) = name_at(self.body, at)?;
         let secret = || {
             let own = quote.raw || quote.format || self.fields > 0;
-            (!own && is_upper_case(name) && may_be_secret(name))
-                .then(|| Reference::new(Source::Secret, name, ""))
+            let is_stored = is_upper_case(name) && may_be_secret(name);
+            let is_external = || matches!(ExternalReference::parse(name), Some(Ok(_)));
+            (!own && (is_stored || is_external())).then(|| Reference::new(Source::Secret, name, ""))
         };
         self.scope.argument(name).or_else(secret).map(|reference| (reference, end))
     }
@@ -277,8 +279,9 @@ impl Scanner<'_> {
 fn name_at(body: &str, at: usize) -> Option<(&str, usize)> {
     let inner = body.get(at..)?.strip_prefix("${")?;
     let end = inner.find(['}', '{', '"', '\'', '\\', '\n'])?;
-    let name = inner.get(..end).filter(|_| end <= MAX_NAME && inner.as_bytes().get(end) == Some(&b'}'))?;
-    (!name.is_empty()).then_some((name, at + 2 + end + 1))
+    let name = inner.get(..end).filter(|_| inner.as_bytes().get(end) == Some(&b'}'))?;
+    let is_short = end <= MAX_NAME || matches!(ExternalReference::parse(name), Some(Ok(_)));
+    (is_short && !name.is_empty()).then_some((name, at + 2 + end + 1))
 }
 
 fn is_name(byte: u8) -> bool {

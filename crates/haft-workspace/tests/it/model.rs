@@ -98,7 +98,7 @@ proptest! {
                 }
                 Step::Restore(number) if !states.is_empty() => {
                     let (manifest, state) = states[number % states.len()].clone();
-                    workspace.materialise(&manifest).unwrap();
+                    workspace.checkout(&manifest).unwrap();
                     model = state;
                 }
                 Step::Restore(_) => {}
@@ -107,7 +107,7 @@ proptest! {
             prop_assert_eq!(&files(workspace.folder()), &model);
         }
         for (manifest, state) in states {
-            workspace.materialise(&manifest).unwrap();
+            workspace.checkout(&manifest).unwrap();
             prop_assert_eq!(&files(workspace.folder()), &state);
         }
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haft_workspace::{
-    ChangeKind, Limits, Listing, LocalPacks, Packs, Workspace, WorkspaceError, collect, diff, list, read_file,
+    ChangeKind, Limits, Listing, LocalPacks, Packs, Workspace, WorkspaceError, diff, gc, list, read_file,
 };
 
 struct Rig {
@@ -76,13 +76,13 @@ fn a_folder_returns_to_every_state() {
     assert_ne!(first.root.hash, second.root.hash);
 
     for _ in 0..2 {
-        workspace.materialise(&first).unwrap();
+        workspace.checkout(&first).unwrap();
         assert_eq!(read(&workspace, "src/main.py"), "print(1)");
         assert_eq!(read(&workspace, "link"), "print(1)");
         assert_eq!(read(&workspace, ".hidden"), "kept");
         assert!(workspace.folder().join("empty").is_dir());
         assert_eq!(fs::metadata(&script).unwrap().permissions().mode() & 0o777, 0o755);
-        workspace.materialise(&second).unwrap();
+        workspace.checkout(&second).unwrap();
         assert_eq!(read(&workspace, "src/main.py"), "print(2)");
         assert_eq!(read(&workspace, "link/file"), "x");
         assert!(!workspace.folder().join("empty").exists());
@@ -91,7 +91,7 @@ fn a_folder_returns_to_every_state() {
     // Another folder, on which nothing is known.
     let other = rig.workspace("b");
     write(&other, "stranger", "removed");
-    other.materialise(&first).unwrap();
+    other.checkout(&first).unwrap();
     assert_eq!(other.snapshot().unwrap().manifest.root.hash, first.root.hash);
     assert!(!other.folder().join("stranger").exists());
 }
@@ -154,11 +154,11 @@ fn a_change_that_keeps_size_and_modification_time_is_seen() {
         read_file(&*rig.packs, &manifest, b"file", take).unwrap();
         assert_eq!(found, text.as_bytes());
     }
-    // A file that was written by `materialise` and changed at once.
-    workspace.materialise(&first).unwrap();
+    // A file that was written by `checkout` and changed at once.
+    workspace.checkout(&first).unwrap();
     workspace.begin_change().unwrap();
     fs::write(&path, "six").unwrap();
-    workspace.materialise(&first).unwrap();
+    workspace.checkout(&first).unwrap();
     assert_eq!(read(&workspace, "file"), "one");
 }
 
@@ -174,7 +174,7 @@ fn odd_names_are_kept() {
     }
     let manifest = workspace.snapshot().unwrap().manifest;
     let other = rig.workspace("b");
-    other.materialise(&manifest).unwrap();
+    other.checkout(&manifest).unwrap();
     for name in names {
         assert_eq!(fs::read(other.folder().join(std::ffi::OsStr::from_bytes(name))).unwrap(), name);
     }
@@ -235,7 +235,7 @@ fn a_hostile_folder_is_stored_or_rejected_as_a_whole() {
     }
     let error = workspace.snapshot().unwrap_err();
     assert!(matches!(error, WorkspaceError::TooLarge { limit: 5, .. }), "{error}");
-    workspace.materialise(&first).unwrap();
+    workspace.checkout(&first).unwrap();
     assert_eq!(fs::read_dir(workspace.folder()).unwrap().count(), 1);
 
     for (name, make) in [
@@ -249,7 +249,7 @@ fn a_hostile_folder_is_stored_or_rejected_as_a_whole() {
         make(&workspace.folder().join(name));
         let error = workspace.snapshot().unwrap_err();
         assert!(matches!(error, WorkspaceError::TooLarge { .. }), "{error}");
-        workspace.materialise(&first).unwrap();
+        workspace.checkout(&first).unwrap();
         assert_eq!(fs::read_dir(workspace.folder()).unwrap().count(), 1);
     }
 
@@ -264,7 +264,7 @@ fn a_hostile_folder_is_stored_or_rejected_as_a_whole() {
     assert_eq!(snapshot.skipped, std::slice::from_ref(&fifo));
     assert_eq!(snapshot.manifest.files, 2);
     workspace.begin_change().unwrap();
-    workspace.materialise(&first).unwrap();
+    workspace.checkout(&first).unwrap();
     assert!(!fifo.exists() && !workspace.folder().join("closed").exists());
 
     // The folder itself is replaced by a link.
@@ -273,7 +273,7 @@ fn a_hostile_folder_is_stored_or_rejected_as_a_whole() {
     symlink("/etc", workspace.folder()).unwrap();
     let error = workspace.snapshot().unwrap_err();
     assert!(matches!(error, WorkspaceError::NotAFolder(_)), "{error}");
-    workspace.materialise(&first).unwrap();
+    workspace.checkout(&first).unwrap();
     assert_eq!(read(&workspace, "fine"), "x");
     assert!(!fs::symlink_metadata(workspace.folder()).unwrap().is_symlink());
 }
@@ -294,7 +294,7 @@ fn damage_is_noticed() {
         bad[position] ^= 1;
         fs::write(&pack, bad).unwrap();
         let other = rig.workspace(&position.to_string());
-        let error = other.materialise(&manifest).unwrap_err();
+        let error = other.checkout(&manifest).unwrap_err();
         assert!(matches!(error, WorkspaceError::Damaged { .. }), "{position}: {error}");
     }
     fs::write(&pack, &good[..good.len() - 5]).unwrap();
@@ -331,18 +331,18 @@ fn what_nothing_refers_to_is_collected() {
         files.map(|file| file.metadata().unwrap().len()).sum()
     };
     let before = size();
-    let nothing = collect(&*rig.packs, manifests.iter().copied().chain([last]), Duration::ZERO).unwrap();
+    let nothing = gc(&*rig.packs, manifests.iter().copied().chain([last]), Duration::ZERO).unwrap();
     assert_eq!((nothing.packs, nothing.reduced), (0, 0));
-    let young = collect(&*rig.packs, [last], Duration::from_hours(1)).unwrap();
+    let young = gc(&*rig.packs, [last], Duration::from_hours(1)).unwrap();
     assert_eq!((young.packs, young.reduced), (0, 0));
-    let collected = collect(&*rig.packs, [last], Duration::ZERO).unwrap();
+    let collected = gc(&*rig.packs, [last], Duration::ZERO).unwrap();
     assert!(collected.reduced >= 9, "{collected:?}");
     assert!(size() < before / 2, "{} of {before}", size());
     let other = rig.workspace("b");
-    other.materialise(&last).unwrap();
+    other.checkout(&last).unwrap();
     assert_eq!(other.snapshot().unwrap().manifest.root.hash, last.root.hash);
     let files = list(&*rig.packs, &last).unwrap();
     assert_eq!(files.iter().filter(|file| matches!(file.listing, Listing::File { .. })).count(), 10);
-    collect(&*rig.packs, [], Duration::ZERO).unwrap();
+    gc(&*rig.packs, [], Duration::ZERO).unwrap();
     assert_eq!(rig.pack_count(), 0);
 }

@@ -17,7 +17,7 @@ import { StatusBadge } from '@/parts/status';
 import { Time } from '@/parts/time';
 import { useUrlState } from '@/parts/url-state';
 
-const LIMITS = ['calls_per_minute', 'max_parallel', 'max_tools', 'max_queued_calls', 'max_stored_bytes'] as const;
+const LIMITS = ['calls_per_minute', 'max_parallel', 'max_tools', 'max_agents', 'max_pipelines', 'max_artifacts', 'max_queued_calls', 'max_stored_bytes', 'max_runs', 'max_parallel_runs', 'max_chats', 'max_messages_per_chat', 'max_workspaces', 'max_documents'] as const;
 
 function Limits({ tenant }: { tenant: Tenant }) {
   const t = useT();

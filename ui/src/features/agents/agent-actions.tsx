@@ -1,20 +1,21 @@
-/** Publish, deprecate, enable, delete, duplicate: the menu of an agent. */
-import { ActionIcon, Button, Group, Menu, Modal, Stack, Text } from '@mantine/core';
-import { IconArchive, IconCopy, IconDots, IconDownload, IconMessageCircle, IconPlayerPause, IconPlayerPlay, IconRocket, IconTrash } from '@tabler/icons-react';
-import { useQuery, useQueryClient } from '@tanstack/react-query';
+/** The menu of an agent, and the dialog before its publication. */
+import { Button, Group, Menu, Modal, Stack, Text } from '@mantine/core';
+import { IconCopy, IconDownload, IconMessageCircle } from '@tabler/icons-react';
+import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import type { Agent } from '@/api/agent-types';
-import { agentKeys, agentQuery, agentRevisionQuery, agents } from '@/api/agents';
+import { AGENTS, agentKeys, agentRevisionQuery, agents } from '@/api/agents';
 import { useMay } from '@/api/session';
 import { useT } from '@/i18n';
 import { ErrorPanel, Mono } from '@/parts/basics';
 import { DiffView } from '@/parts/diff-view';
 import { saveFile } from '@/parts/download';
-import { notify, useAction, useAsk } from '@/parts/feedback';
+import { notify, useAction } from '@/parts/feedback';
 import { visibleText } from '@/parts/format';
 import { ToolLink } from '@/parts/links';
 import { Loading } from '@/parts/page';
+import { ResourceMenu } from '@/parts/resource-detail';
 import { toYaml } from '@/parts/source';
 import { definitionOf, readBlockers } from './definition';
 
@@ -62,52 +63,17 @@ export function TryAgent({ agent }: { agent: Agent }) {
   return <Button component={Link} to={'/chat' as never} search={{ agent: agent.slug } as never} disabled={isOff} leftSection={<IconMessageCircle size={14} />}>{t('tools.try')}</Button>;
 }
 
-export function useEnableAgent() {
-  const t = useT();
-  const action = useAction(({ agent, enabled }: { agent: Agent; enabled: boolean }) => agents.enable(agent.id, enabled), {
-    invalidates: [agentKeys.all],
-    done: (_, { agent, enabled }) => notify(t(enabled ? 'agents.enabledNotice' : 'agents.disabledNotice', { name: agent.name }), { label: t('common.undo'), run: () => action.mutate({ agent, enabled: !enabled }) }),
-  });
-  return action;
-}
-
 export function AgentMenu({ agent, onDeleted }: { agent: Agent; onDeleted: () => void }) {
   const t = useT();
-  const ask = useAsk();
   const navigate = useNavigate();
-  const queries = useQueryClient();
-  const mayEdit = useMay('editor');
   const [publishing, setPublishing] = useState(false);
-  const enable = useEnableAgent();
-  const deprecate = useAction(() => agents.deprecate(agent.id), { invalidates: [agentKeys.all], done: () => notify(t('agents.deprecatedNotice', { name: agent.name })) });
-  const revive = useAction(() => agents.create(definitionOf(agent)), { invalidates: [agentKeys.all], done: () => notify(t('agents.revived', { name: agent.name })) });
-  const remove = useAction(() => agents.remove(agent.id), {
-    invalidates: [agentKeys.all],
-    done: () => {
-      queries.removeQueries({ queryKey: agentQuery(agent.slug).queryKey });
-      onDeleted();
-      notify(t('agents.deleted', { name: agent.name }), { label: t('common.undo'), run: () => revive.mutate(undefined) });
-    },
-  });
-  if (!mayEdit) return null;
-  const isFile = agent.path !== null;
-  const askRemove = async () => { if (await ask({ title: t('tools.deleteTitle', { name: agent.name }), body: t('agents.deleteBody'), confirm: t('common.delete'), danger: true })) remove.mutate(undefined); };
-  const askDeprecate = async () => { if (await ask({ title: t('tools.deprecateTitle', { name: agent.name }), body: t('agents.deprecateBody'), confirm: t('tools.deprecate') })) deprecate.mutate(undefined); };
   return (
     <>
-      <Menu position="bottom-end" width={220}>
-        <Menu.Target><ActionIcon aria-label={t('common.more')}><IconDots size={16} /></ActionIcon></Menu.Target>
-        <Menu.Dropdown>
-          <Menu.Item leftSection={<IconRocket size={15} />} onClick={() => setPublishing(true)}>{t('tools.publishMenu')}</Menu.Item>
-          {agent.status !== 'deprecated' && <Menu.Item leftSection={<IconArchive size={15} />} onClick={() => void askDeprecate()}>{t('tools.deprecateMenu')}</Menu.Item>}
-          <Menu.Item leftSection={agent.enabled ? <IconPlayerPause size={15} /> : <IconPlayerPlay size={15} />} onClick={() => enable.mutate({ agent, enabled: !agent.enabled })}>{t(agent.enabled ? 'common.disable' : 'common.enable')}</Menu.Item>
-          <Menu.Item leftSection={<IconCopy size={15} />} onClick={() => void navigate({ to: '/agents/new' as never, search: { from: agent.slug } as never })}>{t('tools.duplicate')}</Menu.Item>
-          <Menu.Item leftSection={<IconDownload size={15} />} onClick={() => saveFile(`${agent.slug}.yaml`, 'text/plain', toYaml(definitionOf(agent)))}>{t('tools.download')}</Menu.Item>
-          {!isFile && <><Menu.Divider /><Menu.Item color="red" leftSection={<IconTrash size={15} />} onClick={() => void askRemove()}>{t('common.delete')}…</Menu.Item></>}
-        </Menu.Dropdown>
-      </Menu>
+      <ResourceMenu kind={AGENTS} requests={agents} resource={agent} publish={() => setPublishing(true)} deleteBody={t('agents.deleteBody')} onDeleted={onDeleted}>
+        <Menu.Item leftSection={<IconCopy size={15} />} onClick={() => void navigate({ to: '/agents/new' as never, search: { from: agent.slug } as never })}>{t('tools.duplicate')}</Menu.Item>
+        <Menu.Item leftSection={<IconDownload size={15} />} onClick={() => saveFile(`${agent.slug}.yaml`, 'text/plain', toYaml(definitionOf(agent)))}>{t('tools.download')}</Menu.Item>
+      </ResourceMenu>
       {publishing && <PublishDialog agent={agent} onClose={() => setPublishing(false)} />}
     </>
   );
 }
-

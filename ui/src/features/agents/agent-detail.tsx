@@ -1,22 +1,21 @@
-import { Alert, Group, Skeleton, Stack, Table, Tabs, Text, Title } from '@mantine/core';
+import { Alert, Group, Stack, Table, Tabs, Text, Title } from '@mantine/core';
 import { IconFile } from '@tabler/icons-react';
-import { useQuery, useQueryClient } from '@tanstack/react-query';
-import { useNavigate, useParams } from '@tanstack/react-router';
-import { Fragment, Suspense, useEffect, useMemo } from 'react';
-import type { Agent } from '@/api/agent-types';
-import { agentKeys, agentQuery, agentRevisionQuery, agentRevisionsQuery, agents, agentToolsQuery } from '@/api/agents';
+import { useQuery } from '@tanstack/react-query';
+import { Fragment, Suspense } from 'react';
+import type { Agent, AgentRevision } from '@/api/agent-types';
+import { AGENTS, agents, agentToolsQuery } from '@/api/agents';
 import { relatedRunsQuery } from '@/api/runs';
+import { readResource } from '@/api/resources';
 import { useMay } from '@/api/session';
 import type { Json } from '@/api/types';
 import { useT } from '@/i18n';
 import { Chip, CodeBlock, CopyButton, EmptyState, ErrorPanel, Facts, Mono, PermissionNote, SectionTitle } from '@/parts/basics';
-import { notify, useAction } from '@/parts/feedback';
 import { duration, oneLine, visibleText } from '@/parts/format';
 import { lazyPart } from '@/parts/lazy';
 import { PageLink, ToolLink } from '@/parts/links';
-import { Drawer, Loading } from '@/parts/page';
-import classes from '@/parts/parts.module.css';
-import { Revisions, type RevisionRow } from '@/parts/revisions';
+import { Loading } from '@/parts/page';
+import { ResourceDrawer, ResourcePage, type ResourceParts } from '@/parts/resource-detail';
+import { ResourceHistory } from '@/parts/resource-history';
 import type { Schema } from '@/parts/schema';
 import { SchemaTable } from '@/parts/schema-table';
 import { toYaml } from '@/parts/source';
@@ -25,6 +24,7 @@ import { getSubtypeLabel, shownStatus } from '@/parts/taxonomy';
 import { Time } from '@/parts/time';
 import { ToolMarks } from '@/parts/tool-picker/marks';
 import { useUrlState } from '@/parts/url-state';
+import { ResourceUsers } from '@/parts/used-by';
 import { AgentMenu, TryAgent } from './agent-actions';
 import { definitionOf, variableText } from './definition';
 
@@ -106,23 +106,6 @@ function Runs({ agent }: { agent: Agent }) {
   );
 }
 
-function History({ agent }: { agent: Agent }) {
-  const t = useT();
-  const mayEdit = useMay('editor') && agent.path === null;
-  const queries = useQueryClient();
-  const { data, error, refetch } = useQuery(agentRevisionsQuery(agent.slug));
-  const rows = useMemo(() => (data ?? []).map((revision): RevisionRow => ({
-    number: revision.number, created_at: revision.created_at, created_by: revision.created_by, published: revision.published,
-  })), [data]);
-  const textQuery = (n: number) => ({
-    queryKey: agentRevisionQuery(agent.slug, n).queryKey, queryFn: async () => toYaml(definitionOf((await queries.fetchQuery(agentRevisionQuery(agent.slug, n))).definition ?? {})),
-  });
-  const restore = useAction((n: number) => agents.restore(agent.id, n), { invalidates: [agentKeys.all], done: (_, n) => notify(t('tools.restored', { n })) });
-  if (error) return <ErrorPanel error={error} onRetry={() => void refetch()} />;
-  if (!data) return <Loading />;
-  return <Revisions rows={rows} current={agent.revision} oneText={t('agents.oneRevision')} textQuery={textQuery} onRestore={mayEdit ? restore.mutate : undefined} />;
-}
-
 function Definition({ agent }: { agent: Agent }) {
   const t = useT();
   const mayEdit = useMay('editor');
@@ -172,6 +155,7 @@ function Overview({ agent }: { agent: Agent }) {
           [t('agents.contextWindow'), agent.context_window?.toLocaleString()],
         ]} />
         {agent.output_schema !== undefined && agent.output_schema !== null && <><SectionTitle>{t('agents.outputSchema')}</SectionTitle><SchemaTable schema={agent.output_schema as Schema} /></>}
+        <ResourceUsers path="agents" id={agent.id} />
         <SectionTitle>{t('agents.use')}</SectionTitle>
         <CodeBlock text={`haft chat --agent ${agent.slug}`} />
         <SectionTitle>{t('tools.about')}</SectionTitle>
@@ -187,6 +171,8 @@ function Overview({ agent }: { agent: Agent }) {
   );
 }
 
+const agentText = (revision: AgentRevision) => toYaml(definitionOf(revision.definition ?? {}));
+
 function Body({ agent }: { agent: Agent }) {
   const t = useT();
   const [url, setUrl] = useUrlState();
@@ -199,38 +185,20 @@ function Body({ agent }: { agent: Agent }) {
         <Tabs.Panel value="definition"><Definition agent={agent} /></Tabs.Panel>
         <Tabs.Panel value="tools"><ToolTable agent={agent} /></Tabs.Panel>
         <Tabs.Panel value="runs"><Runs agent={agent} /></Tabs.Panel>
-        <Tabs.Panel value="revisions"><History agent={agent} /></Tabs.Panel>
+        <Tabs.Panel value="revisions"><ResourceHistory kind={AGENTS} resource={agent} requests={agents} text={agentText} oneText={t('agents.oneRevision')} /></Tabs.Panel>
       </Suspense>
     </Tabs>
   );
 }
 
-export function AgentDrawer({ target, onClose }: { target: string; onClose: () => void }) {
-  const navigate = useNavigate();
-  const [url] = useUrlState();
-  const { data: agent, error, refetch } = useQuery(agentQuery(target));
-  const expand = () => void navigate({ to: '/agents/$ref' as never, params: { ref: target } as never, search: (url['tab'] ? { tab: url['tab'] } : {}) as never });
-  return (
-    <Drawer label={agent?.name ?? target} title={agent ? <Heading agent={agent} isPage={false} /> : <Skeleton h={22} w={200} />} onClose={onClose} onExpand={expand} actions={agent && <><TryAgent agent={agent} /><AgentMenu agent={agent} onDeleted={onClose} /></>}>
-      {error ? <ErrorPanel error={error} onRetry={() => void refetch()} /> : agent ? <Body agent={agent} /> : <Loading />}
-    </Drawer>
-  );
-}
+const PARTS: ResourceParts<Agent> = {
+  kind: AGENTS,
+  read: readResource<Agent>('agents'),
+  heading: (agent, isPage) => <Heading agent={agent} isPage={isPage} />,
+  actions: (agent, onDeleted) => <><TryAgent agent={agent} /><AgentMenu agent={agent} onDeleted={onDeleted} /></>,
+  body: (agent) => <Body agent={agent} />,
+};
 
-export function AgentPage() {
-  const navigate = useNavigate();
-  const { ref: target = '' }: { ref?: string } = useParams({ strict: false });
-  const { data: agent, error, refetch } = useQuery(agentQuery(target));
-  useEffect(() => {
-    if (agent) document.title = document.title.replace(/^((?:\(\d+\) )?).*$/, `$1${agent.name} · haft`);
-  }, [agent]);
-  return (
-    <div className={classes.page}>
-      <header className={classes.pageHeader}>
-        <div className={classes.pageHeading}>{agent ? <Heading agent={agent} isPage /> : <Title order={1}><Mono>{visibleText(target)}</Mono></Title>}</div>
-        {agent && <><TryAgent agent={agent} /><AgentMenu agent={agent} onDeleted={() => void navigate({ to: '/agents' as never })} /></>}
-      </header>
-      <div className={classes.scroll}>{error ? <ErrorPanel error={error} onRetry={() => void refetch()} /> : agent ? <Body agent={agent} /> : <Loading />}</div>
-    </div>
-  );
-}
+export const AgentDrawer = ({ target, onClose }: { target: string; onClose: () => void }) => <ResourceDrawer parts={PARTS} target={target} onClose={onClose} />;
+
+export const AgentPage = () => <ResourcePage parts={PARTS} />;

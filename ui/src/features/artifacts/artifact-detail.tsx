@@ -1,27 +1,28 @@
-import { ActionIcon, Button, Group, Menu, Skeleton, Stack, Table, Tabs, Text, Title } from '@mantine/core';
-import { IconDots, IconTool, IconTrash } from '@tabler/icons-react';
-import { useQuery, useQueryClient } from '@tanstack/react-query';
-import { useNavigate, useParams } from '@tanstack/react-router';
-import { Suspense, useEffect, useMemo, useState } from 'react';
+import { Button, Group, Menu, Stack, Table, Tabs, Text, Title } from '@mantine/core';
+import { IconTool } from '@tabler/icons-react';
+import { useQuery } from '@tanstack/react-query';
+import { useNavigate } from '@tanstack/react-router';
+import { Suspense, useMemo, useState } from 'react';
 import type { ArtifactFields, CodeArtifact } from '@/api/artifact-types';
-import { artifactKeys, artifactQuery, artifacts, artifactUsersQuery, artifactVersionQuery, artifactVersionsQuery } from '@/api/artifacts';
+import { artifactKeys, ARTIFACTS, artifacts, artifactUsersQuery } from '@/api/artifacts';
 import { ApiError } from '@/api/error';
 import { keys } from '@/api/keys';
 import { toolRef } from '@/api/queries';
+import { readResource } from '@/api/resources';
 import { useMay } from '@/api/session';
 import type { Problem } from '@/api/types';
 import { useT } from '@/i18n';
 import { Chip, CodeBlock, CopyButton, ErrorPanel, Facts, Mono, PermissionNote, SectionTitle } from '@/parts/basics';
 import { useDraft } from '@/parts/draft';
 import { Editor } from '@/parts/editor';
-import { notify, notifyError, useAction, useAsk } from '@/parts/feedback';
+import { notify, useAction } from '@/parts/feedback';
 import { RestoredNote } from '@/parts/form-fields';
 import { visibleText } from '@/parts/format';
 import { lazyPart } from '@/parts/lazy';
 import { ToolLink } from '@/parts/links';
-import { Drawer, Loading } from '@/parts/page';
-import classes from '@/parts/parts.module.css';
-import { Revisions, type RevisionRow } from '@/parts/revisions';
+import { Loading } from '@/parts/page';
+import { ResourceDrawer, ResourceMenu, ResourcePage, type ResourceParts } from '@/parts/resource-detail';
+import { ResourceHistory } from '@/parts/resource-history';
 import { StatusBadge } from '@/parts/status';
 import { shownStatus } from '@/parts/taxonomy';
 import { Time } from '@/parts/time';
@@ -43,6 +44,7 @@ function Heading({ artifact, isPage }: { artifact: CodeArtifact; isPage: boolean
     <div>
       <Title order={isPage ? 1 : 2} style={{ overflowWrap: 'anywhere' }}>{visibleText(artifact.name || artifact.slug)}</Title>
       <Group gap="sm" mt={2}>
+        <StatusBadge status={shownStatus(artifact)} />
         <Chip>{t(`artifacts.runtime.${artifact.runtime}`)}</Chip>
         <Group gap={2}><Mono>{visibleText(artifact.slug)}</Mono><CopyButton text={artifact.slug} /></Group>
         <Text c="dimmed">{t('artifacts.versionN', { n: artifact.version })}</Text>
@@ -115,49 +117,13 @@ function Users({ artifact }: { artifact: CodeArtifact }) {
   );
 }
 
-function Versions({ artifact }: { artifact: CodeArtifact }) {
-  const t = useT();
-  const queries = useQueryClient();
-  const mayEdit = useMay('editor');
-  const { data, error, refetch } = useQuery(artifactVersionsQuery(artifact.id));
-  const rows = useMemo(() => (data ?? []).map((each): RevisionRow => ({ number: each.version, created_at: each.created_at, created_by: each.created_by })), [data]);
-  const read = (n: number) => queries.fetchQuery(artifactVersionQuery(artifact.id, n));
-  const textQuery = (n: number) => ({ queryKey: artifactVersionQuery(artifact.id, n).queryKey, queryFn: async () => versionText(await read(n)) });
-  const restore = useAction(async (n: number) => {
-    const { runtime, source, inputs, name, description } = await read(n);
-    return artifacts.update(artifact.id, { runtime, source, inputs, name, description });
-  }, { invalidates: [artifactKeys.all, keys.tools], done: (next) => notify(t('artifacts.saved', { n: next.version })) });
-  if (error) return <ErrorPanel error={error} onRetry={() => void refetch()} />;
-  if (!data) return <Loading />;
-  return <Revisions word="version" rows={rows} current={artifact.version} oneText={t('artifacts.oneVersion')} textQuery={textQuery} onRestore={mayEdit ? restore.mutate : undefined} />;
-}
-
 function ArtifactMenu({ artifact, onDeleted }: { artifact: CodeArtifact; onDeleted: () => void }) {
   const t = useT();
-  const ask = useAsk();
   const navigate = useNavigate();
-  const queries = useQueryClient();
-  const mayEdit = useMay('editor');
-  const done = () => { queries.removeQueries({ queryKey: artifactKeys.one(artifact.slug) }); onDeleted(); notify(t('agents.deleted', { name: artifact.name || artifact.slug })); };
-  const force = useAction(() => artifacts.remove(artifact.id, true), { invalidates: [artifactKeys.all, keys.tools], done });
-  const remove = useAction(() => artifacts.remove(artifact.id, false), {
-    invalidates: [artifactKeys.all], done,
-    failed: (error) => {
-      if (!(error instanceof ApiError && error.status === 409)) { notifyError(error, t('common.failed')); return; }
-      void ask({ title: t('artifacts.inUse'), body: visibleText(error.message), confirm: t('artifacts.deleteAnyway'), danger: true }).then((yes) => { if (yes) force.mutate(undefined); });
-    },
-  });
-  if (!mayEdit) return null;
-  const askRemove = async () => { if (await ask({ title: t('tools.deleteTitle', { name: artifact.name || artifact.slug }), body: t('artifacts.deleteBody', { n: artifact.version }), confirm: t('common.delete'), danger: true })) remove.mutate(undefined); };
   return (
-    <Menu position="bottom-end" width={220}>
-      <Menu.Target><ActionIcon aria-label={t('common.more')}><IconDots size={16} /></ActionIcon></Menu.Target>
-      <Menu.Dropdown>
-        <Menu.Item leftSection={<IconTool size={15} />} onClick={() => void navigate({ to: '/tools/new', search: { type: 'artifact', artifact: artifact.slug } as never })}>{t('retrieval.makeTool')}</Menu.Item>
-        <Menu.Divider />
-        <Menu.Item color="red" leftSection={<IconTrash size={15} />} onClick={() => void askRemove()}>{t('common.delete')}…</Menu.Item>
-      </Menu.Dropdown>
-    </Menu>
+    <ResourceMenu kind={ARTIFACTS} requests={artifacts} resource={artifact} invalidates={[keys.tools]} publish={t('artifacts.publishBody')} deleteBody={t('artifacts.deleteBody', { n: artifact.version })} onDeleted={onDeleted}>
+      <Menu.Item leftSection={<IconTool size={15} />} onClick={() => void navigate({ to: '/tools/new', search: { type: 'artifact', artifact: artifact.slug } as never })}>{t('retrieval.makeTool')}</Menu.Item>
+    </ResourceMenu>
   );
 }
 
@@ -172,38 +138,20 @@ function Body({ artifact }: { artifact: CodeArtifact }) {
       <Suspense fallback={<Loading rows={5} />}>
         <Tabs.Panel value="code">{mayEdit ? <EditCode key={artifact.id} artifact={artifact} /> : <ReadCode artifact={artifact} />}</Tabs.Panel>
         <Tabs.Panel value="users"><Users artifact={artifact} /></Tabs.Panel>
-        <Tabs.Panel value="versions"><Versions artifact={artifact} /><SectionTitle>{t('tools.about')}</SectionTitle><Facts rows={[['ID', <Mono key="id">{artifact.id}</Mono>], [t('common.created'), <Time key="c" at={artifact.created_at} />], [t('common.modified'), <Time key="m" at={artifact.modified_at} />]]} /></Tabs.Panel>
+        <Tabs.Panel value="versions"><ResourceHistory kind={ARTIFACTS} resource={artifact} requests={artifacts} text={versionText} oneText={t('artifacts.oneVersion')} invalidates={[keys.tools]} /><SectionTitle>{t('tools.about')}</SectionTitle><Facts rows={[['ID', <Mono key="id">{artifact.id}</Mono>], [t('common.created'), <Time key="c" at={artifact.created_at} />], [t('common.modified'), <Time key="m" at={artifact.modified_at} />]]} /></Tabs.Panel>
       </Suspense>
     </Tabs>
   );
 }
 
-export function ArtifactDrawer({ target, onClose }: { target: string; onClose: () => void }) {
-  const navigate = useNavigate();
-  const [url] = useUrlState();
-  const { data: artifact, error, refetch } = useQuery(artifactQuery(target));
-  const expand = () => void navigate({ to: '/artifacts/$ref' as never, params: { ref: target } as never, search: (url['tab'] ? { tab: url['tab'] } : {}) as never });
-  return (
-    <Drawer label={artifact?.slug ?? target} title={artifact ? <Heading artifact={artifact} isPage={false} /> : <Skeleton h={22} w={200} />} onClose={onClose} onExpand={expand} actions={artifact && <ArtifactMenu artifact={artifact} onDeleted={onClose} />}>
-      {error ? <ErrorPanel error={error} onRetry={() => void refetch()} /> : artifact ? <Body artifact={artifact} /> : <Loading />}
-    </Drawer>
-  );
-}
+const PARTS: ResourceParts<CodeArtifact> = {
+  kind: ARTIFACTS,
+  read: readResource<CodeArtifact>('code-artifacts'),
+  heading: (artifact, isPage) => <Heading artifact={artifact} isPage={isPage} />,
+  actions: (artifact, onDeleted) => <ArtifactMenu artifact={artifact} onDeleted={onDeleted} />,
+  body: (artifact) => <Body artifact={artifact} />,
+};
 
-export function ArtifactPage() {
-  const navigate = useNavigate();
-  const { ref: target = '' }: { ref?: string } = useParams({ strict: false });
-  const { data: artifact, error, refetch } = useQuery(artifactQuery(target));
-  useEffect(() => {
-    if (artifact) document.title = document.title.replace(/^((?:\(\d+\) )?).*$/, `$1${artifact.name || artifact.slug} · haft`);
-  }, [artifact]);
-  return (
-    <div className={classes.page}>
-      <header className={classes.pageHeader}>
-        <div className={classes.pageHeading}>{artifact ? <Heading artifact={artifact} isPage /> : <Title order={1}><Mono>{visibleText(target)}</Mono></Title>}</div>
-        {artifact && <ArtifactMenu artifact={artifact} onDeleted={() => void navigate({ to: '/artifacts' as never })} />}
-      </header>
-      <div className={classes.scroll}>{error ? <ErrorPanel error={error} onRetry={() => void refetch()} /> : artifact ? <Body artifact={artifact} /> : <Loading />}</div>
-    </div>
-  );
-}
+export const ArtifactDrawer = ({ target, onClose }: { target: string; onClose: () => void }) => <ResourceDrawer parts={PARTS} target={target} onClose={onClose} />;
+
+export const ArtifactPage = () => <ResourcePage parts={PARTS} />;

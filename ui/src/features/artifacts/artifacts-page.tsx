@@ -2,22 +2,23 @@ import { Button, Group, Stack, Text } from '@mantine/core';
 import { IconCode, IconPlus } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
-import { Suspense, useMemo, useState } from 'react';
+import { Suspense, useCallback, useState } from 'react';
 import type { ArtifactFields, CodeArtifact } from '@/api/artifact-types';
-import { artifactKeys, artifacts, artifactsQuery } from '@/api/artifacts';
+import { artifactKeys, ARTIFACTS, artifacts, artifactsQuery, brokenArtifactFilesQuery } from '@/api/artifacts';
 import { useMay } from '@/api/session';
 import { useT } from '@/i18n';
-import { Chip, EmptyState, ErrorPanel, Highlight, Mono, PermissionNote } from '@/parts/basics';
-import { DataTable, type Column } from '@/parts/data-table';
+import { Chip, ErrorPanel, Highlight, Mono, PermissionNote } from '@/parts/basics';
+import type { Column } from '@/parts/data-table';
 import { useDraft } from '@/parts/draft';
 import { notify, useAction } from '@/parts/feedback';
-import { FilterInput } from '@/parts/filters';
 import { RestoredNote } from '@/parts/form-fields';
 import { visibleText } from '@/parts/format';
 import { lazyPart } from '@/parts/lazy';
-import { Content, Loading, Page, Split, Toolbar } from '@/parts/page';
+import { Content, Loading, Page } from '@/parts/page';
+import { ResourceListPage } from '@/parts/resource-list';
+import { StatusBadge } from '@/parts/status';
+import { shownStatus } from '@/parts/taxonomy';
 import { Time } from '@/parts/time';
-import { useUrlState } from '@/parts/url-state';
 import { newArtifact, wrongInput } from './artifact';
 import { ArtifactDrawer, readProblems } from './artifact-detail';
 
@@ -26,11 +27,10 @@ const ArtifactForm = lazyPart(async () => (await import('./artifact-form')).Arti
 export function ArtifactsPage() {
   const t = useT();
   const mayEdit = useMay('editor');
-  const [url, setUrl] = useUrlState();
-  const { data: all, error, isPending, refetch } = useQuery(artifactsQuery);
-  const q = url['q'] ?? '';
-  const rows = (all ?? []).filter((artifact) => `${artifact.slug} ${artifact.name} ${artifact.description}`.toLowerCase().includes(q.toLowerCase()));
-  const columns = useMemo<Column<CodeArtifact>[]>(() => [
+  const { data, error, refetch } = useQuery(artifactsQuery);
+  const { data: brokenFiles } = useQuery(brokenArtifactFilesQuery);
+  const columns = useCallback((q: string): Column<CodeArtifact>[] => [
+    { key: 'state', header: '', width: '16px', render: (row) => <StatusBadge status={shownStatus(row)} iconOnly /> },
     { key: 'name', header: t('common.name'), width: 'minmax(8rem, 1fr)', render: (row) => <Highlight text={row.name} query={q} /> },
     { key: 'slug', header: t('agents.slug'), width: 'minmax(7rem, 0.8fr)', render: (row) => <Mono><Highlight text={row.slug} query={q} /></Mono> },
     { key: 'description', header: t('common.description'), width: 'minmax(6rem, 2fr)', secondary: true, render: (row) => <Text c="dimmed" truncate>{visibleText(row.description)}</Text> },
@@ -38,20 +38,14 @@ export function ArtifactsPage() {
     { key: 'inputs', header: t('artifacts.inputs'), width: '6rem', align: 'end', secondary: true, render: (row) => row.inputs.length },
     { key: 'version', header: t('artifacts.version'), width: '5rem', align: 'end', render: (row) => row.version },
     { key: 'modified', header: t('common.modified'), width: '7rem', align: 'end', secondary: true, render: (row) => <Time at={row.modified_at} /> },
-  ], [t, q]);
-  const add = mayEdit && <Button component={Link} to={'/artifacts/new' as never} leftSection={<IconPlus size={15} />}>{t('artifacts.new')}</Button>;
-  const openRef = url['open'];
+  ], [t]);
   return (
-    <Page title={t('nav.artifacts')} count={all?.length} primary={add}>
-      <Toolbar><FilterInput value={q} onChange={(next) => setUrl({ q: next || undefined })} label={t('common.filter')} /></Toolbar>
-      <Split drawer={openRef && <ArtifactDrawer key={openRef} target={openRef} onClose={() => setUrl({ open: undefined, tab: undefined })} />}>
-        {error ? <div style={{ padding: 24 }}><ErrorPanel error={error} onRetry={() => void refetch()} /></div> : isPending ? <Loading rows={8} /> : (
-          <DataTable label={t('nav.artifacts')} rows={rows} columns={columns} rowKey={(row) => row.slug} rowName={(row) => row.name || row.slug} openKey={openRef} onOpen={(row) => setUrl({ open: row.slug }, { push: openRef === undefined })}
-            empty={all.length === 0 ? <EmptyState icon={IconCode} title={t('artifacts.empty')} action={add}>{t('artifacts.emptyHint')}</EmptyState> : <EmptyState icon={IconCode} title={t('artifacts.noneFound')} />}
-            phone={(row) => <div><Group gap={6} wrap="nowrap"><Text truncate flex={1}>{visibleText(row.name)}</Text><Chip>{t(`artifacts.runtime.${row.runtime}`)}</Chip></Group><Text size="xs" c="dimmed" truncate>{t('artifacts.versionN', { n: row.version })}{row.description && ` · ${visibleText(row.description)}`}</Text></div>} />
-        )}
-      </Split>
-    </Page>
+    <ResourceListPage title={t('nav.artifacts')} icon={IconCode} kind={ARTIFACTS} undelete={artifacts.undelete} data={data} error={error} onRetry={() => void refetch()} brokenFiles={brokenFiles}
+      text={(row) => `${row.slug} ${row.name} ${row.description}`} columns={columns}
+      add={mayEdit && <Button component={Link} to={'/artifacts/new' as never} leftSection={<IconPlus size={15} />}>{t('artifacts.new')}</Button>}
+      empty={{ title: t('artifacts.empty'), hint: t('artifacts.emptyHint'), none: t('artifacts.noneFound') }}
+      drawer={(ref, close) => <ArtifactDrawer key={ref} target={ref} onClose={close} />}
+      phone={(row) => <div><Group gap={6} wrap="nowrap"><StatusBadge status={shownStatus(row)} iconOnly /><Text truncate flex={1}>{visibleText(row.name)}</Text><Chip>{t(`artifacts.runtime.${row.runtime}`)}</Chip></Group><Text size="xs" c="dimmed" truncate>{t('artifacts.versionN', { n: row.version })}{row.description && ` · ${visibleText(row.description)}`}</Text></div>} />
   );
 }
 

@@ -72,7 +72,7 @@ function Stat({ label, value, to, search, children }: { label: string; value: st
 function Attention({ rows, stats }: { rows: ToolRow[]; stats: Stats | undefined }) {
   const t = useT();
   const servers = useQuery(serversQuery).data ?? [];
-  const broken = servers.filter((server) => server.enabled && server.state.phase !== 'connected' && server.state.phase !== 'connecting');
+  const broken = servers.filter((server) => server.enabled && !['connected', 'connecting', 'starting'].includes(server.state.phase));
   const changed = servers.filter((server) => (server.state.refused?.length ?? 0) > 0);
   const failing = rows.filter((row) => row.enabled && !row.ready);
   const warned = rows.filter((row) => row.enabled && row.ready && row.warning_count > 0);

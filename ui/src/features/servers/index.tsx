@@ -21,6 +21,7 @@ import { Drawer, Loading, Page, Split } from '@/parts/page';
 import { StatusBadge } from '@/parts/status';
 import { TextView } from '@/parts/text-view';
 import { useUrlState } from '@/parts/url-state';
+import { isDownloader, runsDownloader } from './downloaders';
 
 const sideText = (side: McpToolChange['agreed']) => JSON.stringify(side, null, 2);
 const phase = (server: McpServer) => (server.enabled ? server.state.phase : 'disabled');
@@ -87,6 +88,7 @@ function Detail({ server, onClose }: { server: McpServer; onClose: () => void })
         <Facts rows={[
           [t('servers.address'), <Mono key="a">{visibleText(serverAddress(server))}</Mono>], [t('servers.software'), state.server_info && visibleText(state.server_info)], [t('servers.protocol'), state.protocol],
           [t('tools.policy'), <Select key="p" aria-label={t('tools.policy')} data={['allow', 'elevated', 'deny']} value={server.policy} disabled={!mayAdmin} allowDeselect={false} w={140} onChange={(next) => patch.mutate({ policy: next as never })} />],
+          [t('servers.network'), !isRemote && <Switch key="n" aria-label={t('servers.network')} checked={server.network ?? false} disabled={!mayAdmin || Boolean(server.declared_in)} onChange={(event) => patch.mutate({ network: event.currentTarget.checked })} />],
           [t('servers.acceptChanges'), <Switch key="s" aria-label={t('servers.acceptChanges')} checked={server.accept_changes} disabled={!mayAdmin} onChange={(event) => patch.mutate({ accept_changes: event.currentTarget.checked })} />],
           [t('servers.declaredIn'), server.declared_in && <Mono key="declaredIn">{server.declared_in}</Mono>], [t('servers.failures'), state.failures || null],
         ]} />
@@ -103,7 +105,7 @@ function AddServer({ onDone }: { onDone: (id: string) => void }) {
   const [args, setArgs] = useState<string[]>([]);
   const [env, setEnv] = useState<Record<string, string>>({});
   const [cwd, setCwd] = useState('');
-  const [network, setNetwork] = useState(false);
+  const [chosenNetwork, setNetwork] = useState<boolean>();
   const [address, setAddress] = useState('');
   const [headers, setHeaders] = useState<Record<string, string>>({});
   const [prefix, setPrefix] = useState('');
@@ -111,6 +113,7 @@ function AddServer({ onDone }: { onDone: (id: string) => void }) {
   const [settled] = useDebouncedValue(text, 300);
   const [failure, setFailure] = useState<unknown>();
   const add = useAction((server: NewServer) => actions.add(server), { invalidates: [keys.servers, keys.tools, keys.bundles], failed: setFailure, done: (server) => { notify(t('servers.added', { n: 1 })); onDone(server.id); } });
+  const network = chosenNetwork ?? (kind === 'paste' ? runsDownloader(text) : isDownloader(command));
   const shared = { id, ...(prefix ? { prefix } : {}) };
   const server = (kind === 'program' ? { ...shared, command, args, env, network, ...(cwd ? { cwd } : {}) } : { ...shared, url: address, headers }) as NewServer;
   const networkBox = <Checkbox label={t('servers.network')} description={t('servers.networkHelp')} checked={network} onChange={(event) => setNetwork(event.currentTarget.checked)} />;

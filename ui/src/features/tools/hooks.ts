@@ -1,10 +1,11 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { tools } from '@/api/actions';
 import { keys } from '@/api/keys';
-import { sourceQuery, toolListQuery, toolRef, type ToolRow } from '@/api/queries';
+import { toolListQuery, toolRef, type ToolRow } from '@/api/queries';
 import { useT } from '@/i18n';
-import type { SourceForm } from '@/api/types';
-import { notify, notifyError, useAction } from '@/parts/feedback';
+import { isInUse } from '@/parts/delete-resource';
+import { notify, notifyError, useAction, useAsk } from '@/parts/feedback';
+import { visibleText } from '@/parts/format';
 
 /** Enables or disables at once; undone by the same. */
 export function useEnable() {
@@ -27,36 +28,32 @@ export function useEnable() {
   return action;
 }
 
-type Removable = Pick<ToolRow, 'name' | 'bundle' | 'version' | 'status' | 'enabled'>;
+type Removable = Pick<ToolRow, 'id' | 'name' | 'bundle' | 'version'>;
 
-interface Removed {
-  row: Removable;
-  text: string;
-  form: SourceForm;
-}
-
-/** Creates a deleted tool again, in the state that it had. */
-async function revive({ row, text, form }: Removed) {
-  const created = toolRef(await tools.create(text, form, row.bundle));
-  if (row.status === 'published') await tools.publish(created);
-  if (!row.enabled) await tools.enable(created, false);
-}
-
-/** Deletes tools, one after the other, and offers to undo it: also for those that were deleted before one failed. */
+/** Deletes tools one after the other and offers undo, also for the tools deleted before a failure. Asks again before it deletes tools that are in use. */
 export function useRemove(onRemoved: () => void) {
   const t = useT();
-  const queries = useQueryClient();
-  const undo = useAction(async (removed: Removed[]) => { for (const each of removed) await revive(each); }, {
+  const ask = useAsk();
+  const undo = useAction(async (removed: Removable[]) => { for (const row of removed) await tools.undelete(row.id ?? toolRef(row)); }, {
     invalidates: [keys.tools], done: (_, removed) => notify(t('tools.revivedNotice', { n: removed.length })),
   });
+  const remove = async (row: Removable) => {
+    try {
+      await tools.remove(toolRef(row));
+    } catch (error) {
+      if (!isInUse(error)) throw error;
+      const users = (error.details['used_by'] as string[]).join(', ');
+      if (!await ask({ title: t('resources.inUse', { name: visibleText(row.name) }), body: visibleText(users), confirm: t('resources.deleteAnyway'), danger: true })) return false;
+      await tools.remove(toolRef(row), true);
+    }
+    return true;
+  };
   return useAction(async (rows: Removable[]) => {
-    const removed: Removed[] = [];
+    const removed: Removable[] = [];
     let failure: unknown;
     for (const row of rows) {
       try {
-        const source = await queries.fetchQuery({ ...sourceQuery(toolRef(row)), staleTime: 0 });
-        await tools.remove(toolRef(row));
-        removed.push({ row, text: source.text, form: source.form });
+        if (await remove(row)) removed.push(row);
       } catch (error) {
         failure = error;
         break;
@@ -68,7 +65,7 @@ export function useRemove(onRemoved: () => void) {
     done: ({ removed, failure }) => {
       if (removed.length > 0) {
         onRemoved();
-        const name = removed.length === 1 ? removed[0]?.row.name : undefined;
+        const name = removed.length === 1 ? removed[0]?.name : undefined;
         notify(name === undefined ? t('tools.deletedNotice', { n: removed.length }) : t('tools.deletedOne', { name }), { label: t('common.undo'), run: () => undo.mutate(removed) });
       }
       if (failure !== undefined) notifyError(failure, t('common.failed'));

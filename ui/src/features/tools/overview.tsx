@@ -18,7 +18,7 @@ import type { Schema } from '@/parts/schema';
 import { SchemaTable } from '@/parts/schema-table';
 import { StatusBadge } from '@/parts/status';
 import { DateOnly, Time } from '@/parts/time';
-import { UsedBy } from './tool-actions';
+import { UsedBy } from '@/parts/used-by';
 
 /** How many calls the latency is measured from. */
 const SAMPLE = 100;

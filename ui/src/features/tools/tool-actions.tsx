@@ -3,40 +3,20 @@ import { ActionIcon, Autocomplete, Button, Group, Menu, Modal, Stack, Text, Text
 import { IconArchive, IconCopy, IconDots, IconDownload, IconPlayerPause, IconPlayerPlay, IconRocket, IconTag, IconTrash } from '@tabler/icons-react';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
-import { useState, type ReactNode } from 'react';
+import { useState } from 'react';
 import { tools } from '@/api/actions';
 import { keys } from '@/api/keys';
 import { revisionDiffQuery, sourceQuery, toolListQuery, toolRef, usageQuery } from '@/api/queries';
 import { useMay } from '@/api/session';
-import type { DeprecateBody, Tool, ToolUsage } from '@/api/types';
+import type { DeprecateBody, Tool } from '@/api/types';
 import { useT } from '@/i18n';
-import { ErrorPanel, Facts, Mono, SectionTitle } from '@/parts/basics';
+import { ErrorPanel, SectionTitle } from '@/parts/basics';
 import { DiffView } from '@/parts/diff-view';
 import { saveFile } from '@/parts/download';
 import { notify, useAction } from '@/parts/feedback';
-import { visibleText } from '@/parts/format';
-import { PageLink, ToolLink } from '@/parts/links';
 import { Loading } from '@/parts/page';
-import { StatusBadge } from '@/parts/status';
-import { Time } from '@/parts/time';
+import { UsedBy } from '@/parts/used-by';
 import { useEnable, useRemove } from './hooks';
-
-const MAX_USERS = 12;
-
-/** Who depends on a tool. */
-export function UsedBy({ usage }: { usage: ToolUsage | undefined }) {
-  const t = useT();
-  if (!usage) return null;
-  const rows: [string, ReactNode][] = [
-    [t('usage.callers'), usage.callers.length > 0 && usage.callers.slice(0, MAX_USERS).map((caller) => <Group key={caller.name} gap={6} wrap="nowrap"><PageLink to="/calls" search={{ tool: usage.tool, caller: caller.name, since: '30d' }}>{visibleText(caller.name)}</PageLink><Text c="dimmed" size="xs">{t('usage.calls', { n: caller.calls })} · <Time at={caller.last_called_at} /></Text></Group>)],
-    [t('usage.tokens'), (usage.tokens.length > 0 || usage.unrestricted_tokens > 0) && <Text key="tokens">{[...usage.tokens.slice(0, MAX_USERS).map((token) => visibleText(token.name)), usage.unrestricted_tokens > 0 && t('usage.unrestricted', { n: usage.unrestricted_tokens })].filter(Boolean).join(', ')}</Text>],
-    [t('usage.rules'), usage.policy_rules.length > 0 && <Group key="rules" gap="sm">{usage.policy_rules.map((rule) => <Group key={`${rule.scope}${rule.name}`} gap={4}><StatusBadge status={rule.effect} iconOnly /><PageLink to="/policy">{visibleText(rule.name)}</PageLink></Group>)}</Group>],
-    [t('usage.tools'), usage.tools.length > 0 && <Group key="tools" gap="sm">{usage.tools.slice(0, MAX_USERS).map((tool) => <ToolLink key={tool.id + tool.field} tool={tool.tool} />)}</Group>],
-    [t('usage.views'), usage.mcp_views.length > 0 && <Mono key="views">{usage.mcp_views.join(', ')}</Mono>],
-  ];
-  if (rows.every(([, value]) => value === false)) return <Text c="dimmed">{t('usage.nobody')}</Text>;
-  return <Facts rows={rows.filter(([, value]) => value !== false)} />;
-}
 
 function show(value: unknown): string {
   return value === null || value === undefined ? '' : typeof value === 'string' ? value : JSON.stringify(value, null, 2);

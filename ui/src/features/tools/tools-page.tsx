@@ -15,6 +15,7 @@ import { ClearFilters, Facet, FilterInput, type Choice } from '@/parts/filters';
 import { visibleText } from '@/parts/format';
 import { Loading, Page, Split, Toolbar } from '@/parts/page';
 import classes from '@/parts/parts.module.css';
+import { DeletedList, DeletedToggle } from '@/parts/resource-list';
 import { StatusBadge } from '@/parts/status';
 import { Time } from '@/parts/time';
 import { readList, useUrlState, writeList } from '@/parts/url-state';
@@ -120,6 +121,7 @@ export function ToolsPage() {
   const columns = useColumns(filters.q ?? '');
   const isFiltered = shown.length !== rows.length || url['q'] !== undefined;
   const openRef = url['open'];
+  const isDeleted = mayEdit && url['deleted'] !== undefined;
   const toggleHealth = (value: string) => setUrl({ health: url['health'] === value ? undefined : value });
   const selectedRows = useMemo(() => rows.filter((row) => selected.has(toolRef(row))), [rows, selected]);
 
@@ -130,10 +132,10 @@ export function ToolsPage() {
     </EmptyState>
   );
   return (
-    <Page title={t('nav.tools')} count={isFiltered ? shown.length : (total ?? rows.length)} primary={mayEdit && <NewToolButton />}>
-      <BucketCards rows={rows} chosen={filters.bucket ?? []} onChoose={(bucket) => setUrl({ bucket: filters.bucket?.includes(bucket) ? undefined : bucket })} />
+    <Page title={t('nav.tools')} count={isDeleted ? undefined : isFiltered ? shown.length : (total ?? rows.length)} primary={mayEdit && <NewToolButton />}>
+      {!isDeleted && <BucketCards rows={rows} chosen={filters.bucket ?? []} onChoose={(bucket) => setUrl({ bucket: filters.bucket?.includes(bucket) ? undefined : bucket })} />}
       <Toolbar>
-        {selectedRows.length > 0 ? <BulkBar rows={selectedRows} onDone={() => setSelected(new Set())} /> : (
+        {selectedRows.length > 0 && !isDeleted ? <BulkBar rows={selectedRows} onDone={() => setSelected(new Set())} /> : (
           <>
             <FilterInput value={filters.q ?? ''} onChange={(q) => setUrl({ q: q || undefined })} label={t('tools.filter')} />
             <Facet label={t('common.status')} value={filters.status ?? []} onChange={(value) => setUrl({ status: writeList(value) })}
@@ -143,12 +145,13 @@ export function ToolsPage() {
             {choices.tag.length > 0 && <Facet label={t('tools.tag')} value={filters.tag ?? []} onChange={(value) => setUrl({ tag: writeList(value) })} choices={choices.tag} />}
             {warnings > 0 && <Button variant={url['health'] === 'warnings' ? 'light' : 'subtle'} color="gray" leftSection={<IconAlertTriangle size={14} color="var(--haft-warn)" />} aria-pressed={url['health'] === 'warnings'} onClick={() => toggleHealth('warnings')}>{t('tools.warningCount', { n: warnings })}</Button>}
             {failed > 0 && <Button variant={url['health'] === 'failed' ? 'light' : 'subtle'} color="gray" leftSection={<IconAlertTriangle size={14} color="var(--haft-bad)" />} aria-pressed={url['health'] === 'failed'} onClick={() => toggleHealth('failed')}>{t('tools.failedCount', { n: failed })}</Button>}
-            <ClearFilters visible={isFiltered} onClear={() => setUrl({ q: undefined, status: undefined, bucket: undefined, subtype: undefined, bundle: undefined, tag: undefined, health: undefined })} />
+            <DeletedToggle />
+            <ClearFilters visible={isFiltered && !isDeleted} onClear={() => setUrl({ q: undefined, status: undefined, bucket: undefined, subtype: undefined, bundle: undefined, tag: undefined, health: undefined })} />
           </>
         )}
       </Toolbar>
-      <Split drawer={openRef && <ToolDrawer key={openRef} target={openRef} onClose={() => setUrl({ open: undefined, tab: undefined })} />}>
-        {error ? <div style={{ padding: 24 }}><ErrorPanel error={error} onRetry={() => void refetch()} /></div> : isLoading ? <Loading rows={12} /> : (
+      <Split drawer={openRef && !isDeleted && <ToolDrawer key={openRef} target={openRef} onClose={() => setUrl({ open: undefined, tab: undefined })} />}>
+        {isDeleted ? <DeletedList path="tools" all={keys.tools} undelete={toolActions.undelete} q={filters.q ?? ''} /> : error ? <div style={{ padding: 24 }}><ErrorPanel error={error} onRetry={() => void refetch()} /></div> : isLoading ? <Loading rows={12} /> : (
           <DataTable label={t('nav.tools')} rows={shown} columns={columns} rowKey={toolRef} rowName={(row) => row.name} openKey={openRef}
             onOpen={(row) => setUrl({ open: toolRef(row) }, { push: openRef === undefined })} empty={empty}
             {...(mayEdit ? { selection: { selected, onChange: setSelected } } : {})}

@@ -197,6 +197,7 @@ export const common = {
   'status.approved': ['Approved', 'Freigegeben'],
   'status.connected': ['Connected', 'Verbunden'],
   'status.connecting': ['Connecting', 'Verbindet'],
+  'status.starting': ['Starting', 'Startet'],
   'status.disconnected': ['Disconnected', 'Getrennt'],
   'status.needs_auth': ['Login needed', 'Anmeldung nötig'],
   'status.ok': ['OK', 'OK'],

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use super::script_file::{Condition, Script, ScriptedArguments, ScriptedCall, ScriptedFailure, Turn};
 use crate::model::answer::MAX_TOOL_CALLS;
 use crate::model::error::ModelErrorKind;
-use crate::model::event::Usage;
+use crate::model::event::{FinishReason, Usage};
 use crate::model::image::ImageSource;
 
 const LIMITS: DocumentLimits = DocumentLimits { bytes: 1024 * 1024, values: 50_000 };
@@ -38,6 +38,9 @@ const ERRORS: [&str; 11] = [
     "stalled",
     "broken_stream",
 ];
+
+/// The values of `finish`.
+const REASONS: [&str; 4] = ["length", "content_filter", "refusal", "malformed_call"];
 
 /// Parses a script.
 pub(super) fn parse(text: &str) -> Result<Script, Vec<Problem>> {
@@ -105,6 +108,7 @@ fn turn(mut fields: Fields<'_>) -> Turn {
         image: fields.text("image").map(|url| ImageSource::from_url(&url)),
         calls,
         usage: fields.nested("usage").map(usage),
+        finish: finish(&mut fields),
         error: failure(&mut fields),
     };
     let says_something =
@@ -216,6 +220,21 @@ fn usage(mut fields: Fields<'_>) -> Usage {
         cache_written: count("cache_written"),
         reasoning: count("reasoning"),
     }
+}
+
+fn finish(fields: &mut Fields<'_>) -> Option<FinishReason> {
+    let name = fields.text("finish")?;
+    let reason = match name.as_str() {
+        "length" => FinishReason::Length,
+        "content_filter" => FinishReason::ContentFilter,
+        "refusal" => FinishReason::Refusal,
+        "malformed_call" => FinishReason::MalformedCall,
+        _ => {
+            fields.error("finish", "unknown_value", unknown("reason", &name, &REASONS));
+            return None;
+        }
+    };
+    Some(reason)
 }
 
 fn failure(fields: &mut Fields<'_>) -> Option<ScriptedFailure> {

@@ -67,6 +67,9 @@ fn play(script: &Script, request: &ModelRequest, model: &str) -> Result<Performa
     }
     if turn.error.is_none() {
         answer.usage(turn.usage.unwrap_or_else(|| estimate(request, &rendered)));
+        if let Some(reason) = turn.finish {
+            answer.reason(reason);
+        }
         answer.finish()?;
     }
     let mut events = VecDeque::new();

@@ -8,7 +8,7 @@ use regex::Regex;
 
 use super::parse;
 use crate::model::error::ModelErrorKind;
-use crate::model::event::Usage;
+use crate::model::event::{FinishReason, Usage};
 use crate::model::image::ImageSource;
 
 /// The script that works without any file.
@@ -64,6 +64,8 @@ pub(super) struct Turn {
     pub(super) image: Option<ImageSource>,
     pub(super) calls: Vec<ScriptedCall>,
     pub(super) usage: Option<Usage>,
+    /// The finish reason, unless the answer is complete or has calls.
+    pub(super) finish: Option<FinishReason>,
     pub(super) error: Option<ScriptedFailure>,
 }
 

@@ -180,7 +180,7 @@ fn set_reason(message: &Value, answer: &mut Answer) {
         answer.reason(match reason {
             "tool_use" => FinishReason::ToolCalls,
             "max_tokens" | "model_context_window_exceeded" => FinishReason::Length,
-            "refusal" => FinishReason::ContentFilter,
+            "refusal" => FinishReason::Refusal,
             _ => FinishReason::Stop,
         });
     }

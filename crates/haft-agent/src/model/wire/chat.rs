@@ -115,7 +115,7 @@ impl ChatDecoder {
             _ => {}
         }
         if let Some(refusal) = text(delta, "refusal") {
-            answer.text(refusal);
+            answer.refusal(refusal);
         }
         for image in list(delta, "images") {
             read_part(image, answer);

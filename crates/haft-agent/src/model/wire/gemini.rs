@@ -69,8 +69,10 @@ fn read(chunk: &Value, answer: &mut Answer) -> Result<(), Failure> {
     if chunk.get("error").is_some() {
         return Err(provider_error::from_event(chunk));
     }
-    if let Some(reason) = chunk.get("promptFeedback").and_then(|feedback| text(feedback, "blockReason")) {
-        return Err(Failure::new(ModelErrorKind::ContentFilter, format!("the prompt was blocked: {reason}")));
+    if let Some(block) = chunk.get("promptFeedback").and_then(|feedback| text(feedback, "blockReason")) {
+        // A blocked prompt has no candidate: neither a finish reason nor a text.
+        answer.refusal(&format!("the prompt was blocked: {block}"));
+        answer.reason(FinishReason::Refusal);
     }
     if let Some(usage) = chunk.get("usageMetadata") {
         let reasoning = count(usage, &["thoughtsTokenCount"]);
@@ -88,13 +90,10 @@ fn read(chunk: &Value, answer: &mut Answer) -> Result<(), Failure> {
     }
     match text(candidate, "finishReason") {
         None | Some("FINISH_REASON_UNSPECIFIED") => Ok(()),
-        Some("MALFORMED_FUNCTION_CALL") => {
-            let message = text(candidate, "finishMessage").unwrap_or("malformed function call");
-            Err(Failure::invalid(message))
-        }
         Some(reason) => {
             answer.reason(match reason {
                 "MAX_TOKENS" => FinishReason::Length,
+                "MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" => FinishReason::MalformedCall,
                 "SAFETY" | "RECITATION" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII" | "IMAGE_SAFETY" => {
                     FinishReason::ContentFilter
                 }

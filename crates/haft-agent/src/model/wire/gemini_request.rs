@@ -108,8 +108,7 @@ fn write_part(part: &ContentPart, parts: &mut Vec<Value>) -> Result<(), Failure>
 }
 
 fn write_result(result: &ToolResult, parts: &mut Vec<Value>) -> Result<(), Failure> {
-    let key = if result.is_error { "error" } else { "result" };
-    let response = json!({ key: result.text });
+    let response = if result.is_error { json!({"error": result.text}) } else { response(&result.text) };
     parts.push(json!({
         "functionResponse": {"id": wire_id(&result.id), "name": result.name, "response": response},
     }));
@@ -117,6 +116,15 @@ fn write_result(result: &ToolResult, parts: &mut Vec<Value>) -> Result<(), Failu
         parts.push(image(source)?);
     }
     Ok(())
+}
+
+/// Returns the result of a tool as the object that the API requires.
+fn response(text: &str) -> Value {
+    match serde_json::from_str(text) {
+        Ok(object @ Value::Object(_)) => object,
+        Ok(value @ Value::Array(_)) => json!({ "result": value }),
+        _ => json!({ "result": text }),
+    }
 }
 
 fn image(source: &ImageSource) -> Result<Value, Failure> {
@@ -130,4 +138,21 @@ fn signed(mut part: Value, proof: Option<&ReasoningProof>) -> Value {
         map.insert("thoughtSignature".to_owned(), json!(proof.data));
     }
     part
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_that_are_objects_are_sent_as_objects() {
+        for (text, expected) in [
+            (r#"{"temperature": 7}"#, json!({"temperature": 7})),
+            ("[1, 2]", json!({"result": [1, 2]})),
+            ("42", json!({"result": "42"})),
+            ("{broken", json!({"result": "{broken"})),
+        ] {
+            assert_eq!(response(text), expected, "{text}");
+        }
+    }
 }

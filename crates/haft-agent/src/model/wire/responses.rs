@@ -48,7 +48,8 @@ impl Decoder for ResponsesDecoder {
         let key = count(&data, &["output_index"]);
         let delta = text(&data, "delta").unwrap_or_default();
         match text(&data, "type").unwrap_or(&event.name) {
-            "response.output_text.delta" | "response.refusal.delta" => answer.text(delta),
+            "response.output_text.delta" => answer.text(delta),
+            "response.refusal.delta" => answer.refusal(delta),
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
                 answer.reasoning(delta);
             }
@@ -130,8 +131,8 @@ fn whole_item(key: u64, item: &Value, answer: &mut Answer) -> Result<(), Failure
     match text(item, "type") {
         Some("message") => {
             for part in list(item, "content") {
-                let said = text(part, "text").or_else(|| text(part, "refusal"));
-                answer.text(said.unwrap_or_default());
+                answer.text(text(part, "text").unwrap_or_default());
+                answer.refusal(text(part, "refusal").unwrap_or_default());
             }
             Ok(())
         }

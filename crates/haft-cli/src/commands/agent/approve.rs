@@ -1,24 +1,24 @@
 //! Asks a person about calls that wait for approval.
 
+use haft_core::id::ApprovalId;
 use haft_core::problem::excerpt;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::lines::Lines;
-use crate::client::{Client, Request, segment};
+use super::printer::WaitingCall;
+use crate::client::{Client, Request};
 use crate::error::CliError;
 use crate::output::Output;
-use crate::view;
 
 /// The longest arguments that are shown, in characters.
 const MAX_SHOWN: usize = 4000;
 
 /// Shows a call and reads the decision; `None` at the end of the input.
-pub(super) async fn ask(request: &Value, lines: &mut Lines, output: &Output) -> Option<bool> {
+pub(super) async fn ask(call: &WaitingCall, lines: &mut Lines, output: &Output) -> Option<bool> {
     if !lines.is_open {
         return None;
     }
-    let tool = view::text(request, "tool");
-    let args = request.get("args").cloned().unwrap_or_default();
+    let WaitingCall { tool, args, .. } = call;
     output.note(&format!("`{tool}` needs approval to run with:"));
     for line in format!("{args:#}").lines().take(200) {
         output.note(&format!("  {}", excerpt(line, MAX_SHOWN)));
@@ -35,8 +35,8 @@ pub(super) async fn ask(request: &Value, lines: &mut Lines, output: &Output) -> 
 }
 
 /// Sends a decision.
-pub(super) async fn decide(client: &Client, approval: &str, approved: bool) -> Result<(), CliError> {
+pub(super) async fn decide(client: &Client, approval: ApprovalId, approved: bool) -> Result<(), CliError> {
     let step = if approved { "approve" } else { "deny" };
-    let path = format!("/api/approvals/{}/{step}", segment(approval));
+    let path = format!("/api/approvals/{approval}/{step}");
     client.data(Request::post(path, json!({}))).await.map(drop)
 }

@@ -1,6 +1,5 @@
 //! `haft agent run`: asks an agent one question.
 
-use std::io::IsTerminal as _;
 use std::path::Path;
 
 use clap::Args;
@@ -46,9 +45,8 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), C
     let live = connect_live(context).await?;
     let ended = match context.output.form {
         Form::Json => whole(&live, request, context).await,
-        Form::Text => {
-            let lines =
-                if from_stdin || !std::io::stdin().is_terminal() { Lines::none() } else { Lines::start() };
+        Form::Text | Form::Wide | Form::Name => {
+            let lines = if from_stdin { Lines::none() } else { Lines::of_terminal() };
             stream(&live, request, lines, context).await
         }
     };
@@ -80,5 +78,5 @@ async fn stream(
     let mut watch =
         Watch { client: &live.client, output: &context.output, lines: &mut lines, interrupt: &mut interrupt };
     let end = watch.run(stream).await?;
-    ended(&end, context)
+    end.result()
 }

@@ -12,8 +12,8 @@ use crate::error::CliError;
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// List agents
-    #[command(visible_alias = "ls", after_help = examples!("haft agent list", "haft agent list -q research"))]
-    List(list::Arguments),
+    #[command(visible_alias = "ls", after_help = examples!("haft agent list", "haft agent list -q research", "haft agent list --deleted"))]
+    List(life_cycle::ListArguments),
     /// Show an agent with its tools
     #[command(after_help = examples!("haft agent show assistant", "haft agent show assistant --source"))]
     Show(show::Arguments),
@@ -25,9 +25,9 @@ pub(crate) enum Command {
     Update(write::Update),
     #[command(flatten)]
     LifeCycle(life_cycle::Command),
-    /// Delete an agent with its revisions; its chats and runs stay
-    #[command(visible_alias = "rm", after_help = examples!("haft agent delete assistant", "haft agent delete assistant --yes"))]
-    Delete(write::Delete),
+    /// Delete an agent; its chats and runs stay, and `haft agent undelete` restores it for 48 hours
+    #[command(visible_alias = "rm", after_help = examples!("haft agent delete assistant", "haft agent delete assistant --force"))]
+    Delete(life_cycle::DeleteArguments),
     /// Ask an agent one question and print the answer
     #[command(after_help = concat!(
         "The answer goes to standard output, tool calls to standard error. Calls that need approval are asked\n\
@@ -44,12 +44,12 @@ pub(crate) enum Command {
 /// Runs the command.
 pub(crate) async fn run(command: Command, context: &Context) -> Result<(), CliError> {
     match command {
-        Command::List(arguments) => list::run(arguments, context).await,
+        Command::List(arguments) => list::run(&arguments, context).await,
         Command::Show(arguments) => show::run(arguments, context).await,
         Command::Create(arguments) => write::create(arguments, context).await,
         Command::Update(arguments) => write::update(arguments, context).await,
         Command::LifeCycle(command) => life_cycle::run(command, AGENTS, context).await,
-        Command::Delete(arguments) => write::delete(arguments, context).await,
+        Command::Delete(arguments) => life_cycle::delete(&arguments, AGENTS, context).await,
         Command::Run(arguments) => ask::run(arguments, context).await,
     }
 }

@@ -36,6 +36,11 @@ impl Lines {
         Self { received, is_terminal: std::io::stdin().is_terminal(), is_open: true }
     }
 
+    /// Reads standard input if it is a terminal; otherwise returns no lines.
+    pub(in crate::commands) fn of_terminal() -> Self {
+        if std::io::stdin().is_terminal() { Self::start() } else { Self::none() }
+    }
+
     /// Returns no line, for commands that do not read any.
     pub(in crate::commands) fn none() -> Self {
         let (_, received) = mpsc::channel(1);

@@ -2,7 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 
+use haft_api::run_event::RunEvent;
+use haft_core::call::CallStatus;
+use haft_core::id::{ApprovalId, RunId};
 use haft_core::problem::excerpt;
+use haft_core::run::{RunStatus, StepError};
 use serde_json::Value;
 
 use crate::client::ServerEvent;
@@ -13,15 +17,38 @@ use crate::view;
 /// The longest arguments in the line of a tool call, in characters.
 const MAX_SHOWN: usize = 200;
 
+/// The event that a run ended or waits for approval.
+pub(in crate::commands) struct RunEnd {
+    pub(super) status: RunStatus,
+    pub(super) error: Option<StepError>,
+}
+
+/// A call that waits for approval.
+#[derive(Debug, Clone)]
+pub(super) struct WaitingCall {
+    pub(super) approval: ApprovalId,
+    pub(super) tool: String,
+    pub(super) args: Value,
+}
+
+/// The fields of a call that one line shows.
+struct CallLine<'a> {
+    name: &'a str,
+    status: CallStatus,
+    args: &'a Value,
+    error: Option<&'a StepError>,
+    duration_ms: Option<f64>,
+}
+
 /// Prints events once each: a stream that is opened again starts from the first event.
 pub(super) struct RunPrinter<'a> {
     output: &'a Output,
     /// The run, once it is known.
-    pub(super) run: Option<String>,
+    pub(super) run: Option<RunId>,
     /// Calls that wait for a person, by the id of their approval, in the order of their requests.
-    pub(super) waiting: Vec<(String, Value)>,
-    decided: HashSet<String>,
-    calls: HashMap<(u64, u64), String>,
+    pub(super) waiting: Vec<WaitingCall>,
+    decided: HashSet<ApprovalId>,
+    calls: HashMap<(u32, u32), CallStatus>,
     /// How many answers were printed completely.
     printed_answers: usize,
     /// How many bytes of the next answer were printed.
@@ -50,26 +77,36 @@ impl<'a> RunPrinter<'a> {
         }
     }
 
-    /// Prints an event; returns the data of the last one.
-    pub(super) fn event(&mut self, event: &ServerEvent) -> Result<Option<Value>, CliError> {
-        let data = &event.data;
-        match event.name.as_str() {
-            "start" => self.run = Some(view::text(data, "run_id")),
-            "text_delta" => self.text(&view::text(data, "text"))?,
-            "answer" => self.answer(data)?,
-            "tool_use" => self.call(data)?,
-            "approval_request" => self.approval(data),
-            "approval_decided" => self.decide(&view::text(data, "approval_id")),
-            "shortened" => self.note("the conversation was shortened to fit the context window")?,
-            "correction" => {
+    /// Prints an event; returns the end of the run if the event is one.
+    pub(super) fn event(&mut self, event: &ServerEvent) -> Result<Option<RunEnd>, CliError> {
+        // Ignores the message that is answered, which comes first, and unknown events of a newer server.
+        if !RunEvent::NAMES.contains(&event.name.as_str()) {
+            return Ok(None);
+        }
+        match view::read(&event.data)? {
+            RunEvent::Start { run_id, .. } => self.run = Some(run_id),
+            RunEvent::TextDelta { text } => self.text(&text)?,
+            RunEvent::ReasoningDelta { .. } => {}
+            RunEvent::Answer { text, .. } => self.answer(&text)?,
+            RunEvent::ToolUse { answer, index, name, status, args, error, duration_ms, .. } => {
+                let line = CallLine { name: &name, status, args: &args, error: error.as_ref(), duration_ms };
+                self.call((answer, index), &line)?;
+            }
+            RunEvent::ApprovalRequest { approval_id, tool, args, .. } => {
+                self.approval(WaitingCall { approval: approval_id, tool, args });
+            }
+            RunEvent::ApprovalDecided { approval_id, .. } => self.decide(approval_id),
+            RunEvent::Shortened { .. } => {
+                self.note("the conversation was shortened to fit the context window")?;
+            }
+            RunEvent::Correction { .. } => {
                 self.note("the answer does not match the output schema; the model is asked again")?;
             }
-            "end" => {
+            RunEvent::End { run_id, status, error, .. } => {
                 self.break_line()?;
-                self.run = Some(view::text(data, "run_id")).filter(|run| !run.is_empty()).or(self.run.take());
-                return Ok(Some(data.clone()));
+                self.run = Some(run_id);
+                return Ok(Some(RunEnd { status, error }));
             }
-            _ => {}
         }
         Ok(None)
     }
@@ -80,9 +117,9 @@ impl<'a> RunPrinter<'a> {
     }
 
     /// Marks an approval as decided.
-    pub(super) fn decide(&mut self, approval: &str) {
-        self.decided.insert(approval.to_owned());
-        self.waiting.retain(|(id, _)| id != approval);
+    pub(super) fn decide(&mut self, approval: ApprovalId) {
+        self.decided.insert(approval);
+        self.waiting.retain(|call| call.approval != approval);
     }
 
     /// Ends a line of text that is not complete.
@@ -104,9 +141,9 @@ impl<'a> RunPrinter<'a> {
     }
 
     /// An answer is complete. Its text was sent piece by piece, or is printed now.
-    fn answer(&mut self, data: &Value) -> Result<(), CliError> {
+    fn answer(&mut self, text: &str) -> Result<(), CliError> {
         if self.bytes == 0 {
-            self.text(&view::text(data, "text"))?;
+            self.text(text)?;
         }
         self.answers += 1;
         self.bytes = 0;
@@ -118,37 +155,32 @@ impl<'a> RunPrinter<'a> {
         Ok(())
     }
 
-    fn call(&mut self, data: &Value) -> Result<(), CliError> {
-        let number = |key: &str| data.get(key).and_then(Value::as_u64).unwrap_or_default();
-        let key = (number("answer"), number("index"));
-        let status = view::text(data, "status");
+    fn call(&mut self, key: (u32, u32), call: &CallLine<'_>) -> Result<(), CliError> {
+        let CallLine { name, status, args, error, duration_ms } = call;
         let known = self.calls.get(&key);
         // A call that has ended does not start again.
-        if known == Some(&status) || (known.is_some() && status == "running") {
+        if known == Some(status) || (known.is_some() && *status == CallStatus::Running) {
             return Ok(());
         }
-        self.calls.insert(key, status.clone());
-        let name = view::text(data, "name");
-        let line = match status.as_str() {
-            "running" => {
-                let args = data.get("args").map(Value::to_string).unwrap_or_default();
-                format!("tool `{name}` {}", excerpt(&args, MAX_SHOWN))
-            }
-            "awaiting_approval" => format!("tool `{name}` needs approval"),
-            "success" => format!("tool `{name}` succeeded{}", duration(data)),
+        self.calls.insert(key, *status);
+        let time = duration_ms.map(|time| format!(" in {time:.0} ms")).unwrap_or_default();
+        let line = match status {
+            CallStatus::Running => format!("tool `{name}` {}", excerpt(&args.to_string(), MAX_SHOWN)),
+            CallStatus::AwaitingApproval => format!("tool `{name}` needs approval"),
+            CallStatus::Success => format!("tool `{name}` succeeded{time}"),
             _ => {
-                let message = view::text(data, "error.message");
-                format!("tool `{name}` {status}{}: {}", duration(data), excerpt(&message, MAX_SHOWN))
+                let message = error.map(|error| error.message.as_str()).unwrap_or_default();
+                format!("tool `{name}` {}{time}: {}", status.as_str(), excerpt(message, MAX_SHOWN))
             }
         };
         self.note(&line)
     }
 
-    fn approval(&mut self, data: &Value) {
-        let id = view::text(data, "approval_id");
-        let is_known = self.decided.contains(&id) || self.waiting.iter().any(|(known, _)| *known == id);
+    fn approval(&mut self, call: WaitingCall) {
+        let is_known = self.decided.contains(&call.approval)
+            || self.waiting.iter().any(|known| known.approval == call.approval);
         if !is_known {
-            self.waiting.push((id, data.clone()));
+            self.waiting.push(call);
         }
     }
 
@@ -157,11 +189,6 @@ impl<'a> RunPrinter<'a> {
         self.output.note(text);
         Ok(())
     }
-}
-
-fn duration(data: &Value) -> String {
-    let time = data.get("duration_ms").and_then(Value::as_f64);
-    time.map(|time| format!(" in {time:.0} ms")).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -176,21 +203,24 @@ mod tests {
     fn a_stream_that_is_opened_again_repeats_nothing() {
         let output = Output::new(Form::Text, Color::Never, &Environment::default());
         let mut printer = RunPrinter::new(&output);
-        let mut send = |name: &str, data: Value| {
-            let ended = printer.event(&ServerEvent { name: name.to_owned(), data }).unwrap();
+        let send = |printer: &mut RunPrinter<'_>, data: Value| {
+            let name = data["type"].as_str().unwrap().to_owned();
+            let ended = printer.event(&ServerEvent { name, data }).unwrap();
             (printer.printed_answers, printer.printed_bytes, ended.is_some())
         };
-        assert_eq!(send("text_delta", json!({"text": "One "})), (0, 4, false));
-        assert_eq!(send("answer", json!({"step": 1, "text": "One "})), (1, 0, false));
-        assert_eq!(send("text_delta", json!({"text": "Tw"})), (1, 2, false));
+        let delta = |text: &str| json!({"type": "text_delta", "text": text});
+        let answer = |step: u32, text: &str| json!({"type": "answer", "step": step, "model": "m", "text": text, "usage": {}});
+        let end = json!({
+            "type": "end", "run_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101", "status": "success", "usage": {},
+        });
+        assert_eq!(send(&mut printer, delta("One ")), (0, 4, false));
+        assert_eq!(send(&mut printer, answer(1, "One ")), (1, 0, false));
+        assert_eq!(send(&mut printer, delta("Tw")), (1, 2, false));
         printer.restart();
-        let mut send = |name: &str, data: Value| {
-            let ended = printer.event(&ServerEvent { name: name.to_owned(), data }).unwrap();
-            (printer.printed_answers, printer.printed_bytes, ended.is_some())
-        };
-        assert_eq!(send("answer", json!({"step": 1, "text": "One "})), (1, 2, false));
-        assert_eq!(send("text_delta", json!({"text": "Two"})), (1, 3, false));
-        assert_eq!(send("answer", json!({"step": 3, "text": "Two"})), (2, 0, false));
-        assert_eq!(send("end", json!({"run_id": "r", "status": "success"})), (2, 0, true));
+        assert_eq!(send(&mut printer, answer(1, "One ")), (1, 2, false));
+        assert_eq!(send(&mut printer, json!({"type": "unknown"})), (1, 2, false));
+        assert_eq!(send(&mut printer, delta("Two")), (1, 3, false));
+        assert_eq!(send(&mut printer, answer(3, "Two")), (2, 0, false));
+        assert_eq!(send(&mut printer, end), (2, 0, true));
     }
 }

@@ -1,7 +1,8 @@
 //! `haft agent show`: shows an agent with its tools.
 
 use clap::Args;
-use haft_core::agent::AgentDefinition;
+use haft_api::agent::{AgentTools, AgentView};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::command::path;
@@ -33,8 +34,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), C
     client.close().await;
     let mut agent = found?;
     if arguments.source {
-        let definition: AgentDefinition = serde_json::from_value(agent.clone())
-            .map_err(|error| CliError::LocalRequest { source: error.into() })?;
+        let AgentView { definition, .. } = view::read(&agent)?;
         let source = haft_definition::agent::write_yaml(&definition);
         return context.output.data(&json!({ "source": source }), |output| output.line(&source));
     }
@@ -42,37 +42,40 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), C
     if let Some(map) = agent.as_object_mut() {
         map.insert("bound_tools".to_owned(), tools);
     }
-    context.output.data(&agent, |output| show(output, &agent))
+    context
+        .output
+        .show(&agent, |output, ShownAgent { agent, bound_tools }| show(output, &agent, &bound_tools))
 }
 
-fn show(output: &Output, agent: &Value) -> Result<(), CliError> {
+/// The JSON output.
+#[derive(Deserialize)]
+struct ShownAgent {
+    #[serde(flatten)]
+    agent: AgentView,
+    bound_tools: AgentTools,
+}
+
+fn show(output: &Output, agent: &AgentView, bound: &AgentTools) -> Result<(), CliError> {
+    let definition = &agent.definition;
     let mut lines = vec![
-        format!("agent         {} ({})", view::text(agent, "slug"), view::text(agent, "name")),
-        format!("status        {}, revision {}", state(agent), view::text(agent, "revision")),
-        format!("model         {}", view::text(agent, "model.name")),
+        format!("agent         {} ({})", definition.slug, definition.name),
+        format!("status        {}, revision {}", state(agent), agent.revision),
+        format!("model         {}", definition.model.name),
     ];
-    for (key, label) in [
-        ("description", "description   "),
-        ("path", "file          "),
-        ("error", "error         "),
-        ("fallback.name", "fallback      "),
+    let fallback = definition.fallback.as_ref().map(|model| model.name.as_str());
+    for (label, text) in [
+        ("description   ", Some(definition.description.as_str())),
+        ("file          ", agent.path.as_deref()),
+        ("error         ", agent.error.as_deref()),
+        ("fallback      ", fallback),
     ] {
-        let text = view::text(agent, key);
-        if !text.is_empty() {
-            lines.push(format!("{label}{text}"));
-        }
+        lines.extend(text.filter(|text| !text.is_empty()).map(|text| format!("{label}{text}")));
     }
-    let bound = agent.get("bound_tools").cloned().unwrap_or_default();
-    let names: Vec<String> =
-        view::list(&bound, "tools").iter().map(|tool| view::text(tool, "qualified")).collect();
-    lines.push(format!("tools         {} ({} tokens)", names.len(), view::text(&bound, "tokens")));
-    lines.extend(names.iter().map(|name| format!("  {name}")));
-    for rule in view::list(&bound, "missing") {
-        lines.push(format!("  no tool matches `{}`", view::readable(rule)));
-    }
-    let instructions = view::text(agent, "instructions");
-    if !instructions.is_empty() {
-        lines.push(format!("instructions\n{}", instructions.trim_end()));
+    lines.push(format!("tools         {} ({} tokens)", bound.tools.len(), bound.tokens));
+    lines.extend(bound.tools.iter().map(|tool| format!("  {}", tool.qualified)));
+    lines.extend(bound.missing.iter().map(|rule| format!("  no tool matches `{rule}`")));
+    if !definition.instructions.is_empty() {
+        lines.push(format!("instructions\n{}", definition.instructions.trim_end()));
     }
     output.line(&lines.join("\n"))
 }

@@ -2,13 +2,16 @@
 
 use std::time::Duration;
 
+use haft_api::run::RunView;
+use haft_core::id::ApprovalId;
+use haft_core::run::RunStatus;
 use serde_json::{Value, json};
 use tokio::signal::unix::Signal;
 
 use super::approve;
 use super::lines::Lines;
-use super::printer::RunPrinter;
-use crate::client::{Client, EventStream, Request, segment};
+use super::printer::{RunEnd, RunPrinter};
+use crate::client::{Client, EventStream, Request};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::output::Output;
@@ -31,7 +34,7 @@ pub(in crate::commands) struct Watch<'a> {
 /// What happened while the stream was read.
 enum Step {
     /// The run ended or waits; the stream is closed.
-    End(Value),
+    End(RunEnd),
     /// The connection was lost.
     Lost,
     /// Ctrl-C was pressed.
@@ -41,13 +44,13 @@ enum Step {
 impl Watch<'_> {
     /// Prints the events of a run until it has ended, or waits for a person who cannot be asked here. Returns the data of
     /// its last event.
-    pub(in crate::commands) async fn run(&mut self, stream: EventStream) -> Result<Value, CliError> {
+    pub(in crate::commands) async fn run(&mut self, stream: EventStream) -> Result<RunEnd, CliError> {
         // The first stream ends when the run waits; one that is opened later goes on.
         let (mut stream, mut follows, mut retries) = (stream, false, 0);
         let mut printer = RunPrinter::new(self.output);
         loop {
             match self.read(&mut stream, &mut printer).await? {
-                Step::End(end) if view::text(&end, "status") != "awaiting_approval" => return Ok(end),
+                Step::End(end) if end.status != RunStatus::AwaitingApproval => return Ok(end),
                 Step::End(end) => {
                     if !self.ask(&mut printer).await? {
                         return Ok(end);
@@ -69,8 +72,10 @@ impl Watch<'_> {
                     return Err(CliError::InvalidResponse { url: self.client.location(), status: 200 });
                 }
             }
-            let run = printer.run.as_deref().unwrap_or_default();
-            stream = self.client.stream(Request::get(format!("/api/runs/{}/events", segment(run)))).await?;
+            let Some(run) = printer.run else {
+                return Err(CliError::InvalidResponse { url: self.client.location(), status: 200 });
+            };
+            stream = self.client.stream(Request::get(format!("/api/runs/{run}/events"))).await?;
             printer.restart();
             follows = true;
         }
@@ -96,9 +101,10 @@ impl Watch<'_> {
 
     /// Asks about every call that waits; returns whether all were decided.
     async fn ask(&mut self, printer: &mut RunPrinter<'_>) -> Result<bool, CliError> {
-        while let Some((approval, request)) = printer.waiting.first().cloned() {
+        while let Some(call) = printer.waiting.first().cloned() {
+            let approval = call.approval;
             let decision = tokio::select! {
-                decision = approve::ask(&request, self.lines, self.output) => decision,
+                decision = approve::ask(&call, self.lines, self.output) => decision,
                 _ = self.interrupt.recv() => {
                     self.output.note("");
                     self.stop(printer).await?;
@@ -109,8 +115,8 @@ impl Watch<'_> {
                 self.output.note(&format!("the run waits; decide with `haft approval approve {approval}`"));
                 return Ok(false);
             };
-            let sent = approve::decide(self.client, &approval, approved).await;
-            printer.decide(&approval);
+            let sent = approve::decide(self.client, approval, approved).await;
+            printer.decide(approval);
             match sent {
                 // Somebody else decided first.
                 Err(CliError::Api(error)) if error.code == "conflict" => self.output.note(&error.message),
@@ -121,8 +127,8 @@ impl Watch<'_> {
     }
 
     async fn stop(&self, printer: &RunPrinter<'_>) -> Result<(), CliError> {
-        let Some(run) = &printer.run else { return Ok(()) };
-        let path = format!("/api/runs/{}/cancel", segment(run));
+        let Some(run) = printer.run else { return Ok(()) };
+        let path = format!("/api/runs/{run}/cancel");
         match self.client.data(Request::post(path, json!({}))).await {
             // It has just ended.
             Err(CliError::Api(error)) if error.code == "conflict" => Ok(()),
@@ -131,31 +137,29 @@ impl Watch<'_> {
     }
 }
 
-/// Returns the error of a run that did not succeed.
+/// Returns the error of a run that did not succeed, and prints the approvals that it waits for.
 pub(in crate::commands) fn ended(run: &Value, context: &Context) -> Result<(), CliError> {
-    let code = view::text(run, "error.code");
-    let message = view::text(run, "error.message");
-    match view::text(run, "status").as_str() {
-        "success" => Ok(()),
-        "awaiting_approval" => {
-            let ids: Vec<String> =
-                view::list(run, "waiting").iter().map(|call| view::text(call, "approval_id")).collect();
-            for id in &ids {
-                context
-                    .output
-                    .note(&format!("decide with `haft approval approve {id}` or `haft approval deny {id}`"));
+    let RunView { status, error, waiting, .. } = view::read(run)?;
+    for call in waiting {
+        let id = ApprovalId(call.approval_id);
+        let text = format!("decide with `haft approval approve {id}` or `haft approval deny {id}`");
+        context.output.note(&text);
+    }
+    RunEnd { status, error }.result()
+}
+
+impl RunEnd {
+    /// Returns the error of a run that did not succeed.
+    pub(in crate::commands) fn result(self) -> Result<(), CliError> {
+        let (code, message) = match (self.status, self.error) {
+            (RunStatus::Success, _) => return Ok(()),
+            (RunStatus::AwaitingApproval, _) => {
+                ("approval_required".to_owned(), "the run waits for approval".to_owned())
             }
-            let message = "the run waits for approval".to_owned();
-            Err(CliError::RunFailed { code: "approval_required".to_owned(), message })
-        }
-        "cancelled" if message.is_empty() => Err(CliError::RunFailed {
-            code: "cancelled".to_owned(),
-            message: "the run was stopped".to_owned(),
-        }),
-        status => {
-            let message = if message.is_empty() { format!("its status is `{status}`") } else { message };
-            let code = if code.is_empty() { "execution_failed".to_owned() } else { code };
-            Err(CliError::RunFailed { code, message })
-        }
+            (_, Some(error)) => (error.code, error.message),
+            (RunStatus::Cancelled, None) => ("cancelled".to_owned(), "the run was stopped".to_owned()),
+            (status, None) => ("execution_failed".to_owned(), format!("its status is `{status}`")),
+        };
+        Err(CliError::RunFailed { code, message })
     }
 }

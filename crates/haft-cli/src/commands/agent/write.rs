@@ -1,8 +1,9 @@
-//! `haft agent create`, `update` and `delete`.
+//! `haft agent create` and `update`.
 
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use haft_api::agent::AgentView;
 use haft_core::agent::AgentDefinition;
 use haft_core::problem::join;
 use haft_definition::agent::{ReadAgent, read};
@@ -37,16 +38,6 @@ pub(crate) struct Update {
     /// Publish them
     #[arg(long)]
     publish: bool,
-}
-
-/// Delete an agent
-#[derive(Debug, Args)]
-pub(crate) struct Delete {
-    /// Agent: slug or id
-    agent: String,
-    /// Do not ask
-    #[arg(long, short = 'y')]
-    yes: bool,
 }
 
 pub(super) async fn create(arguments: Create, context: &Context) -> Result<(), CliError> {
@@ -100,8 +91,13 @@ async fn store(requests: Vec<Request>, publish: bool, done: &str, context: &Cont
     for request in requests {
         let mut result = client.data(request).await;
         if let (Ok(agent), true) = (&result, publish) {
-            let place = format!("{}/publish", path(&view::text(agent, "slug")));
-            result = client.data(Request::post(place, json!({}))).await;
+            result = match view::read::<AgentView>(agent) {
+                Ok(stored) => {
+                    let place = format!("{}/publish", path(stored.definition.slug.as_str()));
+                    client.data(Request::post(place, json!({}))).await
+                }
+                Err(error) => Err(error),
+            };
         }
         match (result, &mut stored) {
             (Ok(agent), Ok(agents)) => agents.push(agent),
@@ -114,7 +110,8 @@ async fn store(requests: Vec<Request>, publish: bool, done: &str, context: &Cont
     }
     client.close().await;
     let stored = stored?;
-    for warning in stored.iter().flat_map(|agent| view::list(agent, "warnings")) {
+    let agents = stored.iter().map(view::read).collect::<Result<Vec<AgentView>, CliError>>()?;
+    for warning in agents.iter().flat_map(|agent| &agent.warnings) {
         context.output.warn(&view::problem(warning));
     }
     let data = match stored.as_slice() {
@@ -122,23 +119,9 @@ async fn store(requests: Vec<Request>, publish: bool, done: &str, context: &Cont
         _ => json!({ "agents": stored }),
     };
     context.output.data(&data, |output| {
-        for agent in &stored {
-            let (slug, revision) = (view::text(agent, "slug"), view::text(agent, "revision"));
-            output.note(&format!("{done} `{slug}`, revision {revision}"));
+        for agent in &agents {
+            output.note(&format!("{done} `{}`, revision {}", agent.definition.slug, agent.revision));
         }
-        Ok(())
-    })
-}
-
-pub(super) async fn delete(arguments: Delete, context: &Context) -> Result<(), CliError> {
-    let agent = &arguments.agent;
-    if !arguments.yes && !input::confirm(&format!("delete the agent `{agent}` with its revisions?"))? {
-        context.output.note("nothing was deleted");
-        return Ok(());
-    }
-    let data = context.request(Request::delete(path(agent))).await?;
-    context.output.data(&data, |output| {
-        output.note(&format!("deleted `{agent}`"));
         Ok(())
     })
 }

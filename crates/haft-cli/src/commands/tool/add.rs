@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use haft_api::tool::ToolView;
 use http::Method;
 use serde_json::{Map, Value, json};
 
@@ -68,13 +69,13 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), C
         .query_some("bundle", arguments.bundle.as_deref())
         .with_body(body);
     let data = context.request(request).await.map_err(explain_conflict)?;
-    for warning in view::list(&data, "warnings") {
+    let added: ToolView = view::read(&data)?;
+    for warning in &added.warnings {
         context.output.warn(&view::problem(warning));
     }
     context.output.data(&data, |output| {
-        let path = view::text(&data, "path");
-        let location = if path.is_empty() { String::new() } else { format!(" in `{path}`") };
-        output.note(&format!("added `{}`{location}", view::qualified(&data)));
+        let location = added.path.as_ref().map(|path| format!(" in `{path}`")).unwrap_or_default();
+        output.note(&format!("added `{}`{location}", added.qualified()));
         Ok(())
     })
 }

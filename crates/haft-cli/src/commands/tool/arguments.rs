@@ -4,11 +4,13 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use clap::Args;
+use haft_api::tool::ToolView;
 use haft_core::problem::nearest;
 use haft_core::runnable::Mode;
+use haft_core::schema::RawSchema;
 use serde_json::{Map, Value};
 
-use crate::client::{Client, Request, segment};
+use crate::client::{Client, Request, tool_segment};
 use crate::error::CliError;
 use crate::input;
 use crate::output::Output;
@@ -35,8 +37,9 @@ impl CallArguments {
     pub(crate) async fn read(&self, tool: &str, client: &Client, output: &Output) -> Result<Value, CliError> {
         let mut arguments = self.object()?;
         if !self.pairs.is_empty() {
-            let data = client.data(Request::get(format!("/api/tools/{}", segment(tool)))).await?;
-            let schema = data.get("input_schema").cloned().unwrap_or_default();
+            let data = client.data(Request::get(format!("/api/tools/{}", tool_segment(tool)))).await?;
+            let ToolView { input_schema, .. } = view::read(&data)?;
+            let schema = input_schema.as_ref().map(RawSchema::value).unwrap_or_default();
             self.add_pairs(&schema, &mut arguments)?;
             for warning in undeclared(&schema, &arguments) {
                 output.warn(&warning);
@@ -140,7 +143,7 @@ fn convert(schema: &Value, key: &str, text: &str) -> Result<Value, CliError> {
 fn type_names(property: &Value) -> Vec<String> {
     match property.get("type") {
         Some(Value::String(name)) => vec![name.clone()],
-        Some(Value::Array(_)) => view::list(property, "type").iter().map(view::readable).collect(),
+        Some(Value::Array(names)) => names.iter().map(view::readable).collect(),
         _ => Vec::new(),
     }
 }

@@ -1,11 +1,15 @@
 //! `haft tool call`: calls a tool.
 
+use std::borrow::Cow;
+
 use clap::Args;
+use haft_api::call::{AcceptedCall, CallErrorView, OutcomeView};
+use haft_api::error::ErrorBody;
 use haft_core::runnable::Mode;
 use serde_json::{Map, Value, json};
 
 use super::arguments::{CallArguments, parse_mode};
-use crate::client::{Request, explain, segment};
+use crate::client::{Request, explain, tool_segment};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::view;
@@ -62,7 +66,7 @@ fn request(arguments: &Arguments, args: &Value) -> Request {
     body.extend(arguments.workspace.as_ref().map(|name| ("workspace".to_owned(), json!(name))));
     body.extend(arguments.webhook.as_ref().map(|url| ("webhook".to_owned(), json!({ "url": url }))));
     let body = Value::Object(body);
-    let mut request = Request::post(format!("/api/tools/{}/invoke", segment(&arguments.tool)), body)
+    let mut request = Request::post(format!("/api/tools/{}/invoke", tool_segment(&arguments.tool)), body)
         .query_some("mode", arguments.mode.map(Mode::as_str));
     if arguments.background {
         request = request.query("async", "true");
@@ -75,22 +79,34 @@ fn request(arguments: &Arguments, args: &Value) -> Request {
 
 /// Prints the value; a failed call is an error with its own exit code.
 fn print(response: &Value, context: &Context) -> Result<(), CliError> {
-    let outcome = response.get("data").unwrap_or(response);
-    for warning in view::list(outcome, "warnings") {
-        context.output.warn(&view::readable(warning));
+    if response.get("ok").is_none() {
+        return context
+            .output
+            .show(response, |output, accepted: AcceptedCall| output.line(&accepted.call_id.to_string()));
     }
-    context.output.data(outcome, |output| {
-        let call = view::text(outcome, "call_id");
-        match outcome.get("value") {
-            Some(value) => output.line(&view::readable(value)),
-            None if outcome.get("ok").is_none() => output.line(&call),
-            None => Ok(()),
-        }
+    if response.get("status").is_some() {
+        // The call waits for approval.
+        let ErrorBody { error, .. } = view::read(response)?;
+        context.output.data(response, |_| Ok(()))?;
+        let details = error.details.unwrap_or_default();
+        return Err(CliError::CallFailed {
+            code: error.code.as_str().to_owned(),
+            message: error.message,
+            details,
+        });
+    }
+    let outcome: OutcomeView<'_> = view::read(response)?;
+    for warning in &outcome.warnings {
+        context.output.warn(warning);
+    }
+    context.output.data(response, |output| match &outcome.value {
+        Some(value) => output.line(&view::readable(value)),
+        None => Ok(()),
     })?;
-    let Some(error) = outcome.get("error").filter(|error| error.is_object()) else { return Ok(()) };
+    let Some(CallErrorView { code, message, details, .. }) = outcome.error else { return Ok(()) };
     Err(CliError::CallFailed {
-        code: view::text(error, "code"),
-        message: view::text(error, "message"),
-        details: error.get("details").cloned().unwrap_or_default(),
+        code: code.as_str().to_owned(),
+        message: message.into_owned(),
+        details: details.map(Cow::into_owned).unwrap_or_default(),
     })
 }

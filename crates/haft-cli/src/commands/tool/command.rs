@@ -3,8 +3,8 @@
 use clap::Subcommand;
 
 use super::{
-    add, call, deprecate, diff, edit, list, restore, revisions, rm, search, show, switch, test, usage,
-    validate, version,
+    add, call, deprecate, diff, edit, list, restore, revisions, rm, search, show, switch, test, undelete,
+    usage, validate, version,
 };
 use crate::context::Context;
 use crate::error::CliError;
@@ -25,7 +25,7 @@ pub(crate) enum Command {
     #[command(after_help = examples!("haft tool show weather", "haft tool show weather --source"))]
     Show(show::Arguments),
     /// Create a tool from a file, stdin or options
-    #[command(after_help = examples!(
+    #[command(visible_alias = "create", after_help = examples!(
         "haft tool add weather.yaml",
         "haft tool add --name cat-fact --description \"A fact about cats\" --url https://catfact.ninja/fact"
     ))]
@@ -33,9 +33,12 @@ pub(crate) enum Command {
     /// Edit the definition of a tool in $VISUAL, $EDITOR or vi
     #[command(after_help = examples!("haft tool edit weather", "haft tool edit weather --from weather.yaml"))]
     Edit(edit::Arguments),
-    /// Delete a tool; a backup is kept in `tool-history`
-    #[command(after_help = examples!("haft tool rm weather", "haft tool rm weather --yes"))]
+    /// Delete a tool; `haft tool undelete` restores it for 48 hours, and a backup is kept in `tool-history`
+    #[command(visible_alias = "delete", after_help = examples!("haft tool rm weather", "haft tool rm weather --yes"))]
     Rm(rm::Arguments),
+    /// Restore a tool after its deletion, with its revisions; possible for 48 hours
+    #[command(after_help = examples!("haft tool list --deleted", "haft tool undelete weather"))]
+    Undelete(undelete::Arguments),
     /// Call a tool
     #[command(after_help = examples!(
         "haft tool call weather -a city=Paris -a days=3",
@@ -61,7 +64,7 @@ pub(crate) enum Command {
     #[command(after_help = examples!("haft tool usage weather"))]
     Usage(usage::Arguments),
     /// List the revisions of a tool, newest first
-    #[command(after_help = examples!("haft tool revisions weather"))]
+    #[command(visible_alias = "history", after_help = examples!("haft tool revisions weather"))]
     Revisions(revisions::Arguments),
     /// Compare two revisions
     #[command(after_help = examples!("haft tool diff weather", "haft tool diff weather --from 1 --to 3"))]
@@ -90,6 +93,7 @@ impl Command {
             Self::Add(arguments) => add::run(arguments, context).await,
             Self::Edit(arguments) => edit::run(arguments, context).await,
             Self::Rm(arguments) => rm::run(arguments, context).await,
+            Self::Undelete(arguments) => undelete::run(arguments, context).await,
             Self::Call(arguments) => call::run(arguments, context).await,
             Self::Test(arguments) => test::run(arguments, context).await,
             Self::Validate(arguments) => validate::run(arguments, context).await,

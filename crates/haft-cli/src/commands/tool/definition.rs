@@ -42,11 +42,6 @@ impl Form {
         }
     }
 
-    /// Parses the name of a format.
-    pub(crate) fn from_name(name: &str) -> Option<Self> {
-        <Self as ValueEnum>::from_str(name, false).ok()
-    }
-
     /// Returns the name of the format, which is also its file extension.
     pub(crate) const fn name(self) -> &'static str {
         match self {

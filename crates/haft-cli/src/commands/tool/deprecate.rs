@@ -1,13 +1,13 @@
 //! `haft tool deprecate`: marks a tool as deprecated.
 
 use clap::Args;
+use haft_api::tool::ToolView;
 use serde_json::json;
 
 use super::usage;
-use crate::client::{Request, segment};
+use crate::client::{Request, tool_segment};
 use crate::context::Context;
 use crate::error::CliError;
-use crate::view;
 
 /// Deprecate a tool: it still runs, with a warning, until its removal date
 #[derive(Debug, Args)]
@@ -27,16 +27,16 @@ pub(crate) struct Arguments {
 
 /// Runs the command.
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), CliError> {
-    usage::notice(&arguments.tool, context).await;
+    usage::notice(&arguments.tool, context).await?;
     let body = json!({
         "replaced_by": arguments.replaced_by,
         "removal_date": arguments.removal_date,
         "message": arguments.message,
     });
-    let request = Request::post(format!("/api/tools/{}/deprecate", segment(&arguments.tool)), body);
+    let request = Request::post(format!("/api/tools/{}/deprecate", tool_segment(&arguments.tool)), body);
     let data = context.tool_request(&arguments.tool, request).await?;
-    context.output.data(&data, |output| {
-        output.note(&format!("deprecated `{}`", view::qualified(&data)));
+    context.output.show(&data, |output, changed: ToolView| {
+        output.note(&format!("deprecated `{}`", changed.qualified()));
         Ok(())
     })
 }

@@ -1,9 +1,10 @@
 //! `haft tool diff`: compares two revisions.
 
 use clap::Args;
+use haft_api::revision::RevisionDiff;
 
 use super::super::life_cycle::show_diff;
-use crate::client::{Request, segment};
+use crate::client::{Request, tool_segment};
 use crate::context::Context;
 use crate::error::CliError;
 
@@ -23,9 +24,9 @@ pub(crate) struct Arguments {
 /// Runs the command.
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), CliError> {
     let number = |number: Option<u32>| number.map(|number| number.to_string());
-    let request = Request::get(format!("/api/tools/{}/diff", segment(&arguments.tool)))
+    let request = Request::get(format!("/api/tools/{}/diff", tool_segment(&arguments.tool)))
         .query_some("from", number(arguments.from).as_deref())
         .query_some("to", number(arguments.to).as_deref());
     let data = context.tool_request(&arguments.tool, request).await?;
-    context.output.data(&data, |output| show_diff(output, &data))
+    context.output.show(&data, |output, diff: RevisionDiff| show_diff(output, &diff))
 }

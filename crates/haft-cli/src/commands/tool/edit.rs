@@ -1,16 +1,16 @@
 //! `haft tool edit`: edits the definition of a tool, and keeps the text if it cannot be stored.
 
-use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use clap::Args;
+use haft_api::tool::{SourceForm, SourceView, ToolView};
 use http::Method;
 use serde_json::Value;
 
 use super::definition::Form;
-use crate::client::{Client, Request, segment};
+use crate::client::{Client, Request, tool_segment};
 use crate::context::Context;
+use crate::draft::{Draft, ask_again};
 use crate::error::{ApiError, CliError};
 use crate::input;
 use crate::view;
@@ -34,8 +34,8 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), C
         context.output.note("no changes");
         return Ok(());
     };
-    context.output.data(&data, |output| {
-        output.note(&format!("updated `{}`", view::qualified(&data)));
+    context.output.show(&data, |output, changed: ToolView| {
+        output.note(&format!("updated `{}`", changed.qualified()));
         Ok(())
     })
 }
@@ -54,20 +54,20 @@ async fn edit(arguments: &Arguments, context: &Context, client: &Client) -> Resu
         let form = Form::from_path(Path::new(file)).unwrap_or_else(|| Form::from_text(&text));
         return store(tool, form, text, client).await.map(Some);
     }
-    let mut draft = Draft::new(&source)?;
+    let command = || format!("haft tool edit {tool}");
+    let mut draft = Draft::new(&source.text, source.form.name())?;
     loop {
-        let edited = draft.open(context).and_then(|()| draft.read());
-        let text = match edited {
+        let text = match draft.edit(context) {
             Ok(text) => text,
-            Err(error) if draft.is_unchanged(&source) => return Err(error),
-            Err(error) => return Err(draft.keep(error, tool)),
+            Err(error) if draft.has_text(&source.text) => return Err(error),
+            Err(error) => return Err(draft.keep(error, command())),
         };
         if text == source.text {
             return Ok(None);
         }
         if text.trim().is_empty() {
-            let error = CliError::usage("the text is empty; delete the tool with `haft tool rm`");
-            return Err(draft.keep(error, tool));
+            let error = CliError::usage("the text is empty; delete the tool with `haft tool delete`");
+            return Err(draft.keep(error, command()));
         }
         let stored = match check_unchanged(tool, &source, client).await {
             Ok(()) => store(tool, source.form, text, client).await,
@@ -75,16 +75,20 @@ async fn edit(arguments: &Arguments, context: &Context, client: &Client) -> Resu
         };
         match stored {
             Ok(data) => return Ok(Some(data)),
-            Err(error) if is_interactive() && ask_again(&error, context)? => {}
-            Err(error) => return Err(draft.keep(error, tool)),
+            Err(error) if ask_again(&error, context)? => {}
+            Err(error) => return Err(draft.keep(error, command())),
         }
     }
 }
 
 async fn fetch(tool: &str, client: &Client) -> Result<Source, CliError> {
-    let data = client.data(Request::get(format!("/api/tools/{}/source", segment(tool)))).await?;
-    let text = view::text(&data, "text");
-    let form = Form::from_name(&view::text(&data, "form")).unwrap_or_else(|| Form::from_text(&text));
+    let data = client.data(Request::get(format!("/api/tools/{}/source", tool_segment(tool)))).await?;
+    let SourceView { text, form, .. } = view::read(&data)?;
+    let form = match form {
+        SourceForm::Json => Form::Json,
+        SourceForm::Yaml => Form::Yaml,
+        SourceForm::Skill => Form::Skill,
+    };
     Ok(Source { text, form })
 }
 
@@ -98,71 +102,6 @@ async fn check_unchanged(tool: &str, source: &Source, client: &Client) -> Result
 }
 
 async fn store(tool: &str, form: Form, text: String, client: &Client) -> Result<Value, CliError> {
-    let request = Request::new(Method::PUT, format!("/api/tools/{}", segment(tool)));
+    let request = Request::new(Method::PUT, format!("/api/tools/{}", tool_segment(tool)));
     client.data(request.with_body(form.body(text))).await
-}
-
-fn is_interactive() -> bool {
-    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
-}
-
-/// Prints the error and asks whether to edit again.
-fn ask_again(error: &CliError, context: &Context) -> Result<bool, CliError> {
-    context.output.error(error);
-    let mut stderr = std::io::stderr().lock();
-    let mut line = String::new();
-    write!(stderr, "Edit again? [Y/n] ")
-        .and_then(|()| stderr.flush())
-        .and_then(|()| std::io::stdin().read_line(&mut line))
-        .map_err(CliError::io("read from the terminal"))?;
-    Ok(!line.is_empty() && !line.trim().to_lowercase().starts_with('n'))
-}
-
-/// The file that the editor opens.
-struct Draft {
-    file: Option<tempfile::NamedTempFile>,
-    path: PathBuf,
-}
-
-impl Draft {
-    fn new(source: &Source) -> Result<Self, CliError> {
-        let make = || {
-            let suffix = format!(".{}", source.form.name());
-            let mut file = tempfile::Builder::new().prefix("haft-").suffix(&suffix).tempfile()?;
-            file.write_all(source.text.as_bytes())?;
-            Ok(file)
-        };
-        let file = make().map_err(CliError::io("write a temporary file"))?;
-        Ok(Self { path: file.path().to_owned(), file: Some(file) })
-    }
-
-    #[expect(clippy::disallowed_methods, reason = "the user's own editor, which runs without a sandbox")]
-    fn open(&self, context: &Context) -> Result<(), CliError> {
-        let configured = ["VISUAL", "EDITOR"].iter().find_map(|name| context.environment.get(name));
-        let editor = configured.unwrap_or("vi").to_owned();
-        // The variable may contain options, so a shell evaluates it; the path is passed as an argument.
-        let status = Command::new("sh")
-            .args(["-c", &format!("{editor} \"$1\""), "sh"])
-            .arg(&self.path)
-            .status()
-            .map_err(CliError::io("start the editor"))?;
-        if status.success() { Ok(()) } else { Err(CliError::Editor { editor, status }) }
-    }
-
-    fn read(&self) -> Result<String, CliError> {
-        // Read by path: editors may replace the file.
-        input::read_text(Path::new(&self.path))
-    }
-
-    fn is_unchanged(&self, source: &Source) -> bool {
-        std::fs::read(&self.path).is_ok_and(|content| content == source.text.as_bytes())
-    }
-
-    /// Keeps the file and adds its path to the error.
-    fn keep(&mut self, error: CliError, tool: &str) -> CliError {
-        if let Some(file) = self.file.take() {
-            let _ = file.into_temp_path().keep();
-        }
-        CliError::EditNotStored { error: Box::new(error), path: self.path.clone(), tool: tool.to_owned() }
-    }
 }

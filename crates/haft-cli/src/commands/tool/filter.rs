@@ -9,7 +9,7 @@ use crate::client::Request;
 pub(crate) struct ToolFilter {
     /// Only tools of this bundle
     #[arg(long, value_name = "BUNDLE")]
-    bundle: Option<String>,
+    pub(super) bundle: Option<String>,
     /// Only tools with this implementation type, e.g. `http`
     #[arg(long = "type", value_name = "TYPE")]
     kind: Option<String>,

@@ -1,12 +1,16 @@
 //! `haft tool list`: lists tools.
 
 use clap::Args;
+use haft_api::search::SearchResult;
+use haft_api::tool::{ToolList, ToolView};
+use haft_api::tool_summary::{ToolSummary, ToolSummaryList};
 use serde_json::Value;
 
 use super::filter::ToolFilter;
-use crate::client::{Client, Request};
+use crate::client::{Client, Request, segment};
 use crate::context::Context;
 use crate::error::CliError;
+use crate::output::Output;
 use crate::view;
 
 /// The largest page of the API.
@@ -23,6 +27,9 @@ pub(crate) struct Arguments {
     /// Only enabled tools
     #[arg(long)]
     enabled: bool,
+    /// Deleted tools that `haft tool undelete` restores; of the filters only `--search` applies
+    #[arg(long, conflicts_with_all = ["enabled", "bundle", "kind", "status", "tag"])]
+    deleted: bool,
     /// Maximum number of tools; 0 for all
     #[arg(long, value_name = "N", default_value = "100")]
     limit: usize,
@@ -31,6 +38,11 @@ pub(crate) struct Arguments {
 impl Arguments {
     fn request(&self, page_size: usize) -> Request {
         // A search ranks its results; a list is filtered and sorted by name.
+        if self.deleted {
+            return Request::get("/api/tools?deleted=true")
+                .query("page_size", &page_size.to_string())
+                .query_some("q", self.query.as_deref());
+        }
         let request = Request::get(if self.query.is_some() { "/api/tools/search" } else { "/api/tools" })
             .query("page_size", &page_size.to_string())
             .query("include_disabled", if self.enabled { "false" } else { "true" })
@@ -42,21 +54,49 @@ impl Arguments {
 /// Runs the command.
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), CliError> {
     let client = context.client().await?;
-    let tools = collect(&arguments, &client).await;
+    let tools = find(&arguments, &client).await;
     client.close().await;
     let data = tools?;
+    if arguments.deleted {
+        return context.output.show(&data, |output, ToolSummaryList { tools, .. }| {
+            let row = |tool: &ToolSummary| {
+                let (id, status) = (view::optional(tool.id.as_ref()), tool.status.as_str().to_owned());
+                vec![tool.qualified(), id, status, view::moment(tool.deleted_at)]
+            };
+            output.list(&["TOOL", "ID", "STATUS", "DELETED"], &[], tools.iter().map(row).collect())
+        });
+    }
     context.output.data(&data, |output| {
-        let tools = view::list(&data, "tools");
-        output.table(
-            &["TOOL", "TYPE", "STATUS", "READY", "CALLS", "DESCRIPTION"],
-            tools.iter().map(row).collect(),
-        )?;
-        let total = data.get("total").and_then(Value::as_u64).unwrap_or_default();
-        if total > tools.len() as u64 {
+        let (tools, total) = read(&arguments, &data)?;
+        let header = ["TOOL", "TYPE", "STATUS", "READY", "CALLS", "DESCRIPTION"];
+        let wide = ["ID", "REVISION", "CATEGORY", "TAGS", "CHANGED"];
+        output.list(&header, &wide, tools.iter().map(|tool| row(tool, output)).collect())?;
+        if total > tools.len() {
             output.note(&format!("\n{} of {total} tools; `--limit 0` shows all", tools.len()));
         }
         Ok(())
     })
+}
+
+/// Returns the tools of a list or of a search, and their number on all pages.
+fn read(arguments: &Arguments, data: &Value) -> Result<(Vec<ToolView>, usize), CliError> {
+    if arguments.query.is_some() {
+        let SearchResult { tools, total, .. } = view::read(data)?;
+        return Ok((tools.into_iter().map(|ranked| ranked.tool).collect(), total));
+    }
+    let ToolList { tools, total, .. } = view::read(data)?;
+    Ok((tools, total))
+}
+
+/// Returns the tools; an unknown bundle is an error instead of an empty list.
+async fn find(arguments: &Arguments, client: &Client) -> Result<Value, CliError> {
+    let data = collect(arguments, client).await?;
+    if let Some(bundle) = &arguments.filter.bundle
+        && view::list(&data, "tools").is_empty()
+    {
+        client.data(Request::get(format!("/api/tools/bundles/{}", segment(bundle)))).await?;
+    }
+    Ok(data)
 }
 
 /// Reads pages until the limit is reached.
@@ -85,20 +125,24 @@ async fn collect(arguments: &Arguments, client: &Client) -> Result<Value, CliErr
     }
 }
 
-fn row(tool: &Value) -> Vec<String> {
-    let status = view::text(tool, "status");
-    let ready = match (view::is(tool, "ready"), view::list(tool, "warnings").len()) {
+fn row(tool: &ToolView, output: &Output) -> Vec<String> {
+    let ready = match (tool.ready, tool.warnings.len()) {
         (false, _) => "no".to_owned(),
         (true, 0) => "yes".to_owned(),
         (true, 1) => "yes, 1 warning".to_owned(),
         (true, count) => format!("yes, {count} warnings"),
     };
     vec![
-        view::qualified(tool),
-        view::text(tool, "implementation_type"),
-        if view::is(tool, "enabled") { status } else { "disabled".to_owned() },
+        tool.qualified(),
+        tool.implementation_type.map(|kind| kind.as_str().to_owned()).unwrap_or_default(),
+        if tool.enabled { tool.status.as_str() } else { "disabled" }.to_owned(),
         ready,
-        view::text(tool, "usage.call_count"),
-        view::first_line(&view::text(tool, "description"), 60),
+        tool.usage.call_count.to_string(),
+        output.brief(&tool.description, 60),
+        view::optional(tool.id.as_ref()),
+        tool.revision.to_string(),
+        tool.category.clone(),
+        tool.tags.join(", "),
+        view::moment(tool.modified_at),
     ]
 }

@@ -17,9 +17,11 @@ mod search;
 mod show;
 mod switch;
 mod test;
+mod undelete;
 mod usage;
 mod validate;
 mod version;
 
 pub(crate) use arguments::{CallArguments, parse_mode};
 pub(crate) use command::Command;
+pub(crate) use usage::resource_rows;

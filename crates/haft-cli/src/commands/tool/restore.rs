@@ -1,12 +1,12 @@
 //! `haft tool restore`: restores an earlier revision as the newest one.
 
 use clap::Args;
+use haft_api::tool::ToolView;
 use serde_json::json;
 
-use crate::client::{Request, segment};
+use crate::client::{Request, tool_segment};
 use crate::context::Context;
 use crate::error::CliError;
-use crate::view;
 
 /// Restore an earlier revision as the newest one
 #[derive(Debug, Args)]
@@ -20,12 +20,11 @@ pub(crate) struct Arguments {
 /// Runs the command.
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), CliError> {
     let Arguments { tool, revision } = arguments;
-    let path = format!("/api/tools/{}/revisions/{revision}/restore", segment(&tool));
+    let path = format!("/api/tools/{}/revisions/{revision}/restore", tool_segment(&tool));
     let data = context.tool_request(&tool, Request::post(path, json!({}))).await?;
-    context.output.data(&data, |output| {
-        let now = view::text(&data, "revision");
-        output
-            .note(&format!("restored revision {revision} of `{}` as revision {now}", view::qualified(&data)));
+    context.output.show(&data, |output, restored: ToolView| {
+        let now = restored.revision;
+        output.note(&format!("restored revision {revision} of `{}` as revision {now}", restored.qualified()));
         Ok(())
     })
 }

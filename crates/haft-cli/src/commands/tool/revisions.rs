@@ -1,9 +1,9 @@
 //! `haft tool revisions`: lists the revisions of a tool.
 
 use clap::Args;
-use serde_json::Value;
+use haft_api::revision::{RevisionList, RevisionView};
 
-use crate::client::{Request, segment};
+use crate::client::{Request, tool_segment};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::view;
@@ -17,21 +17,22 @@ pub(crate) struct Arguments {
 
 /// Runs the command.
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), CliError> {
-    let path = format!("/api/tools/{}/revisions", segment(&arguments.tool));
+    let path = format!("/api/tools/{}/revisions", tool_segment(&arguments.tool));
     let data = context.tool_request(&arguments.tool, Request::get(path)).await?;
-    context.output.data(&data, |output| {
-        let rows = view::list(&data, "revisions").iter().map(row).collect();
-        output.table(&["REVISION", "VERSION", "CREATED", "PUBLISHED", "HASH", "DESCRIPTION"], rows)
+    context.output.show(&data, |output, list: RevisionList| {
+        let rows = list.revisions.iter().map(row).collect();
+        let header = ["REVISION", "VERSION", "CREATED", "PUBLISHED", "HASH", "DESCRIPTION"];
+        output.list(&header, &[], rows)
     })
 }
 
-fn row(revision: &Value) -> Vec<String> {
+fn row(revision: &RevisionView) -> Vec<String> {
     vec![
-        view::text(revision, "number"),
-        view::text(revision, "definition.version"),
-        view::time(revision, "created_at"),
-        if view::is(revision, "published") { "yes".to_owned() } else { "no".to_owned() },
-        view::text(revision, "hash").chars().take(12).collect(),
-        view::first_line(&view::text(revision, "definition.description"), 60),
+        revision.number.to_string(),
+        revision.definition.version.to_string(),
+        view::moment(revision.created_at),
+        view::yes_no(revision.published),
+        revision.hash.chars().take(12).collect(),
+        view::first_line(&revision.definition.description, 60),
     ]
 }

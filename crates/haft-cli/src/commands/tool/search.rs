@@ -1,14 +1,13 @@
 //! `haft tool search`: finds tools by keywords or by a description of the task.
 
 use clap::Args;
-use serde_json::Value;
+use haft_api::search::{RankedTool, SearchResult};
 
 use super::filter::ToolFilter;
 use crate::client::Request;
 use crate::context::Context;
 use crate::error::CliError;
-use crate::output::Output;
-use crate::view;
+use crate::output::{Form, Output};
 
 /// The longest shown part of a description, in characters.
 const MAX_DESCRIPTION: usize = 100;
@@ -39,9 +38,12 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), C
     let response = client.data(arguments.filter.apply(request)).await;
     client.close().await;
     let data = response?;
-    context.output.data(&data, |output| {
-        let tools = view::list(&data, "tools");
-        for tool in tools {
+    context.output.show(&data, |output, SearchResult { tools, .. }| {
+        if output.form == Form::Name {
+            let names = tools.iter().map(|found| vec![found.tool.qualified()]);
+            return output.list(&[], &[], names.collect());
+        }
+        for tool in &tools {
             print(tool, output)?;
         }
         if tools.is_empty() {
@@ -52,19 +54,18 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), C
 }
 
 /// Prints a tool in two lines: its name, and the first line of its description.
-fn print(tool: &Value, output: &Output) -> Result<(), CliError> {
-    let qualified = view::qualified(tool);
+fn print(RankedTool { tool, highlights, .. }: &RankedTool, output: &Output) -> Result<(), CliError> {
     // The ranges count from the start of the bare name.
-    let before = view::text(tool, "bundle").chars().count() + 1;
-    let name_ranges = ranges(tool, "name").into_iter().map(|(start, end)| (before + start, before + end));
-    output.marked_line("", &qualified, &name_ranges.collect::<Vec<_>>())?;
-    let (description, skipped) = first_line(&view::text(tool, "description"));
-    let shown = |(start, end): (usize, usize)| {
+    let before = tool.bundle.chars().count() + 1;
+    let name_ranges = highlights.name.iter().map(|(start, end)| (before + start, before + end));
+    output.marked_line("", &tool.qualified(), &name_ranges.collect::<Vec<_>>())?;
+    let (description, skipped) = first_line(&tool.description);
+    let shown = |(start, end): &(usize, usize)| {
         let end = end.checked_sub(skipped)?.min(MAX_DESCRIPTION);
         let start = start.checked_sub(skipped)?;
         (start < end).then_some((start, end))
     };
-    let description_ranges: Vec<_> = ranges(tool, "description").into_iter().filter_map(shown).collect();
+    let description_ranges: Vec<_> = highlights.description.iter().filter_map(shown).collect();
     output.marked_line("    ", &description, &description_ranges)
 }
 
@@ -78,11 +79,4 @@ fn first_line(description: &str) -> (String, usize) {
         cut.push('…');
     }
     (cut, skipped)
-}
-
-/// Reads the matching ranges of a field, in characters.
-fn ranges(tool: &Value, field: &str) -> Vec<(usize, usize)> {
-    let list = tool.get("highlights").map(|highlights| view::list(highlights, field)).unwrap_or_default();
-    let number = |range: &Value, at: usize| usize::try_from(range.get(at)?.as_u64()?).ok();
-    list.iter().filter_map(|range| Some((number(range, 0)?, number(range, 1)?))).collect()
 }

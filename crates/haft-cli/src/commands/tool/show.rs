@@ -1,9 +1,12 @@
 //! `haft tool show`: shows a tool.
 
 use clap::Args;
+use haft_api::tool::{SourceView, ToolView};
+use haft_core::implementation::Kind;
+use haft_core::schema::RawSchema;
 use serde_json::Value;
 
-use crate::client::{Request, segment};
+use crate::client::{Request, tool_segment};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::output::Output;
@@ -21,62 +24,65 @@ pub(crate) struct Arguments {
 
 /// Runs the command.
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), CliError> {
-    let path = format!("/api/tools/{}", segment(&arguments.tool));
+    let path = format!("/api/tools/{}", tool_segment(&arguments.tool));
     if arguments.source {
         let data = context.tool_request(&arguments.tool, Request::get(format!("{path}/source"))).await?;
-        return context.output.data(&data, |output| output.line(&view::text(&data, "text")));
+        return context.output.show(&data, |output, source: SourceView| output.line(&source.text));
     }
     let data = context.tool_request(&arguments.tool, Request::get(path)).await?;
-    context.output.data(&data, |output| show(output, &data))
+    context.output.show(&data, |output, tool: ToolView| show(output, &tool))
 }
 
-fn show(output: &Output, tool: &Value) -> Result<(), CliError> {
-    let state = |key, on, off| if view::is(tool, key) { on } else { off };
+fn show(output: &Output, tool: &ToolView) -> Result<(), CliError> {
+    let ready = match (tool.ready, tool.warnings.is_empty()) {
+        (true, true) => "ready",
+        (true, false) => "ready with warnings",
+        (false, _) => "not ready",
+    };
+    let kind = tool.implementation_type.map(Kind::as_str).unwrap_or_default();
     let mut lines = vec![
-        format!("tool         {}", view::qualified(tool)),
-        format!("id           {}", view::text(tool, "id")),
-        format!("description  {}", view::text(tool, "description").trim()),
+        format!("tool         {}", tool.qualified()),
+        format!("id           {}", view::optional(tool.id.as_ref())),
+        format!("description  {}", tool.description.trim()),
         format!(
-            "state        {}, {}, {}",
-            view::text(tool, "status"),
-            state("enabled", "enabled", "disabled"),
-            match view::list(tool, "warnings").len() {
-                0 => state("ready", "ready", "not ready"),
-                _ => state("ready", "ready with warnings", "not ready"),
-            },
+            "state        {}, {}, {ready}",
+            tool.status.as_str(),
+            if tool.enabled { "enabled" } else { "disabled" },
         ),
-        format!("type         {}", view::text(tool, "implementation_type")),
-        format!("policy       {}", view::text(tool, "policy")),
-        format!("calls        {}", view::text(tool, "usage.call_count")),
-        format!("changed      {}", view::time(tool, "modified_at")),
+        format!("type         {kind}"),
+        format!("policy       {}", view::word(&tool.policy)),
+        format!("calls        {}", tool.usage.call_count),
+        format!("changed      {}", view::moment(tool.modified_at)),
     ];
-    for (label, key) in [("file         ", "path"), ("error        ", "error")] {
-        let text = view::text(tool, key);
-        if !text.is_empty() {
-            lines.push(format!("{label}{text}"));
-        }
+    for (label, text) in [("file         ", &tool.path), ("error        ", &tool.error)] {
+        lines.extend(text.iter().map(|text| format!("{label}{text}")));
     }
-    let warnings = view::list(tool, "warnings").iter();
-    lines.extend(warnings.map(|warning| format!("warning      {}", view::problem(warning))));
+    lines.extend(tool.warnings.iter().map(|warning| format!("warning      {}", view::problem(warning))));
     output.line(&lines.join("\n"))?;
-    let rows = arguments(tool.get("input_schema").unwrap_or(&Value::Null));
+    let rows = arguments(&tool.input_schema.as_ref().map(RawSchema::value).unwrap_or_default());
     if !rows.is_empty() {
         output.line("")?;
         output.table(&["ARGUMENT", "TYPE", "REQUIRED", "DESCRIPTION"], rows)?;
     }
-    output.line(&format!("\nimplementation\n{:#}", tool.get("implementation").unwrap_or(&Value::Null)))
+    let implementation = serde_json::to_value(&tool.implementation).unwrap_or_default();
+    output.line(&format!("\nimplementation\n{implementation:#}"))
 }
 
 /// Returns the arguments of a schema as rows.
 fn arguments(schema: &Value) -> Vec<Vec<String>> {
-    let required = view::list(schema, "required");
+    let required = schema.get("required").and_then(Value::as_array);
+    let text = |property: &Value, key: &str| match property.get(key) {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+    };
     let properties = schema.get("properties").and_then(Value::as_object);
     let rows = properties.into_iter().flatten().map(|(name, property)| {
         vec![
             name.clone(),
-            view::text(property, "type"),
-            if required.iter().any(|item| item == name.as_str()) { "yes" } else { "no" }.to_owned(),
-            view::first_line(&view::text(property, "description"), 80),
+            text(property, "type"),
+            view::yes_no(required.is_some_and(|names| names.iter().any(|item| item == name.as_str()))),
+            view::first_line(&text(property, "description"), 80),
         ]
     });
     rows.collect()

@@ -1,11 +1,12 @@
 //! `haft tool publish`, `enable` and `disable`: changes of the status of a tool.
 
 use clap::Args;
+use haft_api::tool::ToolView;
 use http::Method;
 use serde_json::json;
 
 use super::usage;
-use crate::client::{Body, Request, segment};
+use crate::client::{Body, Request, tool_segment};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::view;
@@ -34,7 +35,7 @@ pub(crate) async fn run(
     change: StatusChange,
     context: &Context,
 ) -> Result<(), CliError> {
-    let path = format!("/api/tools/{}", segment(&arguments.tool));
+    let path = format!("/api/tools/{}", tool_segment(&arguments.tool));
     let enable = |on: bool| Request::new(Method::PATCH, &path).with_body(Body::Json(json!({"enabled": on})));
     let (request, done) = match change {
         StatusChange::Publish => (Request::post(format!("{path}/publish"), json!({})), "published"),
@@ -42,11 +43,16 @@ pub(crate) async fn run(
         StatusChange::Disable => (enable(false), "disabled"),
     };
     if matches!(change, StatusChange::Publish) {
-        usage::notice(&arguments.tool, context).await;
+        usage::notice(&arguments.tool, context).await?;
     }
     let data = context.tool_request(&arguments.tool, request).await?;
-    context.output.data(&data, |output| {
-        output.note(&format!("{done} `{}`", view::qualified(&data)));
+    if matches!(change, StatusChange::Publish) {
+        for warning in &view::read::<ToolView>(&data)?.warnings {
+            context.output.warn(&view::problem(warning));
+        }
+    }
+    context.output.show(&data, |output, changed: ToolView| {
+        output.note(&format!("{done} `{}`", changed.qualified()));
         Ok(())
     })
 }

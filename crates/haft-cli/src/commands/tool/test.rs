@@ -1,10 +1,11 @@
 //! `haft tool test`: runs the newest revision of a tool, without approval: once, or with its saved examples.
 
 use clap::Args;
+use haft_api::trial::{ExampleRun, ExampleStatus, TestResult, TestStatus};
 use serde_json::{Value, json};
 
 use super::arguments::CallArguments;
-use crate::client::{Request, explain, segment};
+use crate::client::{Request, explain, tool_segment};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::view;
@@ -27,7 +28,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), C
         return run_examples(&arguments.tool, context).await;
     }
     let client = context.client().await?;
-    let path = format!("/api/tools/{}/test", segment(&arguments.tool));
+    let path = format!("/api/tools/{}/test", tool_segment(&arguments.tool));
     let response = match arguments.values.read(&arguments.tool, &client, &context.output).await {
         Ok(args) => client.data(Request::post(path, json!({"parameters": args}))).await,
         Err(error) => Err(error),
@@ -38,22 +39,19 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), C
     };
     client.close().await;
     let data = response?;
-    let succeeded = view::text(&data, "status") == "success";
+    let result: TestResult = view::read(&data)?;
+    let succeeded = matches!(result.status, TestStatus::Success);
     context.output.data(&data, |output| {
-        let time = view::text(&data, "execution_time_ms");
-        output.note(&format!("{} after {time} ms", view::text(&data, "status")));
-        if succeeded {
-            output.line(&view::readable(data.get("output").unwrap_or(&Value::Null)))
-        } else {
-            Ok(())
-        }
+        let time = view::word(&result.execution_time_ms);
+        output.note(&format!("{} after {time} ms", view::word(&result.status)));
+        if succeeded { output.line(&view::readable(&result.output)) } else { Ok(()) }
     })?;
     if succeeded {
         return Ok(());
     }
     Err(CliError::CallFailed {
-        code: view::text(&data, "error_code"),
-        message: view::text(&data, "output"),
+        code: result.error_code.map(|code| code.as_str().to_owned()).unwrap_or_default(),
+        message: view::readable(&result.output),
         details: Value::Null,
     })
 }
@@ -61,24 +59,25 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), C
 /// Runs the saved examples of a tool.
 async fn run_examples(tool: &str, context: &Context) -> Result<(), CliError> {
     let client = context.client().await?;
-    let path = format!("/api/tools/{}/examples/run", segment(tool));
+    let path = format!("/api/tools/{}/examples/run", tool_segment(tool));
     let response = match client.data(Request::post(path, json!({}))).await {
         Err(error) => Err(explain(error, tool, &client).await),
         response => response,
     };
     client.close().await;
     let data = response?;
-    let results = view::list(&data, "results");
+    let ExampleRun { results } = view::read(&data)?;
     context.output.data(&data, |output| {
         if results.is_empty() {
             output.note(&format!("`{tool}` has no examples"));
             return Ok(());
         }
-        let rows =
-            results.iter().map(|one| ["status", "name", "message"].map(|field| view::text(one, field)));
-        output.table(&["RESULT", "EXAMPLE", "MESSAGE"], rows.map(Vec::from).collect())
+        let rows = results
+            .iter()
+            .map(|one| vec![view::word(&one.status), one.name.clone(), view::optional(one.message.as_ref())]);
+        output.table(&["RESULT", "EXAMPLE", "MESSAGE"], rows.collect())
     })?;
-    match results.iter().filter(|one| view::text(one, "status") != "passed").count() {
+    match results.iter().filter(|one| one.status != ExampleStatus::Passed).count() {
         0 => Ok(()),
         failed => Err(CliError::SomeFailed { failed, total: results.len(), items: "examples failed" }),
     }

@@ -3,10 +3,12 @@
 use std::path::Path;
 
 use clap::Args;
-use serde_json::{Value, json};
+use haft_api::validation::ValidationReport;
+use haft_core::problem::Problem;
+use serde_json::json;
 
 use super::definition::{self, Form};
-use crate::client::{Request, segment};
+use crate::client::{Request, tool_segment};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::output::Output;
@@ -28,14 +30,15 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), C
         // The file name is the default for the name of the tool, as in the definitions folder.
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
         let body = json!({"text": text, "format": form.name()});
-        Request::post(format!("/api/tools/{}/validate", segment(&stem)), body)
+        Request::post(format!("/api/tools/{}/validate", tool_segment(&stem)), body)
     } else {
         let body = json!({"check_syntax": true, "check_parameters": true});
-        Request::post(format!("/api/tools/{}/validate", segment(target)), body)
+        Request::post(format!("/api/tools/{}/validate", tool_segment(target)), body)
     };
     let data = context.request(request).await?;
-    context.output.data(&data, |output| report(output, target, &data))?;
-    if view::is(&data, "valid") { Ok(()) } else { Err(CliError::Invalid(target.clone())) }
+    let found: ValidationReport = view::read(&data)?;
+    context.output.data(&data, |output| report(output, target, &found))?;
+    if found.valid { Ok(()) } else { Err(CliError::Invalid(target.clone())) }
 }
 
 /// Returns whether the target is a file; names of tools contain no dots and no slashes.
@@ -43,10 +46,10 @@ fn is_file(target: &str) -> bool {
     target == "-" || target.contains('/') || Form::from_path(Path::new(target)).is_some()
 }
 
-fn report(output: &Output, target: &str, data: &Value) -> Result<(), CliError> {
-    let rows: Vec<Vec<String>> = [("error", "errors"), ("warning", "warnings")]
+fn report(output: &Output, target: &str, found: &ValidationReport) -> Result<(), CliError> {
+    let rows: Vec<Vec<String>> = [("error", &found.errors), ("warning", &found.warnings)]
         .into_iter()
-        .flat_map(|(kind, key)| view::list(data, key).iter().map(move |problem| row(kind, problem)))
+        .flat_map(|(kind, problems)| problems.iter().map(move |problem| row(kind, problem)))
         .collect();
     if rows.is_empty() {
         output.note(&format!("`{target}` is valid"));
@@ -55,9 +58,9 @@ fn report(output: &Output, target: &str, data: &Value) -> Result<(), CliError> {
     output.table(&["KIND", "LINE", "FIELD", "MESSAGE"], rows)
 }
 
-fn row(kind: &str, problem: &Value) -> Vec<String> {
-    let message = problem.as_str().map_or_else(|| view::text(problem, "message"), str::to_owned);
-    vec![kind.to_owned(), view::text(problem, "line"), view::text(problem, "field"), message]
+fn row(kind: &str, problem: &Problem) -> Vec<String> {
+    let line = view::optional(problem.line.as_ref());
+    vec![kind.to_owned(), line, problem.field.clone(), problem.message.clone()]
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
 //! `haft tool version`: sets the version label of a tool.
 
 use clap::Args;
+use haft_api::tool::ToolView;
 use serde_json::json;
 
-use crate::client::{Request, segment};
+use crate::client::{Request, tool_segment};
 use crate::context::Context;
 use crate::error::CliError;
-use crate::view;
 
 /// Set the version label of a tool
 #[derive(Debug, Args)]
@@ -20,15 +20,15 @@ pub(crate) struct Arguments {
 
 /// Runs the command.
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), CliError> {
-    let path = format!("/api/tools/{}/version", segment(&arguments.tool));
+    let path = format!("/api/tools/{}/version", tool_segment(&arguments.tool));
     let data = context
         .tool_request(
             &arguments.tool,
             Request::post(path, json!({})).query("new_version", &arguments.version),
         )
         .await?;
-    context.output.data(&data, |output| {
-        output.note(&format!("`{}` is now `{}`", arguments.tool, view::qualified(&data)));
+    context.output.show(&data, |output, changed: ToolView| {
+        output.note(&format!("`{}` is now `{}`", arguments.tool, changed.qualified()));
         Ok(())
     })
 }

@@ -76,7 +76,7 @@ impl PythonEnvironments {
         remove_leftovers(&builder.root)?;
         let mut collected = CollectedEnvironments::default();
         for key in expired(stored(&builder.root)?, referenced, now, keep) {
-            // Somebody who builds it or removes it holds the lock.
+            // A task that builds or removes it holds the lock.
             let Some(lock) = EnvironmentLock::try_acquire(&builder.root, &key)? else { continue };
             let folder = builder.folder(&key);
             // It may have been used since it was listed.

@@ -33,16 +33,16 @@ pub(super) enum BuildError {
     TooLarge(u64),
     #[error(transparent)]
     Sandbox(#[from] SandboxError),
-    #[error("failed to {doing}: {source}")]
-    Io { doing: &'static str, source: io::Error },
+    #[error("failed to {operation}: {source}")]
+    Io { operation: &'static str, source: io::Error },
     #[error("the installation was interrupted")]
     Interrupted,
 }
 
 impl BuildError {
     /// Returns a constructor for [`BuildError::Io`].
-    pub(super) fn io(doing: &'static str) -> impl FnOnce(io::Error) -> Self {
-        move |source| Self::Io { doing, source }
+    pub(super) fn io(operation: &'static str) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Io { operation, source }
     }
 
     /// Returns whether a later call may succeed without a change of the definition or the settings.

@@ -60,7 +60,7 @@ impl BuildProgress {
     /// Waits for the end.
     pub(super) async fn ended(&self) -> BuildResult {
         let mut result = self.result.subscribe();
-        // The sender is in this object, so it exists as long as somebody waits.
+        // The sender is in this object, so it exists while a receiver waits.
         let ended = result.wait_for(Option::is_some).await;
         ended.ok().and_then(|ended| ended.clone()).map_or(Ok(()), |(_, result)| result)
     }

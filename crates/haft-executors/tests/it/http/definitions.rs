@@ -29,7 +29,7 @@ fn every_problem_is_named() {
     `implementation.query.q`: at character 1: no earlier step is named `x` (invalid_template)
     `implementation.headers.X-A`: a header value must consist of visible ASCII characters (invalid_header)
     `implementation.body.deep[0].v`: at character 1: missing name between the braces (invalid_template)
-    `implementation.extract`: invalid JSONPath: at character 3: expected wildcard_selector or ALPHA (invalid_extract)
+    `implementation.extract`: invalid JSONPath: at character 3: expected `*` or a name (invalid_extract)
     ");
 }
 

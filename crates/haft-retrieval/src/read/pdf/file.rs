@@ -25,7 +25,7 @@ const STEPS: u32 = 4096;
 
 /// Where an object is.
 #[derive(Debug, Clone, Copy)]
-enum Place {
+enum ObjectLocation {
     /// In the file, after `obj`.
     File(usize),
     /// In a decompressed object stream.
@@ -37,7 +37,7 @@ enum Place {
 pub(super) struct File<'a> {
     bytes: &'a [u8],
     limits: &'a ReadLimits,
-    places: HashMap<u32, Place>,
+    places: HashMap<u32, ObjectLocation>,
     object_streams: Vec<Rc<Vec<u8>>>,
     /// How many bytes may still be decompressed.
     budget: usize,
@@ -111,7 +111,7 @@ impl<'a> File<'a> {
             if self.places.len() >= MAX_OBJECTS {
                 return Err(damaged("it has too many objects"));
             }
-            self.places.insert(number, Place::File(at));
+            self.places.insert(number, ObjectLocation::File(at));
             // Arrays and the like are not read here: dictionaries are passed over as a whole, so every byte is read once.
             if !self.is_dictionary(at) {
                 continue;
@@ -199,8 +199,8 @@ impl<'a> File<'a> {
             }
             let at = first.saturating_add(usize::try_from(offset).unwrap_or(usize::MAX));
             // An object of the file that comes later is an update of the one in the stream.
-            if !matches!(self.places.get(&number), Some(Place::File(place)) if *place > start) {
-                self.places.insert(number, Place::Stream { stream: index, at });
+            if !matches!(self.places.get(&number), Some(ObjectLocation::File(place)) if *place > start) {
+                self.places.insert(number, ObjectLocation::Stream { stream: index, at });
             }
         }
         self.object_streams.push(data);
@@ -210,8 +210,8 @@ impl<'a> File<'a> {
     /// Returns the object with this number, or `Null` if the file does not have it.
     fn load(&self, number: u32) -> Object {
         let (bytes, at) = match self.places.get(&number) {
-            Some(Place::File(at)) => (self.bytes, *at),
-            Some(Place::Stream { stream, at }) => {
+            Some(ObjectLocation::File(at)) => (self.bytes, *at),
+            Some(ObjectLocation::Stream { stream, at }) => {
                 (self.object_streams.get(*stream).map_or(self.bytes, |data| data.as_slice()), *at)
             }
             None => return Object::Null,
@@ -321,7 +321,7 @@ impl<'a> File<'a> {
     /// Returns the stream that a reference names.
     pub(super) fn stream(&self, object: &Object) -> Option<Stream<'a>> {
         let Object::Reference(number) = object else { return None };
-        let Some(Place::File(at)) = self.places.get(number) else { return None };
+        let Some(ObjectLocation::File(at)) = self.places.get(number) else { return None };
         self.stream_at(*at)
     }
 
@@ -401,7 +401,7 @@ impl<'a> File<'a> {
         // Strings of object streams are encrypted with their stream.
         if let Some(decryption) = &self.decryption
             && let Some(Object::Reference(number)) = self.trailer.get(b"Info".as_slice())
-            && let Some(Place::File(at)) = self.places.get(number)
+            && let Some(ObjectLocation::File(at)) = self.places.get(number)
         {
             title = decryption.string(object_id(self.bytes, at.checked_sub(3)?)?, &title);
         }

@@ -201,7 +201,8 @@ async fn use_page_token(probe: &Probe<'_>, operation: &Operation) {
 
 /// Routes that the document does not have.
 pub(super) async fn walk_undocumented(probe: &Probe<'_>) {
-    for path in ["/ui/", "/docs", "/tools/tools", "/tools/tools/search?q=opal-second-description"] {
+    for path in ["/ui/", "/docs", "/device", "/tools/tools", "/tools/tools/search?q=opal-second-description"]
+    {
         let request = ProbeRequest { method: Method::GET, path: path.to_owned(), body: Value::Null };
         let response = probe.send(&request).await;
         assert_eq!(response.status, 200, "{path}: {}", response.body);

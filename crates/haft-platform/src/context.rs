@@ -1,0 +1,206 @@
+//! The state that the capabilities of an installation share: settings, store, catalog in memory, pipeline of calls, and the
+//! state of this node.
+//!
+//! Capabilities take a [`Context`] and the few other services that they need; the context depends on none of them.
+
+use std::sync::Arc;
+
+use haft_core::catalog::StoreError;
+use haft_core::id::TokenId;
+use haft_core::ledger::Ledger;
+use haft_core::name::TenantId;
+use haft_core::principal::AllowList;
+use haft_core::secret::{Secret, SecretError};
+use haft_core::token::{Role, TokenRecord};
+use haft_core::{Clock, Timestamp, hash};
+use haft_executors::egress::Egress;
+use haft_executors::files::Files;
+use haft_mcp::client::McpClients;
+use haft_runtime::pipeline::Pipeline;
+use haft_runtime::registry::Registry;
+use haft_sandbox::Sandbox;
+use haft_store::Store;
+use uuid::Uuid;
+
+use crate::access::{Access, AccessRecords};
+use crate::artifact_host::ArtifactHost;
+use crate::events::EventHub;
+use crate::known_agents::KnownAgents;
+use crate::models::ModelConnections;
+use crate::policy::PolicyState;
+use crate::retrieval::RetrievalHost;
+use crate::search::ToolSearch;
+use crate::secrets::Secrets;
+use crate::settings::Settings;
+use crate::tenant_files;
+use crate::workspaces::WorkspaceHost;
+
+/// The state that the capabilities of an installation share.
+pub struct Context {
+    pub(crate) settings: Settings,
+    pub(crate) store: Arc<Store>,
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) pipeline: Arc<Pipeline>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) policy: PolicyState,
+    pub(crate) access: Arc<Access>,
+    pub(crate) secrets: Arc<Secrets>,
+    pub(crate) events: Arc<EventHub>,
+    pub(crate) search: Arc<ToolSearch>,
+    pub(crate) local_token: Secret,
+    pub(crate) files: Files,
+    pub(crate) sandbox: Sandbox,
+    pub(crate) egress: Egress,
+    pub(crate) mcp_clients: Arc<McpClients>,
+    pub(crate) models: ModelConnections,
+    pub(crate) agents: KnownAgents,
+    pub(crate) retrieval: Arc<RetrievalHost>,
+    pub(crate) artifacts: Arc<ArtifactHost>,
+    pub(crate) workspaces: Arc<WorkspaceHost>,
+}
+
+impl Context {
+    /// Returns the settings.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Returns an admin token for the owner of the home folder.
+    pub fn local_token(&self) -> Secret {
+        self.settings.token.clone().unwrap_or_else(|| self.local_token.clone())
+    }
+
+    pub fn store(&self) -> &Arc<Store> {
+        &self.store
+    }
+
+    pub fn ledger(&self) -> &dyn Ledger {
+        self.store.calls()
+    }
+
+    pub fn registry(&self) -> &Arc<Registry> {
+        &self.registry
+    }
+
+    pub fn search(&self) -> &Arc<ToolSearch> {
+        &self.search
+    }
+
+    /// Returns the live events.
+    pub fn events(&self) -> &Arc<EventHub> {
+        &self.events
+    }
+
+    /// Returns the connections to models.
+    pub fn models(&self) -> &ModelConnections {
+        &self.models
+    }
+
+    /// Returns the agents that tools refer to.
+    pub fn agents(&self) -> &KnownAgents {
+        &self.agents
+    }
+
+    /// Returns the retrieval pipelines on this node.
+    pub fn retrieval(&self) -> &Arc<RetrievalHost> {
+        &self.retrieval
+    }
+
+    /// Returns the code artifacts.
+    pub fn artifacts(&self) -> &ArtifactHost {
+        &self.artifacts
+    }
+
+    /// Returns the clock.
+    pub fn clock(&self) -> Arc<dyn Clock> {
+        Arc::clone(&self.clock)
+    }
+
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    pub fn pipeline(&self) -> &Arc<Pipeline> {
+        &self.pipeline
+    }
+
+    /// Returns the workspaces of this node.
+    pub fn workspaces(&self) -> &Arc<WorkspaceHost> {
+        &self.workspaces
+    }
+
+    /// Returns the guard of outgoing connections.
+    pub fn egress(&self) -> &Egress {
+        &self.egress
+    }
+
+    pub fn mcp_clients(&self) -> &McpClients {
+        &self.mcp_clients
+    }
+
+    pub fn sandbox(&self) -> &Sandbox {
+        &self.sandbox
+    }
+
+    pub fn access(&self) -> &Arc<Access> {
+        &self.access
+    }
+
+    /// Returns the policy rules.
+    pub fn policy(&self) -> &PolicyState {
+        &self.policy
+    }
+
+    /// Compiles every definition, so that lists show which tools are ready; a server does this in the background.
+    pub async fn verify(&self) {
+        let registry = Arc::clone(&self.registry);
+        if let Err(error) = tokio::task::spawn_blocking(move || registry.verify()).await {
+            tracing::error!(error = %error, "failed to compile the definitions");
+        }
+    }
+
+    /// Returns the values of `${…}`.
+    pub fn secrets(&self) -> &Secrets {
+        &self.secrets
+    }
+
+    /// Returns whether `${NAME}` has a value. One outside of haft is not read: its source must be configured.
+    pub async fn has_secret(&self, tenant: &TenantId, name: &str) -> Result<bool, SecretError> {
+        Ok(self.secrets.missing(tenant, name).await?.is_none())
+    }
+
+    /// Reloads tenants, tokens and sessions after a change.
+    pub async fn reload_access(&self) -> Result<(), StoreError> {
+        let _turn = self.access.reload.lock().await;
+        let mut tokens = self.store.access().tokens().await?;
+        tokens.push(self.admin("local", &self.local_token));
+        if let Some(token) = &self.settings.token {
+            tokens.push(self.admin("environment", token));
+        }
+        let (tenants, sessions) = (self.store.tenants().all().await?, self.store.access().sessions().await?);
+        let lost = self.access.replace(AccessRecords { tenants, tokens, sessions });
+        lost.stopped.iter().for_each(|tenant| self.pipeline.stop_tenant(tenant));
+        tenant_files::apply(&self.settings, &self.files, &self.access.tenants(), lost.gone).await;
+        Ok(())
+    }
+
+    fn admin(&self, name: &str, token: &Secret) -> TokenRecord {
+        TokenRecord {
+            // The nil id, because the token is not stored.
+            id: TokenId(Uuid::nil()),
+            tenant: TenantId::default_tenant(),
+            name: name.to_owned(),
+            hash: hash::of_bytes(token.expose().as_bytes()),
+            role: Role::Admin,
+            elevated: true,
+            platform: true,
+            tools: AllowList::default(),
+            rate_limit: None,
+            created_at: self.now(),
+            expires_at: None,
+            last_used_at: None,
+            previous: None,
+            parent: None,
+        }
+    }
+}

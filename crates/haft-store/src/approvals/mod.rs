@@ -1,0 +1,7 @@
+//! Approvals: calls that wait for a person, the decisions, and the decisions that are remembered.
+
+mod decisions;
+mod grants;
+mod retention;
+
+pub use decisions::{ApprovalDecision, ApprovalQuery, StoredApprovals};
