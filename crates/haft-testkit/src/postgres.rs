@@ -153,9 +153,10 @@ fn start(folder: &Path, lock: &Path, programs: &Programs, user: &User) -> io::Re
         "-N",
     ]))?;
     let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-    // Test data need not survive a crash.
+    // Test data need not survive a crash. Without statistics that appear at some moment, the plans of statements are the
+    // same in every run.
     let options = format!(
-        "-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c fsync=off \
+        "-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c fsync=off -c autovacuum=off \
          -c synchronous_commit=off -c full_page_writes=off -c max_connections=400 -c shared_buffers=64MB"
     );
     let log = folder.join("log");
