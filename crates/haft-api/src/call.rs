@@ -153,10 +153,13 @@ pub struct CallView<'a> {
     /// How the result is shown, if the tool has a renderer; not in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub render_plan: Option<RenderPlan>,
-    /// The name of the token that called.
+    /// The name of the person, the service account, or the token that called.
     #[schema(example = "local")]
     pub caller: Cow<'a, str>,
-    /// The id of that token, if it is stored.
+    /// The id of the person or the service account that called.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub actor_id: Option<Uuid>,
+    /// The id of the token that was used, if it is stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token_id: Option<Uuid>,
     /// The interface that the call came through: `rest`, `cli`, `mcp`, …
@@ -220,6 +223,7 @@ impl<'a> From<&'a CallRecord> for CallView<'a> {
             workspace_use: record.workspace_use.as_deref().map(Cow::Borrowed),
             render_plan: None,
             caller: Cow::Borrowed(&invocation.principal.name),
+            actor_id: invocation.principal.actor.as_ref().map(|actor| actor.id.0),
             token_id: invocation.principal.token.map(|id| id.0),
             surface: Cow::Borrowed(&invocation.surface),
             parent_id: invocation.lineage.parent.map(|id| id.0),

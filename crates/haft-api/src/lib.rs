@@ -27,6 +27,7 @@ pub mod installation;
 pub mod limit;
 pub mod mcp_server;
 pub mod model;
+pub mod people;
 pub mod pipeline;
 pub mod policy;
 pub mod read;

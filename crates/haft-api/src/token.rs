@@ -7,6 +7,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use crate::people::{ActorName, SessionActor};
+
 /// A token, without its value.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct TokenView {
@@ -45,6 +47,10 @@ pub struct TokenView {
     #[serde(deserialize_with = "crate::read::nullable")]
     #[schema(required)]
     pub parent_id: Option<Uuid>,
+    /// The person or service account that it belongs to; `null` if it stands for itself.
+    #[serde(deserialize_with = "crate::read::nullable")]
+    #[schema(required)]
+    pub actor: Option<ActorName>,
 }
 
 /// A new token with its value.
@@ -77,10 +83,9 @@ pub struct NewToken {
     /// The name of the token: 1 to 64 characters without control characters.
     #[schema(example = "ci", min_length = 1, max_length = 64)]
     pub name: String,
-    /// The role; default: `caller`.
-    #[serde(default = "default_role")]
-    #[schema(value_type = Role, example = "caller")]
-    pub role: String,
+    /// The role; default: `caller`, or the role of the owner.
+    #[schema(value_type = Option<Role>, example = "caller")]
+    pub role: Option<String>,
     /// Whether tools that need approval run without it.
     #[serde(default)]
     pub elevated: bool,
@@ -98,9 +103,13 @@ pub struct NewToken {
     pub expires_in: Option<String>,
     /// The tenant; platform admins may name any, others only their own.
     pub tenant: Option<String>,
+    /// To whom it belongs: `me`, or the id or name of a service account of the tenant. The token never does more than its
+    /// owner may do. Default: nobody for admins, whose token stands for itself; `me` for everybody else.
+    #[schema(example = "me")]
+    pub owner: Option<String>,
 }
 
-fn default_role() -> String {
+pub(crate) fn default_role() -> String {
     Role::Caller.as_str().to_owned()
 }
 
@@ -155,9 +164,13 @@ fn present_rate<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Opt
 pub struct SessionView {
     #[schema(example = "default")]
     pub tenant: String,
-    /// The name of the token.
+    /// The name of the person or service account, or of a token that stands for itself.
     #[schema(example = "ci")]
     pub name: String,
+    /// The person or service account; `null` for a token that stands for itself.
+    #[serde(deserialize_with = "crate::read::nullable")]
+    #[schema(required)]
+    pub actor: Option<SessionActor>,
     /// The id of the token; `null` for that of the home folder and that of the environment, which are not stored.
     #[serde(deserialize_with = "crate::read::nullable")]
     #[schema(required)]

@@ -7,8 +7,9 @@ use haft_core::secret::Secret;
 
 use crate::commands::{
     agent, apply, approval, artifact, audit, bundle, call, chat, complete, completions, context, doctor,
-    import, init, key, limits, login, login_link, logout, mcp, mcp_server, pipeline, policy, reindex, run,
-    schema, secret, serve, tenant, token, tool, toolset, webhook, whoami, workspace,
+    group, import, init, key, limits, login, login_link, logout, mcp, mcp_server, person, pipeline, policy,
+    reindex, run, schema, secret, serve, service_account, tenant, token, tool, toolset, webhook, whoami,
+    workspace,
 };
 use crate::context::Context;
 use crate::error::CliError;
@@ -215,6 +216,22 @@ pub(crate) enum Command {
     #[command(subcommand)]
     #[command(after_help = examples!("haft tenant create acme", "haft token create ci --tenant acme --role editor"))]
     Tenant(tenant::Command),
+    /// Manage people: invite, show, change, disable and delete them
+    ///
+    /// A person is referred to by e-mail address, id, or a name that only one person of the tenant has.
+    #[command(after_help = examples!("haft person invite \"Ann Smith\" --email ann@example.com --role editor", "haft person list"))]
+    Person(person::Arguments),
+    /// Manage service accounts, which have tokens but never log in
+    ///
+    /// A service account is referred to by id, or a name that only one of the tenant has.
+    #[command(after_help = examples!(
+        "haft service-account create nightly-report --responsible ann@example.com",
+        "haft token create nightly-report --owner nightly-report"
+    ))]
+    ServiceAccount(service_account::Arguments),
+    /// Manage groups: rights that people and service accounts have in common
+    #[command(after_help = examples!("haft group create finance --tools bank:*", "haft group add-member finance ann@example.com"))]
+    Group(group::Arguments),
     /// Manage access tokens
     #[command(subcommand)]
     #[command(after_help = examples!("haft token create ci --role caller --expires-in 90d", "haft token list"))]
@@ -289,6 +306,9 @@ impl Command {
             Self::Export(arguments) => apply::export(arguments, context).await,
             Self::Workspace(command) => workspace::run(command, context).await,
             Self::Tenant(command) => tenant::run(command, context).await,
+            Self::Person(arguments) => person::run(arguments, context).await,
+            Self::ServiceAccount(arguments) => service_account::run(arguments, context).await,
+            Self::Group(arguments) => group::run(arguments, context).await,
             Self::Token(command) => token::run(command, context).await,
             Self::Approval(command) => approval::run(command, context).await,
             Self::Policy(command) => policy::run(command, context).await,

@@ -630,6 +630,8 @@ fn api_hint(error: &ApiError) -> Option<String> {
             "list the workspaces with `haft workspace ls`".to_owned()
         }
         "not_found" if is_kind(error, "file") => "list the files with `haft workspace ls NAME`".to_owned(),
+        "not_found" if is_kind(error, "person") => "list the people with `haft person list`".to_owned(),
+        "not_found" if is_kind(error, "group") => "list the groups with `haft group list`".to_owned(),
         "ambiguous_name" => "add the bundle, as in `bundle:name`".to_owned(),
         "not_published" if error.message.starts_with("agent ") => {
             let agent = error.message.split('`').nth(1).unwrap_or("AGENT");

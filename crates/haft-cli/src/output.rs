@@ -169,6 +169,13 @@ impl Output {
         print(&render(self.headers.then_some(header), rows, self.width, MAX_CELL))
     }
 
+    /// Prints labels and texts in lines; those without a text are omitted.
+    pub(crate) fn fields(&self, fields: &[(&str, String)]) -> Result<(), CliError> {
+        let shown = || fields.iter().filter(|(_, text)| !text.is_empty());
+        let width = shown().map(|(label, _)| label.len()).max().unwrap_or_default() + 2;
+        shown().try_for_each(|(label, text)| self.line(&format!("{label:<width$}{text}")))
+    }
+
     /// Prints a list. The first cell of a row is the reference that other commands accept; the cells of `wide` follow
     /// those of `header`, and are shown with `-o wide`.
     pub(crate) fn list(

@@ -37,6 +37,15 @@ pub(crate) fn yes_no(flag: bool) -> String {
     if flag { "yes" } else { "no" }.to_owned()
 }
 
+/// Formats the rules of an allow-list; `None` allows every tool.
+pub(crate) fn allow_list(rules: Option<&[String]>) -> String {
+    match rules {
+        None => "all".to_owned(),
+        Some([]) => "none".to_owned(),
+        Some(rules) => rules.join(","),
+    }
+}
+
 /// Returns the text at a dotted path; empty if it is missing or null. For values without a haft-api type.
 pub(crate) fn text(value: &Value, path: &str) -> String {
     match path.split('.').try_fold(value, |value, key| value.get(key)) {
@@ -85,7 +94,7 @@ mod tests {
             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101", "name": "ci", "tenant": "default", "role": "caller",
             "elevated": false, "platform": false, "tools": null, "rate_limit": null,
             "created_at": "2026-01-31T12:30:00.25Z", "expires_at": null, "last_used_at": null,
-            "previous_expires_at": null, "parent_id": null,
+            "previous_expires_at": null, "parent_id": null, "actor": null,
         });
         json!({"tokens": [token], "total": 1, "next_page_token": null})
     }

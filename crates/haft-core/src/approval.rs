@@ -261,7 +261,7 @@ impl Approval {
         four_eyes: bool,
     ) -> Result<(), CannotDecide> {
         let is_requester =
-            approver.tenant == self.requested_by.tenant && approver.id() == self.requested_by.id();
+            approver.tenant == self.requested_by.tenant && approver.is_same_actor(&self.requested_by);
         let may_decide = self.may_decide_for_others(approver, approvers);
         match (is_requester, &self.cause) {
             (true, _) if four_eyes => Err(CannotDecide::FourEyes),

@@ -23,12 +23,17 @@ pub struct AuditRecord {
     pub tenant: TenantId,
     /// The time of the attempt.
     pub at: Timestamp,
-    /// The name of the token.
+    /// The name of the person, the service account, or the token that stands for itself.
     #[cfg_attr(feature = "openapi", schema(example = "local"))]
     pub actor: String,
-    /// The id of the token; `None` for the token of the home folder and of the environment.
-    #[cfg_attr(feature = "openapi", schema(required, value_type = Option<uuid::Uuid>))]
-    pub actor_id: Option<TokenId>,
+    /// The id of the person, the service account, or the token that stands for itself; `None` for the token of the home
+    /// folder and of the environment.
+    #[cfg_attr(feature = "openapi", schema(required))]
+    pub actor_id: Option<Uuid>,
+    /// The id of the token that was used, if one was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<uuid::Uuid>))]
+    pub token_id: Option<TokenId>,
     /// The action, such as `tool.update`.
     #[cfg_attr(feature = "openapi", schema(example = "tool.update"))]
     pub action: String,
@@ -259,7 +264,8 @@ impl AuditEntry {
             tenant: call.tenant().clone(),
             at: call.started_at,
             actor: invocation.principal.name.to_string(),
-            actor_id: invocation.principal.token,
+            actor_id: invocation.principal.actor_or_token_id(),
+            token_id: invocation.principal.token,
             action: "call".to_owned(),
             target: invocation.tool.to_string(),
             // Of a call that has not ended, the state.

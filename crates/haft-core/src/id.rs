@@ -61,6 +61,14 @@ macro_rules! id {
 }
 
 id!(
+    /// Identifies a person or a service account.
+    ActorId
+);
+id!(
+    /// Identifies a group of people and service accounts.
+    GroupId
+);
+id!(
     /// Identifies an agent through all its revisions.
     AgentId
 );

@@ -89,9 +89,17 @@ pub struct RuleMatch {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(example = json!(["viewer", "caller"])))]
     pub roles: Option<Vec<String>>,
-    /// Names or ids of tokens.
+    /// Names or ids of tokens, and names of service accounts. The names of tokens of people do not count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<Vec<String>>,
+    /// Ids or e-mail addresses of people, and ids of service accounts, whatever credential they use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(example = json!(["ann@example.com"])))]
+    pub people: Option<Vec<String>>,
+    /// Names of groups; the caller must be a member of one of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(example = json!(["finance"])))]
+    pub groups: Option<Vec<String>>,
     /// Names of agents. A call outside of an agent does not match.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agents: Option<Vec<String>>,
@@ -129,17 +137,38 @@ pub struct Approvers {
     /// Names or ids of tokens; only ids in rules of the platform.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<Vec<String>>,
+    /// Ids or e-mail addresses of people, and ids of service accounts; only ids in rules of the platform.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(example = json!(["ann@example.com"])))]
+    pub people: Option<Vec<String>>,
+    /// Names of groups; not in rules of the platform, because each tenant has its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(example = json!(["finance"])))]
+    pub groups: Option<Vec<String>>,
 }
 
 impl Approvers {
-    /// Returns whether a principal is among them: its role or its token is named. In rules of the platform only ids of
-    /// tokens count: an admin of a tenant can give a token any name.
+    /// Returns whether a principal is among them: its role, its token, its person or one of its groups is named. In rules of
+    /// the platform only ids count: an admin of a tenant can give a token, a person or a group any name.
     pub fn include(&self, principal: &Principal, is_platform_rule: bool) -> bool {
-        let id = principal.id();
+        let id = principal.token.map_or_else(|| principal.id(), |id| id.to_string().into());
+        let actor = principal.actor.as_deref();
         let has_role = |role: &String| matches_pattern(role, principal.role.as_str());
-        let has_name = |token: &String| !is_platform_rule && matches_pattern(token, &principal.name);
+        let has_name = |token: &String| !is_platform_rule && matches_pattern(token, principal.rule_name());
         let has_token = |token: &String| has_name(token) || **token == *id;
-        self.roles.iter().flatten().any(has_role) || self.tokens.iter().flatten().any(has_token)
+        let is_person = |person: &String| match actor {
+            Some(actor) if is_platform_rule => *person == actor.id.to_string(),
+            Some(actor) => actor.is_identified_by(person),
+            None => false,
+        };
+        let is_member = |group: &String| {
+            let mut groups = actor.into_iter().flat_map(|actor| &actor.groups);
+            !is_platform_rule && groups.any(|own| matches_pattern(group, own))
+        };
+        self.roles.iter().flatten().any(has_role)
+            || self.tokens.iter().flatten().any(has_token)
+            || self.people.iter().flatten().any(is_person)
+            || self.groups.iter().flatten().any(is_member)
     }
 }
 
@@ -164,6 +193,13 @@ pub struct RuleExample {
     /// The name of the token; default: empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
+    /// The id or the e-mail address of the person; default: nobody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(example = "ann@example.com"))]
+    pub person: Option<String>,
+    /// The groups of the caller; default: none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<String>,
     /// The agent; default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
+use crate::actor::{ActingAs, ActorKind};
 use crate::callable::CallableKind;
 use crate::id::{RunId, TokenId};
 use crate::limit::CallRate;
@@ -28,7 +30,11 @@ pub struct Principal {
     /// The stored token; `None` for the local token, the token of the environment, and embedding programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<TokenId>,
-    /// The name of the token, or of the program.
+    /// The person or service account that the credential belongs to; `None` for a token of its own, and for embedding
+    /// programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub actor: Option<Arc<ActingAs>>,
+    /// The name of the person or service account, of the token, or of the program.
     pub name: Arc<str>,
     /// The role.
     pub role: Role,
@@ -62,6 +68,7 @@ impl Principal {
         Self {
             tenant,
             token: None,
+            actor: None,
             name: name.into(),
             role,
             elevated: false,
@@ -79,9 +86,34 @@ impl Principal {
         Self::new(tenant, "", Role::Caller)
     }
 
-    /// Returns what identifies it within its tenant: the id of its token, or its name.
+    /// Returns what identifies it within its tenant, as the owner of what it creates: the id of its person or service
+    /// account unless the credential is reduced, the id of its token, or its name.
     pub fn id(&self) -> Arc<str> {
+        if let Some(actor) = self.actor.as_ref().filter(|actor| !actor.is_reduced) {
+            return actor.id.to_string().into();
+        }
         self.token.map_or_else(|| Arc::clone(&self.name), |id| id.to_string().into())
+    }
+
+    /// Returns the id of its person or service account, or of its token if that stands for itself.
+    pub fn actor_or_token_id(&self) -> Option<Uuid> {
+        self.actor.as_ref().map(|actor| actor.id.0).or(self.token.map(|token| token.0))
+    }
+
+    /// Returns whether the same person or service account is behind both, whatever credentials they use.
+    pub fn is_same_actor(&self, other: &Self) -> bool {
+        match (&self.actor, &other.actor) {
+            (Some(actor), Some(other)) => actor.id == other.id,
+            (None, None) => self.id() == other.id(),
+            (Some(_), None) | (None, Some(_)) => false,
+        }
+    }
+
+    /// Returns the name by which rules know it: that of its token or its service account. That of a person is for people
+    /// only, who are identified by id or e-mail address.
+    pub fn rule_name(&self) -> &str {
+        let is_person = self.actor.as_ref().is_some_and(|actor| actor.kind == ActorKind::Person);
+        if is_person { "" } else { &self.name }
     }
 
     /// Returns the rate limits that apply to it, each with the token whose calls it counts. A token that comes from another
@@ -227,6 +259,11 @@ impl AllowList {
         Self(Some(names.into_iter().map(ToolPattern::of_name).collect()))
     }
 
+    /// Creates a list that allows nothing.
+    pub fn of_none() -> Self {
+        Self(Some(Arc::default()))
+    }
+
     /// Returns whether it allows every tool.
     pub fn is_unlimited(&self) -> bool {
         self.0.is_none()
@@ -251,6 +288,27 @@ impl AllowList {
     pub fn matching_resource(&self, bundle: &str, slug: &str) -> Vec<String> {
         let rules = self.0.iter().flat_map(|rules| rules.iter());
         rules.filter(|rule| rule.matches_resource(bundle, slug)).map(ToolPattern::to_string).collect()
+    }
+
+    /// Returns a list that allows what one of both allows.
+    #[must_use]
+    pub fn union(&self, other: &Self) -> Self {
+        let (Some(rules), Some(others)) = (&self.0, &other.0) else { return Self(None) };
+        let new = others.iter().filter(|other| !rules.contains(other));
+        Self(Some(rules.iter().chain(new).cloned().collect()))
+    }
+
+    /// Returns a list that allows nothing but what both allow: the rules of each that the other one covers. Two rules that
+    /// overlap without one covering the other, such as `get_*` and `*_file`, leave nothing.
+    #[must_use]
+    pub fn intersection(&self, other: &Self) -> Self {
+        let (Some(rules), Some(others)) = (&self.0, &other.0) else {
+            return if self.0.is_none() { other.clone() } else { self.clone() };
+        };
+        let covered = |rules: &[ToolPattern], rule: &ToolPattern| rules.iter().any(|own| own.covers(rule));
+        let own = rules.iter().filter(|rule| covered(others, rule));
+        let new = others.iter().filter(|rule| covered(rules, rule) && !rules.contains(rule));
+        Self(Some(own.chain(new).cloned().collect()))
     }
 
     /// Returns whether it allows every tool that another list allows.
@@ -348,6 +406,27 @@ mod tests {
         ] {
             assert_eq!(wide.covers(&narrow), expected, "{:?} {:?}", wide.rules(), narrow.rules());
             assert!(AllowList::default().covers(&narrow) && !narrow.covers(&AllowList::default()));
+        }
+    }
+
+    #[test]
+    fn two_lists_allow_together_what_both_allow() {
+        let list = |rules: &[&str]| AllowList::new(rules).unwrap();
+        for (one, other, both, either) in [
+            (
+                list(&["web:*"]),
+                list(&["web:fetch", "mail"]),
+                list(&["web:fetch"]),
+                list(&["web:*", "web:fetch", "mail"]),
+            ),
+            (list(&["a", "b"]), list(&["b", "c"]), list(&["b"]), list(&["a", "b", "c"])),
+            (list(&["get_*"]), list(&["*_file"]), list(&[]), list(&["get_*", "*_file"])),
+            (list(&["a"]), AllowList::default(), list(&["a"]), AllowList::default()),
+            (list(&[]), list(&["a"]), list(&[]), list(&["a"])),
+        ] {
+            assert_eq!(one.intersection(&other), both, "{:?} {:?}", one.rules(), other.rules());
+            assert_eq!(one.union(&other), either, "{:?} {:?}", one.rules(), other.rules());
+            assert!(one.covers(&other.intersection(&one)) && other.covers(&one.intersection(&other)));
         }
     }
 

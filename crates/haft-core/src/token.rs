@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Timestamp;
-use crate::id::TokenId;
+use crate::id::{ActorId, TokenId};
 use crate::limit::CallRate;
 use crate::name::TenantId;
 use crate::principal::AllowList;
@@ -75,6 +75,8 @@ pub struct TokenRecord {
     /// The token with which the login was approved that this one comes from. It is revoked with that one, and its calls
     /// count for the rate of that one, too.
     pub parent: Option<TokenId>,
+    /// The person or service account that it belongs to. It never does more than that one may do now.
+    pub actor: Option<ActorId>,
 }
 
 /// The value of a token before its rotation.

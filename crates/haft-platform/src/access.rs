@@ -1,12 +1,15 @@
-//! Tenants, tokens and sessions in memory. Lookups are lock-free; a change replaces the whole snapshot.
+//! Tenants, people, tokens and sessions in memory. Lookups are lock-free; a change replaces the whole snapshot.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use haft_core::id::TokenId;
+use haft_core::actor::{
+    ActingAs, ActorKind, ActorRecord, ActorStatus, GroupRecord, Membership, Rights, login_key,
+};
+use haft_core::id::{ActorId, TokenId};
 use haft_core::limit::CallRate;
 use haft_core::login::SessionRecord;
 use haft_core::name::TenantId;
@@ -38,19 +41,23 @@ struct Snapshot {
     tokens: HashMap<String, Arc<Token>>,
     sessions: HashMap<String, SessionRecord>,
     uses: HashMap<TokenId, Arc<LastUse>>,
+    /// The people and service accounts that may act, by tenant.
+    members: HashSet<(TenantId, ActorId)>,
+    actor_uses: HashMap<ActorId, Arc<LastUse>>,
 }
 
-/// A value of a token that gives access.
+/// A value of a token that gives access, or the login of a person without one.
 #[derive(Debug)]
 pub struct Token {
     pub principal: Arc<Principal>,
-    /// The hash of the value.
+    /// The hash of the value, or the [`login_key`] of a person.
     pub hash: String,
     pub expires_at: Option<Timestamp>,
-    last_use: Arc<LastUse>,
+    /// The last use of the token, and of its person or service account.
+    last_uses: Vec<Arc<LastUse>>,
 }
 
-/// When a token was last used, in microseconds.
+/// When a token, a person or a service account was last used, in microseconds.
 #[derive(Debug, Default)]
 struct LastUse {
     at: AtomicI64,
@@ -62,34 +69,61 @@ pub struct AccessRecords {
     pub tenants: Vec<Tenant>,
     pub tokens: Vec<TokenRecord>,
     pub sessions: Vec<SessionRecord>,
+    pub actors: Vec<ActorRecord>,
+    pub memberships: Vec<Membership>,
+    pub groups: Vec<GroupRecord>,
 }
 
-/// The tenants that gave access until now.
-pub struct LostTenants {
-    /// Those that no longer exist.
-    pub gone: Vec<TenantId>,
-    /// Those that no longer exist or were disabled.
-    pub stopped: Vec<TenantId>,
+/// Who had access until now.
+pub struct LostAccess {
+    /// The tenants that no longer exist.
+    pub gone_tenants: Vec<TenantId>,
+    /// The tenants that no longer exist or were disabled.
+    pub stopped_tenants: Vec<TenantId>,
+    /// The people and service accounts that were disabled or removed, by tenant.
+    pub actors: Vec<(TenantId, ActorId)>,
 }
 
 impl Access {
-    /// Replaces everything; returns the tenants that give no access any more. Tokens of disabled tenants give none.
-    pub fn replace(&self, records: AccessRecords) -> LostTenants {
-        let AccessRecords { tenants, tokens, sessions } = records;
+    /// Replaces everything; returns who has no access any more. Tokens of disabled tenants and people give none.
+    pub fn replace(&self, records: AccessRecords) -> LostAccess {
+        let AccessRecords { tenants, tokens, sessions, actors, memberships, groups } = records;
         let before = self.snapshot.load_full();
         let tenants: HashMap<_, _> =
             tenants.into_iter().map(|tenant| (tenant.id.clone(), Arc::new(tenant))).collect();
         let is_enabled = |tenant: &TenantId| tenants.get(tenant).is_some_and(|tenant| tenant.enabled);
         let mut snapshot = Snapshot::default();
+        let members = members(&actors, &memberships, &groups, &is_enabled);
+        for member in members.values() {
+            let last_use = before.actor_uses.get(&member.acting.id).cloned().unwrap_or_default();
+            snapshot.actor_uses.insert(member.acting.id, Arc::clone(&last_use));
+            // Service accounts do not log in.
+            if member.acting.kind == ActorKind::Person {
+                let hash = login_key(member.acting.id, &member.tenant);
+                let principal = Arc::new(member.principal(None));
+                let token =
+                    Token { principal, hash: hash.clone(), expires_at: None, last_uses: vec![last_use] };
+                snapshot.tokens.insert(hash, Arc::new(token));
+            }
+        }
         let by_id: HashMap<TokenId, &TokenRecord> = tokens.iter().map(|token| (token.id, token)).collect();
         for record in tokens.iter().filter(|token| is_enabled(&token.tenant)) {
             // A token whose parent was revoked gives no access, whatever is stored.
             let Some(Inherited { rates, end }) = inherited(record, &by_id) else { continue };
+            let member = record.actor.map(|actor| members.get(&(record.tenant.clone(), actor)));
+            let principal = match member {
+                None => Principal::from(record),
+                Some(Some(member)) => member.principal(Some(record)),
+                // It belongs to somebody who was disabled or removed.
+                Some(None) => continue,
+            };
             let last_use = before.uses.get(&record.id).cloned().unwrap_or_default();
-            let principal = Arc::new(Principal { ancestor_rates: rates, ..Principal::from(record) });
+            let of_actor = record.actor.and_then(|actor| snapshot.actor_uses.get(&actor)).cloned();
+            let last_uses: Vec<_> = [Some(Arc::clone(&last_use)), of_actor].into_iter().flatten().collect();
+            let principal = Arc::new(Principal { ancestor_rates: rates, ..principal });
             let mut add = |hash: &str, expires_at: Option<Timestamp>| {
-                let (principal, last_use) = (Arc::clone(&principal), Arc::clone(&last_use));
-                let token = Token { principal, hash: hash.to_owned(), expires_at, last_use };
+                let (principal, last_uses) = (Arc::clone(&principal), last_uses.clone());
+                let token = Token { principal, hash: hash.to_owned(), expires_at, last_uses };
                 snapshot.tokens.insert(hash.to_owned(), Arc::new(token));
             };
             // `None` is no end, so `Option::min` would return the wrong one.
@@ -101,13 +135,15 @@ impl Access {
             snapshot.uses.insert(record.id, last_use);
         }
         snapshot.sessions = sessions.into_iter().map(|session| (session.hash.clone(), session)).collect();
-        let gone = before.tenants.keys().filter(|id| !tenants.contains_key(*id)).cloned().collect();
+        snapshot.members = members.into_keys().collect();
+        let actors = before.members.difference(&snapshot.members).cloned().collect();
+        let gone_tenants = before.tenants.keys().filter(|id| !tenants.contains_key(*id)).cloned().collect();
         let was_enabled = before.tenants.values().filter(|tenant| tenant.enabled).map(|tenant| &tenant.id);
-        let stopped = was_enabled.filter(|id| !is_enabled(id)).cloned().collect();
+        let stopped_tenants = was_enabled.filter(|id| !is_enabled(id)).cloned().collect();
         snapshot.tenants = tenants;
         self.snapshot.store(Arc::new(snapshot));
         self.changed.send_replace(());
-        LostTenants { gone, stopped }
+        LostAccess { gone_tenants, stopped_tenants, actors }
     }
 
     /// Finds a token by its value. The lookup is by hash, so that its timing reveals nothing about the token.
@@ -115,21 +151,26 @@ impl Access {
         self.token_by_hash(&hash::of_bytes(value.as_bytes()), now)
     }
 
-    /// Finds a token by the hash of its value, and notes its use.
+    /// Finds a token by the hash of its value, or the login of a person by its key, and notes its use.
     pub fn token_by_hash(&self, hash: &str, now: Timestamp) -> Option<Arc<Token>> {
         let snapshot = self.snapshot.load();
         let token = snapshot.tokens.get(hash).filter(|token| token.is_valid(now))?;
-        token.last_use.note(now);
+        token.last_uses.iter().for_each(|last_use| last_use.note(now));
         Some(Arc::clone(token))
     }
 
-    /// Returns a principal as it is today; `None` if its token was revoked or has expired.
+    /// Returns a principal as it is today; `None` if its token was revoked or has expired, or its person was disabled.
     pub fn current(&self, principal: &Principal, now: Timestamp) -> Option<Arc<Principal>> {
-        let Some(id) = principal.token else { return Some(Arc::new(principal.clone())) };
         let snapshot = self.snapshot.load();
-        // A rotated token has two values for a while: one that is still valid decides.
-        let mut values = snapshot.tokens.values().filter(|token| token.principal.token == Some(id));
-        let token = values.find(|token| token.is_valid(now))?;
+        let token = match (principal.token, &principal.actor) {
+            (None, None) => return Some(Arc::new(principal.clone())),
+            (None, Some(actor)) => snapshot.tokens.get(&login_key(actor.id, &principal.tenant))?,
+            (Some(id), _) => {
+                // A rotated token has two values for a while: one that is still valid decides.
+                let mut values = snapshot.tokens.values().filter(|token| token.principal.token == Some(id));
+                values.find(|token| token.is_valid(now))?
+            }
+        };
         Some(match &principal.agent {
             // The agent still calls on its behalf, with the rights that the token has now.
             Some(agent) => Arc::new(token.principal.acting(ActingAgent::clone(agent))),
@@ -183,16 +224,33 @@ impl Access {
         Timestamp::from_microsecond(at).ok().filter(|_| at > 0)
     }
 
-    /// Returns the uses that are not saved yet, and marks them as saved.
-    pub fn take_uses(&self) -> Vec<(TokenId, Timestamp)> {
+    /// Returns when a person or a service account was last seen on this node.
+    pub fn last_seen(&self, id: ActorId) -> Option<Timestamp> {
+        let at = self.snapshot.load().actor_uses.get(&id)?.at.load(Ordering::Relaxed);
+        Timestamp::from_microsecond(at).ok().filter(|_| at > 0)
+    }
+
+    /// Returns the sessions that a token, or a person without one, has opened.
+    pub fn sessions_of(&self, hashes: &HashSet<String>, now: Timestamp) -> usize {
         let snapshot = self.snapshot.load();
-        let unsaved = snapshot.uses.iter().filter_map(|(id, last_use)| {
-            let at = last_use.at.load(Ordering::Relaxed);
-            // Tokens that are not stored have a nil id.
-            let is_new = last_use.saved.swap(at, Ordering::Relaxed) < at && !id.0.is_nil();
-            is_new.then(|| Timestamp::from_microsecond(at).ok().map(|at| (*id, at))).flatten()
-        });
-        unsaved.collect()
+        let is_open =
+            |session: &&SessionRecord| now < session.expires_at && hashes.contains(&session.token_hash);
+        snapshot.sessions.values().filter(is_open).count()
+    }
+
+    /// Returns the uses of tokens, people and service accounts that are not saved yet, and marks them as saved.
+    pub fn take_uses(&self) -> UnsavedUses {
+        let snapshot = self.snapshot.load();
+        // Tokens that are not stored have a nil id.
+        let tokens = snapshot.uses.iter().filter(|(id, _)| !id.0.is_nil());
+        UnsavedUses {
+            tokens: tokens.filter_map(|(id, last_use)| Some((*id, last_use.take()?))).collect(),
+            actors: snapshot
+                .actor_uses
+                .iter()
+                .filter_map(|(id, last_use)| Some((*id, last_use.take()?)))
+                .collect(),
+        }
     }
 
     /// Completes when tokens or sessions may have changed or expired; at the latest after a second.
@@ -213,6 +271,85 @@ impl Access {
             let _ = tokio::time::timeout(EXPIRY_CHECK_INTERVAL, changed.changed()).await;
         }
     }
+}
+
+/// Uses that are not saved yet.
+pub struct UnsavedUses {
+    pub tokens: Vec<(TokenId, Timestamp)>,
+    pub actors: Vec<(ActorId, Timestamp)>,
+}
+
+/// Somebody who may act in a tenant.
+struct Member<'a> {
+    tenant: TenantId,
+    record: &'a ActorRecord,
+    /// Those of the membership and of all groups together.
+    rights: Rights,
+    acting: ActingAs,
+}
+
+impl Member<'_> {
+    /// Returns its principal: with a token, what the token and its owner may do both.
+    fn principal(&self, token: Option<&TokenRecord>) -> Principal {
+        let own = &self.rights;
+        let of_token = token.map(|token| Rights {
+            role: token.role,
+            elevated: token.elevated,
+            platform: token.platform,
+            tools: token.tools.clone(),
+        });
+        let rights = of_token.map_or_else(|| own.clone(), |rights| own.intersection(&rights));
+        let is_reduced = rights.role < own.role || !rights.tools.covers(&own.tools);
+        let principal = token.map_or_else(
+            || Principal::new(self.tenant.clone(), self.record.name.as_str(), rights.role),
+            Principal::from,
+        );
+        Principal {
+            actor: Some(Arc::new(ActingAs { is_reduced, ..self.acting.clone() })),
+            name: self.record.name.as_str().into(),
+            role: rights.role,
+            elevated: rights.elevated,
+            platform: rights.platform,
+            tools: rights.tools,
+            ..principal
+        }
+    }
+}
+
+/// Returns everybody who may act in an enabled tenant.
+fn members<'a>(
+    actors: &'a [ActorRecord],
+    memberships: &[Membership],
+    groups: &[GroupRecord],
+    is_enabled: &impl Fn(&TenantId) -> bool,
+) -> HashMap<(TenantId, ActorId), Member<'a>> {
+    let actors: HashMap<ActorId, &ActorRecord> = actors.iter().map(|actor| (actor.id, actor)).collect();
+    let mut members = HashMap::new();
+    for membership in memberships.iter().filter(|membership| is_enabled(&membership.tenant)) {
+        let Some(record) = actors.get(&membership.actor) else { continue };
+        if record.status == ActorStatus::Disabled {
+            continue;
+        }
+        let acting = ActingAs {
+            id: record.id,
+            kind: record.kind,
+            email: record.email.as_ref().map(|email| email.to_lowercase().into()),
+            groups: Vec::new(),
+            is_reduced: false,
+        };
+        let tenant = membership.tenant.clone();
+        let member = Member { tenant: tenant.clone(), record, rights: membership.rights.clone(), acting };
+        members.insert((tenant, record.id), member);
+    }
+    for group in groups {
+        for actor in &group.members {
+            if let Some(member) = members.get_mut(&(group.tenant.clone(), *actor)) {
+                member.rights = member.rights.union(&group.rights);
+                member.acting.groups.push(group.name.as_str().into());
+            }
+        }
+    }
+    members
 }
 
 /// What a token has from the tokens that it comes from.
@@ -258,5 +395,12 @@ impl LastUse {
         if now - self.at.load(Ordering::Relaxed) >= USE_RESOLUTION_MICROS {
             self.at.store(now, Ordering::Relaxed);
         }
+    }
+
+    /// Returns the use if it is not saved yet, and marks it as saved.
+    fn take(&self) -> Option<Timestamp> {
+        let at = self.at.load(Ordering::Relaxed);
+        let is_new = self.saved.swap(at, Ordering::Relaxed) < at;
+        is_new.then(|| Timestamp::from_microsecond(at).ok()).flatten()
     }
 }

@@ -177,10 +177,18 @@ impl Context {
         if let Some(token) = &self.settings.token {
             tokens.push(self.admin("environment", token));
         }
-        let (tenants, sessions) = (self.store.tenants().all().await?, self.store.access().sessions().await?);
-        let lost = self.access.replace(AccessRecords { tenants, tokens, sessions });
-        lost.stopped.iter().for_each(|tenant| self.pipeline.stop_tenant(tenant));
-        tenant_files::apply(&self.settings, &self.files, &self.access.tenants(), lost.gone).await;
+        let access = self.store.access();
+        let lost = self.access.replace(AccessRecords {
+            tenants: self.store.tenants().all().await?,
+            tokens,
+            sessions: access.sessions().await?,
+            actors: access.actors().await?,
+            memberships: access.memberships().await?,
+            groups: access.groups().await?,
+        });
+        lost.stopped_tenants.iter().for_each(|tenant| self.pipeline.stop_tenant(tenant));
+        lost.actors.iter().for_each(|(tenant, actor)| self.pipeline.stop_actor(tenant, *actor));
+        tenant_files::apply(&self.settings, &self.files, &self.access.tenants(), lost.gone_tenants).await;
         Ok(())
     }
 
@@ -201,6 +209,7 @@ impl Context {
             last_used_at: None,
             previous: None,
             parent: None,
+            actor: None,
         }
     }
 }

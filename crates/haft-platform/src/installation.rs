@@ -322,11 +322,16 @@ impl Installation {
 
     async fn save_token_uses(&self) {
         let uses = self.access.take_uses();
-        if uses.is_empty() {
-            return;
-        }
-        if let Err(error) = self.store.access().record_token_use(uses).await {
+        let access = self.store.access();
+        if !uses.tokens.is_empty()
+            && let Err(error) = access.record_token_use(uses.tokens).await
+        {
             tracing::warn!(error = %error, "failed to write the last use of tokens");
+        }
+        if !uses.actors.is_empty()
+            && let Err(error) = access.record_actor_use(uses.actors).await
+        {
+            tracing::warn!(error = %error, "failed to write when people were last seen");
         }
     }
 

@@ -51,6 +51,7 @@ pub mod mcp_servers;
 pub mod metrics;
 pub mod models;
 pub mod multipart;
+pub mod people;
 pub mod permissions;
 pub mod pipelines;
 pub mod planned_references;

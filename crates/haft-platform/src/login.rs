@@ -1,4 +1,4 @@
-//! Opening sessions: with a token, or with a single-use link.
+//! Opening sessions: with a token, or with a single-use link of a token or a person.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -6,9 +6,12 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use haft_core::actor::login_key;
 use haft_core::catalog::StoreError;
 use haft_core::hash;
+use haft_core::id::ActorId;
 use haft_core::login::{LoginLinkRecord, SessionRecord};
+use haft_core::name::TenantId;
 use haft_core::secret::Secret;
 
 use crate::access::Token;
@@ -17,6 +20,8 @@ use crate::error::ServiceError;
 
 /// How long a login link works.
 const LINK_LIFETIME: Duration = Duration::from_mins(10);
+/// How long an invitation works.
+const INVITATION_LIFETIME: Duration = Duration::from_hours(7 * 24);
 
 /// A login link that was created.
 pub struct LoginLink {
@@ -35,14 +40,35 @@ impl Context {
 
     /// Creates a login link for a token.
     pub async fn create_login_link(&self, token_hash: String) -> Result<LoginLink, StoreError> {
+        let (code, record) = self.new_link(token_hash, LINK_LIFETIME)?;
+        self.store().access().insert_login_link(record.clone()).await?;
+        Ok(LoginLink { path: Secret::new(format!("/login?code={}", code.expose())), record })
+    }
+
+    /// Creates the link with which a person logs in; it replaces earlier ones. Its page has a button, so that a preview of
+    /// the link does not use it up.
+    pub async fn create_invitation(
+        &self,
+        person: ActorId,
+        tenant: &TenantId,
+    ) -> Result<LoginLink, StoreError> {
+        let (code, record) = self.new_link(login_key(person, tenant), INVITATION_LIFETIME)?;
+        self.store().access().replace_login_links(record.clone()).await?;
+        Ok(LoginLink { path: Secret::new(format!("/login?invitation={}", code.expose())), record })
+    }
+
+    fn new_link(
+        &self,
+        token_hash: String,
+        lifetime: Duration,
+    ) -> Result<(Secret, LoginLinkRecord), StoreError> {
         let code = random()?;
         let record = LoginLinkRecord {
             hash: hash::of_bytes(code.expose().as_bytes()),
             token_hash,
-            expires_at: self.now() + LINK_LIFETIME,
+            expires_at: self.now() + lifetime,
         };
-        self.store().access().insert_login_link(record.clone()).await?;
-        Ok(LoginLink { path: Secret::new(format!("/login?code={}", code.expose())), record })
+        Ok((code, record))
     }
 
     /// Uses a login link up; returns its token if that still gives access.
@@ -64,6 +90,9 @@ impl Context {
             expires_at: token.expires_at.map_or(end, |token_end| token_end.min(end)),
         };
         self.store().access().insert_session(record.clone()).await?;
+        if let (None, Some(actor)) = (token.principal.token, &token.principal.actor) {
+            self.store().access().activate_person(actor.id).await?;
+        }
         self.reload_access().await?;
         Ok((value, record))
     }

@@ -1,10 +1,11 @@
 //! What rules can ask about a call, whether it is a real one or an example.
 
+use haft_core::actor::ActingAs;
 use haft_core::callable::{CallableKind, CallableResource};
 use haft_core::id::TokenId;
 use haft_core::name::{AgentSlug, TenantId};
 use haft_core::policy::RuleExample;
-use haft_core::principal::Principal;
+use haft_core::principal::{Principal, matches_pattern};
 use haft_core::token::Role;
 use haft_core::tool::Tool;
 use serde_json::Value;
@@ -35,6 +36,52 @@ impl<'a> From<&'a CallableResource> for Subject<'a> {
     }
 }
 
+/// The person or service account of a call.
+#[derive(Clone, Copy)]
+pub(super) enum ActorAttributes<'a> {
+    None,
+    Known(&'a ActingAs),
+    /// As an example of a rule names them.
+    Example {
+        person: Option<&'a str>,
+        groups: &'a [String],
+    },
+}
+
+impl<'a> ActorAttributes<'a> {
+    /// Returns whether a pattern is its id or its e-mail address.
+    pub(super) fn is_identified_by(&self, pattern: &str) -> bool {
+        match self {
+            Self::None => false,
+            Self::Known(actor) => actor.is_identified_by(pattern),
+            Self::Example { person, .. } => person.is_some_and(|person| {
+                matches_pattern(pattern, person)
+                    || matches_pattern(&pattern.to_lowercase(), &person.to_lowercase())
+            }),
+        }
+    }
+
+    /// Returns the text by which conditions know it: the e-mail address, or the id.
+    pub(super) fn person(&self) -> String {
+        match self {
+            Self::None => String::new(),
+            Self::Known(actor) => {
+                actor.email.as_ref().map_or_else(|| actor.id.to_string(), |email| email.to_string())
+            }
+            Self::Example { person, .. } => person.unwrap_or_default().to_owned(),
+        }
+    }
+
+    /// Returns the names of its groups.
+    pub(super) fn groups(&self) -> Vec<&'a str> {
+        match self {
+            Self::None => Vec::new(),
+            Self::Known(actor) => actor.groups.iter().map(|group| &**group).collect(),
+            Self::Example { groups, .. } => groups.iter().map(String::as_str).collect(),
+        }
+    }
+}
+
 /// The attributes of a call.
 #[derive(Clone, Copy)]
 pub(super) struct CallAttributes<'a> {
@@ -44,6 +91,8 @@ pub(super) struct CallAttributes<'a> {
     /// The name of the token.
     pub(super) token: &'a str,
     pub(super) token_id: Option<TokenId>,
+    /// The person or service account, if there is one.
+    pub(super) actor: ActorAttributes<'a>,
     pub(super) agent: Option<&'a str>,
     /// The agents above that one, outermost first.
     pub(super) agents_above: &'a [AgentSlug],
@@ -72,8 +121,9 @@ impl<'a> CallAttributes<'a> {
             tenant: principal.tenant.as_str(),
             role: principal.role.as_str(),
             elevated: principal.elevated,
-            token: &principal.name,
+            token: principal.rule_name(),
             token_id: principal.token,
+            actor: principal.actor.as_deref().map_or(ActorAttributes::None, ActorAttributes::Known),
             agent: acting_agent(principal),
             agents_above: agents_above(principal),
             bundle,
@@ -94,6 +144,7 @@ impl<'a> CallAttributes<'a> {
             elevated: false,
             token: example.token.as_deref().unwrap_or_default(),
             token_id: None,
+            actor: ActorAttributes::Example { person: example.person.as_deref(), groups: &example.groups },
             agent: example.agent.as_deref(),
             agents_above: &[],
             bundle,

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::attributes::CallAttributes;
+use super::attributes::{ActorAttributes, CallAttributes};
 use super::condition::compile;
 use super::evaluator::{Evaluator, Patterns};
 
@@ -22,6 +22,7 @@ fn evaluate(source: &str, args: &Value) -> Result<bool, String> {
         elevated: false,
         token: "ci",
         token_id: None,
+        actor: ActorAttributes::None,
         agent: None,
         agents_above: &[],
         bundle: "bank",

@@ -104,11 +104,14 @@ impl<'a> Evaluator<'a> {
             ("tags", Value::List(tags.into())),
         ];
         context.add_variable_from_value("tool", object(tool));
+        let groups = attributes.actor.groups().into_iter().map(text).collect::<Vec<_>>();
         let principal = [
             ("name", text(attributes.token)),
             ("role", text(attributes.role)),
             ("tenant", text(attributes.tenant)),
             ("elevated", Value::Bool(attributes.elevated)),
+            ("person", text(&attributes.actor.person())),
+            ("groups", Value::List(groups.into())),
         ];
         context.add_variable_from_value("principal", object(principal));
         let (counter, patterns) = (Arc::clone(&budget), Arc::clone(self.patterns));

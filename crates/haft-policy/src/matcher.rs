@@ -15,6 +15,8 @@ pub(super) struct Matcher {
     tenants: Option<Vec<String>>,
     roles: Option<Vec<String>>,
     tokens: Option<Vec<String>>,
+    people: Option<Vec<String>>,
+    groups: Option<Vec<String>>,
     agents: Option<Vec<String>>,
     tools: Option<Vec<ToolPattern>>,
     tags: Option<Vec<String>>,
@@ -43,6 +45,8 @@ impl Matcher {
             tenants: matching.tenants.clone(),
             roles: matching.roles.clone(),
             tokens: matching.tokens.clone(),
+            people: matching.people.clone(),
+            groups: matching.groups.clone(),
             agents: matching.agents.clone(),
             tools: matching
                 .tools
@@ -68,11 +72,13 @@ impl Matcher {
             && any(self.tenants.as_ref(), attributes.tenant)
             && self.matches_agent(attributes)
             && self.matches_token(attributes)
+            && self.matches_person(attributes)
+            && self.matches_group(attributes)
     }
 
     /// Returns the first field that does not match, for explanations.
     pub(super) fn mismatch(&self, attributes: &CallAttributes<'_>) -> Option<Mismatch> {
-        let checks: [(&'static str, bool, &dyn Fn() -> String); 7] = [
+        let checks: [(&'static str, bool, &dyn Fn() -> String); 9] = [
             ("tenants", any(self.tenants.as_ref(), attributes.tenant), &|| {
                 format!("the tenant `{}`", attributes.tenant)
             }),
@@ -80,6 +86,14 @@ impl Matcher {
                 format!("the role `{}`", attributes.role)
             }),
             ("tokens", self.matches_token(attributes), &|| format!("the token `{}`", attributes.token)),
+            ("people", self.matches_person(attributes), &|| match attributes.actor.person() {
+                person if person.is_empty() => "a caller that is no person".to_owned(),
+                person => format!("`{person}`"),
+            }),
+            ("groups", self.matches_group(attributes), &|| match &*attributes.actor.groups() {
+                [] => "a caller without groups".to_owned(),
+                groups => format!("the groups `{}`", groups.join("`, `")),
+            }),
             ("agents", self.matches_agent(attributes), &|| {
                 let path: Vec<&str> = self.agents_of(attributes).collect();
                 match &*path {
@@ -131,6 +145,16 @@ impl Matcher {
         let is_started = attributes.resource == Some(CallableKind::Agent) && self.effect == Effect::Deny;
         let started = is_started.then_some(attributes.tool);
         above.iter().map(AgentSlug::as_str).chain(attributes.agent).chain(started)
+    }
+
+    fn matches_person(&self, attributes: &CallAttributes<'_>) -> bool {
+        let is_person = |pattern: &String| attributes.actor.is_identified_by(pattern);
+        self.people.as_ref().is_none_or(|people| people.iter().any(is_person))
+    }
+
+    fn matches_group(&self, attributes: &CallAttributes<'_>) -> bool {
+        let is_member = |group: &&str| any(self.groups.as_ref(), group);
+        self.groups.is_none() || attributes.actor.groups().iter().any(is_member)
     }
 
     fn matches_token(&self, attributes: &CallAttributes<'_>) -> bool {

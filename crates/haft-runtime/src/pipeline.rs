@@ -32,7 +32,7 @@ use haft_core::approval::{ApprovalCause, Approvals};
 use haft_core::call::{CallRecord, StepTimes};
 use haft_core::catalog::StoreError;
 use haft_core::executor::CallContext;
-use haft_core::id::CallId;
+use haft_core::id::{ActorId, CallId};
 use haft_core::invocation::{Invocation, Invoker, Lineage, NestedCall};
 use haft_core::large_result::Results;
 use haft_core::ledger::{CallQueue, Ledger};
@@ -69,7 +69,7 @@ use self::checks::{
 pub(crate) use self::checks::{milliseconds, timed_out};
 use self::in_flight::{InFlight, InFlightGuard};
 use self::record_guard::RecordGuard;
-use self::stops::TenantStops;
+use self::stops::CallStops;
 use self::waiting::CallReservation;
 use crate::concurrency::ConcurrencyLimit;
 use crate::events::BackgroundCalls;
@@ -129,7 +129,7 @@ pub struct Pipeline {
     workspaces: Option<Arc<dyn Workspaces>>,
     results: Option<Arc<dyn Results>>,
     stopping: CancellationToken,
-    tenant_stops: Arc<TenantStops>,
+    call_stops: Arc<CallStops>,
 }
 
 /// The parts of a pipeline.
@@ -217,7 +217,7 @@ impl Pipeline {
             workspace: parts.workspace,
             workspaces: parts.workspaces,
             results: parts.results,
-            tenant_stops: Arc::new(TenantStops::new(stopping.clone())),
+            call_stops: Arc::new(CallStops::new(stopping.clone())),
             stopping,
         }
     }
@@ -247,7 +247,7 @@ impl Pipeline {
             workspaces: self.workspaces.clone(),
             results: self.results.clone(),
             stopping: self.stopping.clone(),
-            tenant_stops: Arc::clone(&self.tenant_stops),
+            call_stops: Arc::clone(&self.call_stops),
         }
     }
 
@@ -273,7 +273,12 @@ impl Pipeline {
 
     /// Cancels the running calls of a tenant on this node.
     pub fn stop_tenant(&self, tenant: &TenantId) {
-        self.tenant_stops.stop(tenant);
+        self.call_stops.stop_tenant(tenant);
+    }
+
+    /// Cancels the running calls of a person or a service account in a tenant on this node.
+    pub fn stop_actor(&self, tenant: &TenantId, actor: ActorId) {
+        self.call_stops.stop_actor(tenant, actor);
     }
 
     /// Runs a call to its end. An error is a fault of the request; a tool that fails is a [`CompletedCall`].
@@ -697,7 +702,7 @@ impl Pipeline {
     /// cancels the call.
     pub async fn execute(&self, call: &mut Call) -> Outcome {
         let deadline = call.deadline();
-        let cancel = call.cancel.take().unwrap_or_else(|| self.tenant_stops.token(call.tenant()));
+        let cancel = call.cancel.take().unwrap_or_else(|| self.call_stops.token(call.principal()));
         let grace = call.plan.prepared.grace();
         let interruption = {
             let mut work = pin!(async {

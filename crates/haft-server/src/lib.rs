@@ -21,6 +21,7 @@
 //! # }
 //! ```
 
+mod actor_view;
 mod agent_view;
 mod app;
 mod audit_layer;

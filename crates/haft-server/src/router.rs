@@ -24,10 +24,11 @@ use crate::routes::mcp::McpState;
 use crate::routes::{
     agents, apply, approval_grants, approvals, audit_log, bundle_publish, bundle_tools, bundles,
     call_histogram, calls, chat_answers, chats, credentials, definitions, deliveries, device_oauth,
-    device_page, events, examples, health, import, import_items, import_registry, installation, invoke, key,
-    lifecycle, limits, login, mcp, mcp_logins, mcp_servers, models, pipeline_documents, pipelines, policy,
-    policy_explain, render, resource_routes, revisions, runs, search, sessions, stats, tenants, test,
-    token_rates, tokens, tool, tools, toolsets, usage, validate, webhooks, workspace_files, workspaces,
+    device_page, events, examples, groups, health, import, import_items, import_registry, installation,
+    invoke, key, lifecycle, limits, login, mcp, mcp_logins, mcp_servers, models, people, pipeline_documents,
+    pipelines, policy, policy_explain, render, resource_routes, revisions, runs, search, sessions, stats,
+    tenants, test, token_rates, tokens, tool, tools, toolsets, usage, validate, webhooks, workspace_files,
+    workspaces,
 };
 use crate::{audit_layer, docs, document, openai, schemas, socket, ui};
 use haft_platform::Installation;
@@ -211,6 +212,18 @@ fn other_routes(app: &Arc<Installation>) -> OpenApiRouter<Arc<Installation>> {
         .routes(routes!(tokens::list, tokens::create))
         .routes(routes!(tokens::get, tokens::delete, token_rates::patch))
         .routes(routes!(tokens::rotate))
+        .routes(routes!(people::list, people::invite))
+        .routes(routes!(people::get, people::patch, people::delete))
+        .routes(routes!(people::invite_again))
+        .routes(routes!(people::hand_over))
+        .routes(routes!(people::list_service_accounts, people::create_service_account))
+        .routes(routes!(
+            people::get_service_account,
+            people::patch_service_account,
+            people::delete_service_account
+        ))
+        .routes(routes!(groups::list, groups::create))
+        .routes(routes!(groups::get, groups::patch, groups::delete))
         .routes(routes!(sessions::create_link))
         .routes(routes!(sessions::get))
         .routes(routes!(policy::get, policy::put))

@@ -19,7 +19,8 @@ use crate::time;
 pub(crate) const FILE_ACTOR: &str = "file";
 /// The largest number of records of one look at the definition files.
 const MAX_FILE_RECORDS: usize = 500;
-pub(crate) const COLUMNS: &str = "id, tenant, at, actor, actor_id, action, target, outcome, request_id";
+pub(crate) const COLUMNS: &str =
+    "id, tenant, at, actor, actor_id, action, target, outcome, request_id, token_id";
 
 tokio::task_local! {
     /// The audit record of the current request.
@@ -114,6 +115,7 @@ fn file_record(edit: FileEdit, at: Timestamp) -> AuditRecord {
         at,
         actor: FILE_ACTOR.to_owned(),
         actor_id: None,
+        token_id: None,
         action: edit.action.to_owned(),
         target: edit.target,
         outcome: edit.outcome.to_owned(),
@@ -123,7 +125,7 @@ fn file_record(edit: FileEdit, at: Timestamp) -> AuditRecord {
 
 pub(crate) fn insert(record: AuditRecord, on_conflict: &str) -> Query<'static, Any, AnyArguments> {
     sqlx::query(AssertSqlSafe(format!(
-        "INSERT INTO audit ({COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (id) {on_conflict}"
+        "INSERT INTO audit ({COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT (id) {on_conflict}"
     )))
     .bind(record.id.to_string())
     .bind(record.tenant.to_string())
@@ -134,4 +136,5 @@ pub(crate) fn insert(record: AuditRecord, on_conflict: &str) -> Query<'static, A
     .bind(record.target)
     .bind(record.outcome)
     .bind(record.request_id)
+    .bind(record.token_id.map(|id| id.to_string()))
 }

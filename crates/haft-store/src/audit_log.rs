@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use haft_core::audit::{AuditPage, AuditQuery, AuditRecord};
 use haft_core::catalog::StoreError;
-use haft_core::id::TokenId;
 use haft_core::name::TenantId;
 use jiff::SignedDuration;
 use sqlx::any::AnyRow;
@@ -175,16 +174,13 @@ impl Filter {
 }
 
 fn record(row: &AnyRow) -> Result<AuditRecord, sqlx::Error> {
-    let actor_id = match row.try_get::<Option<&str>, _>("actor_id")? {
-        Some(_) => Some(rows::parse_column::<TokenId>(row, "actor_id")?),
-        None => None,
-    };
     Ok(AuditRecord {
         id: rows::parse_column(row, "id")?,
         tenant: rows::parse_column::<TenantId>(row, "tenant")?,
         at: rows::timestamp(row, "at")?,
         actor: row.try_get("actor")?,
-        actor_id,
+        actor_id: rows::optional_parse_column(row, "actor_id")?,
+        token_id: rows::optional_parse_column(row, "token_id")?,
         action: row.try_get("action")?,
         target: row.try_get("target")?,
         outcome: row.try_get("outcome")?,

@@ -40,8 +40,8 @@ mod webhooks;
 mod workspaces;
 
 pub use access::{
-    Access, DeviceLoginDecision, DeviceLoginLimits, DeviceLoginPoll, DeviceLoginStart, DeviceTokenInsert,
-    TokenRotation,
+    Access, ActorChange, DeviceLoginDecision, DeviceLoginLimits, DeviceLoginPoll, DeviceLoginStart,
+    DeviceTokenInsert, GroupChange, HandedOver, TokenRotation,
 };
 pub use approvals::{ApprovalDecision, ApprovalQuery, StoredApprovals};
 pub use audit_log::AuditLog;

@@ -39,6 +39,17 @@ where
     text.parse().map_err(|reason: T::Err| invalid(column, text, &reason))
 }
 
+/// Parses a nullable text column.
+pub(crate) fn optional_parse_column<T>(row: &AnyRow, column: &'static str) -> Result<Option<T>, sqlx::Error>
+where
+    T: std::str::FromStr<Err: ToString>,
+{
+    match row.try_get::<Option<&str>, _>(column)? {
+        Some(_) => parse_column(row, column).map(Some),
+        None => Ok(None),
+    }
+}
+
 /// Reads a JSON column.
 pub(crate) fn json_column<T>(row: &AnyRow, column: &'static str) -> Result<T, sqlx::Error>
 where

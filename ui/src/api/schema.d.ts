@@ -1008,6 +1008,43 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/groups": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List groups by name. */
+        get: operations["get_groups"];
+        put?: never;
+        /** Create a group. */
+        post: operations["post_groups"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/groups/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Show a group. */
+        get: operations["get_groups_id"];
+        put?: never;
+        post?: never;
+        /** Delete a group; its members lose its rights. */
+        delete: operations["delete_groups_id"];
+        options?: never;
+        head?: never;
+        /** Change a group. */
+        patch: operations["patch_groups_id"];
+        trace?: never;
+    };
     "/healthz": {
         parameters: {
             query?: never;
@@ -1395,6 +1432,77 @@ export interface paths {
         get: operations["get_models"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/people": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List people by name. */
+        get: operations["get_people"];
+        put?: never;
+        /** Invite a person; only this response contains the link. */
+        post: operations["post_people"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/people/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Show a person. */
+        get: operations["get_people_id"];
+        put?: never;
+        post?: never;
+        /** Remove a person from the tenant. */
+        delete: operations["delete_people_id"];
+        options?: never;
+        head?: never;
+        /** Change a person. */
+        patch: operations["patch_people_id"];
+        trace?: never;
+    };
+    "/people/{id}/hand-over": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Hand the chats and service accounts of a person over to another one. */
+        post: operations["post_people_id_hand_over"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/people/{id}/invitation": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Create a new login link for a person; older ones stop working. */
+        post: operations["post_people_id_invitation"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1806,6 +1914,43 @@ export interface paths {
         options?: never;
         head?: never;
         patch?: never;
+        trace?: never;
+    };
+    "/service-accounts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List service accounts by name. */
+        get: operations["get_service_accounts"];
+        put?: never;
+        /** Create a service account. */
+        post: operations["post_service_accounts"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/service-accounts/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Show a service account. */
+        get: operations["get_service_accounts_id"];
+        put?: never;
+        post?: never;
+        /** Delete a service account; its tokens stop working. */
+        delete: operations["delete_service_accounts_id"];
+        options?: never;
+        head?: never;
+        /** Change a service account. */
+        patch: operations["patch_service_accounts_id"];
         trace?: never;
     };
     "/session": {
@@ -2831,6 +2976,93 @@ export interface components {
              */
             secret?: string;
         };
+        /**
+         * @description The kinds of actors.
+         * @enum {string}
+         */
+        ActorKind: "person" | "service_account";
+        /** @description The name of a person or a service account. */
+        ActorName: {
+            /** Format: uuid */
+            id: string;
+            kind: components["schemas"]["ActorKind"];
+            /** @example Ann Smith */
+            name: string;
+        };
+        /** @description Changes of a person or a service account; missing fields are kept. */
+        ActorPatch: {
+            /** @description What a service account is for: at most 1,000 characters. */
+            description?: string | null;
+            /** @description Whether tools that need approval run without it. */
+            elevated?: boolean | null;
+            /**
+             * @description The e-mail address of a person; an empty one removes it.
+             * @example ann@example.com
+             */
+            email?: string | null;
+            /** @description Names or ids of groups of the tenant; replaces the list. */
+            groups?: string[] | null;
+            /**
+             * @description The name: 1 to 64 characters without control characters.
+             * @example Ann Smith
+             */
+            name?: string | null;
+            /** @description Whether a person administers tenants, for admins of the tenant `default`. */
+            platform?: boolean | null;
+            /**
+             * @description The id or the e-mail address of the person who is responsible for a service account; an empty one removes it.
+             * @example ann@example.com
+             */
+            responsible?: string | null;
+            role?: components["schemas"]["Role"] | null;
+            status?: components["schemas"]["ActorStatus"] | null;
+            /** @description The tools that it may see and call; `null` allows every tool. */
+            tools?: string[] | null;
+        };
+        /**
+         * @description Whether an actor may act.
+         * @enum {string}
+         */
+        ActorStatus: "invited" | "active" | "disabled";
+        /** @description A person or a service account, as a member of a tenant. */
+        ActorView: {
+            /** Format: date-time */
+            created_at: string;
+            /** @description What a service account is for. */
+            description: string;
+            /**
+             * @description The e-mail address of a person.
+             * @example ann@example.com
+             */
+            email: string | null;
+            groups: components["schemas"]["GroupName"][];
+            /** Format: uuid */
+            id: string;
+            /** @description Whether it is a member of other tenants, too. Then only platform admins change its name, address and status. */
+            is_shared: boolean;
+            kind: components["schemas"]["ActorKind"];
+            /**
+             * Format: date-time
+             * @description When it last made a request; `null` if never. Other nodes report it within a minute.
+             */
+            last_seen_at: string | null;
+            /** @description What the membership of the tenant gives. */
+            membership: components["schemas"]["RightsView"];
+            /** Format: date-time */
+            modified_at: string;
+            /** @example Ann Smith */
+            name: string;
+            responsible: components["schemas"]["ActorName"] | null;
+            /** @description What the membership and the groups give together. */
+            rights: components["schemas"]["RightsView"];
+            /** @description The number of open sessions in browsers. */
+            sessions: number;
+            status: components["schemas"]["ActorStatus"];
+            /** @example default */
+            tenant: string;
+            /** @description The number of tokens that belong to it, without expired ones. */
+            tokens: number;
+        };
         /** @description The documents that were added. */
         AddedDocuments: {
             /** @description The documents; they are read in the background. */
@@ -3315,6 +3547,20 @@ export interface components {
         };
         /** @description Who may approve the calls that a rule holds back. */
         Approvers: {
+            /**
+             * @description Names of groups; not in rules of the platform, because each tenant has its own.
+             * @example [
+             *       "finance"
+             *     ]
+             */
+            groups?: string[] | null;
+            /**
+             * @description Ids or e-mail addresses of people, and ids of service accounts; only ids in rules of the platform.
+             * @example [
+             *       "ann@example.com"
+             *     ]
+             */
+            people?: string[] | null;
             /**
              * @description Roles.
              * @example [
@@ -5097,6 +5343,75 @@ export interface components {
             grants: components["schemas"]["ApprovalGrant"][];
             next_page_token: string | null;
         };
+        /** @description A page of groups. */
+        GroupList: {
+            groups: components["schemas"]["GroupView"][];
+            next_page_token: string | null;
+            total: number;
+        };
+        /** @description The name of a group. */
+        GroupName: {
+            /** Format: uuid */
+            id: string;
+            /** @example finance */
+            name: string;
+        };
+        /** @description Changes of a group; missing fields are kept. */
+        GroupPatch: {
+            /** @description What it is for: at most 1,000 characters. */
+            description?: string | null;
+            /** @description Whether tools that need approval run without it. */
+            elevated?: boolean | null;
+            /** @description Ids or e-mail addresses of its members; replaces the list. */
+            members?: string[] | null;
+            /**
+             * @description The name: 1 to 64 characters without control characters.
+             * @example finance
+             */
+            name?: string | null;
+            role?: components["schemas"]["Role"] | null;
+            /** @description The tools that its members may see and call besides their own; `null` allows every tool. */
+            tools?: string[] | null;
+        };
+        /** @description A group, with its members. */
+        GroupView: {
+            /** Format: date-time */
+            created_at: string;
+            /** @description What it is for. */
+            description: string;
+            /** Format: uuid */
+            id: string;
+            members: components["schemas"]["ActorName"][];
+            /** Format: date-time */
+            modified_at: string;
+            /** @example finance */
+            name: string;
+            /** @description What its members may do besides what their membership gives. */
+            rights: components["schemas"]["RightsView"];
+            /** @example default */
+            tenant: string;
+        };
+        /** @description To whom something is handed over. */
+        HandOver: {
+            /**
+             * @description The id or the e-mail address of the person who gets it.
+             * @example bob@example.com
+             */
+            to: string;
+        };
+        /** @description What was handed over. */
+        HandedOver: {
+            /**
+             * Format: int64
+             * @description The number of chats.
+             */
+            chats: number;
+            /**
+             * Format: int64
+             * @description The number of service accounts.
+             */
+            service_accounts: number;
+        };
         /** @description The process is alive. */
         Health: {
             /**
@@ -5491,6 +5806,20 @@ export interface components {
              * @example 1.0.0
              */
             version: string;
+        };
+        /** @description A link with which a person logs in, once. */
+        InvitationView: {
+            /** Format: date-time */
+            expires_at: string;
+            /**
+             * @description The URL to send to the person; it works once. No later response contains it.
+             * @example http://127.0.0.1:18789/login?invitation=…
+             */
+            url: string;
+        };
+        /** @description A new person, and the link with which they log in. */
+        InvitedPerson: components["schemas"]["ActorView"] & {
+            invitation: components["schemas"]["InvitationView"];
         };
         /** @description The body of a call. Without `Debug`: it may have a secret. */
         InvokeBody: {
@@ -6010,6 +6339,39 @@ export interface components {
              */
             urls?: string[] | null;
         };
+        /** @description A new group. */
+        NewGroup: {
+            /**
+             * @description What it is for: at most 1,000 characters.
+             * @example Pays the bills
+             */
+            description?: string;
+            /** @description Whether tools that need approval run without it. */
+            elevated?: boolean;
+            /**
+             * @description Ids or e-mail addresses of its members.
+             * @example [
+             *       "ann@example.com"
+             *     ]
+             */
+            members?: string[];
+            /**
+             * @description The name: 1 to 64 characters without control characters.
+             * @example finance
+             */
+            name: string;
+            /** @description The role of its members; default: `viewer`. */
+            role?: components["schemas"]["Role"];
+            /** @description The tenant; platform admins may name any, others only their own. */
+            tenant?: string | null;
+            /**
+             * @description The tools that its members may see and call besides their own; `null` allows every tool; default: none.
+             * @example [
+             *       "bank:*"
+             *     ]
+             */
+            tools?: string[] | null;
+        };
         /** @description A message to write. */
         NewMessageBody: {
             /** @description Whether the agent of the chat answers a message of a person. Default: yes. */
@@ -6036,6 +6398,42 @@ export interface components {
             private_key?: string | null;
             /** @description The scopes to request; default: those that the server requires. */
             scopes?: string[];
+        };
+        /** @description A new person. */
+        NewPerson: {
+            /** @description Whether tools that need approval run without it. */
+            elevated?: boolean;
+            /**
+             * @description The e-mail address. No two people have the same.
+             * @example ann@example.com
+             */
+            email?: string | null;
+            /**
+             * @description Names or ids of groups.
+             * @example [
+             *       "finance"
+             *     ]
+             */
+            groups?: string[];
+            /**
+             * @description The name: 1 to 64 characters without control characters.
+             * @example Ann Smith
+             */
+            name: string;
+            /** @description Whether the person administers tenants, for admins of the tenant `default`. */
+            platform?: boolean;
+            /** @description The role; default: `caller`. */
+            role?: components["schemas"]["Role"];
+            /** @description The tenant; platform admins may name any, others only their own. */
+            tenant?: string | null;
+            /**
+             * @description The tools that the person may see and call: names, `bundle:name`, `bundle:*`, `tag:name`; default: every tool.
+             * @example [
+             *       "weather",
+             *       "web:*"
+             *     ]
+             */
+            tools?: string[] | null;
         };
         /** @description What to run. */
         NewRunBody: {
@@ -6103,6 +6501,45 @@ export interface components {
             /** @description Whether each call in a workspace runs in a process of its own, in the folder of the workspace. */
             workspace?: boolean;
         };
+        /** @description A new service account. */
+        NewServiceAccount: {
+            /**
+             * @description What it is for: at most 1,000 characters.
+             * @example Sends the report each night
+             */
+            description?: string;
+            /** @description Whether tools that need approval run without it. */
+            elevated?: boolean;
+            /**
+             * @description Names or ids of groups.
+             * @example [
+             *       "finance"
+             *     ]
+             */
+            groups?: string[];
+            /**
+             * @description The name: 1 to 64 characters without control characters.
+             * @example nightly-report
+             */
+            name: string;
+            /**
+             * @description The id or the e-mail address of the person who is responsible.
+             * @example ann@example.com
+             */
+            responsible?: string | null;
+            /** @description The role; default: `caller`. */
+            role?: components["schemas"]["Role"];
+            /** @description The tenant; platform admins may name any, others only their own. */
+            tenant?: string | null;
+            /**
+             * @description The tools that it may see and call: names, `bundle:name`, `bundle:*`, `tag:name`; default: every tool.
+             * @example [
+             *       "weather",
+             *       "web:*"
+             *     ]
+             */
+            tools?: string[] | null;
+        };
         /** @description A new tenant. */
         NewTenant: {
             /**
@@ -6130,6 +6567,12 @@ export interface components {
              * @example ci
              */
             name: string;
+            /**
+             * @description To whom it belongs: `me`, or the id of a person or a service account of the tenant. The token never does more than
+             *     they may do. Default: nobody for admins, who name the rights here; `me` for everybody else.
+             * @example me
+             */
+            owner?: string | null;
             /** @description Whether it administers tenants, for admins of the tenant `default`. */
             platform?: boolean;
             rate_limit?: components["schemas"]["RateBody"] | null;
@@ -6363,6 +6806,12 @@ export interface components {
          * @enum {string}
          */
         ParamStyle: "comma" | "space" | "pipe" | "deep_object" | "spread" | "json";
+        /** @description A page of people. */
+        PeopleList: {
+            next_page_token: string | null;
+            people: components["schemas"]["ActorView"][];
+            total: number;
+        };
         /** @description A retrieval pipeline with the state of its documents. */
         Pipeline: components["schemas"]["PipelineDefinition"] & components["schemas"]["ResourceState"] & {
             /**
@@ -6524,6 +6973,20 @@ export interface components {
                 /** @description Names of agents. A call outside of an agent does not match. */
                 agents?: string[] | null;
                 /**
+                 * @description Names of groups; the caller must be a member of one of them.
+                 * @example [
+                 *       "finance"
+                 *     ]
+                 */
+                groups?: string[] | null;
+                /**
+                 * @description Ids or e-mail addresses of people, and ids of service accounts, whatever credential they use.
+                 * @example [
+                 *       "ann@example.com"
+                 *     ]
+                 */
+                people?: string[] | null;
+                /**
                  * @description Roles.
                  * @example [
                  *       "viewer",
@@ -6537,7 +7000,7 @@ export interface components {
                 tags?: string[] | null;
                 /** @description Ids of tenants. */
                 tenants?: string[] | null;
-                /** @description Names or ids of tokens. */
+                /** @description Names or ids of tokens, and names of service accounts. The names of tokens of people do not count. */
                 tokens?: string[] | null;
                 /**
                  * @description Tools: `name`, `bundle:name` or `tag:name`.
@@ -7061,6 +7524,16 @@ export interface components {
             /** @description Who published it. */
             published_by: string | null;
         };
+        /** @description What somebody may do in a tenant. */
+        RightsView: {
+            /** @description Whether tools that need approval run without it. */
+            elevated: boolean;
+            /** @description Whether it administers tenants. */
+            platform: boolean;
+            role: components["schemas"]["Role"];
+            /** @description The rules of the tools that it may see and call; `null` allows every tool. */
+            tools: string[] | null;
+        };
         /**
          * @description The role of a token; each role includes the ones before it.
          * @enum {string}
@@ -7116,6 +7589,13 @@ export interface components {
             };
             /** @description Whether the rule must match the call. */
             expect: components["schemas"]["Expectation"];
+            /** @description The groups of the caller; default: none. */
+            groups?: string[];
+            /**
+             * @description The id or the e-mail address of the person; default: nobody.
+             * @example ann@example.com
+             */
+            person?: string | null;
             /** @description The role; default: `caller`. */
             role?: string | null;
             /** @description The surface; default: `rest`. */
@@ -7510,8 +7990,28 @@ export interface components {
             /** @example 3 */
             total: number;
         };
+        /** @description A page of service accounts. */
+        ServiceAccountList: {
+            next_page_token: string | null;
+            service_accounts: components["schemas"]["ActorView"][];
+            total: number;
+        };
+        /** @description The person or service account that makes a request. */
+        SessionActor: {
+            /**
+             * @description The e-mail address of a person.
+             * @example ann@example.com
+             */
+            email: string | null;
+            /** @description The names of its groups. */
+            groups: string[];
+            /** Format: uuid */
+            id: string;
+            kind: components["schemas"]["ActorKind"];
+        };
         /** @description Who makes the request. */
         SessionView: {
+            actor: components["schemas"]["SessionActor"] | null;
             /** @description Whether tools that need approval run without it. */
             elevated: boolean;
             /**
@@ -7522,7 +8022,7 @@ export interface components {
             /** @description Whether a browser session authenticates the request, not a token. */
             is_session: boolean;
             /**
-             * @description The name of the token.
+             * @description The name of the person or service account, or of a token that stands for itself.
              * @example ci
              */
             name: string;
@@ -7805,6 +8305,49 @@ export interface components {
                  *     ]
                  */
                 accepted: string[];
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_ActorView: {
+            /** @description A person or a service account, as a member of a tenant. */
+            data: {
+                /** Format: date-time */
+                created_at: string;
+                /** @description What a service account is for. */
+                description: string;
+                /**
+                 * @description The e-mail address of a person.
+                 * @example ann@example.com
+                 */
+                email: string | null;
+                groups: components["schemas"]["GroupName"][];
+                /** Format: uuid */
+                id: string;
+                /** @description Whether it is a member of other tenants, too. Then only platform admins change its name, address and status. */
+                is_shared: boolean;
+                kind: components["schemas"]["ActorKind"];
+                /**
+                 * Format: date-time
+                 * @description When it last made a request; `null` if never. Other nodes report it within a minute.
+                 */
+                last_seen_at: string | null;
+                /** @description What the membership of the tenant gives. */
+                membership: components["schemas"]["RightsView"];
+                /** Format: date-time */
+                modified_at: string;
+                /** @example Ann Smith */
+                name: string;
+                responsible: components["schemas"]["ActorName"] | null;
+                /** @description What the membership and the groups give together. */
+                rights: components["schemas"]["RightsView"];
+                /** @description The number of open sessions in browsers. */
+                sessions: number;
+                status: components["schemas"]["ActorStatus"];
+                /** @example default */
+                tenant: string;
+                /** @description The number of tokens that belong to it, without expired ones. */
+                tokens: number;
             };
             status: components["schemas"]["SuccessStatus"];
         };
@@ -8570,6 +9113,55 @@ export interface components {
             status: components["schemas"]["SuccessStatus"];
         };
         /** @description `{"status":"success","data":…}`. */
+        Success_GroupList: {
+            /** @description A page of groups. */
+            data: {
+                groups: components["schemas"]["GroupView"][];
+                next_page_token: string | null;
+                total: number;
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_GroupView: {
+            /** @description A group, with its members. */
+            data: {
+                /** Format: date-time */
+                created_at: string;
+                /** @description What it is for. */
+                description: string;
+                /** Format: uuid */
+                id: string;
+                members: components["schemas"]["ActorName"][];
+                /** Format: date-time */
+                modified_at: string;
+                /** @example finance */
+                name: string;
+                /** @description What its members may do besides what their membership gives. */
+                rights: components["schemas"]["RightsView"];
+                /** @example default */
+                tenant: string;
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_HandedOver: {
+            /** @description What was handed over. */
+            data: {
+                /**
+                 * Format: int64
+                 * @description The number of chats.
+                 */
+                chats: number;
+                /**
+                 * Format: int64
+                 * @description The number of service accounts.
+                 */
+                service_accounts: number;
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
         Success_ImportReport: {
             /** @description The result of an import. */
             data: {
@@ -8637,6 +9229,28 @@ export interface components {
                 toolset: components["schemas"]["InstalledToolset"];
                 /** @description Warnings about the package. */
                 warnings: string[];
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_InvitationView: {
+            /** @description A link with which a person logs in, once. */
+            data: {
+                /** Format: date-time */
+                expires_at: string;
+                /**
+                 * @description The URL to send to the person; it works once. No later response contains it.
+                 * @example http://127.0.0.1:18789/login?invitation=…
+                 */
+                url: string;
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_InvitedPerson: {
+            /** @description A new person, and the link with which they log in. */
+            data: components["schemas"]["ActorView"] & {
+                invitation: components["schemas"]["InvitationView"];
             };
             status: components["schemas"]["SuccessStatus"];
         };
@@ -8786,6 +9400,16 @@ export interface components {
                 private_urls: string[];
                 /** @description The providers. */
                 providers: components["schemas"]["ConfiguredProvider"][];
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_PeopleList: {
+            /** @description A page of people. */
+            data: {
+                next_page_token: string | null;
+                people: components["schemas"]["ActorView"][];
+                total: number;
             };
             status: components["schemas"]["SuccessStatus"];
         };
@@ -8991,9 +9615,20 @@ export interface components {
             status: components["schemas"]["SuccessStatus"];
         };
         /** @description `{"status":"success","data":…}`. */
+        Success_ServiceAccountList: {
+            /** @description A page of service accounts. */
+            data: {
+                next_page_token: string | null;
+                service_accounts: components["schemas"]["ActorView"][];
+                total: number;
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
         Success_SessionView: {
             /** @description Who makes the request. */
             data: {
+                actor: components["schemas"]["SessionActor"] | null;
                 /** @description Whether tools that need approval run without it. */
                 elevated: boolean;
                 /**
@@ -9004,7 +9639,7 @@ export interface components {
                 /** @description Whether a browser session authenticates the request, not a token. */
                 is_session: boolean;
                 /**
-                 * @description The name of the token.
+                 * @description The name of the person or service account, or of a token that stands for itself.
                  * @example ci
                  */
                 name: string;
@@ -9186,6 +9821,7 @@ export interface components {
         Success_TokenView: {
             /** @description A token, without its value. */
             data: {
+                actor: components["schemas"]["ActorName"] | null;
                 /** Format: date-time */
                 created_at: string;
                 /** @description Whether tools that need approval run without it. */
@@ -9758,6 +10394,7 @@ export interface components {
         };
         /** @description A token, without its value. */
         TokenView: {
+            actor: components["schemas"]["ActorName"] | null;
             /** Format: date-time */
             created_at: string;
             /** @description Whether tools that need approval run without it. */
@@ -15538,6 +16175,166 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    get_groups: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The maximum number of items; larger values than 500 (100 for calls, 5000 for summaries of tools) are lowered.
+                 * @example 50
+                 */
+                page_size?: number;
+                /** @description The same as `page_size`. */
+                recommended_page_size?: number;
+                /** @description The same as `page_size`. */
+                limit?: number;
+                /** @description The `next_page_token` of the previous page. */
+                page_token?: string;
+                /** @description How many items to skip. */
+                skip?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Success_GroupList"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    post_groups: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewGroup"];
+            };
+        };
+        responses: {
+            /** @description The object was created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Success_GroupView"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["PayloadTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_groups_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Success_GroupView"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    delete_groups_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Success_Message"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    patch_groups_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["GroupPatch"];
+            };
+        };
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Success_GroupView"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["PayloadTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     get_healthz: {
         parameters: {
             query?: never;
@@ -16901,6 +17698,231 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_people: {
+        parameters: {
+            query?: {
+                /** @description A part of the name or the e-mail address. */
+                q?: string;
+                /** @description The status. */
+                status?: components["schemas"]["ActorStatus"];
+                /**
+                 * @description The maximum number of items; larger values than 500 (100 for calls, 5000 for summaries of tools) are lowered.
+                 * @example 50
+                 */
+                page_size?: number;
+                /** @description The same as `page_size`. */
+                recommended_page_size?: number;
+                /** @description The same as `page_size`. */
+                limit?: number;
+                /** @description The `next_page_token` of the previous page. */
+                page_token?: string;
+                /** @description How many items to skip. */
+                skip?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Success_PeopleList"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    post_people: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewPerson"];
+            };
+        };
+        responses: {
+            /** @description The object was created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Success_InvitedPerson"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["PayloadTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_people_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Success_ActorView"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    delete_people_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Success_Message"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    patch_people_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ActorPatch"];
+            };
+        };
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Success_ActorView"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["PayloadTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    post_people_id_hand_over: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["HandOver"];
+            };
+        };
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Success_HandedOver"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["PayloadTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    post_people_id_invitation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The object was created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Success_InvitationView"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
         };
@@ -18902,6 +19924,166 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    get_service_accounts: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The maximum number of items; larger values than 500 (100 for calls, 5000 for summaries of tools) are lowered.
+                 * @example 50
+                 */
+                page_size?: number;
+                /** @description The same as `page_size`. */
+                recommended_page_size?: number;
+                /** @description The same as `page_size`. */
+                limit?: number;
+                /** @description The `next_page_token` of the previous page. */
+                page_token?: string;
+                /** @description How many items to skip. */
+                skip?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Success_ServiceAccountList"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    post_service_accounts: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewServiceAccount"];
+            };
+        };
+        responses: {
+            /** @description The object was created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Success_ActorView"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["PayloadTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_service_accounts_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Success_ActorView"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    delete_service_accounts_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Success_Message"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    patch_service_accounts_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ActorPatch"];
+            };
+        };
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Success_ActorView"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["PayloadTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     get_session: {
         parameters: {
             query?: never;
@@ -19402,6 +20584,8 @@ export interface operations {
                  * @example default
                  */
                 tenant?: string;
+                /** @description The id of the person or service account that they belong to, for admins. */
+                actor?: string;
             };
             header?: never;
             path?: never;

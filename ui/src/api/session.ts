@@ -3,14 +3,19 @@ import { useQuery } from '@tanstack/react-query';
 import { sessionQuery } from './queries';
 import type { Role, Session } from './types';
 
-const ORDER: Role[] = ['viewer', 'caller', 'editor', 'admin'];
+export const ROLES: readonly Role[] = ['viewer', 'caller', 'editor', 'admin'];
 
 export function hasRole(role: Role, needed: Role): boolean {
-  return ORDER.indexOf(role) >= ORDER.indexOf(needed);
+  return ROLES.indexOf(role) >= ROLES.indexOf(needed);
+}
+
+/** Whether a person is logged in, not a token that stands for itself. */
+export function isPerson(session: Session): boolean {
+  return session.actor?.kind === 'person';
 }
 
 const UNKNOWN: Session = {
-  tenant: '', name: '', token_id: null, role: 'viewer', elevated: false, platform: false, tools: null, rate_limit: null,
+  tenant: '', name: '', actor: null, token_id: null, role: 'viewer', elevated: false, platform: false, tools: null, rate_limit: null,
   is_session: false, expires_at: null,
 };
 

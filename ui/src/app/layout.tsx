@@ -12,23 +12,20 @@ import { connection, useConnection } from '@/api/connection';
 import { ApiError } from '@/api/error';
 import { startLiveUpdates, useLiveMode } from '@/api/events';
 import { approvalsQuery, sessionQuery } from '@/api/queries';
-import { hasRole, useSession } from '@/api/session';
+import { useSession } from '@/api/session';
 import type { Session } from '@/api/types';
 import { useI18n, useT } from '@/i18n';
 import { Boundary, EmptyState, ErrorPanel } from '@/parts/basics';
+import { visibleText } from '@/parts/format';
 import { lazyPart } from '@/parts/lazy';
 import { Loading } from '@/parts/page';
 import classes from './layout.module.css';
-import { API_REFERENCE, PAGES, type PageEntry } from './pages';
+import { API_REFERENCE, visiblePages, type PageEntry } from './pages';
 import { Palette } from './palette';
 import { Shortcuts, useGoKeys } from './shortcuts';
 
 // The tester loads when somebody calls a tool from the palette.
 const QuickCall = lazyPart(async () => (await import('@/features/tools')).QuickCall);
-
-export function visiblePages(session: Session): PageEntry[] {
-  return PAGES.filter((page) => (!page.needs || hasRole(session.role, page.needs)) && (!page.platform || session.platform));
-}
 
 function toLogin() {
   window.location.assign(`/login?next=${encodeURIComponent(window.location.pathname + window.location.search)}`);
@@ -132,7 +129,8 @@ function AccountMenu({ session }: { session: Session }) {
       </Menu.Target>
       <Menu.Dropdown>
         <Stack gap={0} px="md" py="sm">
-          <Text fw={600} truncate>{session.name}</Text>
+          <Text fw={600} truncate>{visibleText(session.name)}</Text>
+          {session.actor?.email && <Text c="dimmed" size="xs" truncate>{visibleText(session.actor.email)}</Text>}
           <Text c="dimmed" size="xs">{t(`role.${session.role}`)} · {t('account.tenant', { tenant: session.tenant })}</Text>
           {session.platform && <Text c="dimmed" size="xs">{t('account.platform')}</Text>}
           {session.elevated && <Text c="dimmed" size="xs">{t('account.elevated')}</Text>}

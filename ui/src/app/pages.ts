@@ -1,9 +1,10 @@
 /** All pages: address, place in the navigation, who sees them. */
 import {
   IconActivity, IconAdjustments, IconBook2, IconBox, IconBuilding, IconChefHat, IconCode, IconFileImport, IconFileSearch, IconFolders, IconGauge, IconHandStop, IconHeartbeat,
-  IconHome, IconKey, IconListDetails, IconMessages, IconPackage, IconPlugConnected, IconRobot, IconServer2, IconShieldLock, IconTimeline, IconTool, IconTicket, IconWebhook, type Icon,
+  IconHome, IconKey, IconListDetails, IconMessages, IconPackage, IconPlugConnected, IconRobot, IconServer2, IconShieldLock, IconTimeline, IconTool, IconTicket, IconUser, IconUsersGroup, IconUserCog, IconWebhook, type Icon,
 } from '@tabler/icons-react';
-import type { Role } from '@/api/types';
+import { hasRole, isPerson } from '@/api/session';
+import type { Role, Session } from '@/api/types';
 import type { MessageKey } from '@/i18n';
 
 export interface PageEntry {
@@ -13,6 +14,8 @@ export interface PageEntry {
   section?: MessageKey;
   needs?: Role;
   platform?: boolean;
+  /** What people without the role find there: their own things, under this name. */
+  own?: MessageKey;
   /** The second key of `g …`. */
   go?: string;
 }
@@ -38,11 +41,23 @@ export const PAGES: PageEntry[] = [
   { to: '/limits', label: 'nav.limits', icon: IconGauge, section: 'nav.section.govern' },
   { to: '/audit', label: 'nav.audit', icon: IconListDetails, section: 'nav.section.govern', needs: 'admin' },
   { to: '/credentials', label: 'nav.credentials', icon: IconKey, section: 'nav.section.admin', needs: 'editor' },
-  { to: '/tokens', label: 'nav.tokens', icon: IconTicket, section: 'nav.section.admin', needs: 'admin' },
+  { to: '/people', label: 'nav.people', icon: IconUser, section: 'nav.section.admin', needs: 'admin' },
+  { to: '/groups', label: 'nav.groups', icon: IconUsersGroup, section: 'nav.section.admin', needs: 'admin' },
+  { to: '/service-accounts', label: 'nav.serviceAccounts', icon: IconUserCog, section: 'nav.section.admin', needs: 'admin' },
+  { to: '/tokens', label: 'nav.tokens', icon: IconTicket, section: 'nav.section.admin', needs: 'admin', own: 'nav.myTokens' },
   { to: '/webhooks', label: 'nav.webhooks', icon: IconWebhook, section: 'nav.section.admin', needs: 'admin' },
   { to: '/tenants', label: 'nav.tenants', icon: IconBuilding, section: 'nav.section.admin', needs: 'admin', platform: true },
   { to: '/health', label: 'nav.health', icon: IconHeartbeat, section: 'nav.section.admin' },
   { to: '/settings', label: 'nav.settings', icon: IconAdjustments, section: 'nav.section.admin' },
 ];
+
+/** The pages that somebody sees, as the navigation names them. */
+export function visiblePages(session: Session): PageEntry[] {
+  return PAGES.flatMap((page) => {
+    if (page.platform === true && !session.platform) return [];
+    if (!page.needs || hasRole(session.role, page.needs)) return [page];
+    return page.own && isPerson(session) ? [{ ...page, label: page.own }] : [];
+  });
+}
 
 export const API_REFERENCE = { href: '/docs', icon: IconBook2 };

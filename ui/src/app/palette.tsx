@@ -1,13 +1,13 @@
 /** Ctrl K: finds any tool, page or action. */
 import { Modal, Text, useComputedColorScheme, useMantineColorScheme } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
-import { IconCode, IconFileImport, IconMessages, IconFileSearch, IconPlus, IconRobot, IconSunMoon, IconTicket, IconTool, type Icon } from '@tabler/icons-react';
+import { IconCode, IconFileImport, IconMessages, IconFileSearch, IconPlus, IconRobot, IconSunMoon, IconTicket, IconTool, IconUserPlus, type Icon } from '@tabler/icons-react';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useEffect, useId, useMemo, useRef, useState, type KeyboardEvent } from 'react';
 import { client, data } from '@/api/client';
 import { toolRef } from '@/api/queries';
-import { useMay } from '@/api/session';
+import { isPerson, useMay, useSession } from '@/api/session';
 import { useT } from '@/i18n';
 import { Highlight } from '@/parts/basics';
 import { visibleText } from '@/parts/format';
@@ -63,6 +63,7 @@ function PaletteBody({ onClose, pages, onCall }: PaletteProps) {
   const mayCall = useMay('caller');
   const mayEdit = useMay('editor');
   const mayAdmin = useMay('admin');
+  const mayOwnTokens = isPerson(useSession());
   const { setColorScheme } = useMantineColorScheme();
   const scheme = useComputedColorScheme('light');
   const [query, setQuery] = useState('');
@@ -88,7 +89,8 @@ function PaletteBody({ onClose, pages, onCall }: PaletteProps) {
       mayEdit && { id: 'pipeline', group: t('palette.actions'), label: t('palette.newPipeline'), icon: IconFileSearch, run: () => go('/retrieval', { new: '1' }) },
       mayEdit && { id: 'artifact', group: t('palette.actions'), label: t('palette.newArtifact'), icon: IconCode, run: () => go('/artifacts/new') },
       mayEdit && { id: 'import', group: t('palette.actions'), label: t('palette.importThings'), icon: IconFileImport, run: () => go('/import') },
-      mayAdmin && { id: 'token', group: t('palette.actions'), label: t('palette.newToken'), icon: IconTicket, run: () => go('/tokens', { new: '1' }) },
+      mayAdmin && { id: 'person', group: t('palette.actions'), label: t('palette.invite'), icon: IconUserPlus, run: () => go('/people', { new: '1' }) },
+      (mayAdmin || mayOwnTokens) && { id: 'token', group: t('palette.actions'), label: t('palette.newToken'), icon: IconTicket, run: () => go('/tokens', { new: '1' }) },
       { id: 'theme', group: t('palette.actions'), label: t('palette.theme'), icon: IconSunMoon, run: () => { onClose(); setColorScheme(scheme === 'dark' ? 'light' : 'dark'); } },
     ];
     for (const action of actions) if (action && matches(action.label)) result.push(action);
@@ -98,7 +100,7 @@ function PaletteBody({ onClose, pages, onCall }: PaletteProps) {
     }));
     // Tools arrive later: at the end, they move nothing from under the mouse.
     return [...result, ...tools];
-  }, [query, found, pages, t, navigate, onClose, onCall, mayCall, mayEdit, mayAdmin, scheme, setColorScheme]);
+  }, [query, found, pages, t, navigate, onClose, onCall, mayCall, mayEdit, mayAdmin, mayOwnTokens, scheme, setColorScheme]);
 
   const selected = Math.min(at, Math.max(0, entries.length - 1));
   useEffect(() => {

@@ -1,6 +1,6 @@
 import {
   IconAlertTriangle, IconBan, IconCircleCheck, IconCircleDashed, IconCircleDot, IconCircleMinus, IconCircleX, IconClock,
-  IconHandStop, IconLoader, IconLock, IconPlugConnectedX, IconShieldUp, type Icon,
+  IconHandStop, IconLoader, IconLock, IconMail, IconPlugConnectedX, IconShieldUp, type Icon,
 } from '@tabler/icons-react';
 import { useT, type MessageKey } from '@/i18n';
 import { messages } from '@/i18n/messages';
@@ -18,6 +18,7 @@ const STATUS: Record<string, [Tone, Icon]> = {
   approved: ['good', IconCircleCheck], connected: ['good', IconCircleCheck], connecting: ['info', IconLoader], starting: ['info', IconLoader],
   disconnected: ['quiet', IconPlugConnectedX], needs_auth: ['warn', IconLock], ok: ['good', IconCircleCheck],
   allow: ['good', IconCircleCheck], approve: ['warn', IconHandStop], deny: ['bad', IconBan], elevated: ['warn', IconShieldUp],
+  invited: ['info', IconMail], active: ['good', IconCircleCheck],
 };
 
 /** A state as colour, icon and word. */

@@ -1,5 +1,6 @@
 //! One command per file.
 
+mod actor;
 pub(crate) mod agent;
 pub(crate) mod apply;
 pub(crate) mod approval;
@@ -13,6 +14,7 @@ pub(crate) mod completions;
 pub(crate) mod context;
 pub(crate) mod doctor;
 mod edit_resource;
+pub(crate) mod group;
 pub(crate) mod import;
 mod import_registry;
 pub(crate) mod init;
@@ -25,6 +27,7 @@ pub(crate) mod logout;
 pub(crate) mod mcp;
 mod mcp_import;
 pub(crate) mod mcp_server;
+pub(crate) mod person;
 pub(crate) mod pipeline;
 pub(crate) mod policy;
 pub(crate) mod reindex;
@@ -32,6 +35,7 @@ pub(crate) mod run;
 pub(crate) mod schema;
 pub(crate) mod secret;
 pub(crate) mod serve;
+pub(crate) mod service_account;
 pub(crate) mod tenant;
 pub(crate) mod token;
 pub(crate) mod tool;

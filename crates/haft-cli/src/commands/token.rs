@@ -1,13 +1,16 @@
 //! `haft token`: manages access tokens.
 
 use clap::{Args, Subcommand, ValueEnum};
-use haft_api::token::{CreatedToken, TokenList};
+use haft_api::token::{CreatedToken, RateBody, SessionView, TokenList, TokenView};
+use haft_core::id::ActorId;
 use http::Method;
 use serde_json::{Map, Value, json};
 
-use crate::client::{Body, Request, segment};
+use super::actor;
+use crate::client::{Body, Client, Request, segment};
 use crate::context::Context;
 use crate::error::CliError;
+use crate::output::Output;
 use crate::view;
 
 /// Manage access tokens
@@ -16,15 +19,29 @@ pub(crate) enum Command {
     /// Create a token; it is printed only once
     #[command(after_help = examples!(
         "haft token create ci --role caller --expires-in 90d",
-        "haft token create agent --tools weather,web:*,tag:safe"
+        "haft token create agent --tools weather,web:*,tag:safe",
+        "haft token create laptop --owner me --expires-in 90d"
     ))]
     Create(Create),
     /// List tokens
-    #[command(visible_alias = "ls", after_help = examples!("haft token list", "haft token list --tenant acme"))]
+    #[command(visible_alias = "ls", after_help = examples!(
+        "haft token list",
+        "haft token list --owner ann@example.com",
+        "haft token list --tenant acme"
+    ))]
     List {
+        /// Only tokens of this owner: `me`, or an e-mail address, name or id
+        #[arg(long, value_name = "OWNER")]
+        owner: Option<String>,
         /// Tenant, for platform admins [default: your own]
         #[arg(long, value_name = "ID")]
         tenant: Option<String>,
+    },
+    /// Show a token, without its value
+    #[command(after_help = examples!("haft token show 019a8f50-b7b6-7a01-9a05-a22a6e0af101"))]
+    Show {
+        /// Id of the token, from `haft token list`
+        id: String,
     },
     /// Change the rate limit of a token
     #[command(after_help = examples!(
@@ -110,9 +127,12 @@ impl RateLimit {
 pub(crate) struct Create {
     /// Name of the token
     name: String,
-    /// Role
-    #[arg(long, default_value = "caller")]
-    role: Role,
+    /// To whom it belongs: `me`, or the name or id of a service account [default: nobody for admins, otherwise `me`]
+    #[arg(long, value_name = "OWNER")]
+    owner: Option<String>,
+    /// Role [default: that of the owner; without an owner `caller`]
+    #[arg(long)]
+    role: Option<Role>,
     /// Tenant, for platform admins [default: your own]
     #[arg(long, value_name = "ID")]
     tenant: Option<String>,
@@ -137,7 +157,8 @@ pub(crate) struct Create {
 pub(crate) async fn run(command: Command, context: &Context) -> Result<(), CliError> {
     match command {
         Command::Create(create) => self::create(create, context).await,
-        Command::List { tenant } => list(tenant.as_deref(), context).await,
+        Command::List { owner, tenant } => list(owner.as_deref(), tenant.as_deref(), context).await,
+        Command::Show { id } => show(&id, context).await,
         Command::Update { id, rate_limit, .. } => update(&id, rate_limit, context).await,
         Command::Rotate { id, grace, expires_in } => rotate(&id, grace, expires_in, context).await,
         Command::Revoke { id } => revoke(&id, context).await,
@@ -145,11 +166,11 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<(), CliEr
 }
 
 async fn create(create: Create, context: &Context) -> Result<(), CliError> {
-    let Create { name, role, tenant, tools, rate_limit, expires_in, elevated, platform } = create;
-    let role = role.name();
+    let Create { name, owner, role, tenant, tools, rate_limit, expires_in, elevated, platform } = create;
     let fields = [
         ("name", Some(json!(name))),
-        ("role", Some(json!(role))),
+        ("owner", owner.map(Value::from)),
+        ("role", role.and_then(Role::name).map(Value::from)),
         ("tenant", tenant.map(Value::from)),
         ("tools", tools.map(Value::from)),
         ("rate_limit", rate_limit.map(|rate| rate.body())),
@@ -197,38 +218,91 @@ fn show_value(data: &Value, context: &Context) -> Result<(), CliError> {
     })
 }
 
-async fn list(tenant: Option<&str>, context: &Context) -> Result<(), CliError> {
-    let request = Request::get("/api/tokens?page_size=500").query_some("tenant", tenant);
-    let data = context.request(request).await?;
-    context.output.show(&data, |output, list: TokenList| {
-        let rows = list.tokens.into_iter().map(|token| {
+async fn list(owner: Option<&str>, tenant: Option<&str>, context: &Context) -> Result<(), CliError> {
+    let client = context.client().await?;
+    let data = find(owner, tenant, &client).await;
+    client.close().await;
+    context.output.show(&data?, |output, list: TokenList| {
+        let rows = list.tokens.iter().map(|token| {
             vec![
                 token.id.to_string(),
-                token.name,
-                if token.platform { "platform admin" } else { token.role.as_str() }.to_owned(),
+                token.name.clone(),
+                owner_name(token),
+                role_name(token).to_owned(),
                 view::yes_no(token.elevated),
-                tools(token.tools.as_deref()),
-                token
-                    .rate_limit
-                    .map_or_else(|| "none".to_owned(), |rate| format!("{}/{}", rate.calls, rate.per)),
+                view::allow_list(token.tools.as_deref()),
+                rate_text(token.rate_limit.as_ref()),
                 view::moment(token.last_used_at),
                 view::moment(token.expires_at),
-                token.tenant,
+                token.tenant.clone(),
                 view::moment(token.created_at),
-                token.parent_id.map(|id| id.to_string()).unwrap_or_default(),
+                view::optional(token.parent_id.as_ref()),
             ]
         });
-        let columns = ["ID", "NAME", "ROLE", "ELEVATED", "TOOLS", "RATE LIMIT", "LAST USED", "EXPIRES"];
+        let columns =
+            ["ID", "NAME", "OWNER", "ROLE", "ELEVATED", "TOOLS", "RATE LIMIT", "LAST USED", "EXPIRES"];
         output.list(&columns, &["TENANT", "CREATED", "PARENT"], rows.collect())
     })
 }
 
-fn tools(rules: Option<&[String]>) -> String {
-    match rules {
-        None => "all".to_owned(),
-        Some([]) => "none".to_owned(),
-        Some(rules) => rules.join(","),
+async fn find(owner: Option<&str>, tenant: Option<&str>, client: &Client) -> Result<Value, CliError> {
+    let owner = match owner {
+        Some(owner) => Some(owner_id(owner, tenant, client).await?),
+        None => None,
+    };
+    let request = Request::get("/api/tokens?page_size=500")
+        .query_some("actor", owner.as_deref())
+        .query_some("tenant", tenant);
+    client.data(request).await
+}
+
+/// Returns the id of an owner.
+async fn owner_id(owner: &str, tenant: Option<&str>, client: &Client) -> Result<String, CliError> {
+    if owner == "me" {
+        let who: SessionView = view::read(&client.data(Request::get("/api/session")).await?)?;
+        let me = who.actor.ok_or_else(|| {
+            CliError::usage("`--owner me`: the token of this command belongs to no person or service account")
+        })?;
+        return Ok(me.id.to_string());
     }
+    if owner.parse::<ActorId>().is_ok() {
+        return Ok(owner.to_owned());
+    }
+    Ok(actor::find(owner, tenant, client).await?.id.to_string())
+}
+
+async fn show(id: &str, context: &Context) -> Result<(), CliError> {
+    let data = context.request(Request::get(format!("/api/tokens/{}", segment(id)))).await?;
+    context.output.show(&data, |output, token: TokenView| print(output, &token))
+}
+
+fn print(output: &Output, token: &TokenView) -> Result<(), CliError> {
+    output.fields(&[
+        ("token", format!("{} ({})", token.name, token.id)),
+        ("owner", owner_name(token)),
+        ("tenant", token.tenant.clone()),
+        ("role", role_name(token).to_owned()),
+        ("elevated", view::yes_no(token.elevated)),
+        ("tools", view::allow_list(token.tools.as_deref())),
+        ("rate limit", rate_text(token.rate_limit.as_ref())),
+        ("created", view::moment(token.created_at)),
+        ("last used", token.last_used_at.map_or_else(|| "never".to_owned(), view::moment)),
+        ("expires", token.expires_at.map_or_else(|| "never".to_owned(), view::moment)),
+        ("old value until", view::moment(token.previous_expires_at)),
+        ("parent", view::optional(token.parent_id.as_ref())),
+    ])
+}
+
+fn owner_name(token: &TokenView) -> String {
+    token.actor.as_ref().map(|actor| actor.name.clone()).unwrap_or_default()
+}
+
+fn role_name(token: &TokenView) -> &'static str {
+    if token.platform { "platform admin" } else { token.role.as_str() }
+}
+
+fn rate_text(rate: Option<&RateBody>) -> String {
+    rate.map_or_else(|| "none".to_owned(), |rate| format!("{}/{}", rate.calls, rate.per))
 }
 
 async fn revoke(id: &str, context: &Context) -> Result<(), CliError> {

@@ -1,5 +1,6 @@
 //! `haft whoami`: shows which server commands use, and what they may do there.
 
+use haft_api::people::SessionActor;
 use haft_api::token::SessionView;
 use serde_json::{Value, json};
 
@@ -31,21 +32,23 @@ pub(crate) async fn run(context: &Context) -> Result<(), CliError> {
     })
 }
 
-fn lines(who: SessionView, place: String) -> [(&'static str, String); 8] {
-    let token = match who.token_id {
-        Some(id) => format!("{} ({id})", who.name),
-        None => who.name,
-    };
+fn lines(who: SessionView, place: String) -> Vec<(&'static str, String)> {
+    let mut lines = vec![("server", place), ("tenant", who.tenant)];
+    match (who.actor, who.token_id) {
+        (Some(actor), token) => {
+            lines.extend(actor_lines(&who.name, actor));
+            lines.extend(token.map(|id| ("token", id.to_string())));
+        }
+        (None, Some(id)) => lines.push(("token", format!("{} ({id})", who.name))),
+        (None, None) => lines.push(("token", who.name)),
+    }
     let role = if who.platform { "admin of the platform" } else { who.role.as_str() };
     let tools = match who.tools.as_deref() {
         None => "all".to_owned(),
         Some([]) => "none".to_owned(),
         Some(rules) => rules.join(", "),
     };
-    [
-        ("server", place),
-        ("tenant", who.tenant),
-        ("token", token),
+    lines.extend([
         ("role", role.to_owned()),
         ("tools", tools),
         (
@@ -54,5 +57,15 @@ fn lines(who: SessionView, place: String) -> [(&'static str, String); 8] {
         ),
         ("elevated", view::yes_no(who.elevated)),
         ("expires", who.expires_at.map_or_else(|| "never".to_owned(), view::moment)),
-    ]
+    ]);
+    lines
+}
+
+/// Returns the lines about the person or the service account behind the token.
+fn actor_lines(name: &str, actor: SessionActor) -> Vec<(&'static str, String)> {
+    let mut lines = vec![(actor.kind.noun(), format!("{name} ({})", actor.id))];
+    lines.extend(actor.email.map(|email| ("e-mail", email)));
+    let groups = if actor.groups.is_empty() { "none".to_owned() } else { actor.groups.join(", ") };
+    lines.push(("groups", groups));
+    lines
 }

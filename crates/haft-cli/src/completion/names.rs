@@ -23,6 +23,9 @@ pub(crate) enum Kind {
     Toolset,
     Bundle,
     Workspace,
+    Person,
+    ServiceAccount,
+    Group,
     Token,
     Tenant,
     Secret,
@@ -74,6 +77,11 @@ impl Kind {
             "agent" => Some(Self::Agent),
             "pipeline" => Some(Self::Pipeline),
             "artifact" => Some(Self::Artifact),
+            "person" | "responsible" | "members" => Some(Self::Person),
+            "owner" if verb == "list" => Some(Self::Person),
+            "to" if (group, verb) == ("person", "hand-over") => Some(Self::Person),
+            "service_account" | "owner" => Some(Self::ServiceAccount),
+            "group" | "groups" => Some(Self::Group),
             "tenant" => Some(Self::Tenant),
             "workspace" => Some(Self::Workspace),
             _ => None,
@@ -92,6 +100,9 @@ impl Kind {
             Self::Toolset => ("/api/toolsets", "toolsets", "id", "description"),
             Self::Bundle => ("/api/tools/bundles?include_disabled=true", "bundles", "slug", "description"),
             Self::Workspace => ("/api/workspaces", "workspaces", "name", "modified_at"),
+            Self::Person => ("/api/people", "people", "email", "name"),
+            Self::ServiceAccount => ("/api/service-accounts", "service_accounts", "name", "description"),
+            Self::Group => ("/api/groups", "groups", "name", "description"),
             Self::Token => ("/api/tokens", "tokens", "id", "name"),
             Self::Tenant => ("/api/tenants", "tenants", "id", "name"),
             Self::Secret => ("/api/credentials", "credentials", "name", "category"),
@@ -118,6 +129,7 @@ pub(crate) async fn names(kind: Kind, prefix: &str, client: &Client) -> Result<V
     let list = view::list(&data, key);
     let word = |item: &Value| match kind {
         Kind::Tool => tool(item, prefix),
+        Kind::Person | Kind::ServiceAccount | Kind::Group => one_word(item, name),
         _ => view::text(item, name),
     };
     let mut seen = HashSet::new();
@@ -137,6 +149,12 @@ pub(crate) fn context_names(environment: &Environment) -> Vec<Candidate> {
         .map(|context| Candidate { word: context.name.to_string(), help: shown(&context.server).to_owned() });
     let local = Candidate { word: LOCAL.to_owned(), help: "the home folder of this machine".to_owned() };
     stored.chain([local]).collect()
+}
+
+/// Returns the text of a field, or the id if it is missing or is several words.
+fn one_word(item: &Value, field: &str) -> String {
+    let text = view::text(item, field);
+    if text.is_empty() || text.contains(char::is_whitespace) { view::text(item, "id") } else { text }
 }
 
 /// Returns the name of a tool, with its bundle if the prefix contains one.

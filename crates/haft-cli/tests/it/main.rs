@@ -20,6 +20,7 @@ mod mcp_real;
 mod mcp_server;
 mod messages;
 mod pages;
+mod people;
 mod policy;
 mod remote;
 mod serve;

@@ -78,6 +78,9 @@ EOF
     models: "docs/models.md", prints ["Look out of the window in Oslo."];
     openai_endpoint: "docs/openai-endpoint.md", prints ["chat.completion.chunk"];
     openapi_import: "docs/openapi-import.md", prints ["created"];
+    people: "docs/people.md", prints [
+        "/login?invitation=", "ann@example.com", "nightly-report", "caller; tools: bank:*", "Ann Smith, person", "nightly-report-2",
+    ];
     policy: "docs/policy.md", prints ["large-payments", "\"effect\":\"approve\""];
     remote: "docs/remote.md", prints ["token: laptop", "role: editor", "http://127.0.0.1:"];
     retrieval: "docs/retrieval.md" given "mkdir docs; echo 'You have 28 days of leave.' | tee guide.md > docs/leave.md\n",
@@ -187,6 +190,7 @@ fn every_page_is_tested_and_every_block_has_a_purpose() {
     docs/models.md: needs-key 1
     docs/openai-endpoint.md: needs-program 1, response 2
     docs/openapi-import.md: needs-network 1
+    docs/people.md: needs-network 1
     docs/policy.md: response 1
     docs/remote.md: needs-network 1
     docs/retrieval.md: fragment 2, needs-key 1

@@ -29,10 +29,11 @@ const MAX_PATTERN_LENGTH: usize = 256;
 const MAX_PROBLEMS: usize = 50;
 
 const RULE_FIELDS: [&str; 7] = ["name", "match", "when", "effect", "reason", "approvers", "examples"];
-const MATCH_FIELDS: [&str; 7] = ["tenants", "roles", "tokens", "agents", "tools", "tags", "surfaces"];
-const APPROVER_FIELDS: [&str; 2] = ["roles", "tokens"];
-const EXAMPLE_FIELDS: [&str; 9] =
-    ["tool", "args", "tenant", "role", "token", "agent", "surface", "tags", "expect"];
+const MATCH_FIELDS: [&str; 9] =
+    ["tenants", "roles", "tokens", "people", "groups", "agents", "tools", "tags", "surfaces"];
+const APPROVER_FIELDS: [&str; 4] = ["roles", "tokens", "people", "groups"];
+const EXAMPLE_FIELDS: [&str; 11] =
+    ["tool", "args", "tenant", "role", "token", "person", "groups", "agent", "surface", "tags", "expect"];
 
 impl PolicyRules {
     /// Reads `{"rules": […]}` and reports every problem.
@@ -209,6 +210,8 @@ fn read_match(map: &Map<String, Value>, path: &str, problems: &mut Problems) -> 
         tenants: list("tenants"),
         roles: list("roles"),
         tokens: list("tokens"),
+        people: list("people"),
+        groups: list("groups"),
         agents: list("agents"),
         tools: list("tools"),
         tags: list("tags"),
@@ -231,10 +234,12 @@ fn read_approvers(
     }
     let roles = problems.patterns(map, &path, "roles");
     let tokens = problems.patterns(map, &path, "tokens");
-    if roles.is_none() && tokens.is_none() {
-        problems.add(&path, "missing_field", "expected `roles` or `tokens`");
+    let people = problems.patterns(map, &path, "people");
+    let groups = problems.patterns(map, &path, "groups");
+    if [&roles, &tokens, &people, &groups].into_iter().all(Option::is_none) {
+        problems.add(&path, "missing_field", "expected `roles`, `tokens`, `people` or `groups`");
     }
-    Some(Approvers { roles, tokens })
+    Some(Approvers { roles, tokens, people, groups })
 }
 
 fn read_examples(map: &Map<String, Value>, path: &str, problems: &mut Problems) -> Vec<RuleExample> {
@@ -274,6 +279,8 @@ fn read_example(value: &Value, path: &str, problems: &mut Problems) -> Option<Ru
         tenant,
         role,
         token: problems.optional(map, path, "token"),
+        person: problems.optional(map, path, "person"),
+        groups: problems.optional(map, path, "groups").unwrap_or_default(),
         agent: problems.optional(map, path, "agent"),
         surface: problems.optional(map, path, "surface"),
         tags: problems.optional(map, path, "tags").unwrap_or_default(),

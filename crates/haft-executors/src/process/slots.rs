@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 /// The account on which a process runs.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Account {
-    /// A caller of a tenant.
+    /// A caller of a tenant, by id.
     Caller(TenantId, Arc<str>),
     /// Checks of definitions, for all callers together.
     Checks,
@@ -22,7 +22,7 @@ pub(crate) enum Account {
 impl Account {
     /// Returns the account of a call.
     pub(crate) fn of(call: &CallContext) -> Self {
-        Self::Caller(call.tenant().clone(), Arc::clone(&call.principal().name))
+        Self::Caller(call.tenant().clone(), call.principal().id())
     }
 }
 

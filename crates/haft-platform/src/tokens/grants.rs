@@ -1,6 +1,9 @@
 //! Who may create, see, rotate and revoke which tokens.
 
+use std::sync::Arc;
+
 use haft_core::Timestamp;
+use haft_core::actor::{ActingAs, ActorKind, Rights};
 use haft_core::id::TokenId;
 use haft_core::name::TenantId;
 use haft_core::outcome::ErrorCode;
@@ -11,7 +14,7 @@ use crate::error::ServiceError;
 use crate::identity::Identity;
 
 /// Returns the tenant that a request names: its own, or any for platform admins.
-pub(super) fn tenant(
+pub(crate) fn named_tenant(
     app: &Context,
     identity: &Identity,
     named: Option<&str>,
@@ -27,8 +30,19 @@ pub(super) fn tenant(
     id.filter(|id| app.access().tenant(id).is_some()).ok_or_else(|| ServiceError::not_found("tenant", named))
 }
 
-/// Finds a token of the own tenant, or of any for platform admins.
+/// Finds a token: an own one, for admins one of the own tenant, for platform admins any.
 pub async fn find(app: &Context, identity: &Identity, id: &str) -> Result<TokenRecord, ServiceError> {
+    let token = find_any(app, identity, id).await?;
+    let is_visible = identity.role >= Role::Admin || is_own(identity, &token);
+    if is_visible { Ok(token) } else { Err(ServiceError::not_found("token", id)) }
+}
+
+/// Finds a token of the own tenant, or of any for platform admins, whatever the role.
+pub(super) async fn find_any(
+    app: &Context,
+    identity: &Identity,
+    id: &str,
+) -> Result<TokenRecord, ServiceError> {
     let not_found = || ServiceError::not_found("token", id);
     let parsed: TokenId = id.parse().map_err(|_| not_found())?;
     let is_visible =
@@ -37,18 +51,54 @@ pub async fn find(app: &Context, identity: &Identity, id: &str) -> Result<TokenR
     tokens.into_iter().find(|token| token.id == parsed && is_visible(token)).ok_or_else(not_found)
 }
 
-/// Rejects a token that could do more than the principal that creates or rotates it.
-pub(super) fn check(identity: &Identity, token: &TokenRecord) -> Result<(), ServiceError> {
-    if token.platform && (token.role != Role::Admin || !token.tenant.is_default()) {
+/// Returns whether a token belongs to the person or the service account that makes a request. A reduced credential has no
+/// part in the others.
+pub(super) fn is_own(identity: &Identity, token: &TokenRecord) -> bool {
+    let own = identity.actor.as_ref().filter(|own| !own.is_reduced);
+    own.is_some_and(|own| token.actor == Some(own.id) && token.tenant == identity.tenant)
+}
+
+/// Rejects everybody but admins, and people who manage their own tokens.
+pub fn require_token_owner(identity: &Identity) -> Result<(), ServiceError> {
+    let is_person = |own: &Arc<ActingAs>| own.kind == ActorKind::Person && !own.is_reduced;
+    if identity.actor.as_ref().is_some_and(is_person) { Ok(()) } else { identity.require(Role::Admin) }
+}
+
+/// Rejects rights that are more than those of the principal that gives them.
+pub(crate) fn check_rights(
+    identity: &Identity,
+    tenant: &TenantId,
+    rights: &Rights,
+) -> Result<(), ServiceError> {
+    if rights.platform && (rights.role != Role::Admin || !tenant.is_default()) {
         return Err(ServiceError::bad_request(
             "invalid `platform`: a platform admin has the role `admin` and the tenant `default`",
         ));
     }
-    check_platform(identity, token)?;
-    identity.require(token.role)?;
-    if token.elevated && !identity.elevated {
+    if rights.platform {
+        identity.require_platform()?;
+    }
+    identity.require(rights.role)?;
+    if rights.elevated && !identity.elevated {
         return Err(forbidden("your token is not elevated, so it cannot give access to one that is"));
     }
+    if identity.tools.covers(&rights.tools) {
+        return Ok(());
+    }
+    let own = identity.tools.rules().unwrap_or_default();
+    let own: Vec<String> = own.iter().map(|rule| format!("`{rule}`")).collect();
+    Err(forbidden(format!("`tools` must not allow more than your own token: {}", own.join(", "))))
+}
+
+/// Rejects a token that could do more than the principal that creates or rotates it.
+pub(super) fn check(identity: &Identity, token: &TokenRecord) -> Result<(), ServiceError> {
+    let rights = Rights {
+        role: token.role,
+        elevated: token.elevated,
+        platform: token.platform,
+        tools: token.tools.clone(),
+    };
+    check_rights(identity, &token.tenant, &rights)?;
     let covers_rate = match (identity.rate_limit, token.rate_limit) {
         (None, _) => true,
         (Some(_), None) => false,
@@ -57,12 +107,7 @@ pub(super) fn check(identity: &Identity, token: &TokenRecord) -> Result<(), Serv
     if !covers_rate {
         return Err(forbidden("`rate_limit` must not allow more calls than that of your own token"));
     }
-    if identity.tools.covers(&token.tools) {
-        return Ok(());
-    }
-    let own = identity.tools.rules().unwrap_or_default();
-    let own: Vec<String> = own.iter().map(|rule| format!("`{rule}`")).collect();
-    Err(forbidden(format!("`tools` must not allow more than your own token: {}", own.join(", "))))
+    Ok(())
 }
 
 /// Returns the expiry of a new or rotated token: not after that of the principal's own token.

@@ -14,7 +14,7 @@ use haft_core::{Timestamp, duration, hash};
 use haft_store::TokenRotation;
 use uuid::Uuid;
 
-use super::grants;
+use super::{grants, owner};
 use crate::audit;
 use crate::context::Context;
 use crate::error::ServiceError;
@@ -88,7 +88,8 @@ impl RateText {
 /// What a new token may do.
 pub struct TokenFields {
     pub name: String,
-    pub role: String,
+    /// The default is `caller`, or the role of the owner.
+    pub role: Option<String>,
     pub elevated: bool,
     pub platform: bool,
     /// The rules of the tools that it may see and call; `None` allows every tool.
@@ -97,6 +98,8 @@ pub struct TokenFields {
     /// The lifetime, for example `90d`.
     pub expires_in: Option<String>,
     pub tenant: Option<String>,
+    /// To whom it belongs: `me`, or a service account.
+    pub owner: Option<String>,
 }
 
 /// A token with its value, which is shown only once.
@@ -105,15 +108,23 @@ pub struct IssuedToken {
     pub value: Secret,
 }
 
-/// Returns the tokens of a tenant by id: the own one, or any for platform admins.
+/// Returns the tokens of a tenant by id, for admins: the own one, or any for platform admins. People who are no admins see
+/// their own. `actor` is the id of the person or the service account that they belong to.
 pub async fn list(
     app: &Context,
     identity: &Identity,
     tenant: Option<&str>,
+    actor: Option<&str>,
 ) -> Result<Vec<TokenRecord>, ServiceError> {
-    let tenant = grants::tenant(app, identity, tenant)?;
-    let mut all: Vec<_> =
-        app.store().access().tokens().await?.into_iter().filter(|token| token.tenant == tenant).collect();
+    grants::require_token_owner(identity)?;
+    let tenant = grants::named_tenant(app, identity, tenant)?;
+    let is_admin = identity.role >= Role::Admin;
+    let is_listed = |token: &TokenRecord| {
+        token.tenant == tenant
+            && (is_admin || grants::is_own(identity, token))
+            && actor.is_none_or(|actor| token.actor.is_some_and(|own| own.to_string() == actor))
+    };
+    let mut all: Vec<_> = app.store().access().tokens().await?.into_iter().filter(is_listed).collect();
     all.sort_by_key(|token| token.id.to_string());
     Ok(all)
 }
@@ -130,15 +141,21 @@ pub async fn create(
             "invalid `name`: expected 1 to 64 characters without control characters",
         ));
     }
-    let role = Role::parse(&new.role).ok_or_else(|| {
-        ServiceError::bad_request("invalid `role`: expected `viewer`, `caller`, `editor` or `admin`")
-    })?;
+    grants::require_token_owner(identity)?;
+    let tenant = grants::named_tenant(app, identity, new.tenant.as_deref())?;
+    let owner = owner::find(app, identity, &tenant, new.owner.as_deref()).await?;
+    let role = match &new.role {
+        Some(role) => Role::parse(role).ok_or_else(|| {
+            ServiceError::bad_request("invalid `role`: expected `viewer`, `caller`, `editor` or `admin`")
+        })?,
+        None => owner.as_ref().map_or(Role::Caller, |owner| owner.role),
+    };
     let tools = AllowList::try_from(new.tools)
         .map_err(|error| ServiceError::bad_request(format!("invalid `tools`: {error}")))?;
     let (value, hash) = generate()?;
     let record = TokenRecord {
         id: TokenId(Uuid::now_v7()),
-        tenant: grants::tenant(app, identity, new.tenant.as_deref())?,
+        tenant,
         name,
         hash,
         role,
@@ -151,9 +168,11 @@ pub async fn create(
         expires_at: grants::expiry(app, identity, expiry(app, new.expires_in.as_deref())?).await?,
         last_used_at: None,
         previous: None,
-        parent: None,
+        // A token that somebody creates with another one for themselves goes with that one.
+        parent: identity.token.filter(|_| owner.as_ref().is_some_and(|owner| owner.is_self)),
+        actor: owner.as_ref().map(|owner| owner.id),
     };
-    grants::check(identity, &record)?;
+    grants::check(identity, &owner::within(owner.as_ref().map(|owner| &owner.tools), &record))?;
     app.store().access().insert_token(&record).await?;
     app.reload_access().await?;
     audit::note(identity, "token.create", &record.name);
@@ -187,6 +206,7 @@ pub(crate) async fn like_own(
         last_used_at: None,
         previous: None,
         parent: identity.token,
+        actor: identity.actor.as_ref().map(|actor| actor.id),
     };
     grants::check(identity, &record)?;
     Ok(IssuedToken { record, value })
@@ -224,8 +244,10 @@ pub async fn rotate(
     grace: Option<&str>,
     expires_in: Option<&str>,
 ) -> Result<IssuedToken, ServiceError> {
+    grants::require_token_owner(identity)?;
     let record = grants::find(app, identity, id).await?;
-    grants::check(identity, &record)?;
+    let tools = owner::check_rotation(app, identity, &record).await?;
+    grants::check(identity, &owner::within(tools.as_ref(), &record))?;
     if identity.token == Some(record.id) && identity.token().is_some_and(|own| own.hash != record.hash) {
         let message = "the token was rotated, and this is its old value; rotate it with the new one";
         return Err(ServiceError::new(ErrorCode::Forbidden, message));
@@ -271,9 +293,12 @@ pub async fn delete(app: &Context, identity: &Identity, id: &str) -> Result<(), 
     let is_sent = identity.token().is_some() && identity.session().is_none();
     let is_own = is_sent && identity.token.is_some_and(|own| own.to_string() == id);
     if !is_own {
-        identity.require(Role::Admin)?;
+        grants::require_token_owner(identity)?;
     }
-    let token = grants::find(app, identity, id).await?;
+    let token = match is_own {
+        true => grants::find_any(app, identity, id).await?,
+        false => grants::find(app, identity, id).await?,
+    };
     grants::check_platform(identity, &token)?;
     app.store().access().delete_token(token.id).await?;
     app.reload_access().await?;

@@ -2,8 +2,10 @@
 
 mod grants;
 mod manage;
+mod owner;
 
-pub use grants::find;
+pub(crate) use grants::{check_rights, named_tenant};
+pub use grants::{find, require_token_owner};
 pub(crate) use manage::like_own;
 pub use manage::{
     IssuedToken, RateText, TokenFields, create, delete, lifetime, list, rotate, set_rate, unmatched_rules,

@@ -115,7 +115,7 @@ impl Limits {
             return Ok(());
         }
         let principal = &invocation.principal;
-        let session = (&principal.tenant, principal.token, &principal.name, session);
+        let session = (&principal.tenant, &*principal.id(), session);
         let counted = self.identical.count(session, (invocation.tool_id, &invocation.args), clock::now());
         counted.map_err(|wait| {
             let seconds = Duration::from_secs(wait.as_millis().div_ceil(1000).try_into().unwrap_or(u64::MAX));

@@ -10,6 +10,7 @@ use haft_core::id::{CallId, ToolId};
 use haft_core::invocation::Invocation;
 use haft_core::name::TenantId;
 use haft_core::outcome::Outcome;
+use haft_core::principal::Principal;
 use haft_core::render;
 use haft_core::runnable::Mode;
 use haft_core::workspace::WorkspaceUse;
@@ -134,6 +135,11 @@ impl Call {
     /// Returns the tenant for which it runs.
     pub fn tenant(&self) -> &TenantId {
         self.draft.context.tenant()
+    }
+
+    /// Returns who calls.
+    pub fn principal(&self) -> &Principal {
+        self.draft.context.principal()
     }
 
     /// Returns the name of the caller: that of a token, or `program`.

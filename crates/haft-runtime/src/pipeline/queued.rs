@@ -93,7 +93,7 @@ impl Pipeline {
             Ok(call) => call,
             Err(rejected) => return Ok(self.requeue(record, rejected.error.retry_after)),
         };
-        let cancel = self.tenant_stops.token(call.tenant()).child_token();
+        let cancel = self.call_stops.token(call.principal()).child_token();
         let (background, _listed) = self.background.insert(call.id(), call.tenant().clone(), cancel);
         call.cancel = Some(background.cancel.clone());
         if call.admission.may_wait() {

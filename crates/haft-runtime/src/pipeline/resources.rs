@@ -138,7 +138,7 @@ impl Pipeline {
     ) -> Result<T, CallError> {
         let ResourceCall { draft, admission } = call;
         let deadline = draft.context.deadline;
-        let cancel = self.tenant_stops.token(draft.context.tenant());
+        let cancel = self.call_stops.token(draft.context.principal());
         let work = async {
             if admission.may_wait() {
                 admission.acquire().await?;

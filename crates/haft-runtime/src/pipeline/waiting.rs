@@ -67,7 +67,7 @@ impl Pipeline {
             Err(rejected) => return Err(self.release(rejected).await),
         };
         // It runs on without its client, so it can be cancelled like a queued one.
-        let cancel = self.tenant_stops.token(call.tenant()).child_token();
+        let cancel = self.call_stops.token(call.principal()).child_token();
         let (background, _listed) = self.background.insert(call.id(), call.tenant().clone(), cancel);
         call.cancel = Some(background.cancel.clone());
         let stop = call.draft.stop.take();

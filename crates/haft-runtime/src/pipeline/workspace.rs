@@ -27,7 +27,7 @@ impl Pipeline {
         self: &Arc<Self>,
         mut call: Call,
     ) -> Result<CompletedCall, CallError> {
-        let cancel = call.cancel.take().unwrap_or_else(|| self.tenant_stops.token(call.tenant()));
+        let cancel = call.cancel.take().unwrap_or_else(|| self.call_stops.token(call.principal()));
         let cancel = cancel.child_token();
         call.cancel = Some(cancel.clone());
         let guard = cancel.drop_guard();
@@ -53,7 +53,7 @@ impl Pipeline {
         let Some((workspaces, entry)) = self.workspaces.as_ref().zip(call.workspace_entry()) else {
             return Ok(None);
         };
-        let cancel = call.cancel.clone().unwrap_or_else(|| self.tenant_stops.token(call.tenant()));
+        let cancel = call.cancel.clone().unwrap_or_else(|| self.call_stops.token(call.principal()));
         let started = clock::now();
         let entered = tokio::select! {
             entered = workspaces.enter(entry) => entered?,

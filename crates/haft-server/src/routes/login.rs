@@ -26,7 +26,7 @@ const MAX_FORM_BYTES: usize = 8 * 1024;
 
 const INVALID_TOKEN: &str = "The token is invalid or has expired.";
 const INVALID_LINK: &str = "The login link is invalid, has expired, or was used already. Create a new one with \
-                            `haft login-link`.";
+                            `haft login-link`, or ask an admin for a new invitation.";
 
 /// The query of a login link.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -34,6 +34,9 @@ const INVALID_LINK: &str = "The login link is invalid, has expired, or was used 
 pub(crate) struct LoginQuery {
     /// The code of a login link.
     code: Option<String>,
+    /// The code of the link with which a person was invited. The page has a button, because mail servers and chats open
+    /// links to preview them.
+    invitation: Option<String>,
     /// The page to show after the login: a path below `/ui/`, or `/device`; anything else is ignored.
     next: Option<String>,
 }
@@ -92,10 +95,16 @@ impl NextPage {
     )
 )]
 pub(crate) async fn page(State(app): State<Arc<Installation>>, request: Request) -> Response {
-    let Ok(Query(LoginQuery { code, next })) = Query::try_from_uri(request.uri()) else {
+    let Ok(Query(LoginQuery { code, invitation, next })) = Query::try_from_uri(request.uri()) else {
         return form(StatusCode::BAD_REQUEST, "The address is invalid.", None, &NextPage::default());
     };
     let next = NextPage::parse(next.as_deref());
+    if let Some(code) = invitation {
+        let is_code = is_code(&code);
+        let (status, message) =
+            if is_code { (StatusCode::OK, "") } else { (StatusCode::UNAUTHORIZED, INVALID_LINK) };
+        return form(status, message, Some(code.as_str()).filter(|_| is_code), &next);
+    }
     let Some(code) = code else { return form(StatusCode::OK, "", None, &next) };
     if !is_code(&code) {
         return form(StatusCode::UNAUTHORIZED, INVALID_LINK, None, &next);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse as _, Response};
+use haft_api::people::SessionActor;
 use haft_api::token::{LoginLinkView, SessionView};
 use haft_core::outcome::ErrorCode;
 
@@ -25,6 +26,7 @@ pub(crate) async fn get(Caller(identity): Caller) -> Response {
     let view = SessionView {
         tenant: identity.tenant.to_string(),
         name: identity.name.to_string(),
+        actor: identity.actor.as_deref().map(SessionActor::from),
         token_id: identity.token.map(|id| id.0),
         role: identity.role,
         elevated: identity.elevated,
@@ -55,8 +57,13 @@ pub(crate) async fn create_link(
     };
     let link = app.create_login_link(token.hash.clone()).await?;
     audit::note(&identity, "login_link.create", &identity.name);
+    let url = format!("{}{}", origin(&app, &headers), link.path.expose());
+    Ok(created(LoginLinkView { url, expires_at: link.record.expires_at }))
+}
+
+/// Returns the origin of this server as a client sees it.
+pub(super) fn origin(app: &Installation, headers: &HeaderMap) -> String {
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()?.parse().ok());
     let host = host.or_else(|| app.settings().addr.to_string().parse().ok());
-    let url = format!("{}{}", mcp::public_url(&app, host.as_ref()), link.path.expose());
-    Ok(created(LoginLinkView { url, expires_at: link.record.expires_at }))
+    mcp::public_url(app, host.as_ref())
 }

@@ -8,6 +8,7 @@ use haft_api::token::{TokenPatch, TokenView};
 use haft_core::token::Role;
 
 use super::tokens::{rate_text, view};
+use crate::actor_view::ActorNames;
 use crate::authentication::Caller;
 use crate::body::Body;
 use crate::error::ApiError;
@@ -34,5 +35,5 @@ pub(crate) async fn patch(
         return Err(ApiError::bad_request("nothing to change: expected `rate_limit`"));
     };
     let token = tokens::set_rate(&app, &identity, token, rate.map(rate_text).as_ref()).await?;
-    Ok(success(view(&app, &token)).into_response())
+    Ok(success(view(&app, &token, &ActorNames::load(&app).await?)).into_response())
 }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse as _, Response};
 use haft_api::token::{CreatedToken, NewToken, RateBody, RotateToken, TokenList, TokenView};
-use haft_core::token::{Role, TokenRecord};
+use haft_core::token::TokenRecord;
 
+use crate::actor_view::ActorNames;
 use crate::authentication::Caller;
 use crate::body::Body;
 use crate::error::ApiError;
@@ -16,20 +17,21 @@ use crate::reply::{self, Message, Success, created, success};
 use haft_platform::Installation;
 use haft_platform::tokens::{self, IssuedToken, RateText, TokenFields};
 
-fn with_value(app: &Installation, issued: &IssuedToken) -> CreatedToken {
+fn with_value(app: &Installation, issued: &IssuedToken, names: &ActorNames) -> CreatedToken {
     CreatedToken {
-        record: view(app, &issued.record),
+        record: view(app, &issued.record, names),
         token: issued.value.expose().to_owned(),
         warnings: tokens::unmatched_rules(app, &issued.record),
     }
 }
 
-/// List tokens, without their values.
+/// List tokens, without their values: those of the tenant for admins, their own for other people.
 #[utoipa::path(
     get, path = "/tokens", tag = "tokens",
     params(
         PageParams,
         ("tenant" = Option<String>, Query, description = "The tenant, for platform admins; default: your own", example = "default"),
+        ("actor" = Option<Uuid>, Query, description = "The id of the person or the service account that they belong to"),
     ),
     responses((status = 200, body = Success<TokenList>), (status = 404, body = ErrorBody))
 )]
@@ -38,12 +40,12 @@ pub(crate) async fn list(
     Caller(identity): Caller,
     params: Params,
 ) -> Result<Response, ApiError> {
-    identity.require(Role::Admin)?;
     let page = params.page("tokens")?;
-    let all = tokens::list(&app, &identity, params.get("tenant")).await?;
+    let all = tokens::list(&app, &identity, params.get("tenant"), params.get("actor")).await?;
     let total = all.len();
     let (selected, next_page_token) = page.select(all, |token| token.id.to_string());
-    let tokens: Vec<_> = selected.iter().map(|token| view(&app, token)).collect();
+    let names = ActorNames::load(&app).await?;
+    let tokens: Vec<_> = selected.iter().map(|token| view(&app, token, &names)).collect();
     Ok(success(TokenList { tokens, total, next_page_token }).into_response())
 }
 
@@ -57,16 +59,16 @@ pub(crate) async fn get(
     Caller(identity): Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
-    identity.require(Role::Admin)?;
+    tokens::require_token_owner(&identity)?;
     let token = tokens::find(&app, &identity, &id).await?;
-    Ok(success(view(&app, &token)).into_response())
+    Ok(success(view(&app, &token, &ActorNames::load(&app).await?)).into_response())
 }
 
 pub(super) fn rate_text(RateBody { calls, per }: RateBody) -> RateText {
     RateText { calls, per }
 }
 
-pub(super) fn view(app: &Installation, token: &TokenRecord) -> TokenView {
+pub(super) fn view(app: &Installation, token: &TokenRecord, names: &ActorNames) -> TokenView {
     TokenView {
         id: token.id.0,
         name: token.name.clone(),
@@ -81,10 +83,12 @@ pub(super) fn view(app: &Installation, token: &TokenRecord) -> TokenView {
         last_used_at: token.last_used_at.max(app.access().last_use(token.id)),
         previous_expires_at: token.previous.as_ref().map(|old| old.expires_at).filter(|end| app.now() < *end),
         parent_id: token.parent.map(|parent| parent.0),
+        actor: token.actor.and_then(|actor| names.get(actor)),
     }
 }
 
-/// Create a token; only this response contains its value. No token can create a stronger one.
+/// Create a token; only this response contains its value. No token can create a stronger one. People who are no admins
+/// create tokens of their own.
 #[utoipa::path(
     post, path = "/tokens", tag = "tokens", request_body = NewToken,
     responses((status = 201, body = Success<CreatedToken>), (status = 404, body = ErrorBody))
@@ -94,13 +98,13 @@ pub(crate) async fn create(
     Caller(identity): Caller,
     body: Body,
 ) -> Result<Response, ApiError> {
-    identity.require(Role::Admin)?;
+    tokens::require_token_owner(&identity)?;
     let new: NewToken = body.json()?;
-    let NewToken { name, role, elevated, platform, tools, rate_limit, expires_in, tenant } = new;
+    let NewToken { name, role, elevated, platform, tools, rate_limit, expires_in, tenant, owner } = new;
     let rate_limit = rate_limit.map(rate_text);
-    let fields = TokenFields { name, role, elevated, platform, tools, rate_limit, expires_in, tenant };
+    let fields = TokenFields { name, role, elevated, platform, tools, rate_limit, expires_in, tenant, owner };
     let issued = tokens::create(&app, &identity, fields).await?;
-    Ok(created(with_value(&app, &issued)))
+    Ok(created(with_value(&app, &issued, &ActorNames::load(&app).await?)))
 }
 
 /// Replace the value of a token; only this response contains the new one. Sessions that the old value opened end with it.
@@ -115,10 +119,10 @@ pub(crate) async fn rotate(
     Path(id): Path<String>,
     body: Body,
 ) -> Result<Response, ApiError> {
-    identity.require(Role::Admin)?;
+    tokens::require_token_owner(&identity)?;
     let RotateToken { grace, expires_in } = body.json_or_default()?;
     let issued = tokens::rotate(&app, &identity, &id, grace.as_deref(), expires_in.as_deref()).await?;
-    Ok(success(with_value(&app, &issued)).into_response())
+    Ok(success(with_value(&app, &issued, &ActorNames::load(&app).await?)).into_response())
 }
 
 /// Revoke a token; it stops working immediately, and its sessions end.

@@ -51,6 +51,7 @@ mod openai;
 mod openai_clients;
 mod operation;
 mod pairs;
+mod people;
 mod policy;
 mod postgres;
 mod registry_import;

@@ -58,6 +58,7 @@ impl<'a> Caller<'a> {
             last_used_at: None,
             previous: None,
             parent: None,
+            actor: None,
         };
         // It exists already if an earlier caller is of the same tenant.
         let _ = store.tenants().create(record.tenant.clone(), tenant.to_owned()).await;

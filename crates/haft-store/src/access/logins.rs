@@ -13,7 +13,7 @@ use crate::rows;
 
 /// The maximum number of sessions of a token; a further one ends the oldest.
 const MAX_SESSIONS: i64 = 100;
-/// How long a token of a command line is kept after it has expired, so that a person can see what it was.
+/// How long a token of a person or a command line is kept after it has expired, so that a person can see what it was.
 const KEPT_TOKENS: SignedDuration = SignedDuration::from_hours(30 * 24);
 /// The maximum number of unused links of a token; a further one replaces the oldest.
 const MAX_LINKS: i64 = 100;
@@ -108,6 +108,18 @@ impl Access {
         self.db.complete_query(LINK, work).await
     }
 
+    /// Stores a login link in place of all others of its token or person.
+    pub async fn replace_login_links(&self, link: LoginLinkRecord) -> Result<(), StoreError> {
+        let this = self.clone();
+        let work = async move {
+            let query = sqlx::query("DELETE FROM login_links WHERE token_hash = $1").bind(&link.token_hash);
+            query.execute(&this.db.engine.pool).await?;
+            Ok(link)
+        };
+        let link = self.db.complete_query(LINK, work).await?;
+        self.insert_login_link(link).await
+    }
+
     /// Consumes a login link and returns the hash of its token. Only one of several concurrent requests succeeds.
     pub async fn take_login_link(&self, hash: &str) -> Result<Option<String>, StoreError> {
         let action = "use the login link";
@@ -122,11 +134,12 @@ impl Access {
 }
 
 impl Access {
-    /// Removes expired sessions, links and logins of command lines, and tokens of such logins that expired long ago.
+    /// Removes expired sessions, links and logins of command lines, and tokens of people and command lines that expired long
+    /// ago.
     pub(crate) async fn reap_logins(&self) -> Result<(), sqlx::Error> {
         let oldest = (self.db.now() - KEPT_TOKENS).as_microsecond();
         // A token is kept as long as it has children: they can only be revoked together through it.
-        let tokens = "DELETE FROM tokens WHERE parent IS NOT NULL AND expires_at <= $1 \
+        let tokens = "DELETE FROM tokens WHERE (parent IS NOT NULL OR actor_id IS NOT NULL) AND expires_at <= $1 \
                       AND NOT EXISTS (SELECT 1 FROM tokens child WHERE child.parent = tokens.id)";
         sqlx::query(tokens).bind(oldest).execute(&self.db.engine.pool).await?;
         let now = self.db.now().as_microsecond();

@@ -1,10 +1,14 @@
-//! Access tokens, browser sessions, login links, and logins of command lines.
+//! People and service accounts, groups, access tokens, browser sessions, login links, and logins of command lines.
 
+mod actors;
 mod device_logins;
+mod groups;
 mod logins;
 mod tokens;
 
+pub use actors::{ActorChange, HandedOver};
 pub use device_logins::{
     DeviceLoginDecision, DeviceLoginLimits, DeviceLoginPoll, DeviceLoginStart, DeviceTokenInsert,
 };
+pub use groups::GroupChange;
 pub use tokens::{Access, TokenRotation};

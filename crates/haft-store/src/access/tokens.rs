@@ -19,7 +19,7 @@ use crate::notification::ChangeSet;
 use crate::rows;
 
 const COLUMNS: &str = "id, name, hash, tenant, role, elevated, platform, tools, created_at, expires_at, \
-                       last_used_at, previous_hash, previous_expires_at, rate_limit, parent";
+                       last_used_at, previous_hash, previous_expires_at, rate_limit, parent, actor_id";
 
 /// The token $1, and all that come from it.
 const FAMILY: &str = "WITH RECURSIVE family (id) AS (SELECT id FROM tokens WHERE id = $1 \
@@ -214,9 +214,16 @@ pub(super) async fn insert(
     if found.is_none() {
         return Err(StoreError::not_found("tenant", &token.tenant));
     }
+    if let Some(actor) = token.actor {
+        let query = sqlx::query("SELECT 1 FROM memberships WHERE actor_id = $1 AND tenant = $2");
+        let query = query.bind(actor.to_string()).bind(token.tenant.as_str());
+        if query.fetch_optional(&mut **tx).await.map_err(failed_to(STORE))?.is_none() {
+            return Err(StoreError::not_found("member", actor));
+        }
+    }
     let done = sqlx::query(AssertSqlSafe(format!(
         "INSERT INTO tokens ({COLUMNS}) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)"
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)"
     )))
     .bind(token.id.to_string())
     .bind(&token.name)
@@ -233,6 +240,7 @@ pub(super) async fn insert(
     .bind(token.previous.as_ref().map(|previous| previous.expires_at.as_microsecond()))
     .bind(rate_text(token.rate_limit))
     .bind(token.parent.map(|parent| parent.to_string()))
+    .bind(token.actor.map(|actor| actor.to_string()))
     .execute(&mut **tx)
     .await;
     match done {
@@ -283,10 +291,6 @@ fn token(row: &AnyRow) -> Result<TokenRecord, sqlx::Error> {
             .map(|expires_at| PreviousToken { hash, expires_at }),
         None => None,
     };
-    let parent = match row.try_get::<Option<&str>, _>("parent")? {
-        Some(_) => Some(rows::parse_column(row, "parent")?),
-        None => None,
-    };
     Ok(TokenRecord {
         id: rows::parse_column(row, "id")?,
         name: row.try_get("name")?,
@@ -302,6 +306,7 @@ fn token(row: &AnyRow) -> Result<TokenRecord, sqlx::Error> {
         expires_at: rows::optional_timestamp(row, "expires_at")?,
         last_used_at: rows::optional_timestamp(row, "last_used_at")?,
         previous,
-        parent,
+        parent: rows::optional_parse_column(row, "parent")?,
+        actor: rows::optional_parse_column(row, "actor_id")?,
     })
 }

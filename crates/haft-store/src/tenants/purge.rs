@@ -55,6 +55,12 @@ const STATEMENTS: &[&str] = &[
     "DELETE FROM credentials WHERE tenant = $1",
     "DELETE FROM sessions WHERE token_hash IN (SELECT hash FROM tokens WHERE tenant = $1)",
     "DELETE FROM tokens WHERE tenant = $1",
+    "DELETE FROM actor_groups WHERE tenant = $1",
+    "DELETE FROM sessions WHERE token_hash IN (SELECT actor_id || '@' || tenant FROM memberships WHERE tenant = $1)",
+    "DELETE FROM login_links WHERE token_hash IN (SELECT actor_id || '@' || tenant FROM memberships WHERE tenant = $1)",
+    "DELETE FROM memberships WHERE tenant = $1",
+    "DELETE FROM actors WHERE NOT EXISTS (SELECT 1 FROM memberships WHERE memberships.actor_id = actors.id) \
+     AND $1 <> ''",
     "DELETE FROM policies WHERE tenant = $1",
     "DELETE FROM approvals WHERE tenant = $1",
     "DELETE FROM approval_grants WHERE tenant = $1",

@@ -2,7 +2,6 @@
 
 use haft_core::Timestamp;
 use haft_core::audit::{AuditQuery, AuditRecord};
-use haft_core::id::TokenId;
 use haft_core::name::TenantId;
 use haft_core::secret::Secret;
 use haft_store::{AuditLog, Retention, Store, StoreSettings};
@@ -23,7 +22,8 @@ pub(crate) fn record(actor: &str, action: &str, target: &str) -> AuditRecord {
         tenant: TenantId::default_tenant(),
         at: Timestamp::UNIX_EPOCH,
         actor: actor.into(),
-        actor_id: (actor != "local").then(|| TokenId(Uuid::now_v7())),
+        actor_id: (actor != "local").then(Uuid::now_v7),
+        token_id: None,
         action: action.into(),
         target: target.into(),
         outcome: "success".into(),

@@ -36,6 +36,7 @@ use crate::harness::{Harness, Recorder, call_id, on_both, spec};
 use crate::ledger::{call_with, principal};
 use crate::logins::{link, session};
 use crate::mcp::{listed, lists, server};
+use crate::people::{group, membership, person};
 use crate::pipelines::{self, chunk, chunks, upload};
 use crate::policies::{of_tenant, rules};
 use crate::runs::{finished, run_at, step, webhook};
@@ -55,11 +56,15 @@ const HOURS_PER_CYCLE: i64 = 4;
 const CYCLES_PER_CHAT: u32 = 5;
 
 /// Tables that are empty after a cycle, and the rule that bounds them.
-const EMPTY: [(&str, &str); 17] = [
+const EMPTY: [(&str, &str); 21] = [
+    ("actor_groups", "each cycle adds one and deletes it"),
+    ("actors", "each cycle adds one and deletes it"),
     ("applies", "one row"),
+    ("group_members", "each cycle adds one and deletes it"),
     ("login_links", "each cycle makes one, which goes with its token"),
     ("mcp_pins", "one row per tool of an MCP server"),
     ("mcp_servers", "each cycle adds one and deletes it"),
+    ("memberships", "each cycle adds one and deletes it"),
     ("nodes", "one row per living node"),
     ("parallel_calls", "one row per call that runs; only with several nodes"),
     ("rate_windows", "removed when the rate counts them no longer; only with several nodes"),
@@ -286,6 +291,13 @@ impl Used {
         let login = device_login(&self.harness, &of_cycle("device"));
         store.access().insert_device_login(login, limits).await.unwrap();
         store.access().delete_token(token.id).await.unwrap();
+        let person = person(&self.harness, &of_cycle("ann"));
+        let membership = membership(person.id, &tenant());
+        let group = group(&self.harness, &of_cycle("finance"), vec![person.id]);
+        store.access().insert_actor(person.clone(), membership, Vec::new()).await.unwrap();
+        store.access().insert_group(group.clone()).await.unwrap();
+        store.access().delete_membership(person.id, tenant()).await.unwrap();
+        store.access().delete_group(group.id).await.unwrap();
         store.policies().set(&of_tenant("default"), &rules(&of_cycle("rule"))).await.unwrap();
         if number.is_multiple_of(3) {
             let acme = TenantId::new(&format!("acme-{number}")).unwrap();

@@ -74,6 +74,7 @@ async fn the_actor_of_a_request_is_recorded(harness: Harness) {
             tenant: tenant(),
             actor: "kim".to_owned(),
             actor_id: None,
+            token_id: None,
             action: "tool.update".to_owned(),
             target: String::new(),
             outcome: "success".to_owned(),

@@ -32,6 +32,7 @@ mod limits;
 mod logins;
 mod mcp;
 mod nodes;
+mod people;
 mod pipelines;
 mod plans;
 mod policies;

@@ -83,6 +83,7 @@ async fn a_change_is_stored_with_its_audit_record(harness: Harness) {
         tenant: tenant.clone(),
         actor: "local".to_owned(),
         actor_id: None,
+        token_id: None,
         action: "policy.put".to_owned(),
         target: String::new(),
         outcome: "success".to_owned(),

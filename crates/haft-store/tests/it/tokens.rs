@@ -42,6 +42,7 @@ pub(crate) fn token_of(tenant: &TenantId) -> TokenRecord {
         last_used_at: None,
         previous: None,
         parent: None,
+        actor: None,
     }
 }
 

@@ -1,5 +1,8 @@
 export { CredentialsPage } from './credentials';
+export { GroupsPage } from './groups';
 export { HealthPage } from './health';
+export { PeoplePage } from './people';
+export { ServiceAccountsPage } from './service-accounts';
 export { SettingsPage } from './settings';
 export { TenantsPage } from './tenants';
 export { TokensPage } from './tokens';

@@ -77,7 +77,7 @@ export function SettingsPage() {
             [t('settings.theme'), <SegmentedControl key="t" aria-label={t('settings.theme')} value={colorScheme} onChange={(next) => setColorScheme(next as 'auto')} data={[{ value: 'auto', label: t('settings.auto') }, { value: 'light', label: t('settings.light') }, { value: 'dark', label: t('settings.dark') }]} />],
           ]} />
           <SectionTitle>{t('settings.session')}</SectionTitle>
-          <Facts rows={[[t('common.name'), session.name], [t('tokens.role'), t(`role.${session.role}`)], [t('tokens.tenant'), session.tenant], [t('tokens.tools'), session.tools?.join(', ') ?? t('common.all')], [t('approvals.expires'), session.expires_at && <Time key="expires" at={session.expires_at} />]]} />
+          <Facts rows={[[t('common.name'), visibleText(session.name)], [t('people.email'), visibleText(session.actor?.email ?? '')], [t('nav.groups'), visibleText(session.actor?.groups.join(', ') ?? '')], [t('tokens.role'), t(`role.${session.role}`)], [t('tokens.tenant'), session.tenant], [t('tokens.tools'), session.tools?.join(', ') ?? t('common.all')], [t('approvals.expires'), session.expires_at && <Time key="expires" at={session.expires_at} />]]} />
           <SectionTitle>{t('account.loginLink')}</SectionTitle>
           <LoginLink />
           <SectionTitle>{t('settings.configuration')}</SectionTitle>

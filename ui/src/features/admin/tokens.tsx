@@ -1,12 +1,13 @@
-import { Button, Checkbox, Group, Modal, NumberInput, Select, Stack, Text, TextInput, Title } from '@mantine/core';
+import { Button, Group, Modal, Stack, Text, Title } from '@mantine/core';
 import { IconGauge, IconPlus, IconRefresh, IconTicket, IconTrash } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { useMemo, useState } from 'react';
 import { tokens as actions } from '@/api/actions';
 import { keys } from '@/api/keys';
+import { peopleKeys } from '@/api/people';
 import { tokensQuery } from '@/api/queries';
-import { useMay, useSession } from '@/api/session';
-import type { CreatedToken, RateLimit, Role, Token } from '@/api/types';
+import { isPerson, useMay, useSession } from '@/api/session';
+import type { CreatedToken, RateLimit, Token } from '@/api/types';
 import { useT } from '@/i18n';
 import { Chip, EmptyState, ErrorPanel, Facts, Mono, PermissionNote } from '@/parts/basics';
 import { DataTable, type Column } from '@/parts/data-table';
@@ -15,23 +16,12 @@ import { FilterInput } from '@/parts/filters';
 import { visibleText } from '@/parts/format';
 import { PageLink } from '@/parts/links';
 import { Content, Drawer, Loading, Page, Split, Toolbar } from '@/parts/page';
-import { ShownOnce } from '@/parts/secret-field';
 import { Time } from '@/parts/time';
-import { ToolPicker } from '@/parts/tool-picker';
 import { useUrlState } from '@/parts/url-state';
-
-const ROLES: Role[] = ['viewer', 'caller', 'editor', 'admin'];
-
-function RateField({ value, onChange }: { value: RateLimit | null; onChange: (value: RateLimit | null) => void }) {
-  const t = useT();
-  return (
-    <Group align="flex-end" gap="xs" wrap="nowrap">
-      <NumberInput flex={1} label={t('tokens.rateLimit')} placeholder={t('limits.unlimited')} min={1} value={value?.calls ?? ''} onChange={(next) => onChange(typeof next === 'number' ? { calls: next, per: value?.per ?? '1m' } : null)} />
-      <Select w={130} aria-label={t('tokens.period')} data={[{ value: '1s', label: t('tokens.perSecond') }, { value: '1m', label: t('tokens.perMinute') }, { value: '1h', label: t('tokens.perHour') }, { value: '1d', label: t('tokens.perDay') }, ...(value && !['1s', '1m', '1h', '1d'].includes(value.per) ? [{ value: value.per, label: value.per }] : [])]}
-        value={value?.per ?? '1m'} disabled={value === null} allowDeselect={false} onChange={(next) => { if (value) onChange({ ...value, per: next ?? '1m' }); }} />
-    </Group>
-  );
-}
+import { mayHoldToken } from './actor-draft';
+import { ActorLink } from './actor-parts';
+import { RightsChips, rightsRows } from './rights';
+import { RateField, TokenDialog } from './token-form';
 
 function LimitForm({ token, onDone }: { token: Token; onDone: () => void }) {
   const t = useT();
@@ -44,61 +34,34 @@ function LimitForm({ token, onDone }: { token: Token; onDone: () => void }) {
   );
 }
 
-function TokenForm({ onDone, onPicking }: { onDone: (token: CreatedToken) => void; onPicking: (isPicking: boolean) => void }) {
-  const t = useT();
-  const session = useSession();
-  const [name, setName] = useState('');
-  const [role, setRole] = useState<Role>('caller');
-  const [tools, setTools] = useState<string[]>([]);
-  const [lifetime, setLifetime] = useState<string | null>(null);
-  const [elevated, setElevated] = useState(false);
-  const [platform, setPlatform] = useState(false);
-  const [rate, setRate] = useState<RateLimit | null>(null);
-  const [tenant, setTenant] = useState('');
-  const create = useAction(() => actions.create({ name, role, elevated, platform, ...(rate ? { rate_limit: rate } : {}), ...(tools.length > 0 ? { tools } : {}), ...(lifetime ? { expires_in: lifetime } : {}), ...(tenant ? { tenant } : {}) }), { invalidates: [keys.tokens], done: onDone });
-  return (
-    <form onSubmit={(event) => { event.preventDefault(); create.mutate(undefined); }}>
-      <Stack>
-        <TextInput label={t('common.name')} description={t('tokens.nameHelp')} required value={name} onChange={(event) => setName(event.currentTarget.value)} data-autofocus />
-        <Select label={t('tokens.role')} data={ROLES.map((value) => ({ value, label: `${t(`role.${value}`)}: ${t(`role.${value}.may`)}` }))} value={role} allowDeselect={false} onChange={(next) => setRole((next ?? 'caller') as Role)} />
-        <ToolPicker label={t('tokens.tools')} description={t('tokens.toolsHelp')} emptyText={t('connect.allTools')} value={tools} onChange={setTools} onOpened={onPicking} />
-        <Select label={t('tokens.lifetime')} placeholder={t('tokens.noExpiry')} clearable data={['12h', '7d', '30d', '90d', '365d']} value={lifetime} onChange={setLifetime} />
-        {session.platform && <TextInput label={t('tokens.tenant')} placeholder={session.tenant} value={tenant} onChange={(event) => setTenant(event.currentTarget.value)} />}
-        <RateField value={rate} onChange={setRate} />
-        {session.platform && role === 'admin' && <Checkbox label={t('account.platform')} description={t('tokens.platformHelp')} checked={platform} onChange={(event) => setPlatform(event.currentTarget.checked)} />}
-        <Checkbox label={t('account.elevated')} checked={elevated} onChange={(event) => setElevated(event.currentTarget.checked)} />
-        <Group justify="flex-end"><Button type="submit" loading={create.isPending}>{t('palette.newToken')}</Button></Group>
-      </Stack>
-    </form>
-  );
-}
-
 function Detail({ token, onMade, onClose }: { token: Token; onMade: (token: CreatedToken) => void; onClose: () => void }) {
   const t = useT();
   const ask = useAsk();
+  const mayAdmin = useMay('admin');
+  const mayRotate = mayHoldToken(token.actor, useSession());
   const [limiting, setLimiting] = useState(false);
   const rotate = useAction(() => actions.rotate(token.id, '10m'), { invalidates: [keys.tokens], done: onMade });
-  const remove = useAction(() => actions.remove(token.id), { invalidates: [keys.tokens], done: () => { onClose(); notify(t('tokens.revoked')); } });
+  const remove = useAction(() => actions.remove(token.id), { invalidates: [keys.tokens, peopleKeys.all], done: () => { onClose(); notify(t('tokens.revoked')); } });
   const askRevoke = async () => { if (await ask({ title: t('tokens.revokeTitle', { name: token.name }), body: t('tokens.revokeBody'), confirm: t('tokens.revoke'), danger: true })) remove.mutate(undefined); };
   return (
-    <Drawer label={token.name} onClose={onClose} title={<div><Title order={2}>{visibleText(token.name)}</Title><Group gap={4}><Chip>{t(`role.${token.role}`)}</Chip>{token.elevated && <Chip>{t('status.elevated')}</Chip>}{token.platform && <Chip>{t('account.platform')}</Chip>}</Group></div>}>
+    <Drawer label={token.name} onClose={onClose} title={<div><Title order={2}>{visibleText(token.name)}</Title><RightsChips rights={token} /></div>}>
       <Stack gap="sm">
         <Group gap="sm">
-          <Button variant="default" leftSection={<IconGauge size={14} />} onClick={() => setLimiting(true)}>{t('tokens.setLimit')}</Button>
-          <Button variant="default" leftSection={<IconRefresh size={14} />} loading={rotate.isPending} onClick={() => rotate.mutate(undefined)}>{t('tokens.rotate')}</Button>
+          {mayAdmin && <Button variant="default" leftSection={<IconGauge size={14} />} onClick={() => setLimiting(true)}>{t('tokens.setLimit')}</Button>}
+          {mayRotate && <Button variant="default" leftSection={<IconRefresh size={14} />} loading={rotate.isPending} onClick={() => rotate.mutate(undefined)}>{t('tokens.rotate')}</Button>}
           <Button variant="default" leftSection={<IconTrash size={14} />} onClick={() => void askRevoke()}>{t('tokens.revoke')}</Button>
         </Group>
-        <Text size="xs" c="dimmed">{t('tokens.rotateHelp')}</Text>
+        <Text size="xs" c="dimmed">{t(mayRotate ? 'tokens.rotateHelp' : 'tokens.rotateOwnOnly')}</Text>
         <Facts rows={[
-          [t('tokens.role'), `${t(`role.${token.role}`)}: ${t(`role.${token.role}.may`)}`],
-          [t('tokens.tools'), token.tools ? <Group key="tools" gap={4}>{token.tools.map((rule) => <Chip key={rule}>{visibleText(rule)}</Chip>)}</Group> : t('connect.allTools')],
+          [t('tokens.owner'), mayAdmin && (token.actor ? <ActorLink key="owner" actor={token.actor} /> : t('tokens.nobody'))],
+          ...rightsRows(token, t),
           [t('tokens.rateLimit'), token.rate_limit ? `${token.rate_limit.calls.toLocaleString()} / ${token.rate_limit.per}` : t('limits.unlimited')],
           [t('tokens.tenant'), token.tenant],
           [t('tokens.lastUsed'), <Time key="used" at={token.last_used_at} />],
           [t('common.created'), <Time key="created" at={token.created_at} />],
           [t('approvals.expires'), token.expires_at ? <Time key="expires" at={token.expires_at} /> : t('common.never')],
           [t('tokens.oldValue'), token.previous_expires_at && <Time key="old" at={token.previous_expires_at} />],
-          [t('nav.calls'), <PageLink key="calls" to="/calls" search={{ caller: token.name, since: '30d' }}>{t('common.showAll')}</PageLink>],
+          [t('nav.calls'), <PageLink key="calls" to="/calls" search={{ caller: token.actor?.name ?? token.name, since: '30d' }}>{t('common.showAll')}</PageLink>],
           ['ID', <Mono key="id">{token.id}</Mono>],
         ]} />
       </Stack>
@@ -107,40 +70,43 @@ function Detail({ token, onMade, onClose }: { token: Token; onMade: (token: Crea
   );
 }
 
+/** All tokens of the tenant, for admins; for other people, their own ones. */
 export function TokensPage() {
   const t = useT();
+  const session = useSession();
   const mayAdmin = useMay('admin');
+  const maySee = mayAdmin || isPerson(session);
+  const title = t(mayAdmin || !maySee ? 'nav.tokens' : 'nav.myTokens');
   const [url, setUrl] = useUrlState();
   const [made, setMade] = useState<CreatedToken>();
-  const [isPicking, setPicking] = useState(false);
-  const { data: all, error, isPending, refetch } = useQuery({ ...tokensQuery, enabled: mayAdmin });
+  const { data: all, error, isPending, refetch } = useQuery({ ...tokensQuery, enabled: maySee });
   const q = (url['q'] ?? '').toLowerCase();
-  const rows = (all ?? []).filter((token) => `${token.name} ${token.tenant} ${token.role}`.toLowerCase().includes(q));
+  const rows = (all ?? []).filter((token) => `${token.name} ${token.actor?.name ?? ''} ${token.tenant} ${token.role}`.toLowerCase().includes(q));
   const open = all?.find((token) => token.id === url['open']);
   const columns = useMemo<Column<Token>[]>(() => [
     { key: 'name', header: t('common.name'), width: 'minmax(8rem, 1.2fr)', render: (row) => visibleText(row.name) },
-    { key: 'role', header: t('tokens.role'), width: 'minmax(8rem, 1fr)', render: (row) => <Group gap={4} wrap="nowrap">{t(`role.${row.role}`)}{row.elevated && <Chip>{t('status.elevated')}</Chip>}{row.platform && <Chip>{t('account.platform')}</Chip>}</Group> },
+    ...(mayAdmin ? [{ key: 'owner', header: t('tokens.owner'), width: 'minmax(6rem, 1fr)', render: (row: Token) => (row.actor ? visibleText(row.actor.name) : <Text c="dimmed">—</Text>) }] : []),
+    { key: 'role', header: t('tokens.role'), width: 'minmax(8rem, 1fr)', render: (row) => <RightsChips rights={row} /> },
     { key: 'tools', header: t('tokens.tools'), width: 'minmax(6rem, 1.4fr)', secondary: true, render: (row) => (row.tools ? visibleText(row.tools.join(', ')) : <Text c="dimmed">{t('common.all')}</Text>) },
-    { key: 'tenant', header: t('tokens.tenant'), width: '8rem', secondary: true, render: (row) => <Text c="dimmed" truncate>{row.tenant}</Text> },
+    ...(mayAdmin ? [{ key: 'tenant', header: t('tokens.tenant'), width: '8rem', secondary: true, render: (row: Token) => <Text c="dimmed" truncate>{row.tenant}</Text> }] : []),
     { key: 'rate', header: t('tokens.rateLimit'), width: '8rem', secondary: true, render: (row) => (row.rate_limit ? `${row.rate_limit.calls.toLocaleString()} / ${row.rate_limit.per}` : <Text c="dimmed">{t('limits.unlimited')}</Text>) },
     { key: 'used', header: t('tokens.lastUsed'), width: '8rem', render: (row) => <Time at={row.last_used_at} /> },
     { key: 'expires', header: t('approvals.expires'), width: '8rem', render: (row) => (row.expires_at ? <Time at={row.expires_at} /> : <Text c="dimmed">{t('common.never')}</Text>) },
-  ], [t]);
+  ], [t, mayAdmin]);
   const close = () => { setMade(undefined); setUrl({ new: undefined }); };
-  if (!mayAdmin) return <Page title={t('nav.tokens')}><Content><PermissionNote needs="admin" /></Content></Page>;
+  if (!maySee) return <Page title={title}><Content><PermissionNote needs="admin" /></Content></Page>;
   return (
-    <Page title={t('nav.tokens')} count={all?.length} primary={<Button leftSection={<IconPlus size={15} />} onClick={() => setUrl({ new: '1' })}>{t('palette.newToken')}</Button>}>
+    <Page title={title} count={all?.length} primary={<Button leftSection={<IconPlus size={15} />} onClick={() => setUrl({ new: '1' })}>{t('palette.newToken')}</Button>}>
+      {!mayAdmin && <Text c="dimmed" px={{ base: 'lg', sm: 'xl' }} pb="sm">{t('tokens.mineIntro')}</Text>}
       {all && all.length > 0 && <Toolbar><FilterInput value={url['q'] ?? ''} onChange={(next) => setUrl({ q: next || undefined })} label={t('common.filter')} /></Toolbar>}
       <Split drawer={open && <Detail key={open.id} token={open} onMade={setMade} onClose={() => setUrl({ open: undefined })} />}>
         {error ? <div style={{ padding: 24 }}><ErrorPanel error={error} onRetry={() => void refetch()} /></div> : isPending ? <Loading /> : (
-          <DataTable label={t('nav.tokens')} rows={rows} columns={columns} rowKey={(row) => row.id} rowName={(row) => row.name} openKey={url['open']} onOpen={(row) => setUrl({ open: row.id }, { push: true })}
-            empty={<EmptyState icon={IconTicket} title={t(all.length === 0 ? 'tokens.empty' : 'tokens.noneFound')}>{all.length === 0 && t('tokens.emptyHint')}</EmptyState>}
-            phone={(row) => <div><Group gap={6} wrap="nowrap"><Text truncate flex={1}>{visibleText(row.name)}</Text><Chip>{t(`role.${row.role}`)}</Chip></Group><Text size="xs" c="dimmed" truncate>{t('tokens.lastUsed')}: <Time at={row.last_used_at} /></Text></div>} />
+          <DataTable label={title} rows={rows} columns={columns} rowKey={(row) => row.id} rowName={(row) => row.name} openKey={url['open']} onOpen={(row) => setUrl({ open: row.id }, { push: true })}
+            empty={<EmptyState icon={IconTicket} title={t(all.length === 0 ? 'tokens.empty' : 'tokens.noneFound')}>{all.length === 0 && t(mayAdmin ? 'tokens.emptyHint' : 'tokens.mineEmptyHint')}</EmptyState>}
+            phone={(row) => <div><Group gap={6} wrap="nowrap"><Text truncate flex={1}>{visibleText(row.name)}</Text><Chip>{t(`role.${row.role}`)}</Chip></Group><Text size="xs" c="dimmed" truncate>{row.actor && mayAdmin && `${visibleText(row.actor.name)} · `}{t('tokens.lastUsed')}: <Time at={row.last_used_at} /></Text></div>} />
         )}
       </Split>
-      <Modal opened={url['new'] !== undefined || made !== undefined} onClose={close} closeOnEscape={!isPicking} title={t(made ? 'tokens.made' : 'palette.newToken')}>
-        {made ? <Stack><Text fw={600}>{visibleText(made.name)}</Text><ShownOnce value={made.token} /><Group justify="flex-end"><Button onClick={close}>{t('common.close')}</Button></Group></Stack> : <TokenForm onDone={setMade} onPicking={setPicking} />}
-      </Modal>
+      <TokenDialog opened={url['new'] !== undefined} made={made} onMade={setMade} onClose={close} />
     </Page>
   );
 }

@@ -173,7 +173,7 @@ export const govern = {
   'credentials.deleteTitle': ['Delete the credential {name}?', 'Zugangsdaten {name} löschen?'],
   'credentials.deleteBody': ['Tools that use it fail from then on.', 'Tools, die sie verwenden, schlagen danach fehl.'],
   'tokens.empty': ['No tokens yet', 'Noch keine Token'],
-  'tokens.emptyHint': ['Create one token per person and per client.', 'Erstellen Sie ein Token pro Person und pro Client.'],
+  'tokens.emptyHint': ['Clients and scripts use haft with a token. Create one for each of them; people log in by invitation.', 'Clients und Skripte nutzen haft mit einem Token. Erstellen Sie eines für jeden; Personen melden sich mit einer Einladung an.'],
   'tokens.nameHelp': ['Calls and audit records show it.', 'Aufrufe und Protokolleinträge zeigen ihn.'],
   'tokens.role': ['Role', 'Rolle'],
   'tokens.tools': ['Tools', 'Tools'],

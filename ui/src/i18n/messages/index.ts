@@ -4,8 +4,9 @@ import { tools } from './tools';
 import { calls } from './calls';
 import { chat } from './chat';
 import { govern } from './govern';
+import { people } from './people';
 import { retrieval } from './retrieval';
 import { start } from './start';
 import { workspaces } from './workspaces';
 
-export const messages = { ...common, ...tools, ...calls, ...chat, ...govern, ...start, ...agents, ...retrieval, ...workspaces };
+export const messages = { ...common, ...tools, ...calls, ...chat, ...govern, ...people, ...start, ...agents, ...retrieval, ...workspaces };

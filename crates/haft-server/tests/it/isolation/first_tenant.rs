@@ -17,6 +17,10 @@ pub(super) const TAG: &str = "amber-tag";
 pub(super) const CREDENTIAL: &str = "OBSIDIAN_KEY";
 pub(super) const MCP_SERVER: &str = "coral-server";
 pub(super) const TOKEN: &str = "onyx-token";
+pub(super) const PERSON: &str = "onyx-person";
+pub(super) const EMAIL: &str = "onyx@person.example";
+pub(super) const SERVICE_ACCOUNT: &str = "onyx-account";
+pub(super) const GROUP: &str = "onyx-group";
 pub(super) const CHAT: &str = "lapis-chat";
 pub(super) const EXAMPLE: &str = "marble-example";
 pub(super) const WORKSPACE: &str = "slate-workspace";
@@ -34,7 +38,7 @@ pub(super) const KEY: &str = "same-key-in-both-tenants";
 pub(super) const ARGUMENT: &str = "ruby-argument";
 
 /// Names by which the things of the tenant are requested.
-pub(super) const NAMES: [&str; 20] = [
+pub(super) const NAMES: [&str; 24] = [
     TOOL,
     HTTP_TOOL,
     GATED_TOOL,
@@ -45,6 +49,10 @@ pub(super) const NAMES: [&str; 20] = [
     CREDENTIAL,
     MCP_SERVER,
     TOKEN,
+    PERSON,
+    EMAIL,
+    SERVICE_ACCOUNT,
+    GROUP,
     CHAT,
     EXAMPLE,
     WORKSPACE,
@@ -93,6 +101,9 @@ pub(super) struct FirstTenant {
     pub(super) tool: String,
     pub(super) bundle: String,
     pub(super) token: String,
+    pub(super) person: String,
+    pub(super) service_account: String,
+    pub(super) group: String,
     pub(super) approval: String,
     /// An approval that is remembered.
     pub(super) grant: String,
@@ -127,6 +138,7 @@ impl FirstTenant {
     pub(super) async fn create(server: &Server) -> Self {
         let (tool, bundle) = create_tools(server).await;
         let (token, value) = create_settings(server).await;
+        let (person, service_account, group) = create_people(server).await;
         let (webhook, delivery) = create_webhook(server).await;
         let (chat, message, manifest) = create_chat(server).await;
         let (agent, run) = create_agent(server).await;
@@ -141,6 +153,9 @@ impl FirstTenant {
             tool,
             bundle,
             token,
+            person,
+            service_account,
+            group,
             approval,
             grant,
             webhook,
@@ -202,6 +217,9 @@ impl FirstTenant {
             format!("/api/workspaces/{WORKSPACE}/manifests"),
             "/api/credentials".to_owned(),
             "/api/tokens".to_owned(),
+            "/api/people".to_owned(),
+            "/api/service-accounts".to_owned(),
+            "/api/groups".to_owned(),
             "/api/policy".to_owned(),
             "/api/policy?scope=platform".to_owned(),
             "/api/mcp-servers".to_owned(),
@@ -288,6 +306,20 @@ async fn create_settings(server: &Server) -> (String, String) {
     let (_, token) = server.post("/api/tokens", json!({"name": TOKEN, "role": "caller"})).await;
     let text = |field: &str| token["data"][field].as_str().unwrap().to_owned();
     (text("id"), text("token"))
+}
+
+/// Creates a person, a service account and a group; returns their ids.
+async fn create_people(server: &Server) -> (String, String, String) {
+    let create = async |path: &str, body: Value| {
+        let (status, answer) = server.post(path, body).await;
+        assert_eq!(status, 201, "{path}: {answer}");
+        answer["data"]["id"].as_str().unwrap().to_owned()
+    };
+    let person = create("/api/people", json!({"name": PERSON, "email": EMAIL})).await;
+    let account = json!({"name": SERVICE_ACCOUNT, "responsible": EMAIL, "description": "schist-title"});
+    let account = create("/api/service-accounts", account).await;
+    let group = create("/api/groups", json!({"name": GROUP, "members": [PERSON]})).await;
+    (person, account, group)
 }
 
 /// Approves a call and has that remembered; returns the id of what is remembered.

@@ -1,0 +1,15 @@
+//! People, service accounts and groups: who they are, what they may do, and who may change them.
+
+mod directory;
+mod groups;
+mod manage;
+mod rights;
+
+pub use directory::GroupWithMembers;
+pub(crate) use directory::find_actor;
+pub use directory::{Member, MemberFilter};
+pub use groups::{GroupFields, GroupUpdate, create_group, delete_group, groups, update_group};
+pub use manage::{
+    MemberFields, MemberUpdate, find, hand_over, invite_again, list, new_member, remove, update,
+};
+pub use rights::RightsFields;

@@ -1,0 +1,225 @@
+//! Everybody of an installation, as one request sees them.
+
+use std::collections::{HashMap, HashSet};
+
+use haft_core::Timestamp;
+use haft_core::actor::{ActorKind, ActorRecord, ActorStatus, GroupRecord, Membership, Rights, login_key};
+use haft_core::id::{ActorId, GroupId};
+use haft_core::name::TenantId;
+use haft_core::outcome::ErrorCode;
+use haft_core::token::TokenRecord;
+
+use crate::context::Context;
+use crate::error::ServiceError;
+
+/// A person or a service account as a member of a tenant.
+#[derive(Debug, Clone)]
+pub struct Member {
+    pub actor: ActorRecord,
+    pub tenant: TenantId,
+    /// What the membership gives.
+    pub membership: Rights,
+    /// The groups of the tenant.
+    pub groups: Vec<(GroupId, String)>,
+    /// What membership and groups give together.
+    pub rights: Rights,
+    /// Whether it is a member of other tenants, too.
+    pub is_shared: bool,
+    /// The person who is responsible for a service account.
+    pub responsible: Option<ActorRecord>,
+    /// The number of tokens in the tenant, without expired ones.
+    pub tokens: usize,
+    /// The number of open sessions.
+    pub sessions: usize,
+    pub last_seen_at: Option<Timestamp>,
+}
+
+/// Which members to list.
+#[derive(Debug, Default)]
+pub struct MemberFilter<'a> {
+    /// A part of the name or the e-mail address.
+    pub q: Option<&'a str>,
+    pub status: Option<ActorStatus>,
+}
+
+/// A group with its members.
+#[derive(Debug, Clone)]
+pub struct GroupWithMembers {
+    pub group: GroupRecord,
+    pub members: Vec<ActorRecord>,
+}
+
+/// All people, service accounts, groups and tokens.
+pub(super) struct Directory {
+    actors: HashMap<ActorId, ActorRecord>,
+    memberships: Vec<Membership>,
+    groups: Vec<GroupRecord>,
+    tokens: Vec<TokenRecord>,
+}
+
+impl Directory {
+    pub(super) async fn load(app: &Context) -> Result<Self, ServiceError> {
+        let access = app.store().access();
+        let actors = access.actors().await?.into_iter().map(|actor| (actor.id, actor)).collect();
+        Ok(Self {
+            actors,
+            memberships: access.memberships().await?,
+            groups: access.groups().await?,
+            tokens: access.tokens().await?,
+        })
+    }
+
+    /// Returns the members of a tenant of one kind, by name.
+    pub(super) fn members(
+        &self,
+        app: &Context,
+        tenant: &TenantId,
+        kind: ActorKind,
+        filter: &MemberFilter<'_>,
+    ) -> Vec<Member> {
+        let text = filter.q.map(str::to_lowercase);
+        let contains = |actor: &ActorRecord| {
+            text.as_ref().is_none_or(|text| {
+                let fields = [Some(&actor.name), actor.email.as_ref()];
+                fields.into_iter().flatten().any(|field| field.to_lowercase().contains(text.as_str()))
+            })
+        };
+        let is_wanted = |actor: &ActorRecord| {
+            actor.kind == kind && filter.status.is_none_or(|status| actor.status == status) && contains(actor)
+        };
+        let of_tenant = self.memberships.iter().filter(|membership| membership.tenant == *tenant);
+        let found = of_tenant.filter_map(|membership| {
+            let actor = self.actors.get(&membership.actor).filter(|actor| is_wanted(actor))?;
+            Some(self.member(app, actor, membership))
+        });
+        let mut found: Vec<_> = found.collect();
+        found.sort_by_cached_key(|member| (member.actor.name.to_lowercase(), member.actor.id));
+        found
+    }
+
+    /// Finds a member of a tenant by its id, its e-mail address, or a name that no other member has.
+    pub(super) fn find(
+        &self,
+        app: &Context,
+        tenant: &TenantId,
+        kind: ActorKind,
+        reference: &str,
+    ) -> Result<Member, ServiceError> {
+        let of_tenant = self.memberships.iter().filter(|membership| membership.tenant == *tenant);
+        let candidates: Vec<_> = of_tenant
+            .filter_map(|membership| Some((self.actors.get(&membership.actor)?, membership)))
+            .filter(|(actor, _)| actor.kind == kind)
+            .collect();
+        let key = reference.to_lowercase();
+        let is_named = |actor: &ActorRecord| {
+            actor.id.to_string() == key || actor.email.as_ref().is_some_and(|own| own.to_lowercase() == key)
+        };
+        let exact = candidates.iter().find(|(actor, _)| is_named(actor));
+        if let Some((actor, membership)) = exact {
+            return Ok(self.member(app, actor, membership));
+        }
+        let named: Vec<_> = candidates.iter().filter(|(actor, _)| actor.name == reference).collect();
+        match &*named {
+            [] => Err(ServiceError::not_found(kind.noun(), reference)),
+            [(actor, membership)] => Ok(self.member(app, actor, membership)),
+            several => {
+                let ids: Vec<String> = several.iter().map(|(actor, _)| format!("`{}`", actor.id)).collect();
+                Err(ServiceError::bad_request(format!(
+                    "several of this name: use the id, one of {}",
+                    ids.join(", ")
+                )))
+            }
+        }
+    }
+
+    /// Finds a person, or else a service account.
+    pub(super) fn find_any_kind(
+        &self,
+        app: &Context,
+        tenant: &TenantId,
+        reference: &str,
+    ) -> Result<Member, ServiceError> {
+        let person = self.find(app, tenant, ActorKind::Person, reference);
+        // A name that several people have is an error, one that nobody has may be a service account's.
+        match person {
+            Err(error) if error.code == ErrorCode::NotFound => {
+                self.find(app, tenant, ActorKind::ServiceAccount, reference)
+            }
+            found => found,
+        }
+    }
+
+    /// Returns the person with an e-mail address, in whatever tenant.
+    pub(super) fn by_email(&self, email: &str) -> Option<&ActorRecord> {
+        let key = email.to_lowercase();
+        self.actors.values().find(|actor| actor.email.as_ref().is_some_and(|own| own.to_lowercase() == key))
+    }
+
+    /// Returns the number of members of a tenant.
+    pub(super) fn count(&self, tenant: &TenantId) -> usize {
+        self.memberships.iter().filter(|membership| membership.tenant == *tenant).count()
+    }
+
+    /// Returns the groups of a tenant with their members, by name.
+    pub(super) fn groups(&self, tenant: &TenantId) -> Vec<GroupWithMembers> {
+        let own = self.groups.iter().filter(|group| group.tenant == *tenant);
+        let mut groups: Vec<_> = own
+            .map(|group| {
+                let members = group.members.iter().filter_map(|id| self.actors.get(id)).cloned();
+                let mut members: Vec<_> = members.collect();
+                members.sort_by_cached_key(|actor| (actor.name.to_lowercase(), actor.id));
+                GroupWithMembers { group: group.clone(), members }
+            })
+            .collect();
+        groups.sort_by(|a, b| a.group.name.cmp(&b.group.name));
+        groups
+    }
+
+    /// Finds a group of a tenant by its id or name.
+    pub(super) fn group(&self, tenant: &TenantId, reference: &str) -> Result<&GroupRecord, ServiceError> {
+        let mut own = self.groups.iter().filter(|group| group.tenant == *tenant);
+        own.find(|group| group.name == reference || group.id.to_string() == reference)
+            .ok_or_else(|| ServiceError::not_found("group", reference))
+    }
+
+    fn member(&self, app: &Context, actor: &ActorRecord, membership: &Membership) -> Member {
+        let tenant = &membership.tenant;
+        let is_own = |group: &&GroupRecord| group.tenant == *tenant && group.members.contains(&actor.id);
+        let groups: Vec<&GroupRecord> = self.groups.iter().filter(is_own).collect();
+        let rights =
+            groups.iter().fold(membership.rights.clone(), |rights, group| rights.union(&group.rights));
+        let now = app.now();
+        let own = self.tokens.iter().filter(|token| {
+            token.actor == Some(actor.id)
+                && token.tenant == *tenant
+                && token.expires_at.is_none_or(|end| now < end)
+        });
+        let own: Vec<&TokenRecord> = own.collect();
+        let mut hashes: HashSet<String> = own.iter().map(|token| token.hash.clone()).collect();
+        hashes.insert(login_key(actor.id, tenant));
+        Member {
+            actor: actor.clone(),
+            tenant: tenant.clone(),
+            membership: membership.rights.clone(),
+            groups: groups.iter().map(|group| (group.id, group.name.clone())).collect(),
+            rights,
+            is_shared: self
+                .memberships
+                .iter()
+                .any(|other| other.actor == actor.id && other.tenant != *tenant),
+            responsible: actor.responsible.and_then(|id| self.actors.get(&id)).cloned(),
+            tokens: own.len(),
+            sessions: app.access().sessions_of(&hashes, now),
+            last_seen_at: actor.last_seen_at.max(app.access().last_seen(actor.id)),
+        }
+    }
+}
+
+/// Finds a person or a service account of a tenant by its id, its e-mail address, or a name that no other one has.
+pub(crate) async fn find_actor(
+    app: &Context,
+    tenant: &TenantId,
+    reference: &str,
+) -> Result<Member, ServiceError> {
+    Directory::load(app).await?.find_any_kind(app, tenant, reference)
+}

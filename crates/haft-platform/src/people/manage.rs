@@ -1,0 +1,371 @@
+//! Inviting, changing and removing people and service accounts.
+
+use std::sync::Arc;
+
+use haft_core::actor::{ActorKind, ActorRecord, ActorStatus, Membership, Rights};
+use haft_core::id::{ActorId, GroupId};
+use haft_core::name::TenantId;
+use haft_core::outcome::ErrorCode;
+use haft_core::principal::AllowList;
+use haft_core::token::Role;
+use haft_store::{ActorChange, HandedOver, RunQuery};
+use uuid::Uuid;
+
+use super::directory::{Directory, Member, MemberFilter};
+use super::rights::RightsFields;
+use crate::audit;
+use crate::context::Context;
+use crate::error::ServiceError;
+use crate::identity::Identity;
+use crate::login::LoginLink;
+use crate::runs::RunEngine;
+use crate::tokens::{check_rights, named_tenant};
+
+/// The most people and service accounts of a tenant.
+const MAX_MEMBERS: usize = 10_000;
+/// The most groups that somebody is a member of.
+const MAX_GROUPS: usize = 64;
+/// The longest name, in characters.
+const MAX_NAME: usize = 64;
+/// The longest description, in characters.
+const MAX_DESCRIPTION: usize = 1000;
+/// The longest e-mail address, in bytes (RFC 5321).
+const MAX_EMAIL: usize = 254;
+/// The most runs that are cancelled at once when somebody is disabled.
+const CANCELLED_RUNS: u32 = 1000;
+
+/// A new person or service account.
+#[derive(Debug, Default)]
+pub struct MemberFields {
+    pub name: String,
+    pub email: Option<String>,
+    pub description: String,
+    pub responsible: Option<String>,
+    pub rights: RightsFields,
+    pub groups: Vec<String>,
+    pub tenant: Option<String>,
+}
+
+/// Changes of a person or a service account; `None` keeps a field.
+#[derive(Debug, Default)]
+pub struct MemberUpdate {
+    pub name: Option<String>,
+    /// An empty one removes it.
+    pub email: Option<String>,
+    pub description: Option<String>,
+    /// An empty one removes it.
+    pub responsible: Option<String>,
+    pub status: Option<ActorStatus>,
+    pub rights: RightsFields,
+    pub groups: Option<Vec<String>>,
+}
+
+/// Returns the members of a tenant of one kind, by name.
+pub async fn list(
+    app: &Context,
+    identity: &Identity,
+    kind: ActorKind,
+    tenant: Option<&str>,
+    filter: MemberFilter<'_>,
+) -> Result<Vec<Member>, ServiceError> {
+    identity.require(Role::Admin)?;
+    let tenant = named_tenant(app, identity, tenant)?;
+    Ok(Directory::load(app).await?.members(app, &tenant, kind, &filter))
+}
+
+/// Finds a member of a tenant by its id, its e-mail address, or a name that no other member has.
+pub async fn find(
+    app: &Context,
+    identity: &Identity,
+    kind: ActorKind,
+    (tenant, reference): (Option<&str>, &str),
+) -> Result<Member, ServiceError> {
+    identity.require(Role::Admin)?;
+    let tenant = named_tenant(app, identity, tenant)?;
+    Directory::load(app).await?.find(app, &tenant, kind, reference)
+}
+
+/// Creates a person or a service account. Somebody whom another tenant knows becomes a member of this one, too.
+pub async fn new_member(
+    app: &Context,
+    identity: &Identity,
+    kind: ActorKind,
+    fields: MemberFields,
+) -> Result<Member, ServiceError> {
+    identity.require(Role::Admin)?;
+    let tenant = named_tenant(app, identity, fields.tenant.as_deref())?;
+    let directory = Directory::load(app).await?;
+    if directory.count(&tenant) >= MAX_MEMBERS {
+        let message = format!("the tenant has {MAX_MEMBERS} people and service accounts, which is the limit");
+        return Err(ServiceError::new(ErrorCode::Conflict, message));
+    }
+    let none = Rights { role: Role::Caller, elevated: false, platform: false, tools: AllowList::default() };
+    let rights = fields.rights.apply(identity, &tenant, none)?;
+    let groups = group_ids(identity, &directory, &tenant, &fields.groups)?;
+    let email = fields.email.as_deref().map(check_email).transpose()?.flatten();
+    let name = check_name(&fields.name)?;
+    let known = email.as_ref().and_then(|email| directory.by_email(email));
+    let id = match known {
+        Some(known) => {
+            if identity.require_platform().is_err() {
+                let message = "another person has this e-mail address; a platform admin can add that person";
+                return Err(ServiceError::new(ErrorCode::Conflict, message));
+            }
+            let membership = Membership { actor: known.id, tenant: tenant.clone(), rights };
+            app.store().access().insert_membership(membership, groups).await?;
+            known.id
+        }
+        None => {
+            let responsible = match &fields.responsible {
+                Some(person) if !person.is_empty() => {
+                    Some(directory.find(app, &tenant, ActorKind::Person, person)?.actor.id)
+                }
+                _ => None,
+            };
+            let now = app.now();
+            let actor = ActorRecord {
+                id: ActorId(Uuid::now_v7()),
+                kind,
+                name,
+                email,
+                description: check_description(fields.description)?,
+                responsible,
+                status: match kind {
+                    ActorKind::Person => ActorStatus::Invited,
+                    ActorKind::ServiceAccount => ActorStatus::Active,
+                },
+                created_at: now,
+                modified_at: now,
+                last_seen_at: None,
+            };
+            let membership = Membership { actor: actor.id, tenant: tenant.clone(), rights };
+            let id = actor.id;
+            app.store().access().insert_actor(actor, membership, groups).await?;
+            id
+        }
+    };
+    app.reload_access().await?;
+    let member = Directory::load(app).await?.find(app, &tenant, kind, &id.to_string())?;
+    audit::note(identity, &format!("{}.create", kind.as_str()), &member.actor.name);
+    Ok(member)
+}
+
+/// Creates a link with which a person logs in; earlier ones stop working.
+pub async fn invite_again(
+    app: &Context,
+    identity: &Identity,
+    member: &Member,
+) -> Result<LoginLink, ServiceError> {
+    // Whoever has the link has the rights of the person.
+    check_rights(identity, &member.tenant, &member.rights)?;
+    if member.actor.status == ActorStatus::Disabled {
+        let message = format!("`{}` is disabled; enable the person first", member.actor.name);
+        return Err(ServiceError::new(ErrorCode::Conflict, message));
+    }
+    let link = app.create_invitation(member.actor.id, &member.tenant).await?;
+    audit::note(identity, "person.invite", &member.actor.name);
+    Ok(link)
+}
+
+/// Changes a person or a service account.
+pub async fn update(
+    app: &Arc<Context>,
+    runs: &RunEngine,
+    identity: &Identity,
+    member: Member,
+    update: MemberUpdate,
+) -> Result<Member, ServiceError> {
+    // Nobody changes those who may do more.
+    check_rights(identity, &member.tenant, &member.rights)?;
+    let (tenant, id, kind) = (member.tenant.clone(), member.actor.id, member.actor.kind);
+    let is_global = update.name.is_some() || update.email.is_some() || update.status.is_some();
+    if is_global && member.is_shared {
+        let message = format!(
+            "`{}` is a member of other tenants, too; only a platform admin changes name, e-mail address and status",
+            member.actor.name
+        );
+        identity.require_platform().map_err(|_| ServiceError::new(ErrorCode::Forbidden, message))?;
+    }
+    check_fields(kind, &update)?;
+    let status = update.status.filter(|status| *status != member.actor.status);
+    if status == Some(ActorStatus::Disabled) {
+        refuse_self(identity, id, "disable")?;
+    }
+    let directory = Directory::load(app).await?;
+    let rights = match update.rights.is_empty() {
+        true => None,
+        false => Some((tenant.clone(), update.rights.apply(identity, &tenant, member.membership)?)),
+    };
+    let groups = match &update.groups {
+        Some(groups) => Some((tenant.clone(), group_ids(identity, &directory, &tenant, groups)?)),
+        None => None,
+    };
+    let responsible = match update.responsible.as_deref() {
+        None => None,
+        Some("") => Some(None),
+        Some(person) => Some(Some(directory.find(app, &tenant, ActorKind::Person, person)?.actor.id)),
+    };
+    let change = ActorChange {
+        name: update.name.as_deref().map(check_name).transpose()?,
+        email: update.email.as_deref().map(check_email).transpose()?,
+        description: update.description.map(check_description).transpose()?,
+        responsible,
+        status,
+        rights,
+        groups,
+    };
+    app.store().access().update_actor(id, change).await?;
+    app.reload_access().await?;
+    if status == Some(ActorStatus::Disabled) {
+        cancel_runs(app, runs, &tenant, id).await?;
+    }
+    let member = Directory::load(app).await?.find(app, &tenant, kind, &id.to_string())?;
+    let action = match status {
+        Some(ActorStatus::Disabled) => "disable",
+        Some(_) => "enable",
+        None => "update",
+    };
+    audit::note(identity, &format!("{}.{action}", kind.as_str()), &member.actor.name);
+    Ok(member)
+}
+
+/// Removes a person or a service account from a tenant, with its tokens and sessions there.
+pub async fn remove(
+    app: &Arc<Context>,
+    runs: &RunEngine,
+    identity: &Identity,
+    member: &Member,
+) -> Result<(), ServiceError> {
+    let id = member.actor.id;
+    if member.rights.platform {
+        identity.require_platform()?;
+    }
+    refuse_self(identity, id, "remove")?;
+    // Before its tokens are gone, by which reduced ones own their runs.
+    cancel_runs(app, runs, &member.tenant, id).await?;
+    app.store().access().delete_membership(id, member.tenant.clone()).await?;
+    app.reload_access().await?;
+    audit::note(identity, &format!("{}.delete", member.actor.kind.as_str()), &member.actor.name);
+    Ok(())
+}
+
+/// Gives what somebody owns in a tenant to a person.
+pub async fn hand_over(
+    app: &Context,
+    identity: &Identity,
+    from: &Member,
+    to: &str,
+) -> Result<HandedOver, ServiceError> {
+    let to = Directory::load(app).await?.find(app, &from.tenant, ActorKind::Person, to)?.actor;
+    if to.id == from.actor.id {
+        return Err(ServiceError::bad_request("invalid `to`: name another person"));
+    }
+    let target = format!("{} to {}", from.actor.name, to.name);
+    let done = app.store().access().hand_over(from.tenant.clone(), from.actor.id, (to.id, to.name)).await?;
+    audit::note(identity, "person.hand_over", &target);
+    Ok(done)
+}
+
+fn refuse_self(identity: &Identity, id: ActorId, action: &str) -> Result<(), ServiceError> {
+    if identity.actor.as_ref().is_none_or(|own| own.id != id) {
+        return Ok(());
+    }
+    Err(ServiceError::new(ErrorCode::Conflict, format!("you cannot {action} yourself; ask another admin")))
+}
+
+/// Cancels the runs that somebody started, with whatever credential, on whatever node.
+async fn cancel_runs(
+    app: &Arc<Context>,
+    runs: &RunEngine,
+    tenant: &TenantId,
+    id: ActorId,
+) -> Result<(), ServiceError> {
+    let tokens = app.store().access().tokens().await?;
+    let own = tokens.iter().filter(|token| token.actor == Some(id)).map(|token| token.id.to_string());
+    for principal in std::iter::once(id.to_string()).chain(own) {
+        let query =
+            RunQuery { principal: Some(principal), limit: CANCELLED_RUNS, ..RunQuery::new(tenant.clone()) };
+        let found = app.store().runs().list(&query).await?;
+        for run in found.iter().filter(|run| !run.status.is_final()) {
+            runs.cancel(tenant, run.id).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Finds groups by id or name. Nobody adds others to a group that gives more than they have.
+fn group_ids(
+    identity: &Identity,
+    directory: &Directory,
+    tenant: &TenantId,
+    references: &[String],
+) -> Result<Vec<GroupId>, ServiceError> {
+    if references.len() > MAX_GROUPS {
+        return Err(ServiceError::bad_request(format!("too many `groups`: at most {MAX_GROUPS}")));
+    }
+    let mut ids: Vec<GroupId> = Vec::new();
+    for reference in references {
+        let group = directory.group(tenant, reference)?;
+        check_rights(identity, tenant, &group.rights)?;
+        if !ids.contains(&group.id) {
+            ids.push(group.id);
+        }
+    }
+    Ok(ids)
+}
+
+fn check_fields(kind: ActorKind, update: &MemberUpdate) -> Result<(), ServiceError> {
+    let refused = match kind {
+        ActorKind::Person => {
+            [("description", update.description.is_some()), ("responsible", update.responsible.is_some())]
+        }
+        ActorKind::ServiceAccount => {
+            [("email", update.email.is_some()), ("platform", update.rights.platform.is_some())]
+        }
+    };
+    if let Some((field, _)) = refused.into_iter().find(|(_, is_named)| *is_named) {
+        return Err(ServiceError::bad_request(format!("invalid `{field}`: a {} has none", kind.noun())));
+    }
+    match update.status {
+        Some(ActorStatus::Invited) => {
+            Err(ServiceError::bad_request("invalid `status`: expected `active` or `disabled`"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Checks the name of a person, a service account or a group.
+pub(super) fn check_name(name: &str) -> Result<String, ServiceError> {
+    let name = name.trim();
+    if name.is_empty() || name.chars().count() > MAX_NAME || name.chars().any(char::is_control) {
+        return Err(ServiceError::bad_request(format!(
+            "invalid `name`: expected 1 to {MAX_NAME} characters without control characters"
+        )));
+    }
+    Ok(name.to_owned())
+}
+
+pub(super) fn check_description(text: String) -> Result<String, ServiceError> {
+    if text.chars().count() > MAX_DESCRIPTION || text.contains('\0') {
+        return Err(ServiceError::bad_request(format!(
+            "invalid `description`: at most {MAX_DESCRIPTION} characters, none of them NUL"
+        )));
+    }
+    Ok(text)
+}
+
+/// Checks an e-mail address; an empty one is none. Whether it exists shows when somebody uses it.
+fn check_email(text: &str) -> Result<Option<String>, ServiceError> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let is_plain = text.len() <= MAX_EMAIL && !text.chars().any(|c| c.is_whitespace() || c.is_control());
+    let is_address = text.rsplit_once('@').is_some_and(|(local, domain)| {
+        !local.is_empty() && !local.contains('@') && !domain.is_empty() && !domain.contains('*')
+    });
+    if is_plain && is_address && !text.contains('*') {
+        return Ok(Some(text.to_owned()));
+    }
+    Err(ServiceError::bad_request("invalid `email`: expected an address such as `ann@example.com`"))
+}

@@ -1,0 +1,398 @@
+//! People and service accounts, and their memberships of tenants.
+
+use haft_core::Timestamp;
+use haft_core::actor::{self, ActorKind, ActorRecord, ActorStatus, Membership, Rights};
+use haft_core::catalog::StoreError;
+use haft_core::id::{ActorId, GroupId};
+use haft_core::name::TenantId;
+use haft_core::principal::AllowList;
+use haft_core::token::Role;
+use sqlx::any::AnyRow;
+use sqlx::{Any, Row as _, Transaction};
+
+use crate::access::Access;
+use crate::engine::{failed_to, is_conflict};
+use crate::notification::ChangeSet;
+use crate::rows;
+
+const STORE: &str = "store the member";
+const REMOVE: &str = "remove the member";
+
+/// Changes of an actor; `None` keeps a field.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ActorChange {
+    /// The name.
+    pub name: Option<String>,
+    /// The e-mail address; `Some(None)` removes it.
+    pub email: Option<Option<String>>,
+    /// What a service account is for.
+    pub description: Option<String>,
+    /// The person who is responsible for a service account; `Some(None)` removes it.
+    pub responsible: Option<Option<ActorId>>,
+    /// The status.
+    pub status: Option<ActorStatus>,
+    /// The rights in a tenant.
+    pub rights: Option<(TenantId, Rights)>,
+    /// The groups of a tenant that it is a member of; it leaves the others of that tenant.
+    pub groups: Option<(TenantId, Vec<GroupId>)>,
+}
+
+/// What was handed over.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct HandedOver {
+    /// The number of chats.
+    pub chats: u64,
+    /// The number of service accounts.
+    pub service_accounts: u64,
+}
+
+impl Access {
+    /// Returns all people and service accounts, by id.
+    pub async fn actors(&self) -> Result<Vec<ActorRecord>, StoreError> {
+        let action = "load the people";
+        let sql = "SELECT id, kind, name, email, description, responsible, status, created_at, modified_at, \
+                   last_seen_at FROM actors ORDER BY id";
+        let found = sqlx::query(sql).fetch_all(&self.db.engine.pool).await.map_err(failed_to(action))?;
+        found.iter().map(actor).collect::<Result<_, _>>().map_err(failed_to(action))
+    }
+
+    /// Returns all memberships.
+    pub async fn memberships(&self) -> Result<Vec<Membership>, StoreError> {
+        let action = "load the memberships";
+        let sql = "SELECT actor_id, tenant, role, elevated, platform, tools FROM memberships";
+        let found = sqlx::query(sql).fetch_all(&self.db.engine.pool).await.map_err(failed_to(action))?;
+        found.iter().map(membership).collect::<Result<_, _>>().map_err(failed_to(action))
+    }
+
+    /// Stores an actor with its first membership and its groups.
+    pub async fn insert_actor(
+        &self,
+        actor: ActorRecord,
+        membership: Membership,
+        groups: Vec<GroupId>,
+    ) -> Result<(), StoreError> {
+        let this = self.clone();
+        let work = async move {
+            let mut change = this.db.begin_shared().await.map_err(failed_to(STORE))?;
+            let tx = &mut change.tx;
+            let sql = "INSERT INTO actors (id, kind, name, email, email_key, description, responsible, status, \
+                       created_at, modified_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
+            let query = sqlx::query(sql)
+                .bind(actor.id.to_string())
+                .bind(actor.kind.as_str())
+                .bind(&actor.name)
+                .bind(&actor.email)
+                .bind(actor.email.as_ref().map(|email| email.to_lowercase()))
+                .bind(&actor.description)
+                .bind(actor.responsible.map(|id| id.to_string()))
+                .bind(actor.status.as_str())
+                .bind(actor.created_at.as_microsecond())
+                .bind(actor.modified_at.as_microsecond());
+            query.execute(&mut **tx).await.map_err(taken)?;
+            insert_membership(tx, &membership).await.map_err(failed_to(STORE))?;
+            join(tx, actor.id, &groups).await.map_err(failed_to(STORE))?;
+            let _lock = change.commit(&ChangeSet::tokens(), &actor.name).await.map_err(failed_to(STORE))?;
+            this.signal_change();
+            Ok(())
+        };
+        self.db.complete(work).await
+    }
+
+    /// Makes an actor a member of a further tenant.
+    pub async fn insert_membership(
+        &self,
+        membership: Membership,
+        groups: Vec<GroupId>,
+    ) -> Result<(), StoreError> {
+        let this = self.clone();
+        let work = async move {
+            let mut change = this.db.begin_shared().await.map_err(failed_to(STORE))?;
+            match insert_membership(&mut change.tx, &membership).await {
+                Err(error) if is_conflict(&error) => {
+                    return Err(StoreError::Conflict("already a member of the tenant".into()));
+                }
+                done => done.map_err(failed_to(STORE))?,
+            }
+            join(&mut change.tx, membership.actor, &groups).await.map_err(failed_to(STORE))?;
+            let id = membership.actor.to_string();
+            let _lock = change.commit(&ChangeSet::tokens(), &id).await.map_err(failed_to(STORE))?;
+            this.signal_change();
+            Ok(())
+        };
+        self.db.complete(work).await
+    }
+
+    /// Changes an actor. Disabling it ends its sessions and login links.
+    pub async fn update_actor(&self, id: ActorId, update: ActorChange) -> Result<(), StoreError> {
+        let this = self.clone();
+        let work = async move {
+            let now = this.db.now();
+            let mut change = this.db.begin_shared().await.map_err(failed_to(STORE))?;
+            let tx = &mut change.tx;
+            change_actor(tx, id, &update, now).await?;
+            if update.status == Some(ActorStatus::Disabled) {
+                end_sessions(tx, &format!("{id}@")).await.map_err(failed_to(STORE))?;
+            }
+            if let Some((tenant, rights)) = &update.rights {
+                change_rights(tx, id, tenant, rights).await?;
+            }
+            if let Some((tenant, groups)) = &update.groups {
+                leave_groups(tx, id, tenant).await.map_err(failed_to(STORE))?;
+                join(tx, id, groups).await.map_err(failed_to(STORE))?;
+            }
+            let _lock =
+                change.commit(&ChangeSet::tokens(), &id.to_string()).await.map_err(failed_to(STORE))?;
+            this.signal_change();
+            Ok(())
+        };
+        self.db.complete(work).await
+    }
+
+    /// Removes an actor from a tenant, with its tokens, sessions and groups there. One without any tenant is deleted.
+    pub async fn delete_membership(&self, id: ActorId, tenant: TenantId) -> Result<(), StoreError> {
+        let this = self.clone();
+        let work = async move {
+            let mut change = this.db.begin_shared().await.map_err(failed_to(REMOVE))?;
+            let tx = &mut change.tx;
+            let query = sqlx::query("DELETE FROM memberships WHERE actor_id = $1 AND tenant = $2");
+            let query = query.bind(id.to_string()).bind(tenant.as_str());
+            if query.execute(&mut **tx).await.map_err(failed_to(REMOVE))?.rows_affected() == 0 {
+                return Err(StoreError::not_found("member", id));
+            }
+            remove_traces(tx, id, &tenant).await.map_err(failed_to(REMOVE))?;
+            let _lock =
+                change.commit(&ChangeSet::tokens(), &id.to_string()).await.map_err(failed_to(REMOVE))?;
+            this.signal_change();
+            Ok(())
+        };
+        self.db.complete(work).await
+    }
+
+    /// Marks a person as active after the first login.
+    pub async fn activate_person(&self, id: ActorId) -> Result<(), StoreError> {
+        let sql = "UPDATE actors SET status = $1 WHERE id = $2 AND status = $3";
+        let query = sqlx::query(sql)
+            .bind(ActorStatus::Active.as_str())
+            .bind(id.to_string())
+            .bind(ActorStatus::Invited.as_str());
+        query.execute(&self.db.engine.pool).await.map(drop).map_err(failed_to(STORE))
+    }
+
+    /// Stores when actors were last seen. Other nodes are not notified.
+    pub async fn record_actor_use(&self, uses: Vec<(ActorId, Timestamp)>) -> Result<(), StoreError> {
+        let this = self.clone();
+        let work = async move {
+            for (id, at) in uses {
+                let sql = "UPDATE actors SET last_seen_at = $1 \
+                           WHERE id = $2 AND (last_seen_at IS NULL OR last_seen_at < $3)";
+                let at = at.as_microsecond();
+                let query = sqlx::query(sql).bind(at).bind(id.to_string()).bind(at);
+                query.execute(&this.db.engine.pool).await?;
+            }
+            Ok(())
+        };
+        self.db.complete_query("store when people were last seen", work).await
+    }
+
+    /// Gives what an actor owns in a tenant to a person: chats, and the responsibility for service accounts.
+    pub async fn hand_over(
+        &self,
+        tenant: TenantId,
+        from: ActorId,
+        to: (ActorId, String),
+    ) -> Result<HandedOver, StoreError> {
+        let this = self.clone();
+        let work = async move {
+            let mut tx = this.db.engine.begin().await?;
+            let (to, name) = to;
+            let sql = "UPDATE chats SET owner = $1, owner_name = $2 WHERE tenant = $3 AND owner = $4";
+            let query =
+                sqlx::query(sql).bind(to.to_string()).bind(name).bind(tenant.as_str()).bind(from.to_string());
+            let chats = query.execute(&mut *tx).await?.rows_affected();
+            let sql = "UPDATE actors SET responsible = $1 WHERE responsible = $2 \
+                       AND id IN (SELECT actor_id FROM memberships WHERE tenant = $3)";
+            let query = sqlx::query(sql).bind(to.to_string()).bind(from.to_string()).bind(tenant.as_str());
+            let service_accounts = query.execute(&mut *tx).await?.rows_affected();
+            tx.commit().await?;
+            Ok(HandedOver { chats, service_accounts })
+        };
+        self.db.complete_query("hand over", work).await
+    }
+}
+
+fn taken(error: sqlx::Error) -> StoreError {
+    if is_conflict(&error) {
+        return StoreError::Conflict("another person has this e-mail address".into());
+    }
+    failed_to(STORE)(error)
+}
+
+async fn insert_membership(
+    tx: &mut Transaction<'static, Any>,
+    membership: &Membership,
+) -> Result<(), sqlx::Error> {
+    let sql = "INSERT INTO memberships (actor_id, tenant, role, elevated, platform, tools) \
+               VALUES ($1, $2, $3, $4, $5, $6)";
+    let rights = &membership.rights;
+    let query = sqlx::query(sql)
+        .bind(membership.actor.to_string())
+        .bind(membership.tenant.as_str())
+        .bind(rights.role.as_str())
+        .bind(i64::from(rights.elevated))
+        .bind(i64::from(rights.platform))
+        .bind(tools_text(&rights.tools));
+    query.execute(&mut **tx).await.map(drop)
+}
+
+async fn change_actor(
+    tx: &mut Transaction<'static, Any>,
+    id: ActorId,
+    update: &ActorChange,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let sql = "UPDATE actors SET modified_at = $1, name = COALESCE($2, name), \
+               description = COALESCE($3, description), status = COALESCE($4, status), \
+               email = CASE WHEN $5 = 1 THEN $6 ELSE email END, \
+               email_key = CASE WHEN $7 = 1 THEN $8 ELSE email_key END, \
+               responsible = CASE WHEN $9 = 1 THEN $10 ELSE responsible END WHERE id = $11";
+    let email = update.email.clone().flatten();
+    let query = sqlx::query(sql)
+        .bind(now.as_microsecond())
+        .bind(&update.name)
+        .bind(&update.description)
+        .bind(update.status.map(ActorStatus::as_str))
+        .bind(i64::from(update.email.is_some()))
+        .bind(&email)
+        .bind(i64::from(update.email.is_some()))
+        .bind(email.as_ref().map(|email| email.to_lowercase()))
+        .bind(i64::from(update.responsible.is_some()))
+        .bind(update.responsible.flatten().map(|id| id.to_string()))
+        .bind(id.to_string());
+    match query.execute(&mut **tx).await.map_err(taken)?.rows_affected() {
+        0 => Err(StoreError::not_found("member", id)),
+        _ => Ok(()),
+    }
+}
+
+async fn change_rights(
+    tx: &mut Transaction<'static, Any>,
+    id: ActorId,
+    tenant: &TenantId,
+    rights: &Rights,
+) -> Result<(), StoreError> {
+    let sql = "UPDATE memberships SET role = $1, elevated = $2, platform = $3, tools = $4 \
+               WHERE actor_id = $5 AND tenant = $6";
+    let query = sqlx::query(sql)
+        .bind(rights.role.as_str())
+        .bind(i64::from(rights.elevated))
+        .bind(i64::from(rights.platform))
+        .bind(tools_text(&rights.tools))
+        .bind(id.to_string())
+        .bind(tenant.as_str());
+    match query.execute(&mut **tx).await.map_err(failed_to(STORE))?.rows_affected() {
+        0 => Err(StoreError::not_found("member", id)),
+        _ => Ok(()),
+    }
+}
+
+/// Ends the sessions and login links whose key starts with a text.
+async fn end_sessions(tx: &mut Transaction<'static, Any>, start: &str) -> Result<(), sqlx::Error> {
+    for sql in
+        ["DELETE FROM sessions WHERE token_hash LIKE $1", "DELETE FROM login_links WHERE token_hash LIKE $1"]
+    {
+        // An id and `@` contain no wildcard.
+        sqlx::query(sql).bind(format!("{start}%")).execute(&mut **tx).await?;
+    }
+    Ok(())
+}
+
+async fn join(
+    tx: &mut Transaction<'static, Any>,
+    id: ActorId,
+    groups: &[GroupId],
+) -> Result<(), sqlx::Error> {
+    for group in groups {
+        let query = sqlx::query("INSERT INTO group_members (group_id, actor_id) VALUES ($1, $2)");
+        query.bind(group.to_string()).bind(id.to_string()).execute(&mut **tx).await?;
+    }
+    Ok(())
+}
+
+async fn leave_groups(
+    tx: &mut Transaction<'static, Any>,
+    id: ActorId,
+    tenant: &TenantId,
+) -> Result<(), sqlx::Error> {
+    let sql = "DELETE FROM group_members WHERE actor_id = $1 \
+               AND group_id IN (SELECT id FROM actor_groups WHERE tenant = $2)";
+    sqlx::query(sql).bind(id.to_string()).bind(tenant.as_str()).execute(&mut **tx).await.map(drop)
+}
+
+/// Removes what a former member of a tenant has there, and the member itself if it is in no other tenant.
+async fn remove_traces(
+    tx: &mut Transaction<'static, Any>,
+    id: ActorId,
+    tenant: &TenantId,
+) -> Result<(), sqlx::Error> {
+    let text = id.to_string();
+    leave_groups(tx, id, tenant).await?;
+    let key = actor::login_key(id, tenant);
+    let own = "SELECT hash FROM tokens WHERE actor_id = $2 AND tenant = $3";
+    for table in ["sessions", "login_links"] {
+        let sql = format!("DELETE FROM {table} WHERE token_hash = $1 OR token_hash IN ({own})");
+        let query = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(&key).bind(&text).bind(tenant.as_str());
+        query.execute(&mut **tx).await?;
+    }
+    let sql = "DELETE FROM tokens WHERE actor_id = $1 AND tenant = $2";
+    sqlx::query(sql).bind(&text).bind(tenant.as_str()).execute(&mut **tx).await?;
+    let sql = "DELETE FROM actors WHERE id = $1 \
+               AND NOT EXISTS (SELECT 1 FROM memberships WHERE memberships.actor_id = actors.id)";
+    let deleted = sqlx::query(sql).bind(&text).execute(&mut **tx).await?.rows_affected();
+    if deleted > 0 {
+        let sql = "UPDATE actors SET responsible = NULL WHERE responsible = $1";
+        sqlx::query(sql).bind(&text).execute(&mut **tx).await?;
+    }
+    Ok(())
+}
+
+/// Writes an allow-list; `None` allows everything.
+pub(super) fn tools_text(tools: &AllowList) -> Option<String> {
+    tools.rules().map(|rules| serde_json::Value::from(rules).to_string())
+}
+
+/// Reads the rights of a membership or a group.
+pub(super) fn rights(row: &AnyRow) -> Result<Rights, sqlx::Error> {
+    let role: &str = row.try_get("role")?;
+    Ok(Rights {
+        // An unknown role of a newer version is read as the least privileged one.
+        role: Role::parse(role).unwrap_or(Role::Viewer),
+        elevated: rows::boolean(row, "elevated")?,
+        platform: rows::boolean(row, "platform")?,
+        tools: rows::optional_json_column::<AllowList>(row, "tools")?.unwrap_or_default(),
+    })
+}
+
+fn membership(row: &AnyRow) -> Result<Membership, sqlx::Error> {
+    Ok(Membership {
+        actor: rows::parse_column(row, "actor_id")?,
+        tenant: rows::parse_column(row, "tenant")?,
+        rights: rights(row)?,
+    })
+}
+
+fn actor(row: &AnyRow) -> Result<ActorRecord, sqlx::Error> {
+    Ok(ActorRecord {
+        id: rows::parse_column(row, "id")?,
+        // A kind of a newer version never logs in.
+        kind: ActorKind::parse(row.try_get("kind")?).unwrap_or(ActorKind::ServiceAccount),
+        name: row.try_get("name")?,
+        email: row.try_get("email")?,
+        description: row.try_get("description")?,
+        responsible: rows::optional_parse_column(row, "responsible")?,
+        // A status of a newer version gives no access.
+        status: ActorStatus::parse(row.try_get("status")?).unwrap_or(ActorStatus::Disabled),
+        created_at: rows::timestamp(row, "created_at")?,
+        modified_at: rows::timestamp(row, "modified_at")?,
+        last_seen_at: rows::optional_timestamp(row, "last_seen_at")?,
+    })
+}

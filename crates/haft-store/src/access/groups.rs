@@ -1,0 +1,166 @@
+//! Groups of people and service accounts.
+
+use std::collections::HashMap;
+
+use haft_core::actor::{GroupRecord, Rights};
+use haft_core::catalog::StoreError;
+use haft_core::id::{ActorId, GroupId};
+use sqlx::any::AnyRow;
+use sqlx::{Any, Row as _, Transaction};
+
+use crate::access::Access;
+use crate::access::actors::{rights, tools_text};
+use crate::engine::{failed_to, is_conflict};
+use crate::notification::ChangeSet;
+use crate::rows;
+
+const STORE: &str = "store the group";
+
+/// Changes of a group; `None` keeps a field.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct GroupChange {
+    /// The name.
+    pub name: Option<String>,
+    /// What it is for.
+    pub description: Option<String>,
+    /// What its members may do.
+    pub rights: Option<Rights>,
+    /// The members.
+    pub members: Option<Vec<ActorId>>,
+}
+
+impl Access {
+    /// Returns all groups with their members, by id.
+    pub async fn groups(&self) -> Result<Vec<GroupRecord>, StoreError> {
+        let action = "load the groups";
+        let load = async {
+            let sql = "SELECT id, tenant, name, description, role, elevated, 0 AS platform, tools, created_at, \
+                       modified_at FROM actor_groups ORDER BY id";
+            let found = sqlx::query(sql).fetch_all(&self.db.engine.pool).await?;
+            let mut groups = found.iter().map(group).collect::<Result<Vec<_>, _>>()?;
+            let sql = "SELECT group_id, actor_id FROM group_members ORDER BY actor_id";
+            let mut members: HashMap<GroupId, Vec<ActorId>> = HashMap::new();
+            for row in sqlx::query(sql).fetch_all(&self.db.engine.pool).await? {
+                let group = rows::parse_column(&row, "group_id")?;
+                members.entry(group).or_default().push(rows::parse_column(&row, "actor_id")?);
+            }
+            for group in &mut groups {
+                group.members = members.remove(&group.id).unwrap_or_default();
+            }
+            Ok(groups)
+        };
+        load.await.map_err(failed_to(action))
+    }
+
+    /// Stores a group with its members.
+    pub async fn insert_group(&self, group: GroupRecord) -> Result<(), StoreError> {
+        let this = self.clone();
+        let work = async move {
+            let mut change = this.db.begin_shared().await.map_err(failed_to(STORE))?;
+            let sql = "INSERT INTO actor_groups (id, tenant, name, description, role, elevated, tools, created_at, \
+                       modified_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
+            let query = sqlx::query(sql)
+                .bind(group.id.to_string())
+                .bind(group.tenant.as_str())
+                .bind(&group.name)
+                .bind(&group.description)
+                .bind(group.rights.role.as_str())
+                .bind(i64::from(group.rights.elevated))
+                .bind(tools_text(&group.rights.tools))
+                .bind(group.created_at.as_microsecond())
+                .bind(group.modified_at.as_microsecond());
+            query.execute(&mut *change.tx).await.map_err(taken)?;
+            insert_members(&mut change.tx, group.id, &group.members).await.map_err(failed_to(STORE))?;
+            let _lock = change.commit(&ChangeSet::tokens(), &group.name).await.map_err(failed_to(STORE))?;
+            this.signal_change();
+            Ok(())
+        };
+        self.db.complete(work).await
+    }
+
+    /// Changes a group.
+    pub async fn update_group(&self, id: GroupId, update: GroupChange) -> Result<(), StoreError> {
+        let this = self.clone();
+        let work = async move {
+            let now = this.db.now();
+            let mut change = this.db.begin_shared().await.map_err(failed_to(STORE))?;
+            let rights = update.rights.as_ref();
+            let sql = "UPDATE actor_groups SET modified_at = $1, name = COALESCE($2, name), \
+                       description = COALESCE($3, description), role = COALESCE($4, role), \
+                       elevated = COALESCE($5, elevated), tools = CASE WHEN $6 = 1 THEN $7 ELSE tools END \
+                       WHERE id = $8";
+            let query = sqlx::query(sql)
+                .bind(now.as_microsecond())
+                .bind(&update.name)
+                .bind(&update.description)
+                .bind(rights.map(|rights| rights.role.as_str()))
+                .bind(rights.map(|rights| i64::from(rights.elevated)))
+                .bind(i64::from(rights.is_some()))
+                .bind(rights.and_then(|rights| tools_text(&rights.tools)))
+                .bind(id.to_string());
+            if query.execute(&mut *change.tx).await.map_err(taken)?.rows_affected() == 0 {
+                return Err(StoreError::not_found("group", id));
+            }
+            if let Some(members) = &update.members {
+                let query = sqlx::query("DELETE FROM group_members WHERE group_id = $1");
+                query.bind(id.to_string()).execute(&mut *change.tx).await.map_err(failed_to(STORE))?;
+                insert_members(&mut change.tx, id, members).await.map_err(failed_to(STORE))?;
+            }
+            let _lock =
+                change.commit(&ChangeSet::tokens(), &id.to_string()).await.map_err(failed_to(STORE))?;
+            this.signal_change();
+            Ok(())
+        };
+        self.db.complete(work).await
+    }
+
+    /// Deletes a group; its members lose its rights.
+    pub async fn delete_group(&self, id: GroupId) -> Result<(), StoreError> {
+        let this = self.clone();
+        let work = async move {
+            let action = "delete the group";
+            let mut change = this.db.begin_shared().await.map_err(failed_to(action))?;
+            let query = sqlx::query("DELETE FROM actor_groups WHERE id = $1").bind(id.to_string());
+            if query.execute(&mut *change.tx).await.map_err(failed_to(action))?.rows_affected() == 0 {
+                return Err(StoreError::not_found("group", id));
+            }
+            let _lock =
+                change.commit(&ChangeSet::tokens(), &id.to_string()).await.map_err(failed_to(action))?;
+            this.signal_change();
+            Ok(())
+        };
+        self.db.complete(work).await
+    }
+}
+
+fn taken(error: sqlx::Error) -> StoreError {
+    if is_conflict(&error) {
+        return StoreError::Conflict("a group of this name already exists".into());
+    }
+    failed_to(STORE)(error)
+}
+
+async fn insert_members(
+    tx: &mut Transaction<'static, Any>,
+    id: GroupId,
+    members: &[ActorId],
+) -> Result<(), sqlx::Error> {
+    for member in members {
+        let query = sqlx::query("INSERT INTO group_members (group_id, actor_id) VALUES ($1, $2)");
+        query.bind(id.to_string()).bind(member.to_string()).execute(&mut **tx).await?;
+    }
+    Ok(())
+}
+
+fn group(row: &AnyRow) -> Result<GroupRecord, sqlx::Error> {
+    Ok(GroupRecord {
+        id: rows::parse_column(row, "id")?,
+        tenant: rows::parse_column(row, "tenant")?,
+        name: row.try_get("name")?,
+        description: row.try_get("description")?,
+        rights: rights(row)?,
+        created_at: rows::timestamp(row, "created_at")?,
+        modified_at: rows::timestamp(row, "modified_at")?,
+        members: Vec::new(),
+    })
+}

@@ -1,0 +1,206 @@
+//! People, service accounts and groups.
+
+use haft_core::Clock as _;
+use haft_core::actor::{ActorKind, ActorRecord, ActorStatus, GroupRecord, Membership, Rights, login_key};
+use haft_core::catalog::StoreError;
+use haft_core::id::{ActorId, GroupId, TokenId};
+use haft_core::name::TenantId;
+use haft_core::principal::AllowList;
+use haft_core::token::{Role, TokenRecord};
+use haft_store::{ActorChange, GroupChange, HandedOver, NewChat};
+
+use crate::harness::{Harness, call_id, on_both};
+use crate::logins::{link, session};
+use crate::tokens::token_of;
+
+on_both![
+    people_and_groups_are_stored_and_changed,
+    a_removed_member_leaves_nothing_behind,
+    an_email_address_belongs_to_one_person,
+    what_a_person_owns_is_handed_over,
+    a_deleted_tenant_leaves_no_member,
+];
+
+pub(crate) fn person(harness: &Harness, name: &str) -> ActorRecord {
+    let now = harness.clock.now();
+    ActorRecord {
+        id: ActorId(call_id(&harness.clock).0),
+        kind: ActorKind::Person,
+        name: name.to_owned(),
+        email: Some(format!("{}@Example.com", name.replace(' ', "-"))),
+        description: String::new(),
+        responsible: None,
+        status: ActorStatus::Invited,
+        created_at: now,
+        modified_at: now,
+        last_seen_at: None,
+    }
+}
+
+fn rights(role: Role, tools: &[&str]) -> Rights {
+    Rights { role, elevated: false, platform: false, tools: AllowList::new(tools).unwrap() }
+}
+
+pub(crate) fn membership(actor: ActorId, tenant: &TenantId) -> Membership {
+    Membership { actor, tenant: tenant.clone(), rights: rights(Role::Caller, &["web:*"]) }
+}
+
+pub(crate) fn group(harness: &Harness, name: &str, members: Vec<ActorId>) -> GroupRecord {
+    let now = harness.clock.now();
+    GroupRecord {
+        id: GroupId(call_id(&harness.clock).0),
+        tenant: TenantId::default_tenant(),
+        name: name.to_owned(),
+        description: "Pays".to_owned(),
+        rights: rights(Role::Editor, &["bank:pay"]),
+        created_at: now,
+        modified_at: now,
+        members,
+    }
+}
+
+async fn insert(harness: &Harness, name: &str) -> ActorRecord {
+    let person = person(harness, name);
+    let membership = membership(person.id, &TenantId::default_tenant());
+    harness.store.access().insert_actor(person.clone(), membership, Vec::new()).await.unwrap();
+    person
+}
+
+async fn people_and_groups_are_stored_and_changed(harness: Harness) {
+    let access = harness.store.access();
+    let tenant = TenantId::default_tenant();
+    let [ann, bob] = [insert(&harness, "ann").await, insert(&harness, "bob").await];
+    assert_eq!(access.actors().await.unwrap(), [ann.clone(), bob.clone()]);
+    let group = group(&harness, "finance", vec![ann.id]);
+    access.insert_group(group.clone()).await.unwrap();
+    assert_eq!(access.groups().await.unwrap(), std::slice::from_ref(&group));
+
+    let change = ActorChange {
+        name: Some("Ann Smith".to_owned()),
+        email: Some(None),
+        status: Some(ActorStatus::Active),
+        rights: Some((tenant.clone(), rights(Role::Admin, &["a"]))),
+        groups: Some((tenant.clone(), Vec::new())),
+        ..ActorChange::default()
+    };
+    access.update_actor(ann.id, change).await.unwrap();
+    let changed = &access.actors().await.unwrap()[0];
+    assert_eq!((changed.name.as_str(), &changed.email), ("Ann Smith", &None));
+    assert_eq!((changed.status, changed.created_at), (ActorStatus::Active, ann.created_at));
+    let memberships = access.memberships().await.unwrap();
+    let own = memberships.iter().find(|membership| membership.actor == ann.id).unwrap();
+    assert_eq!(own.rights, rights(Role::Admin, &["a"]));
+    assert!(access.groups().await.unwrap()[0].members.is_empty());
+
+    let change = GroupChange {
+        name: Some("payments".to_owned()),
+        members: Some(vec![bob.id]),
+        rights: Some(Rights { tools: AllowList::default(), ..group.rights.clone() }),
+        ..GroupChange::default()
+    };
+    access.update_group(group.id, change).await.unwrap();
+    let changed = access.groups().await.unwrap().remove(0);
+    assert_eq!((changed.name.as_str(), &changed.members), ("payments", &vec![bob.id]));
+    assert!(changed.rights.tools.is_unlimited() && changed.description == "Pays");
+    let other = GroupRecord { id: GroupId(call_id(&harness.clock).0), ..changed.clone() };
+    assert!(matches!(access.insert_group(other).await, Err(StoreError::Conflict(_))));
+    access.delete_group(changed.id).await.unwrap();
+    assert!(matches!(access.delete_group(changed.id).await, Err(StoreError::NotFound { .. })));
+
+    let seen = harness.clock.now();
+    access.record_actor_use(vec![(bob.id, seen)]).await.unwrap();
+    assert_eq!(access.actors().await.unwrap()[1].last_seen_at, Some(seen));
+    access.activate_person(bob.id).await.unwrap();
+    assert_eq!(access.actors().await.unwrap()[1].status, ActorStatus::Active);
+    harness.store.close().await;
+}
+
+async fn a_removed_member_leaves_nothing_behind(harness: Harness) {
+    let access = harness.store.access();
+    let tenant = TenantId::default_tenant();
+    let ann = insert(&harness, "ann").await;
+    let of_person = TokenRecord { actor: Some(ann.id), ..token_of(&tenant) };
+    access.insert_token(&of_person).await.unwrap();
+    assert_eq!(access.tokens().await.unwrap(), std::slice::from_ref(&of_person));
+    let key = login_key(ann.id, &tenant);
+    access.insert_session(session(&harness, "by link", &key)).await.unwrap();
+    access.insert_session(session(&harness, "by token", &of_person.hash)).await.unwrap();
+    access.insert_session(session(&harness, "of another", "other")).await.unwrap();
+    access.replace_login_links(link(&harness, "first", &key)).await.unwrap();
+    access.replace_login_links(link(&harness, "second", &key)).await.unwrap();
+    assert_eq!(access.take_login_link("first").await.unwrap(), None);
+    assert_eq!(access.take_login_link("second").await.unwrap(), Some(key.clone()));
+
+    let disabled = ActorChange { status: Some(ActorStatus::Disabled), ..ActorChange::default() };
+    access.update_actor(ann.id, disabled).await.unwrap();
+    assert_eq!(access.sessions().await.unwrap().len(), 2);
+    access.delete_membership(ann.id, tenant.clone()).await.unwrap();
+    let sessions: Vec<String> =
+        access.sessions().await.unwrap().into_iter().map(|session| session.hash).collect();
+    assert_eq!(sessions, ["of another"]);
+    assert!(access.actors().await.unwrap().is_empty() && access.tokens().await.unwrap().is_empty());
+    // A token that another node is about to store finds no member any more.
+    let late = TokenRecord { id: TokenId(call_id(&harness.clock).0), hash: "late".into(), ..of_person };
+    assert!(matches!(access.insert_token(&late).await, Err(StoreError::NotFound { .. })));
+    harness.store.close().await;
+}
+
+async fn an_email_address_belongs_to_one_person(harness: Harness) {
+    let access = harness.store.access();
+    let ann = insert(&harness, "ann").await;
+    let twin = ActorRecord { email: Some("ANN@example.COM".to_owned()), ..person(&harness, "other") };
+    let membership = membership(twin.id, &TenantId::default_tenant());
+    let stored = access.insert_actor(twin, membership, Vec::new()).await;
+    assert!(matches!(stored, Err(StoreError::Conflict(_))), "{stored:?}");
+    let bob = insert(&harness, "bob").await;
+    let change = ActorChange { email: Some(ann.email), ..ActorChange::default() };
+    let changed = access.update_actor(bob.id, change).await;
+    assert!(matches!(changed, Err(StoreError::Conflict(_))), "{changed:?}");
+    harness.store.close().await;
+}
+
+async fn what_a_person_owns_is_handed_over(harness: Harness) {
+    let access = harness.store.access();
+    let tenant = TenantId::default_tenant();
+    let [ann, bob] = [insert(&harness, "ann").await, insert(&harness, "bob").await];
+    let machine = ActorRecord {
+        kind: ActorKind::ServiceAccount,
+        email: None,
+        responsible: Some(ann.id),
+        ..person(&harness, "nightly")
+    };
+    access.insert_actor(machine.clone(), membership(machine.id, &tenant), Vec::new()).await.unwrap();
+    let chat = NewChat {
+        owner: ann.id.to_string(),
+        owner_name: ann.name.clone(),
+        title: "Mine".to_owned(),
+        agent: None,
+    };
+    let chat = harness.store.chats().create(&tenant, chat).await.unwrap();
+    let done = access.hand_over(tenant.clone(), ann.id, (bob.id, bob.name.clone())).await.unwrap();
+    assert_eq!(done, HandedOver { chats: 1, service_accounts: 1 });
+    let chat = harness.store.chats().get(&tenant, chat.id).await.unwrap().unwrap();
+    assert_eq!((chat.owner, chat.owner_name), (bob.id.to_string(), bob.name));
+    let machine = access.actors().await.unwrap().into_iter().find(|actor| actor.id == machine.id).unwrap();
+    assert_eq!(machine.responsible, Some(bob.id));
+    harness.store.close().await;
+}
+
+async fn a_deleted_tenant_leaves_no_member(harness: Harness) {
+    let access = harness.store.access();
+    let acme = TenantId::new("acme").unwrap();
+    harness.store.tenants().create(acme.clone(), "Acme".to_owned()).await.unwrap();
+    let [ann, bob] = [insert(&harness, "ann").await, insert(&harness, "bob").await];
+    access.insert_membership(membership(ann.id, &acme), Vec::new()).await.unwrap();
+    let only_there = person(&harness, "carl");
+    access.insert_actor(only_there.clone(), membership(only_there.id, &acme), Vec::new()).await.unwrap();
+    let of_acme = GroupRecord { tenant: acme.clone(), ..group(&harness, "g", vec![ann.id]) };
+    access.insert_group(of_acme).await.unwrap();
+    access.insert_session(session(&harness, "there", &login_key(ann.id, &acme))).await.unwrap();
+    harness.store.tenants().delete(acme).await.unwrap();
+    let left: Vec<ActorId> = access.actors().await.unwrap().into_iter().map(|actor| actor.id).collect();
+    assert_eq!(left, [ann.id, bob.id]);
+    assert_eq!(access.memberships().await.unwrap().len(), 2);
+    assert!(access.groups().await.unwrap().is_empty() && access.sessions().await.unwrap().is_empty());
+    harness.store.close().await;
+}

@@ -1,0 +1,147 @@
+// People: an invitation, a login with the link, rights by a group, own tokens, and the end of access.
+import assert from 'node:assert/strict';
+
+/** Chooses an option of a field; with a text to search for, among those that it finds. */
+async function choose(page, field, option, search) {
+  await field.click();
+  if (search !== undefined) await field.fill(search);
+  await page.getByRole('option', { name: option }).first().click();
+}
+
+/** Invites a person with the form; returns the link. */
+async function invite(page, { name, email }) {
+  await page.getByRole('button', { name: 'Invite person' }).first().click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByRole('textbox', { name: 'Name', exact: true }).fill(name);
+  await dialog.getByRole('textbox', { name: 'E-mail' }).fill(email);
+  await dialog.getByRole('button', { name: 'Create invitation' }).click();
+  await dialog.getByText('Shown only once').waitFor();
+  const link = new URL(await dialog.getByText(/\?invitation=/).innerText());
+  await dialog.getByRole('button', { name: 'Copy' }).waitFor();
+  await dialog.getByRole('button', { name: 'Close', exact: true }).last().click();
+  await dialog.waitFor({ state: 'detached' });
+  return link.pathname + link.search;
+}
+
+/** Opens a login link in a browser of its own, and presses its button. */
+async function logIn(world, link) {
+  const page = await world.blank();
+  await page.goto(link);
+  // Opening the link, as the preview of a messenger does, logs nobody in.
+  assert.equal((await page.context().cookies()).length, 0);
+  await page.getByRole('button').first().click();
+  await page.waitForURL('**/ui/**');
+  await page.getByRole('heading', { name: 'Home', exact: true }).waitFor();
+  return page;
+}
+
+export const tests = {
+  async 'a person is invited, logs in with the link, and is disabled'(world) {
+    const admin = await world.open('/people');
+    await admin.getByText('No people yet').waitFor();
+    const link = await invite(admin, { name: 'Ann Smith', email: 'ann@example.com' });
+    const row = admin.getByRole('row').filter({ hasText: 'Ann Smith' });
+    await row.getByRole('img', { name: 'Invited' }).waitFor();
+
+    const page = await logIn(world, link);
+    await page.getByRole('button', { name: 'Account' }).click();
+    await page.getByRole('menu').getByText('Ann Smith').waitFor();
+    await page.getByRole('menu').getByText('ann@example.com').waitFor();
+    await page.keyboard.press('Escape');
+    // The link has been used.
+    const second = await world.blank();
+    await second.goto(link);
+    const [answer] = await Promise.all([second.waitForResponse((each) => each.request().method() === 'POST'), second.getByRole('button').first().click()]);
+    assert.ok(answer.status() >= 400, `a used link answered ${answer.status()}`);
+    assert.equal((await second.context().cookies()).length, 0);
+
+    await admin.reload();
+    await row.getByRole('img', { name: 'Active' }).waitFor();
+    await row.click();
+    const drawer = admin.getByRole('complementary');
+    await drawer.getByRole('button', { name: 'Disable', exact: true }).click();
+    const dialog = admin.getByRole('dialog');
+    await dialog.getByText('1 open session').waitFor();
+    await dialog.getByRole('button', { name: 'Disable', exact: true }).click();
+    await drawer.getByText('Disabled', { exact: true }).waitFor();
+    assert.equal(await drawer.getByRole('button', { name: 'New login link' }).count(), 0);
+
+    await page.getByRole('navigation').first().getByRole('link', { name: 'Calls', exact: true }).click();
+    await page.getByRole('status').filter({ hasText: /session/i }).waitFor();
+    await page.reload();
+    await page.waitForURL('**/login**');
+    assert.equal((await page.request.get('/api/session')).status(), 401);
+  },
+
+  async 'a group gives its members rights, and takes them away when it is deleted'(world) {
+    const person = await world.haft.api('POST', '/people', { name: 'Grace', email: 'grace@example.com', role: 'viewer' });
+    const admin = await world.open('/groups');
+    await admin.getByRole('button', { name: 'New group' }).first().click();
+    const dialog = admin.getByRole('dialog');
+    await dialog.getByRole('textbox', { name: 'Name', exact: true }).fill('builders');
+    await choose(admin, dialog.getByRole('combobox', { name: 'Members' }), /^Grace/, 'grace@');
+    await choose(admin, dialog.getByRole('combobox', { name: 'Role' }), /^Editor/);
+    await dialog.getByRole('button', { name: 'Create group' }).click();
+    const drawer = admin.getByRole('complementary');
+    await drawer.getByRole('link', { name: 'Grace' }).waitFor();
+    assert.equal((await world.haft.api('GET', `/people/${person.id}`)).rights.role, 'editor');
+    await drawer.getByRole('link', { name: 'Grace' }).click();
+    await drawer.getByRole('link', { name: 'builders' }).click();
+    await drawer.getByRole('button', { name: 'Delete', exact: true }).click();
+    await dialog.getByText('1 member loses the rights').waitFor();
+    await dialog.getByRole('button', { name: 'Delete', exact: true }).click();
+    await admin.getByText('No groups yet').waitFor();
+    assert.equal((await world.haft.api('GET', `/people/${person.id}`)).rights.role, 'viewer');
+  },
+
+  async 'a person who is no admin manages own tokens, and nothing else of the administration'(world) {
+    const { invitation } = await world.haft.api('POST', '/people', { name: 'Edsger', email: 'edsger@example.com' });
+    const { pathname, search } = new URL(invitation.url);
+    const page = await logIn(world, pathname + search);
+    await page.getByRole('navigation').first().getByRole('link', { name: 'My tokens' }).click();
+    await page.getByRole('heading', { name: 'My tokens' }).waitFor();
+    await page.getByRole('button', { name: 'Create token' }).first().click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByRole('textbox', { name: 'Name', exact: true }).fill('laptop');
+    assert.equal(await dialog.getByRole('combobox', { name: 'Owner' }).count(), 0);
+    await dialog.getByRole('button', { name: 'Create token' }).click();
+    const value = await dialog.getByText(/^haft_/).innerText();
+    await dialog.getByRole('button', { name: 'Close', exact: true }).last().click();
+    assert.equal((await world.haft.api('GET', '/session', undefined, { as: value })).name, 'Edsger');
+    await page.getByRole('row').filter({ hasText: 'laptop' }).click();
+    const drawer = page.getByRole('complementary');
+    await drawer.getByRole('button', { name: 'New value' }).waitFor();
+    await drawer.getByRole('button', { name: 'Revoke' }).click();
+    await dialog.getByRole('button', { name: 'Revoke' }).click();
+    await page.getByText('No tokens yet').waitFor();
+    for (const path of ['/people', '/groups', '/service-accounts']) {
+      await page.goto(`/ui${path}`);
+      await page.getByText(/You need the role Admin/).first().waitFor();
+    }
+  },
+
+  async 'a service account gets a token, which ends with it'(world) {
+    const admin = await world.open('/service-accounts');
+    await admin.getByRole('button', { name: 'New service account' }).first().click();
+    const dialog = admin.getByRole('dialog');
+    await dialog.getByRole('textbox', { name: 'Name', exact: true }).fill('nightly-report');
+    await dialog.getByRole('textbox', { name: 'Purpose' }).fill('Sends the report each night');
+    await dialog.getByRole('button', { name: 'Create service account' }).click();
+    const drawer = admin.getByRole('complementary');
+    await drawer.getByRole('heading', { name: 'nightly-report' }).waitFor();
+    await drawer.getByRole('button', { name: 'Create token' }).click();
+    await dialog.getByRole('textbox', { name: 'Name', exact: true }).fill('cron');
+    await dialog.getByRole('button', { name: 'Create token' }).click();
+    const value = await dialog.getByText(/^haft_/).innerText();
+    await dialog.getByRole('button', { name: 'Close', exact: true }).last().click();
+    await drawer.getByRole('row').filter({ hasText: 'cron' }).waitFor();
+    const session = await world.haft.api('GET', '/session', undefined, { as: value });
+    assert.deepEqual([session.name, session.actor.kind], ['nightly-report', 'service_account']);
+    await drawer.getByRole('button', { name: 'Delete', exact: true }).click();
+    await dialog.getByText('1 token stops working at once').waitFor();
+    await dialog.getByRole('button', { name: 'Delete', exact: true }).click();
+    await admin.getByText('No service accounts yet').waitFor();
+    const answer = await fetch(`${world.haft.url}/api/session`, { headers: { Authorization: `Bearer ${value}` } });
+    assert.equal(answer.status, 401);
+  },
+};
