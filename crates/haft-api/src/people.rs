@@ -343,6 +343,9 @@ pub struct SessionActor {
     pub email: Option<String>,
     /// The names of its groups.
     pub groups: Vec<String>,
+    /// Whether the token gives a lower role or fewer tools than the actor has: then it sees only what it created itself,
+    /// and manages no tokens.
+    pub is_reduced: bool,
 }
 
 impl From<&ActingAs> for SessionActor {
@@ -352,6 +355,7 @@ impl From<&ActingAs> for SessionActor {
             kind: actor.kind,
             email: actor.email.as_deref().map(str::to_owned),
             groups: actor.groups.iter().map(|group| group.to_string()).collect(),
+            is_reduced: actor.is_reduced,
         }
     }
 }

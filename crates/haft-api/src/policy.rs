@@ -30,7 +30,10 @@ pub struct ExplainCaller {
     /// The name or id of a token. Its role, elevation and allow-list apply; with `role` it need not exist.
     #[schema(example = "ci")]
     pub token: Option<String>,
-    /// The role; default: the role of the token, or `caller`.
+    /// The id, the e-mail address or the name of a person, instead of a token; for admins.
+    #[schema(example = "ann@example.com")]
+    pub person: Option<String>,
+    /// The role; default: the role of the token or the person, or `caller`.
     #[schema(example = "caller")]
     pub role: Option<Role>,
     /// Whether tools that need approval run without it; default: as the token.

@@ -171,6 +171,9 @@ pub struct SessionView {
     #[serde(deserialize_with = "crate::read::nullable")]
     #[schema(required)]
     pub actor: Option<SessionActor>,
+    /// What identifies the owner of a chat that this session creates.
+    #[schema(example = "local")]
+    pub owner_id: String,
     /// The id of the token; `null` for that of the home folder and that of the environment, which are not stored.
     #[serde(deserialize_with = "crate::read::nullable")]
     #[schema(required)]

@@ -19,8 +19,9 @@ pub struct Chat {
     /// The title.
     #[cfg_attr(feature = "openapi", schema(example = "Quarterly report"))]
     pub title: String,
-    /// The id of the principal that it belongs to.
-    #[serde(skip)]
+    /// Whom it belongs to: the `owner_id` of their session.
+    #[serde(rename = "owner_id")]
+    #[cfg_attr(feature = "openapi", schema(example = "local"))]
     pub owner: String,
     /// The name of that principal.
     pub owner_name: String,

@@ -178,6 +178,19 @@ impl Access {
         })
     }
 
+    /// Returns the principal of a stored token; `None` if whoever it belongs to has no access.
+    pub fn principal_of_token(&self, id: TokenId) -> Option<Arc<Principal>> {
+        let snapshot = self.snapshot.load();
+        let found = snapshot.tokens.values().find(|token| token.principal.token == Some(id))?;
+        Some(Arc::clone(&found.principal))
+    }
+
+    /// Returns the principal of a person who is logged in to a tenant; `None` if the person has no access.
+    pub fn principal_of_person(&self, id: ActorId, tenant: &TenantId) -> Option<Arc<Principal>> {
+        let snapshot = self.snapshot.load();
+        snapshot.tokens.get(&login_key(id, tenant)).map(|login| Arc::clone(&login.principal))
+    }
+
     /// Finds a session by the hash of its cookie.
     pub fn session(&self, hash: &str, now: Timestamp) -> Option<SessionRecord> {
         self.snapshot.load().sessions.get(hash).filter(|session| now < session.expires_at).cloned()

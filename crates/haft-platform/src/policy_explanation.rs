@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use haft_core::actor::ActorKind;
 use haft_core::callable::{CallableKind, CallableResource};
 use haft_core::name::{AgentSlug, TenantId};
 use haft_core::outcome::ErrorCode;
@@ -21,12 +22,15 @@ use serde_json::{Map, Value};
 use crate::context::Context;
 use crate::error::ServiceError;
 use crate::identity::Identity;
+use crate::people::find_actor;
 
 /// The caller to explain; a missing field has its default.
 #[derive(Debug, Default)]
 pub struct ExplainedCaller {
     /// The name or id of a token. With `role` it need not exist.
     pub token: Option<String>,
+    /// The id, the e-mail address or the name of a person, instead of a token.
+    pub person: Option<String>,
     pub role: Option<Role>,
     pub elevated: Option<bool>,
     pub tenant: Option<String>,
@@ -174,10 +178,14 @@ async fn principal(
             return Err(ServiceError::new(ErrorCode::Forbidden, "`as.tenant` must be your own tenant"));
         }
     };
-    let mut principal = match caller.token.as_deref() {
-        None => Principal::new(tenant, "", Role::Caller),
-        Some(token) => match find_token(app, &tenant, token).await? {
-            Some(record) => Principal::from(&record),
+    let mut principal = match (caller.token.as_deref(), caller.person.as_deref()) {
+        (None, None) => Principal::new(tenant, "", Role::Caller),
+        (Some(_), Some(_)) => {
+            return Err(ServiceError::bad_request("`as.token` and `as.person` exclude each other"));
+        }
+        (None, Some(person)) => principal_of_person(app, identity, &tenant, person).await?,
+        (Some(token), None) => match find_token(app, &tenant, token).await? {
+            Some(record) => principal_of_token(app, &record)?,
             None if caller.role.is_some() => Principal::new(tenant, token, Role::Caller),
             None => {
                 let mut error = ServiceError::not_found("token", token);
@@ -189,6 +197,36 @@ async fn principal(
     principal.role = caller.role.unwrap_or(principal.role);
     principal.elevated = caller.elevated.unwrap_or(principal.elevated);
     Ok(principal)
+}
+
+/// Returns the principal of a token. One that belongs to somebody does no more than they may do.
+fn principal_of_token(app: &Context, token: &TokenRecord) -> Result<Principal, ServiceError> {
+    if token.actor.is_none() {
+        return Ok(Principal::from(token));
+    }
+    let principal = app.access().principal_of_token(token.id);
+    let disabled = || ServiceError::bad_request("invalid `as.token`: its owner is disabled");
+    principal.map(|principal| Principal::clone(&principal)).ok_or_else(disabled)
+}
+
+/// Returns the principal of a person.
+async fn principal_of_person(
+    app: &Context,
+    identity: &Identity,
+    tenant: &TenantId,
+    person: &str,
+) -> Result<Principal, ServiceError> {
+    // Others do not see people.
+    identity.require(Role::Admin)?;
+    let found = find_actor(app, tenant, person).await?.actor;
+    if found.kind != ActorKind::Person {
+        return Err(ServiceError::bad_request(
+            "invalid `as.person`: a service account acts with a token, so name one of those as `as.token`",
+        ));
+    }
+    let principal = app.access().principal_of_person(found.id, tenant);
+    let disabled = || ServiceError::bad_request("invalid `as.person`: the person is disabled");
+    principal.map(|principal| Principal::clone(&principal)).ok_or_else(disabled)
 }
 
 async fn find_token(

@@ -11,11 +11,11 @@ export function hasRole(role: Role, needed: Role): boolean {
 
 /** Whether a person is logged in, not a token that stands for itself. */
 export function isPerson(session: Session): boolean {
-  return session.actor?.kind === 'person';
+  return session.actor?.kind === 'person' && !session.actor.is_reduced;
 }
 
 const UNKNOWN: Session = {
-  tenant: '', name: '', actor: null, token_id: null, role: 'viewer', elevated: false, platform: false, tools: null, rate_limit: null,
+  tenant: '', name: '', actor: null, owner_id: '', token_id: null, role: 'viewer', elevated: false, platform: false, tools: null, rate_limit: null,
   is_session: false, expires_at: null,
 };
 

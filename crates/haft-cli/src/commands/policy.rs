@@ -69,6 +69,9 @@ pub(crate) struct Explain {
     /// Name or id of the caller's token
     #[arg(long, value_name = "TOKEN")]
     as_token: Option<String>,
+    /// Person who calls: id, e-mail address or name, for admins
+    #[arg(long, value_name = "PERSON", conflicts_with = "as_token")]
+    as_person: Option<String>,
     /// Tenant of the caller, for admins of the platform
     #[arg(long, value_name = "TENANT")]
     as_tenant: Option<String>,
@@ -197,6 +200,7 @@ impl Explain {
         let role = self.as_role.map(|role| json!(role.name()));
         let texts = [
             ("token", &self.as_token),
+            ("person", &self.as_person),
             ("tenant", &self.as_tenant),
             ("agent", &self.as_agent),
             ("surface", &self.as_surface),

@@ -16,9 +16,9 @@ use haft_platform::Installation;
 use haft_platform::policy_explanation::{self, CallExplanation, Considered, ExplainedCaller};
 
 fn explained(caller: ExplainCaller) -> ExplainedCaller {
-    let ExplainCaller { token, role, elevated, tenant, agent, surface, agents_above, surfaces_above } =
+    let ExplainCaller { token, person, role, elevated, tenant, agent, surface, agents_above, surfaces_above } =
         caller;
-    ExplainedCaller { token, role, elevated, tenant, agent, surface, agents_above, surfaces_above }
+    ExplainedCaller { token, person, role, elevated, tenant, agent, surface, agents_above, surfaces_above }
 }
 
 fn view(explanation: CallExplanation) -> ExplanationView {

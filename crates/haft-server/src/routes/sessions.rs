@@ -27,6 +27,7 @@ pub(crate) async fn get(Caller(identity): Caller) -> Response {
         tenant: identity.tenant.to_string(),
         name: identity.name.to_string(),
         actor: identity.actor.as_deref().map(SessionActor::from),
+        owner_id: identity.id().to_string(),
         token_id: identity.token.map(|id| id.0),
         role: identity.role,
         elevated: identity.elevated,

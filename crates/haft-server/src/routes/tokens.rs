@@ -31,7 +31,7 @@ fn with_value(app: &Installation, issued: &IssuedToken, names: &ActorNames) -> C
     params(
         PageParams,
         ("tenant" = Option<String>, Query, description = "The tenant, for platform admins; default: your own", example = "default"),
-        ("actor" = Option<Uuid>, Query, description = "The id of the person or the service account that they belong to"),
+        ("actor" = Option<String>, Query, description = "The id of the person or the service account that they belong to"),
     ),
     responses((status = 200, body = Success<TokenList>), (status = 404, body = ErrorBody))
 )]

@@ -78,7 +78,7 @@ async fn an_invitation_logs_a_person_in_once_and_survives_a_preview() {
     );
     assert_eq!(
         session["actor"],
-        json!({"id": id, "kind": "person", "email": "ann@example.com", "groups": []})
+        json!({"id": id, "kind": "person", "email": "ann@example.com", "groups": [], "is_reduced": false})
     );
     for reference in [id, "ann@example.com", "ANN@example.com", "Ann Smith"] {
         let (status, found) = server.get(&format!("/api/people/{reference}")).await;

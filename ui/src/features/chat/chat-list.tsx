@@ -38,7 +38,7 @@ export function ChatList({ open, url, setUrl }: { open: string | undefined; url:
             <li key={chat.id}>
               <Link to="/chat/$id" params={{ id: chat.id } as never} search={kept as never} className={classes.entry} data-active={chat.id === open} aria-current={chat.id === open ? 'page' : undefined}>
                 <Group gap={6} wrap="nowrap"><Text truncate flex={1} fw={chat.id === open ? 600 : undefined}>{visibleText(chat.title) || t('chat.untitled')}</Text>{chat.shared && <IconShare2 size={13} role="img" aria-label={t('chat.isShared')} />}</Group>
-                <Text size="xs" c="dimmed" truncate>{[chat.owner_name !== session.name && visibleText(chat.owner_name), chat.agent && visibleText(chat.agent)].flatMap((part) => (part ? [part, ' · '] : [])).join('')}<Time at={chat.modified_at} /></Text>
+                <Text size="xs" c="dimmed" truncate>{[chat.owner_id !== session.owner_id && visibleText(chat.owner_name), chat.agent && visibleText(chat.agent)].flatMap((part) => (part ? [part, ' · '] : [])).join('')}<Time at={chat.modified_at} /></Text>
               </Link>
             </li>
           ))}

@@ -5,5 +5,5 @@ import { useMay, useSession } from '@/api/session';
 export function useIsMine(chat: Chat | undefined): boolean {
   const session = useSession();
   const isAdmin = useMay('admin');
-  return chat !== undefined && (isAdmin || chat.owner_name === session.name);
+  return chat !== undefined && (isAdmin || chat.owner_id === session.owner_id);
 }
