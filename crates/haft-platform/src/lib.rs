@@ -65,6 +65,7 @@ pub mod resource_usage;
 pub mod resources;
 pub mod results;
 pub mod retrieval;
+mod rights;
 pub mod runs;
 pub mod search;
 pub mod secret_command;

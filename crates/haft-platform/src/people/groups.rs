@@ -16,7 +16,7 @@ use crate::audit;
 use crate::context::Context;
 use crate::error::ServiceError;
 use crate::identity::Identity;
-use crate::tokens::{check_rights, named_tenant};
+use crate::rights::{check_rights, named_tenant};
 
 /// The most groups of a tenant.
 const MAX_GROUPS: usize = 1000;

@@ -18,8 +18,8 @@ use crate::context::Context;
 use crate::error::ServiceError;
 use crate::identity::Identity;
 use crate::login::LoginLink;
+use crate::rights::{check_rights, named_tenant};
 use crate::runs::RunEngine;
-use crate::tokens::{check_rights, named_tenant};
 
 /// The most people and service accounts of a tenant.
 const MAX_MEMBERS: usize = 10_000;

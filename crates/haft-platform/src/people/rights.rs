@@ -7,7 +7,7 @@ use haft_core::token::Role;
 
 use crate::error::ServiceError;
 use crate::identity::Identity;
-use crate::tokens::check_rights;
+use crate::rights::check_rights;
 
 /// Rights as a request names them; `None` keeps a field.
 #[derive(Debug, Default)]

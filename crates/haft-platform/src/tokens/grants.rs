@@ -5,30 +5,12 @@ use std::sync::Arc;
 use haft_core::Timestamp;
 use haft_core::actor::{ActingAs, ActorKind, Rights};
 use haft_core::id::TokenId;
-use haft_core::name::TenantId;
-use haft_core::outcome::ErrorCode;
 use haft_core::token::{Role, TokenRecord};
 
 use crate::context::Context;
 use crate::error::ServiceError;
 use crate::identity::Identity;
-
-/// Returns the tenant that a request names: its own, or any for platform admins.
-pub(crate) fn named_tenant(
-    app: &Context,
-    identity: &Identity,
-    named: Option<&str>,
-) -> Result<TenantId, ServiceError> {
-    let Some(named) = named.filter(|named| *named != identity.tenant.as_str()) else {
-        return Ok(identity.tenant.clone());
-    };
-    if identity.require_platform().is_err() {
-        // The same for tenants that do not exist.
-        return Err(forbidden("`tenant` must be your own tenant"));
-    }
-    let id: Option<TenantId> = named.parse().ok();
-    id.filter(|id| app.access().tenant(id).is_some()).ok_or_else(|| ServiceError::not_found("tenant", named))
-}
+use crate::rights::{check_rights, forbidden};
 
 /// Finds a token: an own one, for admins one of the own tenant, for platform admins any.
 pub async fn find(app: &Context, identity: &Identity, id: &str) -> Result<TokenRecord, ServiceError> {
@@ -62,32 +44,6 @@ pub(super) fn is_own(identity: &Identity, token: &TokenRecord) -> bool {
 pub fn require_token_owner(identity: &Identity) -> Result<(), ServiceError> {
     let is_person = |own: &Arc<ActingAs>| own.kind == ActorKind::Person && !own.is_reduced;
     if identity.actor.as_ref().is_some_and(is_person) { Ok(()) } else { identity.require(Role::Admin) }
-}
-
-/// Rejects rights that are more than those of the principal that gives them.
-pub(crate) fn check_rights(
-    identity: &Identity,
-    tenant: &TenantId,
-    rights: &Rights,
-) -> Result<(), ServiceError> {
-    if rights.platform && (rights.role != Role::Admin || !tenant.is_default()) {
-        return Err(ServiceError::bad_request(
-            "invalid `platform`: a platform admin has the role `admin` and the tenant `default`",
-        ));
-    }
-    if rights.platform {
-        identity.require_platform()?;
-    }
-    identity.require(rights.role)?;
-    if rights.elevated && !identity.elevated {
-        return Err(forbidden("your token is not elevated, so it cannot give access to one that is"));
-    }
-    if identity.tools.covers(&rights.tools) {
-        return Ok(());
-    }
-    let own = identity.tools.rules().unwrap_or_default();
-    let own: Vec<String> = own.iter().map(|rule| format!("`{rule}`")).collect();
-    Err(forbidden(format!("`tools` must not allow more than your own token: {}", own.join(", "))))
 }
 
 /// Rejects a token that could do more than the principal that creates or rotates it.
@@ -143,8 +99,4 @@ pub(super) async fn own_expiry(
 /// Rejects changes of platform admins by others.
 pub(super) fn check_platform(identity: &Identity, token: &TokenRecord) -> Result<(), ServiceError> {
     if token.platform { identity.require_platform() } else { Ok(()) }
-}
-
-fn forbidden(message: impl Into<String>) -> ServiceError {
-    ServiceError::new(ErrorCode::Forbidden, message)
 }

@@ -19,6 +19,7 @@ use crate::audit;
 use crate::context::Context;
 use crate::error::ServiceError;
 use crate::identity::Identity;
+use crate::rights::named_tenant;
 
 /// The longest time that the old value of a rotated token works.
 const MAX_GRACE: Duration = Duration::from_hours(7 * 24);
@@ -117,7 +118,7 @@ pub async fn list(
     actor: Option<&str>,
 ) -> Result<Vec<TokenRecord>, ServiceError> {
     grants::require_token_owner(identity)?;
-    let tenant = grants::named_tenant(app, identity, tenant)?;
+    let tenant = named_tenant(app, identity, tenant)?;
     let is_admin = identity.role >= Role::Admin;
     let is_listed = |token: &TokenRecord| {
         token.tenant == tenant
@@ -142,7 +143,7 @@ pub async fn create(
         ));
     }
     grants::require_token_owner(identity)?;
-    let tenant = grants::named_tenant(app, identity, new.tenant.as_deref())?;
+    let tenant = named_tenant(app, identity, new.tenant.as_deref())?;
     let owner = owner::find(app, identity, &tenant, new.owner.as_deref()).await?;
     let role = match &new.role {
         Some(role) => Role::parse(role).ok_or_else(|| {

@@ -4,7 +4,6 @@ mod grants;
 mod manage;
 mod owner;
 
-pub(crate) use grants::{check_rights, named_tenant};
 pub use grants::{find, require_token_owner};
 pub(crate) use manage::like_own;
 pub use manage::{

@@ -7,11 +7,11 @@ use haft_core::outcome::ErrorCode;
 use haft_core::principal::AllowList;
 use haft_core::token::{Role, TokenRecord};
 
-use super::grants::check_rights;
 use crate::context::Context;
 use crate::error::ServiceError;
 use crate::identity::Identity;
 use crate::people::find_actor;
+use crate::rights::check_rights;
 
 /// The owner of people's own tokens in a request.
 const SELF: &str = "me";

@@ -1,0 +1,58 @@
+//! What one principal may give another: rights in a tenant, never more than its own.
+
+use haft_core::actor::Rights;
+use haft_core::name::TenantId;
+use haft_core::outcome::ErrorCode;
+use haft_core::token::Role;
+
+use crate::context::Context;
+use crate::error::ServiceError;
+use crate::identity::Identity;
+
+/// Returns the tenant that a request names: its own, or any for platform admins.
+pub(crate) fn named_tenant(
+    app: &Context,
+    identity: &Identity,
+    named: Option<&str>,
+) -> Result<TenantId, ServiceError> {
+    let Some(named) = named.filter(|named| *named != identity.tenant.as_str()) else {
+        return Ok(identity.tenant.clone());
+    };
+    if identity.require_platform().is_err() {
+        // The same for tenants that do not exist.
+        return Err(forbidden("`tenant` must be your own tenant"));
+    }
+    let id: Option<TenantId> = named.parse().ok();
+    id.filter(|id| app.access().tenant(id).is_some()).ok_or_else(|| ServiceError::not_found("tenant", named))
+}
+
+/// Rejects rights that are more than those of the principal that gives them.
+pub(crate) fn check_rights(
+    identity: &Identity,
+    tenant: &TenantId,
+    rights: &Rights,
+) -> Result<(), ServiceError> {
+    if rights.platform && (rights.role != Role::Admin || !tenant.is_default()) {
+        return Err(ServiceError::bad_request(
+            "invalid `platform`: a platform admin has the role `admin` and the tenant `default`",
+        ));
+    }
+    if rights.platform {
+        identity.require_platform()?;
+    }
+    identity.require(rights.role)?;
+    if rights.elevated && !identity.elevated {
+        return Err(forbidden("your token is not elevated, so it cannot give access to one that is"));
+    }
+    if identity.tools.covers(&rights.tools) {
+        return Ok(());
+    }
+    let own = identity.tools.rules().unwrap_or_default();
+    let own: Vec<String> = own.iter().map(|rule| format!("`{rule}`")).collect();
+    Err(forbidden(format!("`tools` must not allow more than your own token: {}", own.join(", "))))
+}
+
+/// Returns the error of a request that would give too much.
+pub(crate) fn forbidden(message: impl Into<String>) -> ServiceError {
+    ServiceError::new(ErrorCode::Forbidden, message)
+}
