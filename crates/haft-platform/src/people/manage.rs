@@ -237,9 +237,8 @@ pub async fn remove(
     member: &Member,
 ) -> Result<(), ServiceError> {
     let id = member.actor.id;
-    if member.rights.platform {
-        identity.require_platform()?;
-    }
+    // Nobody removes those who may do more.
+    check_rights(identity, &member.tenant, &member.rights)?;
     refuse_self(identity, id, "remove")?;
     // Before its tokens are gone, by which reduced ones own their runs.
     cancel_runs(app, runs, &member.tenant, id).await?;
