@@ -1015,7 +1015,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List groups by name. */
+        /** List the groups of a tenant, by name. */
         get: operations["get_groups"];
         put?: never;
         /** Create a group. */
@@ -1033,15 +1033,15 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Show a group. */
+        /** Get a group. */
         get: operations["get_groups_id"];
         put?: never;
         post?: never;
-        /** Delete a group; its members lose its rights. */
+        /** Delete a group; its members lose what it gives. */
         delete: operations["delete_groups_id"];
         options?: never;
         head?: never;
-        /** Change a group. */
+        /** Change a group. What its members may do changes at once. */
         patch: operations["patch_groups_id"];
         trace?: never;
     };
@@ -1445,10 +1445,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List people by name. */
+        /** List the people of a tenant, by name. */
         get: operations["get_people"];
         put?: never;
-        /** Invite a person; only this response contains the link. */
+        /** Invite a person; only this response contains the link with which they log in. */
         post: operations["post_people"];
         delete?: never;
         options?: never;
@@ -1463,15 +1463,15 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Show a person. */
+        /** Get a person. */
         get: operations["get_people_id"];
         put?: never;
         post?: never;
-        /** Remove a person from the tenant. */
+        /** Remove a person from a tenant, with tokens and sessions there. One without any tenant is deleted. */
         delete: operations["delete_people_id"];
         options?: never;
         head?: never;
-        /** Change a person. */
+        /** Change a person. Disabling one ends sessions, tokens and running work at once. */
         patch: operations["patch_people_id"];
         trace?: never;
     };
@@ -1484,7 +1484,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Hand the chats and service accounts of a person over to another one. */
+        /** Give what a person owns in a tenant to another one: chats, and the responsibility for service accounts. */
         post: operations["post_people_id_hand_over"];
         delete?: never;
         options?: never;
@@ -1501,7 +1501,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Create a new login link for a person; older ones stop working. */
+        /** Create a new link with which a person logs in; earlier ones stop working. Only this response contains it. */
         post: operations["post_people_id_invitation"];
         delete?: never;
         options?: never;
@@ -1923,10 +1923,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List service accounts by name. */
+        /** List the service accounts of a tenant, by name. */
         get: operations["get_service_accounts"];
         put?: never;
-        /** Create a service account. */
+        /** Create a service account. Its tokens are created with `POST /tokens` and `owner`. */
         post: operations["post_service_accounts"];
         delete?: never;
         options?: never;
@@ -1941,15 +1941,15 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Show a service account. */
+        /** Get a service account. */
         get: operations["get_service_accounts_id"];
         put?: never;
         post?: never;
-        /** Delete a service account; its tokens stop working. */
+        /** Delete a service account with its tokens. */
         delete: operations["delete_service_accounts_id"];
         options?: never;
         head?: never;
-        /** Change a service account. */
+        /** Change a service account. Disabling one ends its tokens and running work at once. */
         patch: operations["patch_service_accounts_id"];
         trace?: never;
     };
@@ -2048,10 +2048,13 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List tokens, without their values. */
+        /** List tokens, without their values: those of the tenant for admins, their own for other people. */
         get: operations["get_tokens"];
         put?: never;
-        /** Create a token; only this response contains its value. No token can create a stronger one. */
+        /**
+         * Create a token; only this response contains its value. No token can create a stronger one. People who are no admins
+         *     create tokens of their own.
+         */
         post: operations["post_tokens"];
         delete?: never;
         options?: never;
@@ -3738,13 +3741,14 @@ export interface components {
              */
             action: string;
             /**
-             * @description The name of the token.
+             * @description The name of the person, the service account, or the token that stands for itself.
              * @example local
              */
             actor: string;
             /**
              * Format: uuid
-             * @description The id of the token; `None` for the token of the home folder and of the environment.
+             * @description The id of the person, the service account, or the token that stands for itself; `None` for the token of the home
+             *     folder and of the environment.
              */
             actor_id: string | null;
             /**
@@ -3769,6 +3773,11 @@ export interface components {
              * @example user-created:greet@1.0.0
              */
             target: string;
+            /**
+             * Format: uuid
+             * @description The id of the token that was used, if one was.
+             */
+            token_id?: string;
         };
         /** @description The authentication of requests. All values are templates, so that they can refer to secrets. */
         Auth: {
@@ -3903,6 +3912,11 @@ export interface components {
         };
         /** @description A recorded call. */
         Call: {
+            /**
+             * Format: uuid
+             * @description The id of the person or the service account that called.
+             */
+            actor_id?: string;
             /** @description The arguments; `null` in a list if they are long. */
             args: {
                 [key: string]: unknown;
@@ -3912,7 +3926,7 @@ export interface components {
             /** @description Set if the ledger reached its size limit and removed the arguments and the result. */
             body_removed?: boolean;
             /**
-             * @description The name of the token that called.
+             * @description The name of the person, the service account, or the token that called.
              * @example local
              */
             caller: string;
@@ -3975,7 +3989,7 @@ export interface components {
             tenant: string;
             /**
              * Format: uuid
-             * @description The id of that token, if it is stored.
+             * @description The id of the token that was used, if it is stored.
              */
             token_id?: string;
             /**
@@ -4233,6 +4247,11 @@ export interface components {
              * @description When it last changed.
              */
             modified_at: string;
+            /**
+             * @description Whom it belongs to: the `owner_id` of their session.
+             * @example local
+             */
+            owner_id: string;
             /** @description The name of that principal. */
             owner_name: string;
             /** @description Whether everybody in the tenant may read it. */
@@ -5180,6 +5199,11 @@ export interface components {
             agents_above?: string[];
             /** @description Whether tools that need approval run without it; default: as the token. */
             elevated?: boolean | null;
+            /**
+             * @description The id, the e-mail address or the name of a person, instead of a token; for admins.
+             * @example ann@example.com
+             */
+            person?: string | null;
             role?: components["schemas"]["Role"] | null;
             /**
              * @description The surface; default: `rest`.
@@ -6568,16 +6592,15 @@ export interface components {
              */
             name: string;
             /**
-             * @description To whom it belongs: `me`, or the id of a person or a service account of the tenant. The token never does more than
-             *     they may do. Default: nobody for admins, who name the rights here; `me` for everybody else.
+             * @description To whom it belongs: `me`, or the id or name of a service account of the tenant. The token never does more than its
+             *     owner may do. Default: nobody for admins, whose token stands for itself; `me` for everybody else.
              * @example me
              */
             owner?: string | null;
             /** @description Whether it administers tenants, for admins of the tenant `default`. */
             platform?: boolean;
             rate_limit?: components["schemas"]["RateBody"] | null;
-            /** @description The role; default: `caller`. */
-            role?: components["schemas"]["Role"];
+            role?: components["schemas"]["Role"] | null;
             /** @description The tenant; platform admins may name any, others only their own. */
             tenant?: string | null;
             /**
@@ -8007,6 +8030,11 @@ export interface components {
             groups: string[];
             /** Format: uuid */
             id: string;
+            /**
+             * @description Whether the token gives a lower role or fewer tools than the actor has: then it sees only what it created itself,
+             *     and manages no tokens.
+             */
+            is_reduced: boolean;
             kind: components["schemas"]["ActorKind"];
         };
         /** @description Who makes the request. */
@@ -8026,6 +8054,11 @@ export interface components {
              * @example ci
              */
             name: string;
+            /**
+             * @description What identifies the owner of a chat that this session creates.
+             * @example local
+             */
+            owner_id: string;
             /** @description Whether it administers tenants. */
             platform: boolean;
             rate_limit: components["schemas"]["RateBody"] | null;
@@ -8619,6 +8652,11 @@ export interface components {
         Success_Call: {
             /** @description A recorded call. */
             data: {
+                /**
+                 * Format: uuid
+                 * @description The id of the person or the service account that called.
+                 */
+                actor_id?: string;
                 /** @description The arguments; `null` in a list if they are long. */
                 args: {
                     [key: string]: unknown;
@@ -8628,7 +8666,7 @@ export interface components {
                 /** @description Set if the ledger reached its size limit and removed the arguments and the result. */
                 body_removed?: boolean;
                 /**
-                 * @description The name of the token that called.
+                 * @description The name of the person, the service account, or the token that called.
                  * @example local
                  */
                 caller: string;
@@ -8691,7 +8729,7 @@ export interface components {
                 tenant: string;
                 /**
                  * Format: uuid
-                 * @description The id of that token, if it is stored.
+                 * @description The id of the token that was used, if it is stored.
                  */
                 token_id?: string;
                 /**
@@ -9643,6 +9681,11 @@ export interface components {
                  * @example ci
                  */
                 name: string;
+                /**
+                 * @description What identifies the owner of a chat that this session creates.
+                 * @example local
+                 */
+                owner_id: string;
                 /** @description Whether it administers tenants. */
                 platform: boolean;
                 rate_limit: components["schemas"]["RateBody"] | null;
@@ -13574,6 +13617,7 @@ export interface operations {
                      *             "created_at": "2026-01-31T12:00:00Z",
                      *             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
                      *             "modified_at": "2026-01-31T12:00:00Z",
+                     *             "owner_id": "local",
                      *             "owner_name": "text",
                      *             "shared": true,
                      *             "title": "Quarterly report"
@@ -13627,6 +13671,7 @@ export interface operations {
                      *         "created_at": "2026-01-31T12:00:00Z",
                      *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
                      *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "owner_id": "local",
                      *         "owner_name": "text",
                      *         "shared": true,
                      *         "title": "Quarterly report",
@@ -13673,6 +13718,7 @@ export interface operations {
                      *         "created_at": "2026-01-31T12:00:00Z",
                      *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
                      *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "owner_id": "local",
                      *         "owner_name": "text",
                      *         "shared": true,
                      *         "title": "Quarterly report",
@@ -13759,6 +13805,7 @@ export interface operations {
                      *         "created_at": "2026-01-31T12:00:00Z",
                      *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
                      *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "owner_id": "local",
                      *         "owner_name": "text",
                      *         "shared": true,
                      *         "title": "Quarterly report",
@@ -13990,6 +14037,7 @@ export interface operations {
                      *           "created_at": "2026-01-31T12:00:00Z",
                      *           "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
                      *           "modified_at": "2026-01-31T12:00:00Z",
+                     *           "owner_id": "local",
                      *           "owner_name": "text",
                      *           "shared": true,
                      *           "title": "Quarterly report"
@@ -16191,6 +16239,11 @@ export interface operations {
                 page_token?: string;
                 /** @description How many items to skip. */
                 skip?: number;
+                /**
+                 * @description The tenant, for platform admins; default: your own
+                 * @example default
+                 */
+                tenant?: string;
             };
             header?: never;
             path?: never;
@@ -16204,6 +16257,40 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "groups": [
+                     *           {
+                     *             "created_at": "2026-01-31T12:00:00Z",
+                     *             "description": "text",
+                     *             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "members": [
+                     *               {
+                     *                 "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *                 "kind": "person",
+                     *                 "name": "Ann Smith"
+                     *               }
+                     *             ],
+                     *             "modified_at": "2026-01-31T12:00:00Z",
+                     *             "name": "finance",
+                     *             "rights": {
+                     *               "elevated": true,
+                     *               "platform": true,
+                     *               "role": "viewer",
+                     *               "tools": [
+                     *                 "text"
+                     *               ]
+                     *             },
+                     *             "tenant": "default"
+                     *           }
+                     *         ],
+                     *         "next_page_token": "text",
+                     *         "total": 1
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Success_GroupList"];
                 };
             };
@@ -16224,6 +16311,18 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "description": "Pays the bills",
+                 *       "members": [
+                 *         "ann@example.com"
+                 *       ],
+                 *       "name": "finance",
+                 *       "tools": [
+                 *         "bank:*"
+                 *       ]
+                 *     }
+                 */
                 "application/json": components["schemas"]["NewGroup"];
             };
         };
@@ -16234,6 +16333,34 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "description": "text",
+                     *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "members": [
+                     *           {
+                     *             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "kind": "person",
+                     *             "name": "Ann Smith"
+                     *           }
+                     *         ],
+                     *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "name": "finance",
+                     *         "rights": {
+                     *           "elevated": true,
+                     *           "platform": true,
+                     *           "role": "viewer",
+                     *           "tools": [
+                     *             "text"
+                     *           ]
+                     *         },
+                     *         "tenant": "default"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Success_GroupView"];
                 };
             };
@@ -16241,6 +16368,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
             413: components["responses"]["PayloadTooLarge"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -16248,9 +16376,19 @@ export interface operations {
     };
     get_groups_id: {
         parameters: {
-            query?: never;
+            query?: {
+                /**
+                 * @description The tenant, for platform admins; default: your own
+                 * @example default
+                 */
+                tenant?: string;
+            };
             header?: never;
             path: {
+                /**
+                 * @description The id or the name
+                 * @example finance
+                 */
                 id: string;
             };
             cookie?: never;
@@ -16263,6 +16401,34 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "description": "text",
+                     *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "members": [
+                     *           {
+                     *             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "kind": "person",
+                     *             "name": "Ann Smith"
+                     *           }
+                     *         ],
+                     *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "name": "finance",
+                     *         "rights": {
+                     *           "elevated": true,
+                     *           "platform": true,
+                     *           "role": "viewer",
+                     *           "tools": [
+                     *             "text"
+                     *           ]
+                     *         },
+                     *         "tenant": "default"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Success_GroupView"];
                 };
             };
@@ -16276,9 +16442,19 @@ export interface operations {
     };
     delete_groups_id: {
         parameters: {
-            query?: never;
+            query?: {
+                /**
+                 * @description The tenant, for platform admins; default: your own
+                 * @example default
+                 */
+                tenant?: string;
+            };
             header?: never;
             path: {
+                /**
+                 * @description The id or the name
+                 * @example finance
+                 */
                 id: string;
             };
             cookie?: never;
@@ -16291,6 +16467,14 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "message": "Token deleted"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Success_Message"];
                 };
             };
@@ -16304,15 +16488,30 @@ export interface operations {
     };
     patch_groups_id: {
         parameters: {
-            query?: never;
+            query?: {
+                /**
+                 * @description The tenant, for platform admins; default: your own
+                 * @example default
+                 */
+                tenant?: string;
+            };
             header?: never;
             path: {
+                /**
+                 * @description The id or the name
+                 * @example finance
+                 */
                 id: string;
             };
             cookie?: never;
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "name": "finance"
+                 *     }
+                 */
                 "application/json": components["schemas"]["GroupPatch"];
             };
         };
@@ -16323,6 +16522,34 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "description": "text",
+                     *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "members": [
+                     *           {
+                     *             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "kind": "person",
+                     *             "name": "Ann Smith"
+                     *           }
+                     *         ],
+                     *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "name": "finance",
+                     *         "rights": {
+                     *           "elevated": true,
+                     *           "platform": true,
+                     *           "role": "viewer",
+                     *           "tools": [
+                     *             "text"
+                     *           ]
+                     *         },
+                     *         "tenant": "default"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Success_GroupView"];
                 };
             };
@@ -16330,6 +16557,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
             413: components["responses"]["PayloadTooLarge"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -16820,6 +17048,11 @@ export interface operations {
             query?: {
                 /** @description The code of a login link. */
                 code?: string;
+                /**
+                 * @description The code of the link with which a person was invited. The page has a button, because mail servers and chats open
+                 *     links to preview them.
+                 */
+                invitation?: string;
                 /** @description The page to show after the login: a path below `/ui/`, or `/device`; anything else is ignored. */
                 next?: string;
             };
@@ -17705,10 +17938,6 @@ export interface operations {
     get_people: {
         parameters: {
             query?: {
-                /** @description A part of the name or the e-mail address. */
-                q?: string;
-                /** @description The status. */
-                status?: components["schemas"]["ActorStatus"];
                 /**
                  * @description The maximum number of items; larger values than 500 (100 for calls, 5000 for summaries of tools) are lowered.
                  * @example 50
@@ -17722,6 +17951,18 @@ export interface operations {
                 page_token?: string;
                 /** @description How many items to skip. */
                 skip?: number;
+                /**
+                 * @description A part of the name or the e-mail address
+                 * @example ann
+                 */
+                q?: string;
+                /** @description Only people with this status */
+                status?: components["schemas"]["ActorStatus"];
+                /**
+                 * @description The tenant, for platform admins; default: your own
+                 * @example default
+                 */
+                tenant?: string;
             };
             header?: never;
             path?: never;
@@ -17735,6 +17976,59 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "next_page_token": "text",
+                     *         "people": [
+                     *           {
+                     *             "created_at": "2026-01-31T12:00:00Z",
+                     *             "description": "text",
+                     *             "email": "ann@example.com",
+                     *             "groups": [
+                     *               {
+                     *                 "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *                 "name": "finance"
+                     *               }
+                     *             ],
+                     *             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "is_shared": true,
+                     *             "kind": "person",
+                     *             "last_seen_at": "2026-01-31T12:00:00Z",
+                     *             "membership": {
+                     *               "elevated": true,
+                     *               "platform": true,
+                     *               "role": "viewer",
+                     *               "tools": [
+                     *                 "text"
+                     *               ]
+                     *             },
+                     *             "modified_at": "2026-01-31T12:00:00Z",
+                     *             "name": "Ann Smith",
+                     *             "responsible": {
+                     *               "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *               "kind": "person",
+                     *               "name": "Ann Smith"
+                     *             },
+                     *             "rights": {
+                     *               "elevated": true,
+                     *               "platform": true,
+                     *               "role": "viewer",
+                     *               "tools": [
+                     *                 "text"
+                     *               ]
+                     *             },
+                     *             "sessions": 1,
+                     *             "status": "invited",
+                     *             "tenant": "default",
+                     *             "tokens": 1
+                     *           }
+                     *         ],
+                     *         "total": 1
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Success_PeopleList"];
                 };
             };
@@ -17755,6 +18049,19 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "email": "ann@example.com",
+                 *       "groups": [
+                 *         "finance"
+                 *       ],
+                 *       "name": "Ann Smith",
+                 *       "tools": [
+                 *         "weather",
+                 *         "web:*"
+                 *       ]
+                 *     }
+                 */
                 "application/json": components["schemas"]["NewPerson"];
             };
         };
@@ -17765,6 +18072,57 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "description": "text",
+                     *         "email": "ann@example.com",
+                     *         "groups": [
+                     *           {
+                     *             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "name": "finance"
+                     *           }
+                     *         ],
+                     *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "is_shared": true,
+                     *         "kind": "person",
+                     *         "last_seen_at": "2026-01-31T12:00:00Z",
+                     *         "membership": {
+                     *           "elevated": true,
+                     *           "platform": true,
+                     *           "role": "viewer",
+                     *           "tools": [
+                     *             "text"
+                     *           ]
+                     *         },
+                     *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "name": "Ann Smith",
+                     *         "responsible": {
+                     *           "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "kind": "person",
+                     *           "name": "Ann Smith"
+                     *         },
+                     *         "rights": {
+                     *           "elevated": true,
+                     *           "platform": true,
+                     *           "role": "viewer",
+                     *           "tools": [
+                     *             "text"
+                     *           ]
+                     *         },
+                     *         "sessions": 1,
+                     *         "status": "invited",
+                     *         "tenant": "default",
+                     *         "tokens": 1,
+                     *         "invitation": {
+                     *           "expires_at": "2026-01-31T12:00:00Z",
+                     *           "url": "http://127.0.0.1:18789/login?invitation=…"
+                     *         }
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Success_InvitedPerson"];
                 };
             };
@@ -17772,6 +18130,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
             413: components["responses"]["PayloadTooLarge"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -17779,9 +18138,19 @@ export interface operations {
     };
     get_people_id: {
         parameters: {
-            query?: never;
+            query?: {
+                /**
+                 * @description The tenant, for platform admins; default: your own
+                 * @example default
+                 */
+                tenant?: string;
+            };
             header?: never;
             path: {
+                /**
+                 * @description The id, the e-mail address, or a name that nobody else has
+                 * @example ann@example.com
+                 */
                 id: string;
             };
             cookie?: never;
@@ -17794,6 +18163,53 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "description": "text",
+                     *         "email": "ann@example.com",
+                     *         "groups": [
+                     *           {
+                     *             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "name": "finance"
+                     *           }
+                     *         ],
+                     *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "is_shared": true,
+                     *         "kind": "person",
+                     *         "last_seen_at": "2026-01-31T12:00:00Z",
+                     *         "membership": {
+                     *           "elevated": true,
+                     *           "platform": true,
+                     *           "role": "viewer",
+                     *           "tools": [
+                     *             "text"
+                     *           ]
+                     *         },
+                     *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "name": "Ann Smith",
+                     *         "responsible": {
+                     *           "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "kind": "person",
+                     *           "name": "Ann Smith"
+                     *         },
+                     *         "rights": {
+                     *           "elevated": true,
+                     *           "platform": true,
+                     *           "role": "viewer",
+                     *           "tools": [
+                     *             "text"
+                     *           ]
+                     *         },
+                     *         "sessions": 1,
+                     *         "status": "invited",
+                     *         "tenant": "default",
+                     *         "tokens": 1
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Success_ActorView"];
                 };
             };
@@ -17807,9 +18223,19 @@ export interface operations {
     };
     delete_people_id: {
         parameters: {
-            query?: never;
+            query?: {
+                /**
+                 * @description The tenant, for platform admins; default: your own
+                 * @example default
+                 */
+                tenant?: string;
+            };
             header?: never;
             path: {
+                /**
+                 * @description The id, the e-mail address, or a name that nobody else has
+                 * @example ann@example.com
+                 */
                 id: string;
             };
             cookie?: never;
@@ -17822,6 +18248,14 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "message": "Token deleted"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Success_Message"];
                 };
             };
@@ -17829,21 +18263,39 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
         };
     };
     patch_people_id: {
         parameters: {
-            query?: never;
+            query?: {
+                /**
+                 * @description The tenant, for platform admins; default: your own
+                 * @example default
+                 */
+                tenant?: string;
+            };
             header?: never;
             path: {
+                /**
+                 * @description The id, the e-mail address, or a name that nobody else has
+                 * @example ann@example.com
+                 */
                 id: string;
             };
             cookie?: never;
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "email": "ann@example.com",
+                 *       "name": "Ann Smith",
+                 *       "responsible": "ann@example.com"
+                 *     }
+                 */
                 "application/json": components["schemas"]["ActorPatch"];
             };
         };
@@ -17854,6 +18306,53 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "description": "text",
+                     *         "email": "ann@example.com",
+                     *         "groups": [
+                     *           {
+                     *             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "name": "finance"
+                     *           }
+                     *         ],
+                     *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "is_shared": true,
+                     *         "kind": "person",
+                     *         "last_seen_at": "2026-01-31T12:00:00Z",
+                     *         "membership": {
+                     *           "elevated": true,
+                     *           "platform": true,
+                     *           "role": "viewer",
+                     *           "tools": [
+                     *             "text"
+                     *           ]
+                     *         },
+                     *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "name": "Ann Smith",
+                     *         "responsible": {
+                     *           "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "kind": "person",
+                     *           "name": "Ann Smith"
+                     *         },
+                     *         "rights": {
+                     *           "elevated": true,
+                     *           "platform": true,
+                     *           "role": "viewer",
+                     *           "tools": [
+                     *             "text"
+                     *           ]
+                     *         },
+                     *         "sessions": 1,
+                     *         "status": "invited",
+                     *         "tenant": "default",
+                     *         "tokens": 1
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Success_ActorView"];
                 };
             };
@@ -17861,6 +18360,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
             413: components["responses"]["PayloadTooLarge"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -17868,15 +18368,30 @@ export interface operations {
     };
     post_people_id_hand_over: {
         parameters: {
-            query?: never;
+            query?: {
+                /**
+                 * @description The tenant, for platform admins; default: your own
+                 * @example default
+                 */
+                tenant?: string;
+            };
             header?: never;
             path: {
+                /**
+                 * @description The id, the e-mail address, or a name that nobody else has
+                 * @example ann@example.com
+                 */
                 id: string;
             };
             cookie?: never;
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "to": "bob@example.com"
+                 *     }
+                 */
                 "application/json": components["schemas"]["HandOver"];
             };
         };
@@ -17887,6 +18402,15 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "chats": 1,
+                     *         "service_accounts": 1
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Success_HandedOver"];
                 };
             };
@@ -17901,9 +18425,19 @@ export interface operations {
     };
     post_people_id_invitation: {
         parameters: {
-            query?: never;
+            query?: {
+                /**
+                 * @description The tenant, for platform admins; default: your own
+                 * @example default
+                 */
+                tenant?: string;
+            };
             header?: never;
             path: {
+                /**
+                 * @description The id, the e-mail address, or a name that nobody else has
+                 * @example ann@example.com
+                 */
                 id: string;
             };
             cookie?: never;
@@ -17916,6 +18450,15 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "expires_at": "2026-01-31T12:00:00Z",
+                     *         "url": "http://127.0.0.1:18789/login?invitation=…"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Success_InvitationView"];
                 };
             };
@@ -17923,6 +18466,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
         };
@@ -19940,6 +20484,18 @@ export interface operations {
                 page_token?: string;
                 /** @description How many items to skip. */
                 skip?: number;
+                /**
+                 * @description A part of the name
+                 * @example nightly
+                 */
+                q?: string;
+                /** @description Only service accounts with this status */
+                status?: components["schemas"]["ActorStatus"];
+                /**
+                 * @description The tenant, for platform admins; default: your own
+                 * @example default
+                 */
+                tenant?: string;
             };
             header?: never;
             path?: never;
@@ -19953,6 +20509,59 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "next_page_token": "text",
+                     *         "service_accounts": [
+                     *           {
+                     *             "created_at": "2026-01-31T12:00:00Z",
+                     *             "description": "text",
+                     *             "email": "ann@example.com",
+                     *             "groups": [
+                     *               {
+                     *                 "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *                 "name": "finance"
+                     *               }
+                     *             ],
+                     *             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "is_shared": true,
+                     *             "kind": "person",
+                     *             "last_seen_at": "2026-01-31T12:00:00Z",
+                     *             "membership": {
+                     *               "elevated": true,
+                     *               "platform": true,
+                     *               "role": "viewer",
+                     *               "tools": [
+                     *                 "text"
+                     *               ]
+                     *             },
+                     *             "modified_at": "2026-01-31T12:00:00Z",
+                     *             "name": "Ann Smith",
+                     *             "responsible": {
+                     *               "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *               "kind": "person",
+                     *               "name": "Ann Smith"
+                     *             },
+                     *             "rights": {
+                     *               "elevated": true,
+                     *               "platform": true,
+                     *               "role": "viewer",
+                     *               "tools": [
+                     *                 "text"
+                     *               ]
+                     *             },
+                     *             "sessions": 1,
+                     *             "status": "invited",
+                     *             "tenant": "default",
+                     *             "tokens": 1
+                     *           }
+                     *         ],
+                     *         "total": 1
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Success_ServiceAccountList"];
                 };
             };
@@ -19973,6 +20582,20 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "description": "Sends the report each night",
+                 *       "groups": [
+                 *         "finance"
+                 *       ],
+                 *       "name": "nightly-report",
+                 *       "responsible": "ann@example.com",
+                 *       "tools": [
+                 *         "weather",
+                 *         "web:*"
+                 *       ]
+                 *     }
+                 */
                 "application/json": components["schemas"]["NewServiceAccount"];
             };
         };
@@ -19983,6 +20606,53 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "description": "text",
+                     *         "email": "ann@example.com",
+                     *         "groups": [
+                     *           {
+                     *             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "name": "finance"
+                     *           }
+                     *         ],
+                     *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "is_shared": true,
+                     *         "kind": "person",
+                     *         "last_seen_at": "2026-01-31T12:00:00Z",
+                     *         "membership": {
+                     *           "elevated": true,
+                     *           "platform": true,
+                     *           "role": "viewer",
+                     *           "tools": [
+                     *             "text"
+                     *           ]
+                     *         },
+                     *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "name": "Ann Smith",
+                     *         "responsible": {
+                     *           "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "kind": "person",
+                     *           "name": "Ann Smith"
+                     *         },
+                     *         "rights": {
+                     *           "elevated": true,
+                     *           "platform": true,
+                     *           "role": "viewer",
+                     *           "tools": [
+                     *             "text"
+                     *           ]
+                     *         },
+                     *         "sessions": 1,
+                     *         "status": "invited",
+                     *         "tenant": "default",
+                     *         "tokens": 1
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Success_ActorView"];
                 };
             };
@@ -19990,6 +20660,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
             413: components["responses"]["PayloadTooLarge"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -19997,9 +20668,19 @@ export interface operations {
     };
     get_service_accounts_id: {
         parameters: {
-            query?: never;
+            query?: {
+                /**
+                 * @description The tenant, for platform admins; default: your own
+                 * @example default
+                 */
+                tenant?: string;
+            };
             header?: never;
             path: {
+                /**
+                 * @description The id, or a name that no other one has
+                 * @example nightly-report
+                 */
                 id: string;
             };
             cookie?: never;
@@ -20012,6 +20693,53 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "description": "text",
+                     *         "email": "ann@example.com",
+                     *         "groups": [
+                     *           {
+                     *             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "name": "finance"
+                     *           }
+                     *         ],
+                     *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "is_shared": true,
+                     *         "kind": "person",
+                     *         "last_seen_at": "2026-01-31T12:00:00Z",
+                     *         "membership": {
+                     *           "elevated": true,
+                     *           "platform": true,
+                     *           "role": "viewer",
+                     *           "tools": [
+                     *             "text"
+                     *           ]
+                     *         },
+                     *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "name": "Ann Smith",
+                     *         "responsible": {
+                     *           "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "kind": "person",
+                     *           "name": "Ann Smith"
+                     *         },
+                     *         "rights": {
+                     *           "elevated": true,
+                     *           "platform": true,
+                     *           "role": "viewer",
+                     *           "tools": [
+                     *             "text"
+                     *           ]
+                     *         },
+                     *         "sessions": 1,
+                     *         "status": "invited",
+                     *         "tenant": "default",
+                     *         "tokens": 1
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Success_ActorView"];
                 };
             };
@@ -20025,9 +20753,19 @@ export interface operations {
     };
     delete_service_accounts_id: {
         parameters: {
-            query?: never;
+            query?: {
+                /**
+                 * @description The tenant, for platform admins; default: your own
+                 * @example default
+                 */
+                tenant?: string;
+            };
             header?: never;
             path: {
+                /**
+                 * @description The id, or a name that no other one has
+                 * @example nightly-report
+                 */
                 id: string;
             };
             cookie?: never;
@@ -20040,6 +20778,14 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "message": "Token deleted"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Success_Message"];
                 };
             };
@@ -20047,21 +20793,39 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
         };
     };
     patch_service_accounts_id: {
         parameters: {
-            query?: never;
+            query?: {
+                /**
+                 * @description The tenant, for platform admins; default: your own
+                 * @example default
+                 */
+                tenant?: string;
+            };
             header?: never;
             path: {
+                /**
+                 * @description The id, or a name that no other one has
+                 * @example nightly-report
+                 */
                 id: string;
             };
             cookie?: never;
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "email": "ann@example.com",
+                 *       "name": "Ann Smith",
+                 *       "responsible": "ann@example.com"
+                 *     }
+                 */
                 "application/json": components["schemas"]["ActorPatch"];
             };
         };
@@ -20072,6 +20836,53 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "description": "text",
+                     *         "email": "ann@example.com",
+                     *         "groups": [
+                     *           {
+                     *             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "name": "finance"
+                     *           }
+                     *         ],
+                     *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "is_shared": true,
+                     *         "kind": "person",
+                     *         "last_seen_at": "2026-01-31T12:00:00Z",
+                     *         "membership": {
+                     *           "elevated": true,
+                     *           "platform": true,
+                     *           "role": "viewer",
+                     *           "tools": [
+                     *             "text"
+                     *           ]
+                     *         },
+                     *         "modified_at": "2026-01-31T12:00:00Z",
+                     *         "name": "Ann Smith",
+                     *         "responsible": {
+                     *           "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "kind": "person",
+                     *           "name": "Ann Smith"
+                     *         },
+                     *         "rights": {
+                     *           "elevated": true,
+                     *           "platform": true,
+                     *           "role": "viewer",
+                     *           "tools": [
+                     *             "text"
+                     *           ]
+                     *         },
+                     *         "sessions": 1,
+                     *         "status": "invited",
+                     *         "tenant": "default",
+                     *         "tokens": 1
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Success_ActorView"];
                 };
             };
@@ -20079,6 +20890,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
             413: components["responses"]["PayloadTooLarge"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -20102,10 +20914,20 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
+                     *         "actor": {
+                     *           "email": "ann@example.com",
+                     *           "groups": [
+                     *             "text"
+                     *           ],
+                     *           "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "is_reduced": true,
+                     *           "kind": "person"
+                     *         },
                      *         "elevated": true,
                      *         "expires_at": "2026-01-31T12:00:00Z",
                      *         "is_session": true,
                      *         "name": "ci",
+                     *         "owner_id": "local",
                      *         "platform": true,
                      *         "rate_limit": {
                      *           "calls": 60,
@@ -20584,7 +21406,7 @@ export interface operations {
                  * @example default
                  */
                 tenant?: string;
-                /** @description The id of the person or service account that they belong to, for admins. */
+                /** @description The id of the person or the service account that they belong to */
                 actor?: string;
             };
             header?: never;
@@ -20605,6 +21427,11 @@ export interface operations {
                      *         "next_page_token": "text",
                      *         "tokens": [
                      *           {
+                     *             "actor": {
+                     *               "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *               "kind": "person",
+                     *               "name": "Ann Smith"
+                     *             },
                      *             "created_at": "2026-01-31T12:00:00Z",
                      *             "elevated": true,
                      *             "expires_at": "2026-01-31T12:00:00Z",
@@ -20654,6 +21481,7 @@ export interface operations {
                  * @example {
                  *       "expires_in": "90d",
                  *       "name": "ci",
+                 *       "owner": "me",
                  *       "tools": [
                  *         "weather",
                  *         "web:*"
@@ -20673,6 +21501,11 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
+                     *         "actor": {
+                     *           "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "kind": "person",
+                     *           "name": "Ann Smith"
+                     *         },
                      *         "created_at": "2026-01-31T12:00:00Z",
                      *         "elevated": true,
                      *         "expires_at": "2026-01-31T12:00:00Z",
@@ -20728,6 +21561,11 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
+                     *         "actor": {
+                     *           "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "kind": "person",
+                     *           "name": "Ann Smith"
+                     *         },
                      *         "created_at": "2026-01-31T12:00:00Z",
                      *         "elevated": true,
                      *         "expires_at": "2026-01-31T12:00:00Z",
@@ -20822,6 +21660,11 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
+                     *         "actor": {
+                     *           "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "kind": "person",
+                     *           "name": "Ann Smith"
+                     *         },
                      *         "created_at": "2026-01-31T12:00:00Z",
                      *         "elevated": true,
                      *         "expires_at": "2026-01-31T12:00:00Z",
@@ -20886,6 +21729,11 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
+                     *         "actor": {
+                     *           "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "kind": "person",
+                     *           "name": "Ann Smith"
+                     *         },
                      *         "created_at": "2026-01-31T12:00:00Z",
                      *         "elevated": true,
                      *         "expires_at": "2026-01-31T12:00:00Z",

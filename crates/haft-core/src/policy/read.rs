@@ -388,7 +388,7 @@ mod tests {
         `rules[1].when`: the condition is empty; omit it to match all arguments
         `rules[2].name`: invalid name ``: expected 1 to 64 letters, digits, `-`, `_`, `.` or spaces
         `rules[2].approvers`: only a rule with the effect `approve` has approvers
-        `rules[2].approvers`: expected `roles` or `tokens`
+        `rules[2].approvers`: expected `roles`, `tokens`, `people` or `groups`
         `rules[3].examples[0].role`: unknown role `king`; expected one of `viewer`, `caller`, `editor`, `admin`
         `rules[3].examples[0].expect`: unknown variant `yes`, expected `match` or `no_match`
         `rules[5].name`: there are two rules `a`; names must be unique

@@ -86,15 +86,17 @@ pub(super) fn bundle() -> Value {
 
 pub(super) fn policy() -> Value {
     let matching = Object::default().keys(
-        &["tenants", "roles", "tokens", "agents", "tools", "tags", "surfaces"],
+        &["tenants", "roles", "tokens", "people", "groups", "agents", "tools", "tags", "surfaces"],
         texts(),
         "",
     );
-    let approvers = Object::default().keys(&["roles", "tokens"], texts(), "Who may decide");
+    let approvers =
+        Object::default().keys(&["roles", "tokens", "people", "groups"], texts(), "Who may decide");
     let example = Object::default()
         .key("tool", text(), "The tool that is called")
         .key("args", map(), "Its arguments")
-        .keys(&["tenant", "role", "token", "agent", "surface"], text(), "")
+        .keys(&["tenant", "role", "token", "person", "agent", "surface"], text(), "")
+        .key("groups", texts(), "The groups of the caller")
         .key("tags", texts(), "The tags of the tool")
         .key("expect", words(&["match", "no_match"]), "Whether the rule matches")
         .needs(&["tool"])

@@ -358,6 +358,7 @@ const PLAIN_PARAMETERS: &[&str] = &[
     "include",
     "include_builtin_copies",
     "include_disabled",
+    "invitation",
     "iss",
     "keep_backup",
     "kind",
