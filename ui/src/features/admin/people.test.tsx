@@ -21,7 +21,7 @@ const group = (change: Partial<GroupOfActors> = {}): GroupOfActors => ({
   created_at: '2026-01-31T12:00:00Z', modified_at: '2026-01-31T12:00:00Z', ...change,
 });
 const session = (change: Partial<Session> = {}): Session => ({
-  tenant: 'default', name: 'Bob', actor: { id: 'bob', kind: 'person', email: null, groups: [], is_reduced: false }, token_id: null, role: 'editor', elevated: false, platform: false, tools: null, rate_limit: null, is_session: true, expires_at: null, ...change,
+  tenant: 'default', name: 'Bob', actor: { id: 'bob', kind: 'person', email: null, groups: [], is_reduced: false }, owner_id: 'bob', token_id: null, role: 'editor', elevated: false, platform: false, tools: null, rate_limit: null, is_session: true, expires_at: null, ...change,
 });
 
 describe('a change of a person', () => {
