@@ -216,7 +216,6 @@ pub struct ActorPatch {
     /// The tools that it may see and call; `null` allows every tool.
     #[serde(deserialize_with = "crate::read::some")]
     #[schema(value_type = Option<Vec<String>>, max_items = 256)]
-    #[expect(clippy::option_option, reason = "missing, null, or a list")]
     pub tools: Option<Option<Vec<String>>>,
     /// Names or ids of groups of the tenant; replaces the list.
     #[schema(max_items = 64)]
@@ -325,7 +324,6 @@ pub struct GroupPatch {
     /// The tools that its members may see and call besides their own; `null` allows every tool.
     #[serde(deserialize_with = "crate::read::some")]
     #[schema(value_type = Option<Vec<String>>, max_items = 256)]
-    #[expect(clippy::option_option, reason = "missing, null, or a list")]
     pub tools: Option<Option<Vec<String>>>,
     /// Ids or e-mail addresses of its members; replaces the list.
     #[schema(max_items = 1000)]
@@ -354,7 +352,7 @@ impl From<&ActingAs> for SessionActor {
             id: actor.id.0,
             kind: actor.kind,
             email: actor.email.as_deref().map(str::to_owned),
-            groups: actor.groups.iter().map(|group| group.to_string()).collect(),
+            groups: actor.groups.iter().map(|group| String::from(&**group)).collect(),
             is_reduced: actor.is_reduced,
         }
     }

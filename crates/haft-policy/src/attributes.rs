@@ -65,9 +65,7 @@ impl<'a> ActorAttributes<'a> {
     pub(super) fn person(&self) -> String {
         match self {
             Self::None => String::new(),
-            Self::Known(actor) => {
-                actor.email.as_ref().map_or_else(|| actor.id.to_string(), |email| email.to_string())
-            }
+            Self::Known(actor) => actor.email.as_deref().map_or_else(|| actor.id.to_string(), str::to_owned),
             Self::Example { person, .. } => person.unwrap_or_default().to_owned(),
         }
     }

@@ -212,18 +212,7 @@ fn other_routes(app: &Arc<Installation>) -> OpenApiRouter<Arc<Installation>> {
         .routes(routes!(tokens::list, tokens::create))
         .routes(routes!(tokens::get, tokens::delete, token_rates::patch))
         .routes(routes!(tokens::rotate))
-        .routes(routes!(people::list, people::invite))
-        .routes(routes!(people::get, people::patch, people::delete))
-        .routes(routes!(people::invite_again))
-        .routes(routes!(people::hand_over))
-        .routes(routes!(people::list_service_accounts, people::create_service_account))
-        .routes(routes!(
-            people::get_service_account,
-            people::patch_service_account,
-            people::delete_service_account
-        ))
-        .routes(routes!(groups::list, groups::create))
-        .routes(routes!(groups::get, groups::patch, groups::delete))
+        .merge(people_and_groups())
         .routes(routes!(sessions::create_link))
         .routes(routes!(sessions::get))
         .routes(routes!(policy::get, policy::put))
@@ -263,6 +252,23 @@ fn other_routes(app: &Arc<Installation>) -> OpenApiRouter<Arc<Installation>> {
         .routes(routes!(events::stream))
         .routes(routes!(policy_explain::explain))
         .routes(routes!(mcp_logins::callback))
+}
+
+/// Returns the routes of people, service accounts and groups.
+fn people_and_groups() -> OpenApiRouter<Arc<Installation>> {
+    OpenApiRouter::new()
+        .routes(routes!(people::list, people::invite))
+        .routes(routes!(people::get, people::patch, people::delete))
+        .routes(routes!(people::invite_again))
+        .routes(routes!(people::hand_over))
+        .routes(routes!(people::list_service_accounts, people::create_service_account))
+        .routes(routes!(
+            people::get_service_account,
+            people::patch_service_account,
+            people::delete_service_account
+        ))
+        .routes(routes!(groups::list, groups::create))
+        .routes(routes!(groups::get, groups::patch, groups::delete))
 }
 
 /// Agents, retrieval pipelines and code artifacts.

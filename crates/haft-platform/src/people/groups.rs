@@ -99,9 +99,10 @@ pub async fn update_group(
     let change = GroupChange {
         name: update.name.as_deref().map(check_group_name).transpose()?,
         description: update.description.map(check_description).transpose()?,
-        rights: match update.rights.is_empty() {
-            true => None,
-            false => Some(update.rights.apply(identity, &tenant, group.rights.clone())?),
+        rights: if update.rights.is_empty() {
+            None
+        } else {
+            Some(update.rights.apply(identity, &tenant, group.rights.clone())?)
         },
         members: match &update.members {
             Some(members) => Some(member_ids(app, &directory, &tenant, members)?),

@@ -105,44 +105,41 @@ pub async fn new_member(
     let email = fields.email.as_deref().map(check_email).transpose()?.flatten();
     let name = check_name(&fields.name)?;
     let known = email.as_ref().and_then(|email| directory.by_email(email));
-    let id = match known {
-        Some(known) => {
-            if identity.require_platform().is_err() {
-                let message = "another person has this e-mail address; a platform admin can add that person";
-                return Err(ServiceError::new(ErrorCode::Conflict, message));
+    let id = if let Some(known) = known {
+        if identity.require_platform().is_err() {
+            let message = "another person has this e-mail address; a platform admin can add that person";
+            return Err(ServiceError::new(ErrorCode::Conflict, message));
+        }
+        let membership = Membership { actor: known.id, tenant: tenant.clone(), rights };
+        app.store().access().insert_membership(membership, groups).await?;
+        known.id
+    } else {
+        let responsible = match &fields.responsible {
+            Some(person) if !person.is_empty() => {
+                Some(directory.find(app, &tenant, ActorKind::Person, person)?.actor.id)
             }
-            let membership = Membership { actor: known.id, tenant: tenant.clone(), rights };
-            app.store().access().insert_membership(membership, groups).await?;
-            known.id
-        }
-        None => {
-            let responsible = match &fields.responsible {
-                Some(person) if !person.is_empty() => {
-                    Some(directory.find(app, &tenant, ActorKind::Person, person)?.actor.id)
-                }
-                _ => None,
-            };
-            let now = app.now();
-            let actor = ActorRecord {
-                id: ActorId(Uuid::now_v7()),
-                kind,
-                name,
-                email,
-                description: check_description(fields.description)?,
-                responsible,
-                status: match kind {
-                    ActorKind::Person => ActorStatus::Invited,
-                    ActorKind::ServiceAccount => ActorStatus::Active,
-                },
-                created_at: now,
-                modified_at: now,
-                last_seen_at: None,
-            };
-            let membership = Membership { actor: actor.id, tenant: tenant.clone(), rights };
-            let id = actor.id;
-            app.store().access().insert_actor(actor, membership, groups).await?;
-            id
-        }
+            _ => None,
+        };
+        let now = app.now();
+        let actor = ActorRecord {
+            id: ActorId(Uuid::now_v7()),
+            kind,
+            name,
+            email,
+            description: check_description(fields.description)?,
+            responsible,
+            status: match kind {
+                ActorKind::Person => ActorStatus::Invited,
+                ActorKind::ServiceAccount => ActorStatus::Active,
+            },
+            created_at: now,
+            modified_at: now,
+            last_seen_at: None,
+        };
+        let membership = Membership { actor: actor.id, tenant: tenant.clone(), rights };
+        let id = actor.id;
+        app.store().access().insert_actor(actor, membership, groups).await?;
+        id
     };
     app.reload_access().await?;
     let member = Directory::load(app).await?.find(app, &tenant, kind, &id.to_string())?;
@@ -192,9 +189,10 @@ pub async fn update(
         refuse_self(identity, id, "disable")?;
     }
     let directory = Directory::load(app).await?;
-    let rights = match update.rights.is_empty() {
-        true => None,
-        false => Some((tenant.clone(), update.rights.apply(identity, &tenant, member.membership)?)),
+    let rights = if update.rights.is_empty() {
+        None
+    } else {
+        Some((tenant.clone(), update.rights.apply(identity, &tenant, member.membership)?))
     };
     let groups = match &update.groups {
         Some(groups) => Some((tenant.clone(), group_ids(identity, &directory, &tenant, groups)?)),

@@ -16,7 +16,6 @@ pub struct RightsFields {
     pub elevated: Option<bool>,
     pub platform: Option<bool>,
     /// `Some(None)`: every tool.
-    #[expect(clippy::option_option, reason = "missing, null, or a list")]
     pub tools: Option<Option<Vec<String>>>,
 }
 

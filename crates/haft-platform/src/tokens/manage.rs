@@ -296,9 +296,10 @@ pub async fn delete(app: &Context, identity: &Identity, id: &str) -> Result<(), 
     if !is_own {
         grants::require_token_owner(identity)?;
     }
-    let token = match is_own {
-        true => grants::find_any(app, identity, id).await?,
-        false => grants::find(app, identity, id).await?,
+    let token = if is_own {
+        grants::find_any(app, identity, id).await?
+    } else {
+        grants::find(app, identity, id).await?
     };
     grants::check_platform(identity, &token)?;
     app.store().access().delete_token(token.id).await?;

@@ -28,6 +28,12 @@ const INVALID_TOKEN: &str = "The token is invalid or has expired.";
 const INVALID_LINK: &str = "The login link is invalid, has expired, or was used already. Create a new one with \
                             `haft login-link`, or ask an admin for a new invitation.";
 
+/// The end of the page of a link, and of the page for a token.
+const LINK_HINT: &str = "The link logs you in on this device, once.";
+const TOKEN_HINT: &str = "The token of this installation is in the file <code>tokens</code> of its home folder.\n        \
+                          <code>haft login-link</code> prints a link that logs in without a token. If an admin invited you, \
+                          open the link of the invitation.";
+
 /// The query of a login link.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -270,7 +276,8 @@ fn form(status: StatusCode, message: &str, code: Option<&str>, next: &NextPage) 
         .as_deref()
         .map(|next| format!("\n        <input type=\"hidden\" name=\"next\" value=\"{}\">", escape(next)));
     let field = field + next.as_deref().unwrap_or_default();
-    html_page::respond(status, PAGE.replace("{{message}}", &alert(message)).replace("{{field}}", &field))
+    let page = PAGE.replace("{{hint}}", if code.is_some() { LINK_HINT } else { TOKEN_HINT });
+    html_page::respond(status, page.replace("{{message}}", &alert(message)).replace("{{field}}", &field))
 }
 
 #[cfg(test)]
