@@ -69,7 +69,7 @@ impl<'a> Members<'a> {
 
 /// The tools that somebody may see and call.
 #[derive(Debug, Args)]
-pub(super) struct Tools {
+pub(super) struct ToolOptions {
     /// Tools to see and call: names, `bundle:*`, patterns, `tag:NAME`
     #[arg(long, value_name = "RULES", value_delimiter = ',')]
     tools: Option<Vec<String>>,
@@ -81,7 +81,7 @@ pub(super) struct Tools {
     no_tools: bool,
 }
 
-impl Tools {
+impl ToolOptions {
     /// Returns the value in requests; `None` if no option is given.
     pub(super) fn value(self) -> Option<Value> {
         match self {
@@ -102,7 +102,7 @@ pub(super) struct NewMembership {
     #[arg(long)]
     elevated: bool,
     #[command(flatten)]
-    tools: Tools,
+    tools: ToolOptions,
     /// Group to join: name or id; repeatable
     #[arg(long = "group", value_name = "GROUP")]
     groups: Vec<String>,
@@ -137,7 +137,7 @@ pub(super) struct MembershipChange {
     #[arg(long)]
     no_elevated: bool,
     #[command(flatten)]
-    tools: Tools,
+    tools: ToolOptions,
     /// Group to be a member of: name or id; replaces the list; repeatable
     #[arg(long = "group", value_name = "GROUP")]
     groups: Vec<String>,

@@ -5,7 +5,7 @@ use haft_api::people::{ActorName, GroupList, GroupView};
 use http::Method;
 use serde_json::{Value, json};
 
-use super::actor::{self, GROUPS, Members, Tools};
+use super::actor::{self, GROUPS, Members, ToolOptions};
 use super::token::Role;
 use crate::client::{Body, Client};
 use crate::context::Context;
@@ -92,7 +92,7 @@ struct Create {
     #[arg(long)]
     elevated: bool,
     #[command(flatten)]
-    tools: Tools,
+    tools: ToolOptions,
     /// Member: e-mail address, name or id; repeatable
     #[arg(long = "member", value_name = "MEMBER")]
     members: Vec<String>,
@@ -119,7 +119,7 @@ struct Edit {
     #[arg(long)]
     no_elevated: bool,
     #[command(flatten)]
-    tools: Tools,
+    tools: ToolOptions,
 }
 
 /// Runs the command.

@@ -449,13 +449,14 @@ pub(super) fn body(first: &FirstTenant, method: &str, path: &str) -> Value {
         ("patch", "/webhooks/{id}" | "/agents/{ref}" | "/pipelines/{ref}" | "/code-artifacts/{id}") => {
             json!({"enabled": false})
         }
-        ("patch", "/tenants/{id}") => json!({"name": "changed"}),
+        ("patch", "/tenants/{id}" | "/people/{id}" | "/service-accounts/{id}" | "/groups/{id}") => {
+            json!({"name": "changed"})
+        }
         ("post", "/tenants") => json!({"id": "another"}),
         ("put", "/credentials/{name}") => json!({"value": "changed"}),
         ("patch", "/tokens/{id}") => json!({"rate_limit": null}),
         ("post", "/tokens") => json!({"name": TOKEN, "role": "admin"}),
         ("post", "/people" | "/service-accounts" | "/groups") => json!({"name": "own"}),
-        ("patch", "/people/{id}" | "/service-accounts/{id}" | "/groups/{id}") => json!({"name": "changed"}),
         ("post", "/people/{id}/hand-over") => json!({"to": EMAIL}),
         ("patch", "/chats/{id}") => json!({"title": "changed"}),
         ("post", "/chats/{id}/messages") => json!({"content": "changed"}),
