@@ -170,6 +170,10 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for RateLimited<T> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::VecDeque;
+
+    use serde_json::{Value, json};
+
     use super::*;
 
     #[tokio::test(start_paused = true)]
@@ -188,5 +192,49 @@ mod tests {
         let start = Instant::now();
         limiter.acquire(1, 16 << 20).await;
         assert!(start.elapsed() >= Duration::from_millis(400), "a large message costs more");
+    }
+
+    /// A transport that has received all of its messages.
+    struct Received(VecDeque<Value>);
+
+    impl Transport<RoleClient> for Received {
+        type Error = std::io::Error;
+
+        fn send(
+            &mut self,
+            _: TxJsonRpcMessage<RoleClient>,
+        ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+            std::future::ready(Ok(()))
+        }
+
+        fn receive(&mut self) -> impl Future<Output = Option<RxJsonRpcMessage<RoleClient>>> + Send {
+            let next = self.0.pop_front().map(|message| serde_json::from_value(message).unwrap());
+            std::future::ready(next)
+        }
+
+        fn close(&mut self) -> impl Future<Output = Result<(), Self::Error>> + Send {
+            std::future::ready(Ok(()))
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_response_behind_a_flood_of_notifications_arrives_at_once() {
+        let notification =
+            |method: &str, params: Value| json!({"jsonrpc": "2.0", "method": method, "params": params});
+        let line = notification("notifications/message", json!({"level": "info", "data": "x"}));
+        let mut messages: VecDeque<Value> = std::iter::repeat_n(line, 30_000).collect();
+        messages.push_back(notification("notifications/tools/list_changed", json!({})));
+        messages.push_back(json!({"jsonrpc": "2.0", "id": 1, "result": {}}));
+        let handler = NotificationHandler::default();
+        let mut transport = RateLimited::new(Received(messages), Arc::default(), handler.clone());
+        let start = Instant::now();
+        let mut passed = 0_u64;
+        while let JsonRpcMessage::Notification(_) = transport.receive().await.unwrap() {
+            passed += 1;
+        }
+        // At the rate of handled messages, the dropped ones would take five seconds.
+        assert_eq!((passed, start.elapsed()), (BURST, Duration::ZERO));
+        // The announcement was dropped, too, but its effect was not.
+        tokio::time::timeout(Duration::from_secs(1), handler.list_changed.notified()).await.unwrap();
     }
 }
