@@ -11,6 +11,7 @@ use sqlx::any::AnyRow;
 use sqlx::{Any, Row as _, Transaction};
 
 use crate::access::Access;
+use crate::audit;
 use crate::engine::{failed_to, is_conflict};
 use crate::notification::ChangeSet;
 use crate::rows;
@@ -213,6 +214,7 @@ impl Access {
                        AND id IN (SELECT actor_id FROM memberships WHERE tenant = $3)";
             let query = sqlx::query(sql).bind(to.to_string()).bind(from.to_string()).bind(tenant.as_str());
             let service_accounts = query.execute(&mut *tx).await?.rows_affected();
+            audit::store_current_record(&mut tx, "").await?;
             tx.commit().await?;
             Ok(HandedOver { chats, service_accounts })
         };

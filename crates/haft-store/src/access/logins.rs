@@ -3,10 +3,11 @@
 use haft_core::catalog::StoreError;
 use haft_core::login::{LoginLinkRecord, SessionRecord};
 use jiff::SignedDuration;
-use sqlx::Row as _;
 use sqlx::any::AnyRow;
+use sqlx::{Any, Row as _, Transaction};
 
 use crate::access::Access;
+use crate::audit;
 use crate::engine::failed_to;
 use crate::notification::ChangeSet;
 use crate::rows;
@@ -97,12 +98,7 @@ impl Access {
             let surplus = "DELETE FROM login_links WHERE hash IN (SELECT hash FROM login_links WHERE token_hash = $1 \
                            ORDER BY expires_at DESC LIMIT 1000000 OFFSET $2)";
             sqlx::query(surplus).bind(&link.token_hash).bind(MAX_LINKS - 1).execute(&mut *tx).await?;
-            sqlx::query("INSERT INTO login_links (hash, token_hash, expires_at) VALUES ($1, $2, $3)")
-                .bind(&link.hash)
-                .bind(&link.token_hash)
-                .bind(link.expires_at.as_microsecond())
-                .execute(&mut *tx)
-                .await?;
+            insert_link(&mut tx, &link).await?;
             tx.commit().await
         };
         self.db.complete_query(LINK, work).await
@@ -112,12 +108,14 @@ impl Access {
     pub async fn replace_login_links(&self, link: LoginLinkRecord) -> Result<(), StoreError> {
         let this = self.clone();
         let work = async move {
+            let mut tx = this.db.engine.begin().await?;
             let query = sqlx::query("DELETE FROM login_links WHERE token_hash = $1").bind(&link.token_hash);
-            query.execute(&this.db.engine.pool).await?;
-            Ok(link)
+            query.execute(&mut *tx).await?;
+            insert_link(&mut tx, &link).await?;
+            audit::store_current_record(&mut tx, "").await?;
+            tx.commit().await
         };
-        let link = self.db.complete_query(LINK, work).await?;
-        self.insert_login_link(link).await
+        self.db.complete_query(LINK, work).await
     }
 
     /// Consumes a login link and returns the hash of its token. Only one of several concurrent requests succeeds.
@@ -152,6 +150,16 @@ impl Access {
         }
         Ok(())
     }
+}
+
+async fn insert_link(tx: &mut Transaction<'static, Any>, link: &LoginLinkRecord) -> Result<(), sqlx::Error> {
+    sqlx::query("INSERT INTO login_links (hash, token_hash, expires_at) VALUES ($1, $2, $3)")
+        .bind(&link.hash)
+        .bind(&link.token_hash)
+        .bind(link.expires_at.as_microsecond())
+        .execute(&mut **tx)
+        .await
+        .map(drop)
 }
 
 fn session(row: &AnyRow) -> Result<SessionRecord, sqlx::Error> {
