@@ -19,6 +19,7 @@ pub mod artifact_host;
 pub mod artifacts;
 pub mod attempt_limit;
 pub mod audit;
+pub mod bearer;
 pub mod built_ins;
 pub mod bundles;
 pub mod chats;

@@ -10,6 +10,7 @@ use haft_core::outcome::ErrorCode;
 use crate::browser;
 use crate::error::ApiError;
 use haft_platform::Installation;
+use haft_platform::bearer;
 use haft_platform::identity::Identity;
 
 /// Authenticates a request by its token or its session.
@@ -19,10 +20,10 @@ pub(crate) async fn authenticate(
     headers: &HeaderMap,
 ) -> Result<Identity, ApiError> {
     if headers.contains_key(header::AUTHORIZATION) {
-        return authenticate_bearer(app, headers);
+        return authenticate_bearer(app, headers).await;
     }
     match browser::session_cookie(headers) {
-        None => authenticate_bearer(app, headers),
+        None => authenticate_bearer(app, headers).await,
         Some(cookie) => {
             let identity = authenticate_session(app, cookie).await?;
             browser::check_same_origin(app, method, headers)?;
@@ -32,7 +33,10 @@ pub(crate) async fn authenticate(
 }
 
 /// Authenticates a request by its token only. Unknown, expired and revoked tokens get the same error.
-pub(crate) fn authenticate_bearer(app: &Installation, headers: &HeaderMap) -> Result<Identity, ApiError> {
+pub(crate) async fn authenticate_bearer(
+    app: &Installation,
+    headers: &HeaderMap,
+) -> Result<Identity, ApiError> {
     let value = headers
         .get(header::AUTHORIZATION)
         .ok_or_else(|| unauthorized("missing token; send the header `Authorization: Bearer TOKEN`"))?
@@ -42,7 +46,7 @@ pub(crate) fn authenticate_bearer(app: &Installation, headers: &HeaderMap) -> Re
     if !scheme.eq_ignore_ascii_case("bearer") || token.trim().is_empty() {
         return Err(unauthorized("invalid `Authorization` header; expected `Bearer TOKEN`"));
     }
-    let token = app.access().token(token.trim(), app.now());
+    let token = bearer::find_token(app, token.trim()).await?;
     token.map(Identity::from_token).ok_or_else(|| unauthorized("the token is invalid or has expired"))
 }
 

@@ -67,6 +67,11 @@ const MEMBERS: &[Member] = &[
         "catalog, ledger, search, secrets, blobs; the only SQL",
         &["haft-core", "haft-definition"],
     ),
+    member(
+        "haft-oauth",
+        "OAuth 2.1 and OpenID Connect: tokens, metadata and redirect URIs, checked without I/O",
+        &["haft-core"],
+    ),
     member("haft-search", "ranking tools for a query: BM25F and a static embedding; no I/O", &["haft-core"]),
     member("haft-retrieval", "documents, chunks, BM25 and embeddings", &["haft-core"]),
     member(
@@ -98,6 +103,7 @@ const MEMBERS: &[Member] = &[
             "haft-store",
             "haft-search",
             "haft-retrieval",
+            "haft-oauth",
             "haft-package",
             "haft-workspace",
             "haft-agent",
@@ -124,6 +130,7 @@ const MEMBERS: &[Member] = &[
             "haft-store",
             "haft-search",
             "haft-retrieval",
+            "haft-oauth",
             "haft-package",
             "haft-workspace",
             "haft-agent",

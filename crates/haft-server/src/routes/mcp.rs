@@ -38,10 +38,17 @@ pub(crate) struct McpState {
 
 /// Handles an MCP request.
 pub(crate) async fn handle(State(McpState { app, mcp }): State<McpState>, request: Request) -> Response {
-    let (client, identity) = match admit(&app, &request) {
+    // Only tokens give access: no browser page is an MCP client.
+    let identity = match check_source(&app, &request) {
+        Ok(()) => authentication::authenticate_bearer(&app, request.headers()).await,
+        Err(error) => Err(error),
+    };
+    let admitted = identity.and_then(|identity| Ok((view(&app, &identity, request.uri().path())?, identity)));
+    let (view, identity) = match admitted {
         Ok(admitted) => admitted,
         Err(error) => return reject(&app, &request, error),
     };
+    let client = client_context(&app, &identity, view, &request);
     let is_pipe = requests_pipe(&request);
     // A GET stream carries only notifications and stays open.
     let stays_open = is_pipe || request.method() == Method::GET;
@@ -80,13 +87,10 @@ fn requests_pipe(request: &Request) -> bool {
     request.headers().get(header::UPGRADE).is_some_and(|name| name == LINE_PROTOCOL)
 }
 
-/// Only tokens give access: no browser page is an MCP client.
-fn admit(app: &Installation, request: &Request) -> Result<(ClientContext, Identity), ApiError> {
+/// Rejects requests for other hosts, and of pages of other origins.
+fn check_source(app: &Installation, request: &Request) -> Result<(), ApiError> {
     check_host(app, request)?;
-    check_origin(app, request)?;
-    let identity = authentication::authenticate_bearer(app, request.headers())?;
-    let view = view(app, &identity, request.uri().path())?;
-    Ok((client_context(app, &identity, view, request), identity))
+    check_origin(app, request)
 }
 
 fn client_context(app: &Installation, identity: &Identity, view: View, request: &Request) -> ClientContext {

@@ -56,7 +56,7 @@ fn rejected(rejection: &WebSocketUpgradeRejection) -> ApiError {
 async fn authenticate(app: &Installation, headers: &HeaderMap, uri: &Uri) -> Result<Identity, ApiError> {
     if headers.contains_key(header::AUTHORIZATION) {
         check_origin(app, headers)?;
-        return authentication::authenticate_bearer(app, headers);
+        return authentication::authenticate_bearer(app, headers).await;
     }
     if let Some(token) = token_of(uri) {
         check_origin(app, headers)?;
@@ -64,7 +64,7 @@ async fn authenticate(app: &Installation, headers: &HeaderMap, uri: &Uri) -> Res
         let value = HeaderValue::from_str(&format!("Bearer {token}"));
         let value = value.map_err(|_| ApiError::new(ErrorCode::Unauthorized, "the token is invalid"))?;
         bearer.insert(header::AUTHORIZATION, value);
-        return authentication::authenticate_bearer(app, &bearer);
+        return authentication::authenticate_bearer(app, &bearer).await;
     }
     let Some(cookie) = browser::session_cookie(headers) else {
         let message = "missing token; send `?token=TOKEN`, or the header `Authorization: Bearer TOKEN`";
