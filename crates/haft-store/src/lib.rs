@@ -39,6 +39,7 @@ mod watch;
 mod webhooks;
 mod workspaces;
 
+pub use access::{SignOnAssignment, SignOnLogin, SignOnLoginStart, SignOnPerson, SignOnResult};
 pub use access::{
     Access, ActorChange, DeviceLoginDecision, DeviceLoginLimits, DeviceLoginPoll, DeviceLoginStart,
     DeviceTokenInsert, GroupChange, HandedOver, TokenRotation,

@@ -132,7 +132,7 @@ impl Access {
 }
 
 impl Access {
-    /// Removes expired sessions, links and logins of command lines, and tokens of people and command lines that expired long
+    /// Removes expired sessions, links, logins of command lines and at issuers, and tokens of people and command lines that expired long
     /// ago.
     pub(crate) async fn reap_logins(&self) -> Result<(), sqlx::Error> {
         let oldest = (self.db.now() - KEPT_TOKENS).as_microsecond();
@@ -145,6 +145,7 @@ impl Access {
             "DELETE FROM sessions WHERE expires_at <= $1",
             "DELETE FROM login_links WHERE expires_at <= $1",
             "DELETE FROM device_logins WHERE expires_at <= $1",
+            "DELETE FROM sign_on_logins WHERE expires_at <= $1",
         ] {
             sqlx::query(sql).bind(now).execute(&self.db.engine.pool).await?;
         }
