@@ -1,0 +1,15 @@
+//! Sign-on: logins at issuers of OpenID Connect, bearer tokens of theirs, and what a login would get.
+
+mod bearer;
+mod claims;
+mod error;
+mod login;
+mod person;
+mod trial;
+
+pub use bearer::find_token;
+pub use claims::LoginClaims;
+pub use error::SignOnError;
+pub use login::{Answer, BeginLogin, BegunLogin, FinishedLogin, LIFETIME, begin, finish, logout_url};
+pub use person::{AssignedGroups, person_of_claims};
+pub use trial::{IssuerReport, Trial, TrialPerson, TrialRule, TrialTenant, issuers, trial};
