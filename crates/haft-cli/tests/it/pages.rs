@@ -89,6 +89,7 @@ EOF
     script_tools: "docs/script-tools.md", prints ["3", "hits"];
     search: "docs/search.md";
     security: "docs/security.md";
+    sign_on: "docs/sign-on.md";
     steps: "docs/steps.md";
     storage: "docs/storage.md";
     team: "docs/team.md", prints [

@@ -66,6 +66,7 @@ mod search;
 mod search_reference;
 mod secret_sources;
 mod seeds;
+mod sign_on;
 mod socket;
 mod tenants;
 mod tokens;
