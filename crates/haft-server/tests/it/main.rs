@@ -54,6 +54,7 @@ mod pairs;
 mod people;
 mod policy;
 mod postgres;
+mod real_issuer;
 mod registry_import;
 mod resources;
 mod retrieval;

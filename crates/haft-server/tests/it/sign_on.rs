@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Server, send};
 use crate::login::browser;
+use crate::postgres::database;
 
 /// The audience of bearer tokens.
 const AUDIENCE: &str = "https://haft.test";
@@ -346,6 +347,39 @@ async fn first_logins_at_once_make_one_person() {
     let statuses = futures_util::future::join_all(logins).await;
     assert_eq!(statuses, [200; 4]);
     assert_eq!(people(&server).await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_login_begins_on_one_node_and_ends_on_another() {
+    let database = database().await;
+    let issuer = StubIssuer::start().await.unwrap();
+    let start = async |public_url: Option<String>| {
+        Server::start_with(|settings| {
+            settings.database_url = Some(Secret::new(database.url.clone()));
+            settings.key = Some(Secret::new("00".repeat(32)));
+            settings.mcp.public_url = public_url;
+            configure(settings, "corp", &issuer, &rules());
+        })
+        .await
+    };
+    let one = start(None).await;
+    // Both have the same address for browsers.
+    let other = start(Some(one.url(""))).await;
+    issuer.log_in_as(&ann());
+    let mut ann = Browser::default();
+    let back = ann.begin(&other.url("/login/oidc/corp?next=/ui/calls")).await;
+    assert!(back.starts_with(&one.url("/login/oidc/corp/callback")), "{back}");
+    let page = ann.page(&back).await;
+    assert!(page.text.contains("url=/ui/calls"), "{}", page.text);
+    for server in [&other, &one] {
+        assert_eq!(ann.session(server).await.1["name"], "Ann");
+    }
+    assert_eq!(ann.page(&back.replace(&one.url(""), &other.url(""))).await.status, 400, "used up");
+    let token = issuer.token(AUDIENCE, &json!({"sub": "2", "name": "Bob", "groups": ["ops"]}));
+    for server in [&one, &other] {
+        let (status, who) = send(server.bare(Method::GET, "/api/session").bearer_auth(&token)).await;
+        assert_eq!((status, &who["data"]["name"]), (200, &json!("Bob")));
+    }
 }
 
 #[tokio::test]
