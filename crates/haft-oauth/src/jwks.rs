@@ -156,8 +156,10 @@ impl Jwks {
 
     /// Returns whether a key may verify a signature with this header. Without `kid`, there must be only one such key.
     pub(crate) fn find(&self, id: Option<&str>, algorithm: Algorithm) -> Option<VerifyingKey<'_>> {
-        let mut found =
-            self.0.iter().filter(|key| key.supports(algorithm) && id.is_none_or(|id| key.id.as_deref() == Some(id)));
+        let mut found = self
+            .0
+            .iter()
+            .filter(|key| key.supports(algorithm) && id.is_none_or(|id| key.id.as_deref() == Some(id)));
         let key = found.next()?;
         if id.is_none() && found.next().is_some() {
             return None;
@@ -213,9 +215,7 @@ impl Key {
             }
             ("EC", Some("P-256")) => Material::P256(point(&raw, 32)?),
             ("EC", Some("P-384")) => Material::P384(point(&raw, 48)?),
-            ("OKP", Some("Ed25519")) => {
-                Material::Ed25519(bytes(raw.x.as_deref()).filter(|x| x.len() == 32)?)
-            }
+            ("OKP", Some("Ed25519")) => Material::Ed25519(bytes(raw.x.as_deref()).filter(|x| x.len() == 32)?),
             _ => return None,
         };
         Some(Self { id: raw.kid, algorithm, material })

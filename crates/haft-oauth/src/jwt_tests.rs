@@ -61,7 +61,11 @@ fn neither_unsigned_tokens_nor_shared_secrets_are_accepted() {
         let message = format!("{}.{}", part(&json!({"alg": algorithm, "kid": "a"})), part(&claims()));
         let signature = part(&key.jwk());
         for token in [format!("{message}."), format!("{message}.{signature}")] {
-            assert_eq!(id_token(&token, &known), Err(JwtError::Algorithm(algorithm.to_owned())), "{algorithm}");
+            assert_eq!(
+                id_token(&token, &known),
+                Err(JwtError::Algorithm(algorithm.to_owned())),
+                "{algorithm}"
+            );
         }
     }
     let algorithm_of_another_key = key.sign(&json!({"alg": "ES256", "kid": "a"}), &claims());
@@ -142,7 +146,12 @@ fn a_token_serves_one_purpose() {
     check(header("JWT"), claims(), bearer, Err(JwtError::IdToken));
     check(header("JWT"), with("nonce", Value::Null), bearer, Err(JwtError::Audience));
     check(header("JWT"), access.clone(), Purpose::Bearer(&[]), Err(JwtError::Audience));
-    check(header("oauth-id-jag+jwt"), access.clone(), bearer, Err(JwtError::Type("oauth-id-jag+jwt".to_owned())));
+    check(
+        header("oauth-id-jag+jwt"),
+        access.clone(),
+        bearer,
+        Err(JwtError::Type("oauth-id-jag+jwt".to_owned())),
+    );
     let typed = Purpose::Typed { typ: "oauth-id-jag+jwt", audiences: &audiences };
     check(header("oauth-id-jag+jwt"), access.clone(), typed, Ok(()));
     check(header("JWT"), access.clone(), typed, Err(JwtError::Type("JWT".to_owned())));
@@ -156,7 +165,9 @@ fn other_texts_are_no_tokens() {
         assert!(id_token(text, &known).is_err(), "{text}");
         assert_eq!(unverified_issuer(text), None, "{text}");
     }
-    for (text, expected) in [("a.b.c", true), ("a.b", false), ("a.b.", false), ("a.b.c d", false), ("a.b.c=", false)] {
+    for (text, expected) in
+        [("a.b.c", true), ("a.b", false), ("a.b.", false), ("a.b.c d", false), ("a.b.c=", false)]
+    {
         assert_eq!(is_jwt(text), expected, "{text}");
     }
     let long = format!("{}.b.c", "a".repeat(MAX_TOKEN_BYTES));

@@ -89,14 +89,16 @@ pub fn discovery_url(issuer: &Url) -> Url {
 impl ProviderMetadata {
     /// Reads the metadata of an issuer.
     pub fn parse(document: &[u8], issuer: &str) -> Result<Self, OidcError> {
-        let invalid = |error: serde_json::Error| OidcError::Document("the metadata", excerpt(&error.to_string(), 200));
+        let invalid =
+            |error: serde_json::Error| OidcError::Document("the metadata", excerpt(&error.to_string(), 200));
         let raw: RawMetadata = serde_json::from_slice(document).map_err(invalid)?;
         if raw.issuer != issuer {
             return Err(OidcError::OtherIssuer(excerpt(&raw.issuer, 200)));
         }
         let is_secure = issuer.starts_with("https://");
         let url = |name, text: &str| endpoint(name, text, is_secure);
-        let optional = |name, text: Option<&String>| text.map(|text| endpoint(name, text, is_secure)).transpose();
+        let optional =
+            |name, text: Option<&String>| text.map(|text| endpoint(name, text, is_secure)).transpose();
         let has = |method: &str| {
             let methods = raw.token_endpoint_auth_methods_supported.as_ref();
             methods.map(|methods| methods.iter().any(|one| one == method))
@@ -108,7 +110,8 @@ impl ProviderMetadata {
             userinfo_endpoint: optional("userinfo_endpoint", raw.userinfo_endpoint.as_ref())?,
             end_session_endpoint: optional("end_session_endpoint", raw.end_session_endpoint.as_ref())?,
             names_itself: raw.authorization_response_iss_parameter_supported,
-            secret_in_form: has("client_secret_basic") == Some(false) && has("client_secret_post") == Some(true),
+            secret_in_form: has("client_secret_basic") == Some(false)
+                && has("client_secret_post") == Some(true),
         })
     }
 }
@@ -253,7 +256,8 @@ pub struct TokenAnswer {
 impl TokenAnswer {
     /// Reads an answer.
     pub fn parse(document: &[u8]) -> Result<Self, OidcError> {
-        let invalid = || OidcError::Document("the answer of the token endpoint", "expected a JSON object".to_owned());
+        let invalid =
+            || OidcError::Document("the answer of the token endpoint", "expected a JSON object".to_owned());
         let value: Value = serde_json::from_slice(document).map_err(|_| invalid())?;
         let text = |name| value.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
         let is_header = |token: &&str| token.bytes().all(|byte| byte.is_ascii_graphic());
@@ -273,7 +277,8 @@ pub fn rejection(document: &[u8]) -> Option<String> {
 
 /// Adds the claims of the userinfo endpoint to those of the ID token, which win.
 pub fn merge_userinfo(claims: &mut crate::jwt::Claims, document: &[u8]) -> Result<(), OidcError> {
-    let invalid = || OidcError::Document("the answer of the userinfo endpoint", "expected a JSON object".to_owned());
+    let invalid =
+        || OidcError::Document("the answer of the userinfo endpoint", "expected a JSON object".to_owned());
     let further: crate::jwt::Claims = serde_json::from_slice(document).map_err(|_| invalid())?;
     if further.get("sub") != claims.get("sub") {
         return Err(OidcError::OtherSubject);

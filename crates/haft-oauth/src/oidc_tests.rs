@@ -21,7 +21,11 @@ fn metadata_is_that_of_the_issuer() {
     let check = |name: &str, value: Value, expected: OidcError| {
         assert_eq!(metadata(|document| document[name] = value).unwrap_err(), expected);
     };
-    check("issuer", json!("https://login.test/a/"), OidcError::OtherIssuer("https://login.test/a/".to_owned()));
+    check(
+        "issuer",
+        json!("https://login.test/a/"),
+        OidcError::OtherIssuer("https://login.test/a/".to_owned()),
+    );
     let insecure = OidcError::Url("token_endpoint", "`https` is required, because the issuer uses it");
     check("token_endpoint", json!("http://login.test/token"), insecure);
     check("jwks_uri", json!("file:///etc/passwd"), OidcError::Url("jwks_uri", "not a URL"));
@@ -42,7 +46,12 @@ fn a_request_binds_the_answer() {
     assert_eq!(code_challenge(&verifier), "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM");
     let scopes = ["openid".to_owned(), "email".to_owned()];
     let request = AuthorizationRequest {
-        client_id: "haft", redirect_uri: "https://haft.test/cb", scopes: &scopes, state: "s", nonce: "n", verifier: &verifier,
+        client_id: "haft",
+        redirect_uri: "https://haft.test/cb",
+        scopes: &scopes,
+        state: "s",
+        nonce: "n",
+        verifier: &verifier,
     };
     let url = request.url(&metadata(|_| {}).unwrap());
     assert_eq!(
@@ -58,15 +67,22 @@ fn the_secret_is_sent_as_the_issuer_wants_it() {
     let (code, verifier, secret) =
         (Secret::new("c".to_owned()), Secret::new("v".to_owned()), Secret::new("p:w d".to_owned()));
     let exchange = |client_secret| CodeExchange {
-        client_id: "ha ft", client_secret, redirect_uri: "https://haft.test/cb", code: &code, verifier: &verifier,
+        client_id: "ha ft",
+        client_secret,
+        redirect_uri: "https://haft.test/cb",
+        code: &code,
+        verifier: &verifier,
     };
-    let form = "grant_type=authorization_code&code=c&redirect_uri=https%3A%2F%2Fhaft.test%2Fcb&code_verifier=v";
+    let form =
+        "grant_type=authorization_code&code=c&redirect_uri=https%3A%2F%2Fhaft.test%2Fcb&code_verifier=v";
     let basic = metadata(|_| {}).unwrap();
     let request = exchange(Some(&secret)).request(&basic);
     assert_eq!(request.form, form);
     let expected = format!("Basic {}", STANDARD.encode("ha+ft:p%3Aw+d"));
     assert_eq!(request.authorization.unwrap().expose(), expected);
-    let post = metadata(|document| document["token_endpoint_auth_methods_supported"] = json!(["client_secret_post"]));
+    let post = metadata(|document| {
+        document["token_endpoint_auth_methods_supported"] = json!(["client_secret_post"])
+    });
     let request = exchange(Some(&secret)).request(&post.unwrap());
     assert_eq!(request.form, format!("{form}&client_id=ha+ft&client_secret=p%3Aw+d"));
     assert!(request.authorization.is_none());
@@ -76,19 +92,24 @@ fn the_secret_is_sent_as_the_issuer_wants_it() {
 #[test]
 fn answers_of_other_issuers_are_rejected() {
     let check = |names_itself: bool, callback: Callback, expected: Result<&str, OidcError>| {
-        let metadata = metadata(|document| document["authorization_response_iss_parameter_supported"] = json!(names_itself));
+        let metadata = metadata(|document| {
+            document["authorization_response_iss_parameter_supported"] = json!(names_itself)
+        });
         let found = callback.clone().check("https://login.test/a", &metadata.unwrap());
         assert_eq!(found.map(|code| code.expose().to_owned()), expected.map(str::to_owned), "{callback:?}");
     };
     let code = || Some(Secret::new("c".to_owned()));
-    let with = |iss: Option<&str>, code| Callback { code, iss: iss.map(str::to_owned), ..Callback::default() };
+    let with =
+        |iss: Option<&str>, code| Callback { code, iss: iss.map(str::to_owned), ..Callback::default() };
     check(false, with(None, code()), Ok("c"));
     check(true, with(Some("https://login.test/a"), code()), Ok("c"));
     check(true, with(None, code()), Err(OidcError::MixedUp));
     check(false, with(Some("https://evil.test"), code()), Err(OidcError::MixedUp));
     check(false, with(None, None), Err(OidcError::NoCode));
     let error = |iss: Option<&str>| Callback {
-        error: Some("access_denied".to_owned()), error_description: Some("no".to_owned()), ..with(iss, None)
+        error: Some("access_denied".to_owned()),
+        error_description: Some("no".to_owned()),
+        ..with(iss, None)
     };
     check(true, error(Some("https://login.test/a")), Err(OidcError::Denied("access_denied: no".to_owned())));
     check(true, error(None), Err(OidcError::MixedUp));
@@ -102,5 +123,8 @@ fn further_claims_are_those_of_the_same_subject() {
     assert_eq!(merge_userinfo(&mut claims, br#"{"sub": "bob"}"#), Err(OidcError::OtherSubject));
     assert!(merge_userinfo(&mut claims, b"eyJhbGciOi").is_err());
     assert!(matches!(TokenAnswer::parse(b"{\"access_token\": \"a\"}"), Err(OidcError::NoIdToken)));
-    assert_eq!(rejection(b"{\"error\": \"invalid_grant\", \"error_description\": \"x\"}").as_deref(), Some("invalid_grant"));
+    assert_eq!(
+        rejection(b"{\"error\": \"invalid_grant\", \"error_description\": \"x\"}").as_deref(),
+        Some("invalid_grant")
+    );
 }

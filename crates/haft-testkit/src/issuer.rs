@@ -45,8 +45,8 @@ impl SigningKey {
     pub fn p256(kid: &str) -> Self {
         let random = SystemRandom::new();
         let document = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random).expect("key");
-        let pair =
-            EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, document.as_ref(), &random).expect("key");
+        let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, document.as_ref(), &random)
+            .expect("key");
         Self { kid: kid.to_owned(), pair: Pair::P256(pair) }
     }
 
@@ -290,7 +290,9 @@ async fn authorize(State(world): State<Shared>, Query(query): Query<HashMap<Stri
         url.query_pairs_mut().append_pair("iss", &issuer);
     }
     if let Some(error) = &world.behavior.error {
-        url.query_pairs_mut().append_pair("error", error).append_pair("error_description", "<b>not today</b>");
+        url.query_pairs_mut()
+            .append_pair("error", error)
+            .append_pair("error_description", "<b>not today</b>");
         return Redirect::to(url.as_str()).into_response();
     }
     world.issued += 1;

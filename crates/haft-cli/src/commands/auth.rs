@@ -75,7 +75,13 @@ async fn test(arguments: &Test, context: &Context) -> Result<(), CliError> {
         let rows = tenants.into_iter().map(|one| {
             let tools = view::allow_list(one.rights.tools.as_deref());
             let groups = one.groups.join(", ");
-            vec![one.tenant, one.rights.role.as_str().to_owned(), view::yes_no(one.rights.elevated), tools, groups]
+            vec![
+                one.tenant,
+                one.rights.role.as_str().to_owned(),
+                view::yes_no(one.rights.elevated),
+                tools,
+                groups,
+            ]
         });
         let rows: Vec<_> = rows.collect();
         if !rows.is_empty() {

@@ -136,7 +136,8 @@ fn sources_of_secrets_are_declared_in_tables() {
 
 #[test]
 fn issuers_are_a_list_of_tables() {
-    let issuer = "[[sign_on.issuers]]\nid = \"corp\"\nissuer = \"https://login.test\"\nclient_id = \"haft\"\n";
+    let issuer =
+        "[[sign_on.issuers]]\nid = \"corp\"\nissuer = \"https://login.test\"\nclient_id = \"haft\"\n";
     let rule = "[[sign_on.issuers.rules]]\nwhen = \"'ops' in claims.groups\"\nrole = \"caller\"\n";
     let home = home_with(&format!("{issuer}{rule}"));
     let resolved = resolve(&flags(home.path()), &Environment::default()).unwrap();
@@ -148,8 +149,14 @@ fn issuers_are_a_list_of_tables() {
             issuer.replace("client_id", "client"),
             "haft.toml:1: `sign_on.issuers` has an invalid issuer: unknown field `client`",
         ),
-        (format!("{issuer}{second}"), "haft.toml:5: `sign_on.issuers` has an invalid issuer: the `id` `corp` is"),
-        (format!("{issuer}{}", issuer.replace("corp", "b")), "the `issuer` `https://login.test` is configured twice"),
+        (
+            format!("{issuer}{second}"),
+            "haft.toml:5: `sign_on.issuers` has an invalid issuer: the `id` `corp` is",
+        ),
+        (
+            format!("{issuer}{}", issuer.replace("corp", "b")),
+            "the `issuer` `https://login.test` is configured twice",
+        ),
         (format!("{issuer}{}", rule.replace("caller", "boss")), "rule 1: `role` must be"),
         ("[sign_on]\nissuer = \"x\"".to_owned(), "haft.toml:2: unknown key `sign_on.issuer`"),
     ] {

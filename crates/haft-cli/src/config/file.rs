@@ -2,9 +2,7 @@
 
 use std::path::Path;
 
-use haft_server::settings::{
-    SettingSource, declared_issuer, declared_mcp_server, declared_secret_command,
-};
+use haft_server::settings::{SettingSource, declared_issuer, declared_mcp_server, declared_secret_command};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 

@@ -43,7 +43,8 @@ pub(super) fn schema() -> Value {
             "type": "array", "items": {"type": "object"},
             "description": "Issuers of OpenID Connect where people log in, each a table",
         });
-        let sign_on = json!({"type": "object", "properties": {"issuers": issuers}, "additionalProperties": false});
+        let sign_on =
+            json!({"type": "object", "properties": {"issuers": issuers}, "additionalProperties": false});
         properties.insert("sign_on".to_owned(), sign_on);
     }
     schema

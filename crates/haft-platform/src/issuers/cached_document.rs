@@ -90,7 +90,9 @@ impl<T> CachedDocument<T> {
             return self.with_state(|state| match (&state.error, &state.value) {
                 (_, Some(value)) => Ok(Arc::clone(value)),
                 (Some(error), None) => Err(error.clone()),
-                (None, None) => Err(IssuerError::Unreachable("the previous request was interrupted".to_owned())),
+                (None, None) => {
+                    Err(IssuerError::Unreachable("the previous request was interrupted".to_owned()))
+                }
             });
         }
         self.with_state(|state| state.attempted_at = Some(now));

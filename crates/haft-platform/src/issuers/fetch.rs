@@ -73,8 +73,9 @@ pub(super) async fn post_form(
 }
 
 fn authorize(headers: &mut HeaderMap, secret: &Secret) -> Result<(), IssuerError> {
-    let mut value = HeaderValue::from_str(secret.expose())
-        .map_err(|_| IssuerError::Invalid("a credential has characters that are invalid in a header".to_owned()))?;
+    let mut value = HeaderValue::from_str(secret.expose()).map_err(|_| {
+        IssuerError::Invalid("a credential has characters that are invalid in a header".to_owned())
+    })?;
     value.set_sensitive(true);
     headers.insert(AUTHORIZATION, value);
     Ok(())
@@ -89,7 +90,9 @@ async fn send(egress: &Egress, request: OutgoingRequest, max_bytes: usize) -> Re
         while let Some(chunk) = stream.next().await {
             let chunk = chunk.map_err(|_| IssuerError::Unreachable("incomplete response".to_owned()))?;
             if body.len() + chunk.len() > max_bytes {
-                return Err(IssuerError::Invalid(format!("response size limit ({max_bytes} bytes) exceeded")));
+                return Err(IssuerError::Invalid(format!(
+                    "response size limit ({max_bytes} bytes) exceeded"
+                )));
             }
             body.extend_from_slice(&chunk);
         }

@@ -67,8 +67,7 @@ impl From<OidcError> for IssuerError {
 impl Issuer {
     /// Creates an issuer. Its guard is not that of tools: the configuration names it, and its hosts.
     pub fn new(settings: &IssuerSettings) -> Result<Self, RulesError> {
-        let rules =
-            EgressRules { allowed_hosts: Vec::new(), private_hosts: settings.private_hosts.clone() };
+        let rules = EgressRules { allowed_hosts: Vec::new(), private_hosts: settings.private_hosts.clone() };
         Ok(Self {
             settings: settings.clone(),
             egress: Egress::new(&rules)?,
@@ -158,7 +157,9 @@ impl Issuer {
         }
         let status = answer.status.as_u16();
         match oidc::rejection(&answer.body).filter(|_| answer.status.is_client_error()) {
-            Some(error) => Err(IssuerError::Invalid(format!("the token endpoint answered `{error}` ({status})"))),
+            Some(error) => {
+                Err(IssuerError::Invalid(format!("the token endpoint answered `{error}` ({status})")))
+            }
             None => Err(IssuerError::Status { path: endpoint.path().to_owned(), status }),
         }
     }

@@ -98,7 +98,9 @@ mod tests {
         let found = assignments(&outcomes, &claims);
         let shown: Vec<_> = found
             .iter()
-            .map(|one| (one.tenant.as_str(), one.rights.role.as_str(), one.rights.elevated, one.rights.tools.rules()))
+            .map(|one| {
+                (one.tenant.as_str(), one.rights.role.as_str(), one.rights.elevated, one.rights.tools.rules())
+            })
             .collect();
         let rules = vec!["web:*".to_owned(), "ops:*".to_owned()];
         assert_eq!(shown, [("acme", "caller", false, None), ("default", "editor", false, Some(rules))]);

@@ -123,7 +123,8 @@ pub fn declared(table: Value) -> Result<IssuerSettings, String> {
     let name = table.name.unwrap_or_else(|| table.id.clone());
     check_text("name", &name)?;
     let client_secret = table.client_secret.as_deref().map(secret_reference).transpose()?;
-    let mut scopes = table.scopes.unwrap_or_else(|| ["openid", "email", "profile"].map(str::to_owned).to_vec());
+    let mut scopes =
+        table.scopes.unwrap_or_else(|| ["openid", "email", "profile"].map(str::to_owned).to_vec());
     check_list("scopes", &scopes)?;
     if scopes.iter().any(|scope| scope.contains(char::is_whitespace)) {
         return Err("`scopes` must be a list of single scopes, e.g. [\"email\", \"groups\"]".to_owned());
@@ -133,17 +134,22 @@ pub fn declared(table: Value) -> Result<IssuerSettings, String> {
     }
     check_list("audiences", &table.audiences)?;
     if table.audiences.contains(&table.client_id) {
-        return Err("`audiences` must not contain the `client_id`: ID tokens would be accepted as bearer tokens".to_owned());
+        return Err(
+            "`audiences` must not contain the `client_id`: ID tokens would be accepted as bearer tokens"
+                .to_owned(),
+        );
     }
     check_list("private_hosts", &table.private_hosts)?;
     for host in &table.private_hosts {
-        check_host(host).map_err(|error| format!("`private_hosts` has an invalid host pattern `{host}`: {error}"))?;
+        check_host(host)
+            .map_err(|error| format!("`private_hosts` has an invalid host pattern `{host}`: {error}"))?;
     }
     if table.rules.len() > MAX_RULES {
         return Err(format!("{} `rules`; the limit is {MAX_RULES}", table.rules.len()));
     }
     let rules = table.rules.into_iter().enumerate();
-    let rules = rules.map(|(index, rule)| rule.parse().map_err(|error| format!("rule {}: {error}", index + 1)));
+    let rules =
+        rules.map(|(index, rule)| rule.parse().map_err(|error| format!("rule {}: {error}", index + 1)));
     Ok(IssuerSettings {
         id: table.id,
         name,
@@ -166,7 +172,8 @@ impl RuleTable {
         let when = match self.when {
             None => None,
             Some(source) => {
-                let condition = ClaimCondition::compile(&source).map_err(|error| format!("`when`: {error}"))?;
+                let condition =
+                    ClaimCondition::compile(&source).map_err(|error| format!("`when`: {error}"))?;
                 Some((source, Arc::new(condition)))
             }
         };

@@ -190,8 +190,7 @@ impl Directory {
         let tenant = &membership.tenant;
         let is_own = |group: &&GroupRecord| group.tenant == *tenant && group.members.contains(&actor.id);
         let groups: Vec<&GroupRecord> = self.groups.iter().filter(is_own).collect();
-        let assigned =
-            self.assigned.iter().filter(|own| own.actor == actor.id && own.tenant == *tenant);
+        let assigned = self.assigned.iter().filter(|own| own.actor == actor.id && own.tenant == *tenant);
         let added = groups.iter().map(|group| &group.rights).chain(assigned.map(|own| &own.rights));
         let rights = added.fold(membership.rights.clone(), |rights, added| rights.union(added));
         let now = app.now();

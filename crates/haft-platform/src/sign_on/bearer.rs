@@ -40,7 +40,8 @@ pub async fn find_token(app: &Arc<Context>, value: &str) -> Result<Option<Arc<To
         Ok(claims) => claims,
         Err(VerifyError::Issuer(error)) => {
             tracing::warn!(issuer = issuer.settings.id, %error, "a bearer token cannot be verified");
-            let message = format!("the issuer `{}` of the token does not answer; retry later", issuer.settings.name);
+            let message =
+                format!("the issuer `{}` of the token does not answer; retry later", issuer.settings.name);
             return Err(ServiceError::new(ErrorCode::Overloaded, message));
         }
         Err(error) => {
@@ -85,11 +86,7 @@ async fn login(
 
 /// Returns the person of a token. The rules are applied to somebody who never logged in only: the claims of an access token
 /// are often fewer than those of a login, and must not take away what a login gave.
-async fn person(
-    app: &Arc<Context>,
-    issuer: &Arc<Issuer>,
-    claims: &Claims,
-) -> Result<ActorId, SignOnError> {
+async fn person(app: &Arc<Context>, issuer: &Arc<Issuer>, claims: &Claims) -> Result<ActorId, SignOnError> {
     let subject = claims.get("sub").and_then(|subject| subject.as_str()).unwrap_or_default();
     let known = app.store().access().find_identity(&issuer.settings.issuer, subject).await?;
     let Some(id) = known else { return person_of_claims(app, issuer, claims).await };

@@ -23,7 +23,8 @@ impl LoginClaims {
         let is_verified = claims.get("email_verified") == Some(&serde_json::Value::Bool(true));
         let verified_email = text("email").filter(|_| is_verified).and_then(valid_email);
         let subject = text("sub").unwrap_or_default().to_owned();
-        let candidates = [text("name"), text("preferred_username"), verified_email.as_deref(), Some(&subject)];
+        let candidates =
+            [text("name"), text("preferred_username"), verified_email.as_deref(), Some(&subject)];
         let name = candidates.into_iter().flatten().map(plain_name).find(|name| !name.is_empty());
         let name = name.unwrap_or_else(|| "unnamed".to_owned());
         Self { name, verified_email, subject }
@@ -32,7 +33,8 @@ impl LoginClaims {
 
 /// Returns a text as a name: without control characters, on one line, and not too long.
 fn plain_name(text: &str) -> String {
-    let words: Vec<&str> = text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()).collect();
+    let words: Vec<&str> =
+        text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()).collect();
     words.join(" ").chars().take(MAX_NAME).collect::<String>().trim_end().to_owned()
 }
 
@@ -45,8 +47,16 @@ mod tests {
     #[test]
     fn only_verified_addresses_count() {
         for (claims, name, email) in [
-            (json!({"sub": "1", "name": " Ann\n Smith ", "email": "ann@a.test", "email_verified": true}), "Ann Smith", Some("ann@a.test")),
-            (json!({"sub": "1", "email": "ann@a.test", "email_verified": true}), "ann@a.test", Some("ann@a.test")),
+            (
+                json!({"sub": "1", "name": " Ann\n Smith ", "email": "ann@a.test", "email_verified": true}),
+                "Ann Smith",
+                Some("ann@a.test"),
+            ),
+            (
+                json!({"sub": "1", "email": "ann@a.test", "email_verified": true}),
+                "ann@a.test",
+                Some("ann@a.test"),
+            ),
             (json!({"sub": "1", "email": "ann@a.test", "email_verified": "true"}), "1", None),
             (json!({"sub": "1", "email": "ann@a.test", "email_verified": 1}), "1", None),
             (json!({"sub": "1", "email": "ann@a.test"}), "1", None),

@@ -15,7 +15,9 @@ pub enum SignOnError {
     #[error("there is no issuer `{0}`; go back to the login page")]
     UnknownIssuer(String),
     /// The state is unknown, has expired, was used, or belongs to another browser.
-    #[error("this login is unknown: it was used already, has expired after 10 minutes, or began in another browser; start again")]
+    #[error(
+        "this login is unknown: it was used already, has expired after 10 minutes, or began in another browser; start again"
+    )]
     UnknownLogin,
     /// The answer belongs to a login at another issuer.
     #[error("the answer comes from another issuer than the one of this login; start again")]
@@ -24,16 +26,22 @@ pub enum SignOnError {
     #[error("`{issuer}` denied the login: {reason}")]
     Denied { issuer: String, reason: String },
     /// The issuer does not answer.
-    #[error("`{issuer}` does not answer; try again later, or log in with a token or a link. Open sessions go on")]
+    #[error(
+        "`{issuer}` does not answer; try again later, or log in with a token or a link. Open sessions go on"
+    )]
     Unreachable { issuer: String },
     /// The answer of the issuer is not valid.
-    #[error("the answer of `{issuer}` is not valid, so nobody was logged in; an admin finds the reason in the server log")]
+    #[error(
+        "the answer of `{issuer}` is not valid, so nobody was logged in; an admin finds the reason in the server log"
+    )]
     Invalid { issuer: String },
     /// The person is disabled.
     #[error("your account is disabled; ask an admin")]
     Disabled,
     /// No rule matches, and nobody has invited the person.
-    #[error("you are logged in at `{issuer}`, but nothing in haft is assigned to you; ask an admin, and name your subject: {subject}")]
+    #[error(
+        "you are logged in at `{issuer}`, but nothing in haft is assigned to you; ask an admin, and name your subject: {subject}"
+    )]
     NothingAssigned { issuer: String, subject: String },
     /// The person is not a member of the tenant.
     #[error("you are not a member of the tenant `{0}`")]
@@ -42,7 +50,9 @@ pub enum SignOnError {
     #[error("the tenant `{0}` has as many members as it may; ask an admin")]
     TenantFull(String),
     /// The address has begun too many logins.
-    #[error("your address has begun too many logins within ten minutes; finish one of them, or try again later")]
+    #[error(
+        "your address has begun too many logins within ten minutes; finish one of them, or try again later"
+    )]
     TooManyOfAddress,
     /// All addresses together have begun too many.
     #[error("too many logins wait for an answer; try again later")]

@@ -90,11 +90,7 @@ impl Binding {
 }
 
 /// Begins a login at an issuer.
-pub async fn begin(
-    app: &Context,
-    issuer: &str,
-    login: BeginLogin<'_>,
-) -> Result<BegunLogin, SignOnError> {
+pub async fn begin(app: &Context, issuer: &str, login: BeginLogin<'_>) -> Result<BegunLogin, SignOnError> {
     let issuer = find(app, issuer)?;
     let now = app.now();
     let settings = &issuer.settings;
@@ -192,7 +188,12 @@ async fn verified_claims(
 async fn client_secret(app: &Context, issuer: &Issuer) -> Result<Option<Secret>, SignOnError> {
     let Some(name) = &issuer.settings.client_secret else { return Ok(None) };
     let missing = |reason: String| {
-        tracing::error!(issuer = issuer.settings.id, secret = name, reason, "the client secret of an issuer is missing");
+        tracing::error!(
+            issuer = issuer.settings.id,
+            secret = name,
+            reason,
+            "the client secret of an issuer is missing"
+        );
         SignOnError::Invalid { issuer: issuer.settings.name.clone() }
     };
     match app.secrets().secret(&TenantId::default_tenant(), name).await {
@@ -222,8 +223,7 @@ async fn metadata(app: &Context, issuer: &Arc<Issuer>) -> Result<Arc<ProviderMet
 
 /// Returns whether a text has the form of a state or a cookie.
 fn is_secret(text: &str) -> bool {
-    text.len() == SECRET_LENGTH
-        && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
+    text.len() == SECRET_LENGTH && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
 }
 
 /// Returns 256 random bits as text.

@@ -61,7 +61,10 @@ pub(super) async fn evaluate(
     };
     tokio::task::spawn_blocking(work).await.map_err(|error| {
         tracing::error!(%error, "the rules of an issuer failed");
-        ServiceError::new(haft_core::outcome::ErrorCode::Internal, "the rules of the issuer failed; see the server log")
+        ServiceError::new(
+            haft_core::outcome::ErrorCode::Internal,
+            "the rules of the issuer failed; see the server log",
+        )
     })
 }
 
@@ -81,7 +84,12 @@ pub async fn person_of_claims(
     let (outcomes, assigned) = evaluate(issuer, claims).await?;
     for (index, outcome) in outcomes.iter().enumerate() {
         if let Err(reason) = &outcome.matched {
-            tracing::warn!(issuer = settings.id, rule = index + 1, reason, "the condition of a sign-on rule failed");
+            tracing::warn!(
+                issuer = settings.id,
+                rule = index + 1,
+                reason,
+                "the condition of a sign-on rule failed"
+            );
         }
     }
     let groups = app.store().access().groups().await?;
@@ -117,17 +125,18 @@ pub async fn person_of_claims(
     };
     let outcome = |result: &Result<SignOnResult, ServiceError>| match result {
         Ok(SignOnResult::Person { .. }) => audit::SUCCESS,
-        Ok(SignOnResult::Disabled | SignOnResult::NothingAssigned) => haft_core::outcome::ErrorCode::Forbidden.as_str(),
+        Ok(SignOnResult::Disabled | SignOnResult::NothingAssigned) => {
+            haft_core::outcome::ErrorCode::Forbidden.as_str()
+        }
         Err(error) => error.code.as_str(),
     };
     let result = audit::run_recorded(app, &identity, ("person.sign_on", &target), work, outcome).await??;
     match result {
         SignOnResult::Person { id, .. } => Ok(id),
         SignOnResult::Disabled => Err(SignOnError::Disabled),
-        SignOnResult::NothingAssigned => Err(SignOnError::NothingAssigned {
-            issuer: settings.name.clone(),
-            subject: read.subject,
-        }),
+        SignOnResult::NothingAssigned => {
+            Err(SignOnError::NothingAssigned { issuer: settings.name.clone(), subject: read.subject })
+        }
     }
 }
 

@@ -103,13 +103,17 @@ pub async fn trial(
             continue;
         }
         let found = AssignedGroups::find(&one, &groups);
-        let missing = found.missing.iter().map(|name| format!("the tenant `{}` has no group `{name}`", one.tenant));
+        let missing =
+            found.missing.iter().map(|name| format!("the tenant `{}` has no group `{name}`", one.tenant));
         warnings.extend(missing);
         let groups = found.found.into_iter().map(|(_, name)| name).collect();
         tenants.push(TrialTenant { tenant: one.tenant, rights: one.rights, groups });
     }
     if claims.contains_key("email") && read.verified_email.is_none() {
-        warnings.push("the e-mail address is ignored: `email_verified` is not `true`, or it is not an address".to_owned());
+        warnings.push(
+            "the e-mail address is ignored: `email_verified` is not `true`, or it is not an address"
+                .to_owned(),
+        );
     }
     let rules = outcomes.into_iter().enumerate().map(|(index, outcome)| TrialRule {
         number: index + 1,
@@ -128,7 +132,9 @@ fn named_issuer<'a>(app: &'a Context, named: Option<&str>) -> Result<&'a Arc<Iss
     match (named, app.issuers().all()) {
         (Some(id), _) => app.issuers().find(id).ok_or_else(|| ServiceError::not_found("issuer", id)),
         (None, [only]) => Ok(only),
-        (None, []) => Err(ServiceError::bad_request("no issuer is configured; add `[[sign_on.issuers]]` to `haft.toml`")),
+        (None, []) => Err(ServiceError::bad_request(
+            "no issuer is configured; add `[[sign_on.issuers]]` to `haft.toml`",
+        )),
         (None, several) => {
             let ids: Vec<_> = several.iter().map(|issuer| format!("`{}`", issuer.settings.id)).collect();
             Err(ServiceError::bad_request(format!("`issuer` is missing: expected one of {}", ids.join(", "))))
@@ -149,7 +155,9 @@ async fn person(
         let is_member = access.memberships().await?.iter().any(|membership| membership.actor == known.id);
         return Ok(match known.status {
             ActorStatus::Disabled => TrialPerson::Disabled(known.clone()),
-            ActorStatus::Active | ActorStatus::Invited if is_member || is_assigned => TrialPerson::Known(known.clone()),
+            ActorStatus::Active | ActorStatus::Invited if is_member || is_assigned => {
+                TrialPerson::Known(known.clone())
+            }
             ActorStatus::Active | ActorStatus::Invited => TrialPerson::Nobody,
         });
     }

@@ -165,7 +165,9 @@ pub(crate) async fn submit(State(app): State<Arc<Installation>>, request: Reques
         }
         return log_in_with_code(&app, &headers, &code, &next).await;
     }
-    let Some(token) = token else { return form(&app, StatusCode::BAD_REQUEST, "Enter a token.", None, &next) };
+    let Some(token) = token else {
+        return form(&app, StatusCode::BAD_REQUEST, "Enter a token.", None, &next);
+    };
     match app.access().token(&token, app.now()) {
         Some(token) => log_in(&app, &headers, token, &next).await,
         None => form(&app, StatusCode::UNAUTHORIZED, INVALID_TOKEN, None, &next),
@@ -203,8 +205,12 @@ pub(crate) async fn logout(State(app): State<Arc<Installation>>, request: Reques
         }
     }
     let issuer = browser::issuer_of_session(&headers).and_then(|id| app.issuers().find(id));
-    let page = issuer.map_or_else(|| "/login".to_owned(), |issuer| sign_on_pages::logout_path(&issuer.settings.id));
-    redirect(&page, [browser::clear_cookie(), browser::clear_issuer_cookie()].map(|cookie| (header::SET_COOKIE, cookie)))
+    let page =
+        issuer.map_or_else(|| "/login".to_owned(), |issuer| sign_on_pages::logout_path(&issuer.settings.id));
+    redirect(
+        &page,
+        [browser::clear_cookie(), browser::clear_issuer_cookie()].map(|cookie| (header::SET_COOKIE, cookie)),
+    )
 }
 
 /// The style sheet of the page.
@@ -283,7 +289,13 @@ fn failed(app: &Installation, error: &ApiError) -> Response {
 }
 
 /// Renders the page; with the code of a link it has a button instead of the field for a token.
-fn form(app: &Installation, status: StatusCode, message: &str, code: Option<&str>, next: &NextPage) -> Response {
+fn form(
+    app: &Installation,
+    status: StatusCode,
+    message: &str,
+    code: Option<&str>,
+    next: &NextPage,
+) -> Response {
     let field = match code {
         // The code has only letters, digits, `-` and `_`.
         Some(code) => format!("<input type=\"hidden\" name=\"code\" value=\"{}\">", escape(code)),

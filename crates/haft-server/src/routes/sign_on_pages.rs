@@ -55,7 +55,10 @@ pub(super) fn logout_path(issuer: &str) -> String {
 pub(super) fn buttons(app: &Installation, next: &NextPage) -> String {
     let mut query = String::new();
     if let Some(next) = next.given() {
-        query = format!("?{}", url::form_urlencoded::Serializer::new(String::new()).append_pair("next", next).finish());
+        query = format!(
+            "?{}",
+            url::form_urlencoded::Serializer::new(String::new()).append_pair("next", next).finish()
+        );
     }
     let links = app.issuers().all().iter().map(|issuer| {
         let (id, name) = (&issuer.settings.id, escape(&issuer.settings.name));
@@ -117,7 +120,12 @@ pub(crate) async fn callback(
     })
 }
 
-async fn finish(app: &Arc<Installation>, issuer: &str, query: CallbackQuery, headers: &HeaderMap) -> Response {
+async fn finish(
+    app: &Arc<Installation>,
+    issuer: &str,
+    query: CallbackQuery,
+    headers: &HeaderMap,
+) -> Response {
     let redirect_uri = callback_url(&browser::own_url(app, headers), issuer);
     let answer = Answer {
         state: query.state.as_deref().unwrap_or_default(),
@@ -176,7 +184,14 @@ fn failed(error: &SignOnError) -> Response {
         first.make_ascii_uppercase();
     }
     let status = status(error.code());
-    page(status, "", &format!("{}\n      <p><a href=\"/login\">Back to the login page</a></p>", alert(&format!("{text}."))))
+    page(
+        status,
+        "",
+        &format!(
+            "{}\n      <p><a href=\"/login\">Back to the login page</a></p>",
+            alert(&format!("{text}."))
+        ),
+    )
 }
 
 fn invalid_address() -> Response {

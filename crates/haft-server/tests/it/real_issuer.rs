@@ -130,7 +130,11 @@ async fn a_person_logs_in_at_an_issuer_of_others() {
     let cookie = ann.cookie(&server, "haft_session");
     let (status, who) = send(server.bare(Method::GET, "/api/session").header("cookie", cookie)).await;
     let who = &who["data"];
-    assert_eq!((status, &who["name"], &who["role"]), (200, &json!("ann of the provider"), &json!("editor")), "{who}");
+    assert_eq!(
+        (status, &who["name"], &who["role"]),
+        (200, &json!("ann of the provider"), &json!("editor")),
+        "{who}"
+    );
     assert_eq!(who["actor"]["email"], "ann@example.com");
 
     // The logout page of the issuer knows the client and where to go back to.

@@ -77,7 +77,8 @@ impl Browser {
 
     /// Returns the session of the browser.
     async fn session(&self, server: &Server) -> (u16, Value) {
-        let cookie = format!("haft_session={}", self.0.get("haft_session").map(String::as_str).unwrap_or_default());
+        let cookie =
+            format!("haft_session={}", self.0.get("haft_session").map(String::as_str).unwrap_or_default());
         let (status, answer) = send(server.bare(Method::GET, "/api/session").header("cookie", cookie)).await;
         (status, answer["data"].clone())
     }
@@ -113,37 +114,54 @@ async fn a_person_logs_in_at_an_issuer() {
     issuer.log_in_as(&ann());
     let mut ann = Browser::default();
     let login = ann.page(&server.url("/login?next=/ui/tools?q=%22")).await;
-    let button = r#"href="/login/oidc/corp?next=%2Fui%2Ftools%3Fq%3D%22">Log in with Example &lt;Corp&gt;</a>"#;
+    let button =
+        r#"href="/login/oidc/corp?next=%2Fui%2Ftools%3Fq%3D%22">Log in with Example &lt;Corp&gt;</a>"#;
     assert!(login.text.contains(button) || login.text.contains("Example &lt;Corp&gt;"), "{}", login.text);
 
     let begun = ann.get(&server.url("/login/oidc/corp?next=/ui/calls")).await;
     let set = begun.headers()["set-cookie"].to_str().unwrap().to_owned();
-    assert!(set.starts_with("haft_sign_on=") && set.ends_with("; Path=/; HttpOnly; SameSite=Lax; Max-Age=600"), "{set}");
+    assert!(
+        set.starts_with("haft_sign_on=") && set.ends_with("; Path=/; HttpOnly; SameSite=Lax; Max-Age=600"),
+        "{set}"
+    );
     let address = location(&begun);
     let callback = server.url("/login/oidc/corp/callback");
-    assert_eq!((parameter(&address, "redirect_uri"), parameter(&address, "code_challenge_method")), (callback, "S256".to_owned()));
+    assert_eq!(
+        (parameter(&address, "redirect_uri"), parameter(&address, "code_challenge_method")),
+        (callback, "S256".to_owned())
+    );
     assert_eq!(parameter(&address, "scope"), "openid email profile");
     let back = location(&browser().get(&address).send().await.unwrap());
     let page = ann.page(&back).await;
     assert_eq!(page.status, 200, "{}", page.text);
     assert!(page.text.contains(r#"<meta http-equiv="refresh" content="0; url=/ui/calls">"#), "{}", page.text);
     let (status, who) = ann.session(&server).await;
-    assert_eq!((status, &who["name"], &who["role"], &who["is_session"]), (200, &json!("Ann"), &json!("editor"), &json!(true)));
-    assert_eq!((&who["actor"]["email"], &who["actor"]["groups"]), (&json!("ann@example.com"), &json!(["ops"])));
+    assert_eq!(
+        (status, &who["name"], &who["role"], &who["is_session"]),
+        (200, &json!("Ann"), &json!("editor"), &json!(true))
+    );
+    assert_eq!(
+        (&who["actor"]["email"], &who["actor"]["groups"]),
+        (&json!("ann@example.com"), &json!(["ops"]))
+    );
     // Neither the code nor the state works again.
     let again = ann.page(&back).await;
     assert_eq!(again.status, 400);
     assert!(again.text.contains("This login is unknown"), "{}", again.text);
 
     let found = people(&server).await;
-    assert_eq!((found.len(), &found[0]["status"], &found[0]["membership"]["tools"]), (1, &json!("active"), &json!([])));
+    assert_eq!(
+        (found.len(), &found[0]["status"], &found[0]["membership"]["tools"]),
+        (1, &json!("active"), &json!([]))
+    );
     assert_eq!((&found[0]["rights"]["role"], &found[0]["rights"]["tools"]), (&json!("editor"), &json!(null)));
     let (_, audit) = server.get("/api/audit?page_size=50").await;
     let records = audit["data"]["records"].as_array().unwrap();
     let record = records.iter().find(|record| record["action"] == "person.sign_on").unwrap();
     assert_eq!((&record["actor"], &record["target"]), (&json!("sign-on corp"), &json!("Ann (corp: 00u1)")));
     let database = std::fs::read(server.home.path().join("haft.db-wal")).unwrap();
-    for secret in [parameter(&address, "state"), parameter(&address, "nonce"), ann.0["haft_sign_on"].clone()] {
+    for secret in [parameter(&address, "state"), parameter(&address, "nonce"), ann.0["haft_sign_on"].clone()]
+    {
         let is_part = database.windows(secret.len()).any(|part| part == secret.as_bytes());
         assert!(!is_part, "only hashes are stored");
     }
@@ -178,7 +196,11 @@ async fn tokens_of_misbehaving_issuers_are_refused() {
         change(changed);
         let page = Browser::default().log_in(&server).await;
         assert_eq!(page.status, 502, "{case}: {}", page.text);
-        assert!(page.text.contains("The answer of `Example &lt;Corp&gt;` is not valid"), "{case}: {}", page.text);
+        assert!(
+            page.text.contains("The answer of `Example &lt;Corp&gt;` is not valid"),
+            "{case}: {}",
+            page.text
+        );
     }
     change(|_| {});
     let replacements: [(&str, fn(&SigningKey, &Value) -> String); 3] = [
@@ -246,7 +268,8 @@ async fn a_login_belongs_to_its_browser_and_its_issuer() {
     let second = victim.begin(&server.url("/login/oidc/corp")).await;
     let swapped = first.replace(&parameter(&first, "code"), &parameter(&second, "code"));
     assert_eq!(victim.page(&swapped).await.status, 502);
-    for next in ["https://evil.test/", "//evil.test", "/ui/../api/key", "/\\evil.test", "javascript:alert(1)"] {
+    for next in ["https://evil.test/", "//evil.test", "/ui/../api/key", "/\\evil.test", "javascript:alert(1)"]
+    {
         let mut url = url::Url::parse(&server.url("/login/oidc/corp")).unwrap();
         url.query_pairs_mut().append_pair("next", next);
         let back = victim.begin(url.as_str()).await;
@@ -264,14 +287,14 @@ async fn people_are_found_by_verified_addresses_only() {
     let invite = json!({"name": "Ann", "email": "Ann@Example.com", "role": "viewer"});
     let (_, invited) = server.post("/api/people", invite).await;
     let id = invited["data"]["person"]["id"].clone();
-    let without_groups = |subject: &str, verified: Value| {
-        json!({"sub": subject, "email": "ann@example.com", "email_verified": verified})
-    };
+    let without_groups = |subject: &str, verified: Value| json!({"sub": subject, "email": "ann@example.com", "email_verified": verified});
     for verified in [json!(false), json!("true"), json!(1), Value::Null] {
         issuer.log_in_as(&without_groups("1", verified));
         let page = Browser::default().log_in(&server).await;
         assert_eq!(page.status, 403, "{}", page.text);
-        assert!(page.text.contains("nothing in haft is assigned to you") && page.text.contains("your subject: 1"));
+        assert!(
+            page.text.contains("nothing in haft is assigned to you") && page.text.contains("your subject: 1")
+        );
     }
     // No rule matches, but the person was invited.
     issuer.log_in_as(&without_groups("1", json!(true)));
@@ -316,7 +339,11 @@ async fn what_the_issuer_takes_away_goes_and_what_was_given_by_hand_stays() {
     let mut ann = Browser::default();
     assert_eq!(ann.log_in(&server).await.status, 200);
     let (_, who) = ann.session(&server).await;
-    assert_eq!((&who["tenant"], &who["role"], &who["actor"]["groups"]), (&json!("default"), &json!("editor"), &json!(["by-hand", "leads"])), "{who}");
+    assert_eq!(
+        (&who["tenant"], &who["role"], &who["actor"]["groups"]),
+        (&json!("default"), &json!("editor"), &json!(["by-hand", "leads"])),
+        "{who}"
+    );
     let mut acme = Browser::default();
     let back = acme.begin(&server.url("/login/oidc/corp?tenant=acme")).await;
     assert_eq!(acme.page(&back).await.status, 200);
@@ -392,7 +419,10 @@ async fn an_issuer_that_is_down_stops_nobody_who_is_logged_in() {
     assert!(!page.text.contains("127.0.0.1"), "{}", page.text);
     let (_, answer) = server.get("/api/sign-on").await;
     let shown = &answer["data"]["issuers"][0];
-    assert_eq!((&shown["is_ready"], &shown["error"]), (&json!(false), &json!("`/.well-known/openid-configuration` returned HTTP status 503")));
+    assert_eq!(
+        (&shown["is_ready"], &shown["error"]),
+        (&json!(false), &json!("`/.well-known/openid-configuration` returned HTTP status 503"))
+    );
     let (server, issuer) = start(rules()).await;
     issuer.log_in_as(&ann());
     let mut ann = Browser::default();
@@ -431,7 +461,11 @@ async fn tokens_of_an_issuer_are_bearer_tokens() {
     };
     let token = issuer.token(AUDIENCE, &json!({"sub": "1", "name": "Ann", "groups": ["ops"]}));
     let (status, session) = who(&token).await;
-    assert_eq!((status, &session["name"], &session["role"], &session["is_session"]), (200, &json!("Ann"), &json!("editor"), &json!(false)), "{session}");
+    assert_eq!(
+        (status, &session["name"], &session["role"], &session["is_session"]),
+        (200, &json!("Ann"), &json!("editor"), &json!(false)),
+        "{session}"
+    );
     assert!(session["expires_at"].is_string() && session["token_id"].is_null(), "{session}");
     // The claims of later tokens change nothing: only a login does.
     let poor = issuer.token(AUDIENCE, &json!({"sub": "1"}));
@@ -444,7 +478,11 @@ async fn tokens_of_an_issuer_are_bearer_tokens() {
         ("issuer", issuer.token(AUDIENCE, &json!({"sub": "1", "iss": "https://evil.test"}))),
         ("expired", issuer.token(AUDIENCE, &json!({"sub": "1", "exp": 1_700_000_000}))),
         ("another tenant", issuer.token(AUDIENCE, &json!({"sub": "1", "haft_tenant": "acme"}))),
-        ("another key", SigningKey::p256("first").token(&json!({"iss": issuer.url(), "aud": AUDIENCE, "sub": "1", "exp": 4_000_000_000_i64}))),
+        (
+            "another key",
+            SigningKey::p256("first")
+                .token(&json!({"iss": issuer.url(), "aud": AUDIENCE, "sub": "1", "exp": 4_000_000_000_i64})),
+        ),
     ];
     for (case, token) in &refused {
         assert_eq!(who(token).await.0, 401, "{case}");
@@ -452,14 +490,21 @@ async fn tokens_of_an_issuer_are_bearer_tokens() {
     assert_eq!(who(&issuer.token(AUDIENCE, &json!({"sub": "1", "haft_tenant": "default"}))).await.0, 200);
     // On every surface.
     let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}});
-    let request = server.bare(Method::POST, "/mcp").bearer_auth(&token).header("accept", "application/json, text/event-stream");
+    let request = server
+        .bare(Method::POST, "/mcp")
+        .bearer_auth(&token)
+        .header("accept", "application/json, text/event-stream");
     let mcp = request.header("content-type", "application/json").body(list.to_string()).send().await.unwrap();
     assert_ne!(mcp.status(), 401);
-    assert_eq!(server.bare(Method::GET, "/v1/models").bearer_auth(&token).send().await.unwrap().status(), 200);
+    assert_eq!(
+        server.bare(Method::GET, "/v1/models").bearer_auth(&token).send().await.unwrap().status(),
+        200
+    );
     // It cannot prolong itself.
     assert_eq!(send(server.bare(Method::POST, "/api/login-links").bearer_auth(&token)).await.0, 403);
     let body = json!({"name": "mine", "role": "caller"}).to_string();
-    let (status, created) = send(server.bare(Method::POST, "/api/tokens").bearer_auth(&token).body(body)).await;
+    let (status, created) =
+        send(server.bare(Method::POST, "/api/tokens").bearer_auth(&token).body(body)).await;
     assert_eq!(status, 201, "{created}");
     assert!(created["data"]["expires_at"].is_string(), "{created}");
     // A disabled person has no access, whatever was verified before.
@@ -471,7 +516,8 @@ async fn tokens_of_an_issuer_are_bearer_tokens() {
 #[tokio::test]
 async fn unknown_keys_cause_few_requests_and_a_new_key_is_found() {
     let (server, issuer) = start(rules()).await;
-    let status = async |token: &str| send(server.bare(Method::GET, "/api/session").bearer_auth(token)).await.0;
+    let status =
+        async |token: &str| send(server.bare(Method::GET, "/api/session").bearer_auth(token)).await.0;
     let claims = json!({"sub": "1", "groups": ["ops"]});
     assert_eq!(status(&issuer.token(AUDIENCE, &claims)).await, 200);
     issuer.change(|behavior| behavior.keys = vec![SigningKey::rsa("second")]);
@@ -479,7 +525,8 @@ async fn unknown_keys_cause_few_requests_and_a_new_key_is_found() {
     let before = issuer.requests("/jwks");
     for number in 0..20 {
         let key = SigningKey::ed25519(&format!("unknown-{number}"));
-        let token = key.token(&json!({"iss": issuer.url(), "aud": AUDIENCE, "sub": "1", "exp": 4_000_000_000_i64}));
+        let token =
+            key.token(&json!({"iss": issuer.url(), "aud": AUDIENCE, "sub": "1", "exp": 4_000_000_000_i64}));
         assert_eq!(status(&token).await, 401);
     }
     assert_eq!((before, issuer.requests("/jwks")), (2, 2));
@@ -499,7 +546,10 @@ async fn a_test_shows_what_a_login_would_get() {
     let (status, answer) = test(ann()).await;
     assert_eq!(status, 200, "{answer}");
     let data = &answer["data"];
-    assert_eq!(data["person"], json!({"outcome": "new", "id": null, "name": "Ann", "email": "ann@example.com"}));
+    assert_eq!(
+        data["person"],
+        json!({"outcome": "new", "id": null, "name": "Ann", "email": "ann@example.com"})
+    );
     assert_eq!(
         data["rules"],
         json!([
@@ -510,7 +560,13 @@ async fn a_test_shows_what_a_login_would_get() {
     );
     let rights = json!({"role": "editor", "elevated": false, "platform": false, "tools": ["web:*"]});
     assert_eq!(data["tenants"], json!([{"tenant": "default", "rights": rights, "groups": ["leads"]}]));
-    assert_eq!(data["warnings"], json!(["the tenant `default` has no group `missing`", "the tenant `nowhere` does not exist or is disabled"]));
+    assert_eq!(
+        data["warnings"],
+        json!([
+            "the tenant `default` has no group `missing`",
+            "the tenant `nowhere` does not exist or is disabled"
+        ])
+    );
     assert_eq!(people(&server).await.len(), 0, "nothing has changed");
     let outcome = async |claims: Value| test(claims).await.1["data"]["person"]["outcome"].clone();
     assert_eq!(outcome(json!({"sub": "2"})).await, "nothing_assigned");
@@ -534,7 +590,10 @@ async fn a_test_shows_what_a_login_would_get() {
     let (_, answer) = server.get("/api/sign-on").await;
     let shown = &answer["data"]["issuers"][0];
     assert_eq!(shown["callback_url"], server.url("/login/oidc/corp/callback"));
-    assert_eq!((&shown["is_ready"], &shown["error"], shown["rules"].as_array().unwrap().len()), (&json!(true), &json!(null), 3));
+    assert_eq!(
+        (&shown["is_ready"], &shown["error"], shown["rules"].as_array().unwrap().len()),
+        (&json!(true), &json!(null), 3)
+    );
     assert!(!answer.to_string().contains("SECRET"), "{answer}");
     let (_, editor) = server.post("/api/tokens", json!({"name": "e", "role": "admin"})).await;
     let token = editor["data"]["token"].as_str().unwrap().to_owned();

@@ -215,7 +215,11 @@ impl Access {
         let is_member = sqlx::query(sql).bind(id.to_string()).fetch_optional(&mut **tx).await?.is_some();
         let _lock = change.commit(&ChangeSet::tokens(), &id.to_string()).await?;
         self.signal_change();
-        Ok(if is_member { SignOnResult::Person { id, is_new_identity } } else { SignOnResult::NothingAssigned })
+        Ok(if is_member {
+            SignOnResult::Person { id, is_new_identity }
+        } else {
+            SignOnResult::NothingAssigned
+        })
     }
 }
 
@@ -286,12 +290,8 @@ async fn insert_identity(
 ) -> Result<(), sqlx::Error> {
     let sql = "INSERT INTO identities (issuer, subject, actor_id, created_at, last_login_at) \
                VALUES ($1, $2, $3, $4, $5)";
-    let query = sqlx::query(sql)
-        .bind(&login.issuer)
-        .bind(&login.subject)
-        .bind(id.to_string())
-        .bind(now)
-        .bind(now);
+    let query =
+        sqlx::query(sql).bind(&login.issuer).bind(&login.subject).bind(id.to_string()).bind(now).bind(now);
     query.execute(&mut **tx).await.map(drop)
 }
 
@@ -347,8 +347,7 @@ async fn insert_assigned_membership(
     actor: ActorId,
     tenant: &TenantId,
 ) -> Result<(), sqlx::Error> {
-    let rights =
-        Rights { role: Role::Viewer, elevated: false, platform: false, tools: AllowList::of_none() };
+    let rights = Rights { role: Role::Viewer, elevated: false, platform: false, tools: AllowList::of_none() };
     let membership = Membership { actor, tenant: tenant.clone(), rights };
     actors::insert_membership(tx, &membership).await?;
     let query = sqlx::query("UPDATE memberships SET is_assigned = 1 WHERE actor_id = $1 AND tenant = $2");

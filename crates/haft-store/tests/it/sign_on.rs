@@ -40,11 +40,7 @@ pub(crate) fn sign_on_login(harness: &Harness, hash: &str) -> SignOnLoginRecord 
 }
 
 /// A login of a subject that has succeeded.
-pub(crate) fn logged_in(
-    harness: &Harness,
-    subject: &str,
-    assignments: Vec<SignOnAssignment>,
-) -> SignOnLogin {
+pub(crate) fn logged_in(harness: &Harness, subject: &str, assignments: Vec<SignOnAssignment>) -> SignOnLogin {
     let email = Some(format!("{subject}@example.com"));
     SignOnLogin {
         issuer: ISSUER.to_owned(),
@@ -56,8 +52,7 @@ pub(crate) fn logged_in(
 }
 
 pub(crate) fn assignment(tenant: &TenantId, groups: Vec<GroupId>) -> SignOnAssignment {
-    let rights =
-        Rights { role: Role::Editor, elevated: false, platform: false, tools: AllowList::default() };
+    let rights = Rights { role: Role::Editor, elevated: false, platform: false, tools: AllowList::default() };
     SignOnAssignment { tenant: tenant.clone(), rights, groups }
 }
 
@@ -69,7 +64,10 @@ async fn a_login_is_used_once_and_by_its_browser(harness: Harness) {
         ("c", SignOnLoginStart::Stored),
         ("d", SignOnLoginStart::TooManyOfAddress),
     ] {
-        assert_eq!(access.insert_sign_on_login(sign_on_login(&harness, hash), LIMITS).await.unwrap(), expected);
+        assert_eq!(
+            access.insert_sign_on_login(sign_on_login(&harness, hash), LIMITS).await.unwrap(),
+            expected
+        );
     }
     for (hash, expected) in
         [("d", SignOnLoginStart::Stored), ("e", SignOnLoginStart::Stored), ("f", SignOnLoginStart::TooMany)]
@@ -108,7 +106,9 @@ async fn an_address_finds_one_person_at_most(harness: Harness) {
     // At another issuer, her address finds her.
     let elsewhere = logged_in(&harness, "ann", Vec::new());
     let elsewhere = SignOnLogin { issuer: "https://other.test".to_owned(), ..elsewhere };
-    assert!(matches!(access.sign_on(elsewhere).await.unwrap(), SignOnResult::Person { id, .. } if id == ann.id));
+    assert!(
+        matches!(access.sign_on(elsewhere).await.unwrap(), SignOnResult::Person { id, .. } if id == ann.id)
+    );
     let disabled = ActorChange { status: Some(ActorStatus::Disabled), ..ActorChange::default() };
     access.update_actor(ann.id, disabled).await.unwrap();
     let known = logged_in(&harness, "ann", assignments.clone());
