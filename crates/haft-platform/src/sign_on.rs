@@ -7,7 +7,7 @@ mod login;
 mod person;
 mod trial;
 
-pub use bearer::find_token;
+pub use bearer::{find_token, person_of_token};
 pub use claims::LoginClaims;
 pub use error::SignOnError;
 pub use login::{Answer, BeginLogin, BegunLogin, FinishedLogin, LIFETIME, begin, finish, logout_url};

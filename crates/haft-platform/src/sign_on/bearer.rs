@@ -70,7 +70,7 @@ async fn login(
         },
     };
     let found = async {
-        let person = person(app, issuer, claims).await?;
+        let person = person_of_token(app, issuer, claims).await?;
         let tenant = choose_tenant(app, person, named.as_ref())?;
         Ok(login_key(person, &tenant))
     };
@@ -86,7 +86,11 @@ async fn login(
 
 /// Returns the person of a token. The rules are applied to somebody who never logged in only: the claims of an access token
 /// are often fewer than those of a login, and must not take away what a login gave.
-async fn person(app: &Arc<Context>, issuer: &Arc<Issuer>, claims: &Claims) -> Result<ActorId, SignOnError> {
+pub async fn person_of_token(
+    app: &Arc<Context>,
+    issuer: &Arc<Issuer>,
+    claims: &Claims,
+) -> Result<ActorId, SignOnError> {
     let subject = claims.get("sub").and_then(|subject| subject.as_str()).unwrap_or_default();
     let known = app.store().access().find_identity(&issuer.settings.issuer, subject).await?;
     let Some(id) = known else { return person_of_claims(app, issuer, claims).await };
