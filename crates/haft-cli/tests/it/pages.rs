@@ -197,6 +197,7 @@ fn every_page_is_tested_and_every_block_has_a_purpose() {
     docs/retrieval.md: fragment 2, needs-key 1
     docs/script-tools.md: fragment 1
     docs/search.md: response 1
+    docs/sign-on.md: fragment 2, needs-key 1, needs-network 1
     docs/steps.md: needs-network 1, response 1
     docs/storage.md: needs-terminal 1
     docs/tools.md: needs-network 1
