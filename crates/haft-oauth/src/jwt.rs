@@ -14,6 +14,9 @@ const LEEWAY: i64 = 60;
 /// The longest subject, as OpenID Connect has it.
 const MAX_SUBJECT_BYTES: usize = 255;
 
+/// The event of a back-channel logout.
+const LOGOUT_EVENT: &str = "http://schemas.openid.net/event/backchannel-logout";
+
 /// The claims of a verified token.
 pub type Claims = Map<String, Value>;
 
@@ -79,7 +82,12 @@ pub enum Purpose<'a> {
     },
     /// A bearer token for one of these audiences.
     Bearer(&'a [String]),
-    /// A token of another type, such as `oauth-id-jag+jwt` or `logout+jwt`, for one of these audiences.
+    /// A request of the issuer to end the sessions of a subject (back-channel logout), for this client.
+    Logout {
+        /// The client.
+        client_id: &'a str,
+    },
+    /// A token of another type, such as `oauth-id-jag+jwt`, for one of these audiences.
     Typed {
         /// The type of the header.
         typ: &'a str,
@@ -177,6 +185,8 @@ fn check_type(typ: Option<&Value>, purpose: &Purpose<'_>) -> Result<(), JwtError
     let is_accepted = match purpose {
         Purpose::IdToken { .. } => matches!(plain, "" | "jwt"),
         Purpose::Bearer(_) => matches!(plain, "" | "jwt" | "at+jwt"),
+        // Some issuers do not set the type; the claim `events` tells such tokens from others.
+        Purpose::Logout { .. } => matches!(plain, "" | "jwt" | "logout+jwt"),
         Purpose::Typed { typ, .. } => plain == typ.to_ascii_lowercase(),
     };
     if is_accepted { Ok(()) } else { Err(JwtError::Type(excerpt(text.unwrap_or_default(), 60))) }
@@ -221,6 +231,21 @@ fn check_claims(claims: &Claims, expected: &Expected<'_>) -> Result<(), JwtError
                 return Err(JwtError::IdToken);
             }
             check_audience(&audiences, accepted)?;
+        }
+        Purpose::Logout { client_id } => {
+            if claims.contains_key("nonce") {
+                return Err(JwtError::IdToken);
+            }
+            if !audiences.contains(&client_id) {
+                return Err(JwtError::Audience);
+            }
+            if !claims
+                .get("events")
+                .is_some_and(|events| events.get(LOGOUT_EVENT).is_some_and(Value::is_object))
+            {
+                return Err(JwtError::Claim("events"));
+            }
+            issued.ok_or(JwtError::Claim("iat"))?;
         }
         Purpose::Typed { audiences: accepted, .. } => check_audience(&audiences, accepted)?,
     }

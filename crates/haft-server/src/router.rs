@@ -318,6 +318,7 @@ fn sign_on_routes() -> Router<Arc<Installation>> {
         .route("/login/oidc/{issuer}", get(sign_on_pages::begin))
         .route("/login/oidc/{issuer}/callback", get(sign_on_pages::callback))
         .route("/login/oidc/{issuer}/logout", get(sign_on_pages::logout))
+        .route("/login/oidc/{issuer}/backchannel-logout", post(sign_on_pages::back_channel_logout))
 }
 
 /// The web interface.

@@ -14,7 +14,7 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use ring::rand::SystemRandom;
 use ring::signature::{
     ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair as _, RSA_PKCS1_SHA256,
-    RSA_PSS_SHA256, RsaKeyPair,
+    RSA_PSS_SHA256, RsaKeyPair, RsaPublicKeyComponents,
 };
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
@@ -84,12 +84,8 @@ impl SigningKey {
                 json!({"kty": "OKP", "crv": "Ed25519", "kid": self.kid, "x": text(pair.public_key().as_ref())})
             }
             Pair::Rsa(pair) => {
-                let public = pair.public();
-                let (n, e) = (public.modulus(), public.exponent());
-                json!({
-                    "kty": "RSA", "kid": self.kid, "n": text(n.big_endian_without_leading_zero()),
-                    "e": text(e.big_endian_without_leading_zero()),
-                })
+                let public: RsaPublicKeyComponents<Vec<u8>> = pair.public().into();
+                json!({"kty": "RSA", "kid": self.kid, "n": text(&public.n), "e": text(&public.e)})
             }
         }
     }

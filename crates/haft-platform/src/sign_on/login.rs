@@ -17,7 +17,7 @@ use haft_core::login::SignOnLoginRecord;
 use haft_core::name::TenantId;
 use haft_core::secret::{Secret, SecretSource as _};
 use haft_oauth::jwt::Purpose;
-use haft_oauth::oidc::{self, AuthorizationRequest, Callback, CodeExchange, ProviderMetadata};
+use haft_oauth::oidc::{AuthorizationRequest, Callback, CodeExchange, ProviderMetadata};
 use haft_store::{DeviceLoginLimits, SignOnLoginStart};
 use sha2::{Digest as _, Sha256};
 use url::Url;
@@ -203,15 +203,7 @@ async fn client_secret(app: &Context, issuer: &Issuer) -> Result<Option<Secret>,
     }
 }
 
-/// Returns where a logout at an issuer begins, if it has such a page and the configuration does not disable it. An issuer
-/// that does not answer does not keep anybody from logging out.
-pub async fn logout_url(app: &Context, issuer: &str, back: &str) -> Option<Url> {
-    let issuer = app.issuers().find(issuer).filter(|issuer| issuer.settings.logout)?;
-    let metadata = issuer.metadata(app.now()).await.ok()?;
-    oidc::logout_url(&metadata, &issuer.settings.client_id, back)
-}
-
-fn find<'a>(app: &'a Context, id: &str) -> Result<&'a Arc<Issuer>, SignOnError> {
+pub(super) fn find<'a>(app: &'a Context, id: &str) -> Result<&'a Arc<Issuer>, SignOnError> {
     let shown = || SignOnError::UnknownIssuer(haft_core::problem::excerpt(id, 40));
     app.issuers().find(id).ok_or_else(shown)
 }

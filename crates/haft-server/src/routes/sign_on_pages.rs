@@ -5,21 +5,26 @@
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::extract::{Path, Query, Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 use haft_core::secret::Secret;
 use haft_oauth::oidc::Callback;
 use serde::Deserialize;
+use serde_json::json;
 
+use crate::body::Body;
 use crate::browser;
-use crate::error::status;
-use crate::html_page::{self, alert, escape, redirect};
+use crate::error::{ApiError, status};
+use crate::html_page::{self, alert, escape, field, redirect};
 use crate::open_stream::ClientAddress;
 use crate::routes::login::{NextPage, open_session};
 use haft_platform::Installation;
 use haft_platform::sign_on::{self, Answer, BeginLogin, SignOnError};
 
+/// The largest form in bytes.
+const MAX_FORM_BYTES: usize = 32 * 1024;
 const PAGE: &str = include_str!("sign_on.html");
 
 /// The query with which a login begins.
@@ -163,6 +168,34 @@ pub(crate) async fn logout(
     match sign_on::logout_url(&app, &issuer, &back).await {
         Some(url) => lead_to(url.as_str(), None),
         None => redirect("/login", None),
+    }
+}
+
+/// Ends the sessions of somebody whom the issuer has logged out: the issuer sends a form with a logout token.
+pub(crate) async fn back_channel_logout(
+    State(app): State<Arc<Installation>>,
+    Path(issuer): Path<String>,
+    request: Request,
+) -> Response {
+    let ended = async {
+        let body = Body::read(request, MAX_FORM_BYTES, "logout token").await?;
+        let token = field(&body.bytes, "logout_token")
+            .ok_or_else(|| ApiError::bad_request("the form has no `logout_token`"))?;
+        let ended = sign_on::end_sessions(&app, &issuer, &token).await;
+        ended.map_err(|error| ApiError::new(error.code(), error.to_string()))
+    };
+    let no_store = [(header::CACHE_CONTROL, "no-store")];
+    match ended.await {
+        Ok(()) => (StatusCode::OK, no_store).into_response(),
+        Err(error) => {
+            // Whatever is wrong with the token, the specification has one status for it.
+            let status = match status(error.0.code) {
+                StatusCode::BAD_GATEWAY => StatusCode::BAD_REQUEST,
+                status => status,
+            };
+            let body = json!({"error": "invalid_request", "error_description": error.0.message});
+            (status, no_store, Json(body)).into_response()
+        }
     }
 }
 

@@ -453,6 +453,39 @@ async fn claims_of_the_userinfo_endpoint_are_read() {
 }
 
 #[tokio::test]
+async fn an_issuer_ends_the_sessions_of_a_person() {
+    let (server, issuer) = start(rules()).await;
+    issuer.log_in_as(&ann());
+    let mut ann = Browser::default();
+    assert_eq!(ann.log_in(&server).await.status, 200);
+    let end = async |token: String| {
+        let form =
+            url::form_urlencoded::Serializer::new(String::new()).append_pair("logout_token", &token).finish();
+        let request = server.bare(Method::POST, "/login/oidc/corp/backchannel-logout").body(form);
+        request
+            .header("content-type", "application/x-www-form-urlencoded")
+            .send()
+            .await
+            .unwrap()
+            .status()
+            .as_u16()
+    };
+    let events = json!({"http://schemas.openid.net/event/backchannel-logout": {}});
+    for (token, expected) in [
+        (issuer.token(CLIENT_ID, &json!({"sub": "00u1"})), 400),
+        (issuer.token("other", &json!({"sub": "00u1", "events": events})), 400),
+        (issuer.token(CLIENT_ID, &json!({"sub": "00u1", "events": events, "nonce": "n"})), 400),
+        (issuer.token(CLIENT_ID, &json!({"sub": "nobody", "events": events})), 200),
+        (String::new(), 400),
+    ] {
+        assert_eq!(end(token).await, expected);
+    }
+    assert_eq!(ann.session(&server).await.0, 200);
+    assert_eq!(end(issuer.token(CLIENT_ID, &json!({"sub": "00u1", "events": events}))).await, 200);
+    assert_eq!(ann.session(&server).await.0, 401);
+}
+
+#[tokio::test]
 async fn tokens_of_an_issuer_are_bearer_tokens() {
     let (server, issuer) = start(rules()).await;
     let who = async |token: &str| {

@@ -19,6 +19,7 @@ use crate::rows;
 
 const START: &str = "store the login";
 const TAKE: &str = "use the login";
+const END: &str = "end the sessions";
 const SIGN_ON: &str = "store the person who logged in";
 
 /// Whether a login was stored.
@@ -166,6 +167,21 @@ impl Access {
         let query = sqlx::query(sql).bind(id.to_string()).bind(issuer);
         let found = query.fetch_optional(&self.db.engine.pool).await.map_err(failed_to(action))?;
         Ok(found.is_some())
+    }
+
+    /// Ends the sessions of a person in browsers; returns how many there were.
+    pub async fn end_person_sessions(&self, id: ActorId) -> Result<u64, StoreError> {
+        let this = self.clone();
+        let work = async move {
+            let mut change = this.db.begin_shared().await.map_err(failed_to(END))?;
+            // An id and `@` contain no wildcard.
+            let query = sqlx::query("DELETE FROM sessions WHERE token_hash LIKE $1").bind(format!("{id}@%"));
+            let ended = query.execute(&mut *change.tx).await.map_err(failed_to(END))?.rows_affected();
+            let _lock = change.commit(&ChangeSet::tokens(), &id.to_string()).await.map_err(failed_to(END))?;
+            this.signal_change();
+            Ok(ended)
+        };
+        self.db.complete(work).await
     }
 
     /// Finds or creates the person of a login, and replaces what the rules of the issuer have assigned.
