@@ -37,6 +37,7 @@ pub mod revision;
 pub mod run;
 pub mod run_event;
 pub mod search;
+pub mod sign_on;
 pub mod tenant;
 pub mod token;
 pub mod tool;

@@ -146,6 +146,17 @@ pub struct Membership {
     pub rights: Rights,
 }
 
+/// What the rules of an issuer give an actor in a tenant, in addition to the membership.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AssignedRights {
+    /// The actor.
+    pub actor: ActorId,
+    /// The tenant.
+    pub tenant: TenantId,
+    /// The rights; never `platform`.
+    pub rights: Rights,
+}
+
 /// Returns what stands for the value of a token in the sessions and login links of a person. It is no hash, so no value of
 /// a token is mistaken for it.
 pub fn login_key(actor: ActorId, tenant: &TenantId) -> String {

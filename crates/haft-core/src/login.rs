@@ -2,6 +2,7 @@
 //! in a browser. Their secrets are stored as hashes.
 
 use crate::Timestamp;
+use crate::name::TenantId;
 
 /// A session of a browser.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,6 +44,28 @@ pub struct DeviceLoginRecord {
     /// When it was started.
     pub created_at: Timestamp,
     /// When its codes stop working.
+    pub expires_at: Timestamp,
+}
+
+/// A login at an issuer of OpenID Connect that waits for its answer. The secrets that bind it to its browser are derived
+/// from the cookie of the browser, so they are not stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SignOnLoginRecord {
+    /// The SHA-256 of the state, in hexadecimal.
+    pub hash: String,
+    /// The id of the issuer in the configuration.
+    pub issuer: String,
+    /// The SHA-256 of the cookie of the browser, in hexadecimal.
+    pub browser_hash: String,
+    /// The page to show after the login.
+    pub next: Option<String>,
+    /// The tenant to log in to.
+    pub tenant: Option<TenantId>,
+    /// The network address that started it; empty if that is unknown.
+    pub address: String,
+    /// When it was started.
+    pub created_at: Timestamp,
+    /// When it expires.
     pub expires_at: Timestamp,
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use haft_core::actor::{
-    ActingAs, ActorKind, ActorRecord, ActorStatus, GroupRecord, Membership, Rights, login_key,
+    ActingAs, ActorKind, ActorRecord, ActorStatus, AssignedRights, GroupRecord, Membership, Rights, login_key,
 };
 use haft_core::id::{ActorId, TokenId};
 use haft_core::limit::CallRate;
@@ -71,6 +71,8 @@ pub struct AccessRecords {
     pub sessions: Vec<SessionRecord>,
     pub actors: Vec<ActorRecord>,
     pub memberships: Vec<Membership>,
+    /// What the rules of issuers have assigned.
+    pub assigned: Vec<AssignedRights>,
     pub groups: Vec<GroupRecord>,
 }
 
@@ -87,13 +89,18 @@ pub struct LostAccess {
 impl Access {
     /// Replaces everything; returns who has no access any more. Tokens of disabled tenants and people give none.
     pub fn replace(&self, records: AccessRecords) -> LostAccess {
-        let AccessRecords { tenants, tokens, sessions, actors, memberships, groups } = records;
+        let AccessRecords { tenants, tokens, sessions, actors, memberships, assigned, groups } = records;
         let before = self.snapshot.load_full();
         let tenants: HashMap<_, _> =
             tenants.into_iter().map(|tenant| (tenant.id.clone(), Arc::new(tenant))).collect();
         let is_enabled = |tenant: &TenantId| tenants.get(tenant).is_some_and(|tenant| tenant.enabled);
         let mut snapshot = Snapshot::default();
-        let members = members(&actors, &memberships, &groups, &is_enabled);
+        let mut members = members(&actors, &memberships, &groups, &is_enabled);
+        for AssignedRights { actor, tenant, rights } in assigned {
+            if let Some(member) = members.get_mut(&(tenant, actor)) {
+                member.rights = member.rights.union(&rights);
+            }
+        }
         for member in members.values() {
             let last_use = before.actor_uses.get(&member.acting.id).cloned().unwrap_or_default();
             snapshot.actor_uses.insert(member.acting.id, Arc::clone(&last_use));
@@ -157,6 +164,27 @@ impl Access {
         let token = snapshot.tokens.get(hash).filter(|token| token.is_valid(now))?;
         token.last_uses.iter().for_each(|last_use| last_use.note(now));
         Some(Arc::clone(token))
+    }
+
+    /// Returns the login of a person until a time, for a credential that expires and is not stored.
+    pub fn login_until(&self, key: &str, end: Timestamp, now: Timestamp) -> Option<Arc<Token>> {
+        let login = self.token_by_hash(key, now).filter(|login| login.principal.token.is_none())?;
+        let token = Token {
+            principal: Arc::clone(&login.principal),
+            hash: login.hash.clone(),
+            expires_at: Some(end),
+            last_uses: login.last_uses.clone(),
+        };
+        Some(Arc::new(token)).filter(|token| token.is_valid(now))
+    }
+
+    /// Returns the tenants in which a person may act, by id.
+    pub fn tenants_of_person(&self, id: ActorId) -> Vec<TenantId> {
+        let snapshot = self.snapshot.load();
+        let own = snapshot.members.iter().filter(|(_, member)| *member == id);
+        let mut tenants: Vec<_> = own.map(|(tenant, _)| tenant.clone()).collect();
+        tenants.sort();
+        tenants
     }
 
     /// Returns a principal as it is today; `None` if its token was revoked or has expired, or its person was disabled.

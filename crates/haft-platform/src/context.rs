@@ -25,6 +25,7 @@ use uuid::Uuid;
 use crate::access::{Access, AccessRecords};
 use crate::artifact_host::ArtifactHost;
 use crate::events::EventHub;
+use crate::issuers::Issuers;
 use crate::known_agents::KnownAgents;
 use crate::models::ModelConnections;
 use crate::policy::PolicyState;
@@ -57,6 +58,7 @@ pub struct Context {
     pub(crate) retrieval: Arc<RetrievalHost>,
     pub(crate) artifacts: Arc<ArtifactHost>,
     pub(crate) workspaces: Arc<WorkspaceHost>,
+    pub(crate) issuers: Issuers,
 }
 
 impl Context {
@@ -146,6 +148,11 @@ impl Context {
         &self.access
     }
 
+    /// Returns the issuers of OpenID Connect.
+    pub fn issuers(&self) -> &Issuers {
+        &self.issuers
+    }
+
     /// Returns the policy rules.
     pub fn policy(&self) -> &PolicyState {
         &self.policy
@@ -184,6 +191,7 @@ impl Context {
             sessions: access.sessions().await?,
             actors: access.actors().await?,
             memberships: access.memberships().await?,
+            assigned: access.assigned_rights().await?,
             groups: access.groups().await?,
         });
         lost.stopped_tenants.iter().for_each(|tenant| self.pipeline.stop_tenant(tenant));

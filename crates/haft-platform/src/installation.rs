@@ -32,6 +32,7 @@ use crate::built_ins::{LateServices, install};
 use crate::context::Context;
 use crate::events::{EventHub, EventSink};
 use crate::execution_resources::ExecutionResources;
+use crate::issuers::Issuers;
 use crate::known_agents::KnownAgents;
 use crate::late::Late;
 use crate::mcp_approvals::McpApprovals;
@@ -123,6 +124,7 @@ impl Installation {
         let secrets = secrets(&settings, &store, &access, &resources, &clock)?;
         let secret_source: Arc<dyn SecretSource> = Arc::clone(&secrets) as _;
         let hosts = Hosts::open(&resources, &settings, &store, &secret_source, &clock).await?;
+        let issuers = Issuers::new(&settings.sign_on)?;
         let blobs = Blobs::open(&settings.home, &settings.blobs)?;
         let workspaces = WorkspaceHost::open(&settings.home, Arc::clone(&store), &blobs, Limits::default())?;
         let results = Arc::new(ResultStore::new(&settings, &store, blobs));
@@ -164,6 +166,7 @@ impl Installation {
             retrieval: hosts.retrieval,
             artifacts: hosts.artifacts,
             workspaces,
+            issuers,
         });
         let app = Arc::new(Self {
             runs: Arc::new(RunEngine::new(Arc::clone(&context))),

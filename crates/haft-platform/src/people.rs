@@ -9,6 +9,7 @@ pub use directory::GroupWithMembers;
 pub(crate) use directory::find_actor;
 pub use directory::{Member, MemberFilter};
 pub use groups::{GroupFields, GroupUpdate, create_group, delete_group, groups, update_group};
+pub(crate) use manage::{MAX_MEMBERS, valid_email};
 pub use manage::{
     MemberFields, MemberUpdate, find, hand_over, invite_again, list, new_member, remove, update,
 };

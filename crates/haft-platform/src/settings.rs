@@ -23,6 +23,7 @@ pub use haft_wasm::WasmLimits;
 use serde::Serialize;
 use serde_json::Value;
 
+pub use crate::issuers::{IssuerSettings, SignOnSettings, declared as declared_issuer};
 pub use crate::mcp_definition::declared as declared_mcp_server;
 pub use crate::secret_command::{DeclaredSecretCommand, declared as declared_secret_command};
 
@@ -53,6 +54,8 @@ pub struct Settings {
     pub import: ImportSettings,
     /// The MCP server.
     pub mcp: McpSettings,
+    /// The issuers where people log in.
+    pub sign_on: SignOnSettings,
     /// The hosts that tools may connect to.
     pub egress: EgressSettings,
     /// The folders that file tools may use.
@@ -409,6 +412,7 @@ impl Settings {
             server: ServerSettings::default(),
             import: ImportSettings::default(),
             mcp: McpSettings::default(),
+            sign_on: SignOnSettings::default(),
             egress: EgressSettings::default(),
             files: FileSettings::default(),
             toolsets: ToolsetSettings::default(),

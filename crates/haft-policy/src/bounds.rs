@@ -10,7 +10,7 @@ use cel::common::ast::{
 use haft_core::problem::{excerpt, nearest};
 use regex::RegexBuilder;
 
-use super::evaluator::{Patterns, STEP, VARIABLES};
+use super::evaluator::{Patterns, STEP};
 
 /// The maximum number of nodes of an expression.
 const MAX_NODES: usize = 500;
@@ -76,9 +76,13 @@ pub(super) enum BoundsError {
 }
 
 /// Checks an expression, adds step counters to its loops, and returns whether it uses the arguments.
-pub(super) fn check(expression: &mut IdedExpr, patterns: &mut Patterns) -> Result<bool, BoundsError> {
+pub(super) fn check(
+    expression: &mut IdedExpr,
+    variables: &'static [&'static str],
+    patterns: &mut Patterns,
+) -> Result<bool, BoundsError> {
     let mut checker =
-        Checker { nodes: 0, loops: 0, depth: 0, locals: Vec::new(), uses_args: false, patterns };
+        Checker { nodes: 0, loops: 0, depth: 0, locals: Vec::new(), uses_args: false, variables, patterns };
     checker.expression(expression)?;
     Ok(checker.uses_args)
 }
@@ -90,6 +94,8 @@ struct Checker<'a> {
     /// The variables of the enclosing comprehensions.
     locals: Vec<String>,
     uses_args: bool,
+    /// The variables of the condition.
+    variables: &'static [&'static str],
     patterns: &'a mut Patterns,
 }
 
@@ -180,16 +186,13 @@ impl Checker<'_> {
         if self.locals.iter().any(|local| local == name) {
             return Ok(());
         }
-        if plain == "args" {
-            self.uses_args = true;
+        if self.variables.contains(&plain) || NAMES.contains(&plain) {
+            self.uses_args |= plain == "args";
             return Ok(());
         }
-        if VARIABLES.contains(&plain) || NAMES.contains(&plain) {
-            return Ok(());
-        }
-        let hint = match nearest(name, VARIABLES) {
+        let hint = match nearest(name, self.variables.iter().copied()) {
             Some(near) => format!("; did you mean `{near}`?"),
-            None => format!("; expected `{}`", VARIABLES.join("`, `")),
+            None => format!("; expected `{}`", self.variables.join("`, `")),
         };
         Err(BoundsError::Variable(excerpt(name, 60), hint))
     }

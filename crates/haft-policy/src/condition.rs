@@ -40,14 +40,18 @@ pub(super) enum ConditionError {
     ParserFailed,
 }
 
-/// Compiles conditions, and adds their regular expressions to `patterns`.
-pub(super) fn compile(sources: &[&str], patterns: &mut Patterns) -> Vec<Result<Condition, ConditionError>> {
+/// Compiles conditions over variables, and adds their regular expressions to `patterns`.
+pub(super) fn compile(
+    sources: &[&str],
+    variables: &'static [&'static str],
+    patterns: &mut Patterns,
+) -> Vec<Result<Condition, ConditionError>> {
     if sources.is_empty() {
         return Vec::new();
     }
     let failed = || sources.iter().map(|_| Err(ConditionError::ParserFailed)).collect();
     std::thread::scope(|scope| {
-        let work = || sources.iter().map(|source| compile_one(source, patterns)).collect();
+        let work = || sources.iter().map(|source| compile_one(source, variables, patterns)).collect();
         let thread = std::thread::Builder::new().name("policy".to_owned()).stack_size(PARSER_STACK_BYTES);
         match thread.spawn_scoped(scope, work) {
             Ok(thread) => thread.join().unwrap_or_else(|_| failed()),
@@ -59,7 +63,11 @@ pub(super) fn compile(sources: &[&str], patterns: &mut Patterns) -> Vec<Result<C
     })
 }
 
-fn compile_one(source: &str, patterns: &mut Patterns) -> Result<Condition, ConditionError> {
+fn compile_one(
+    source: &str,
+    variables: &'static [&'static str],
+    patterns: &mut Patterns,
+) -> Result<Condition, ConditionError> {
     if source.len() > MAX_CONDITION_BYTES {
         return Err(ConditionError::TooLong(source.len()));
     }
@@ -69,7 +77,7 @@ fn compile_one(source: &str, patterns: &mut Patterns) -> Result<Condition, Condi
     let parsed = catch_unwind(AssertUnwindSafe(|| ENVIRONMENT.parser().parse(source)));
     let mut expression =
         parsed.map_err(|_| ConditionError::ParserFailed)?.map_err(|errors| syntax_error(source, &errors))?;
-    let uses_args = bounds::check(&mut expression, patterns)?;
+    let uses_args = bounds::check(&mut expression, variables, patterns)?;
     Ok(Condition { expression, uses_args })
 }
 

@@ -8,13 +8,14 @@ use serde_json::{Value, json};
 
 use super::attributes::{ActorAttributes, CallAttributes};
 use super::condition::compile;
-use super::evaluator::{Evaluator, Patterns};
+use super::evaluator::{Evaluator, Patterns, VARIABLES};
 
 /// Evaluates a condition; errors of both steps become text.
 fn evaluate(source: &str, args: &Value) -> Result<bool, String> {
     let mut patterns = Patterns::new();
-    let condition =
-        compile(&[source], &mut patterns).remove(0).map_err(|error| format!("compile: {error}"))?;
+    let condition = compile(&[source], &VARIABLES, &mut patterns)
+        .remove(0)
+        .map_err(|error| format!("compile: {error}"))?;
     let tags = ["money".to_owned(), "write".to_owned()];
     let attributes = CallAttributes {
         tenant: "acme",

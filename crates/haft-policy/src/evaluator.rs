@@ -74,17 +74,7 @@ impl<'a> Evaluator<'a> {
     /// Returns the value of a condition.
     pub(super) fn evaluate(&self, condition: &Condition) -> Result<bool, Failure> {
         let prepared = self.context.get_or_init(|| self.prepare());
-        let Prepared { context, budget } = prepared.as_ref().map_err(Clone::clone)?;
-        budget.start()?;
-        let resolve = || Value::resolve(&condition.expression, context);
-        let value = catch_unwind(AssertUnwindSafe(resolve)).map_err(|_| Failure::Panicked)?;
-        // Also if another operand of `||` hid the error.
-        budget.exceeded()?;
-        match value {
-            Ok(Value::Bool(value)) => Ok(value),
-            Ok(other) => Err(Failure::NotBoolean(other.type_of().to_string())),
-            Err(error) => Err(describe(&error)),
-        }
+        prepared.as_ref().map_err(Clone::clone)?.evaluate(condition)
     }
 
     fn prepare(&self) -> Result<Prepared, Failure> {
@@ -93,8 +83,8 @@ impl<'a> Evaluator<'a> {
         if !fits(args, &mut 0) {
             return Err(Failure::ArgumentsTooLarge);
         }
-        let budget = Arc::new(Budget::new());
-        let mut context = Context::with_env(Arc::clone(&ENVIRONMENT));
+        let mut prepared = Prepared::new(self.patterns)?;
+        let context = &mut prepared.context;
         context.add_variable_from_value("args", convert(args));
         context.add_variable_from_value("surface", text(attributes.surface));
         let tags = attributes.tags.iter().map(|tag| text(tag)).collect::<Vec<_>>();
@@ -114,7 +104,16 @@ impl<'a> Evaluator<'a> {
             ("groups", Value::List(groups.into())),
         ];
         context.add_variable_from_value("principal", object(principal));
-        let (counter, patterns) = (Arc::clone(&budget), Arc::clone(self.patterns));
+        Ok(prepared)
+    }
+}
+
+impl Prepared {
+    /// Creates a context with the functions of conditions, and without variables.
+    fn new(patterns: &Arc<Patterns>) -> Result<Self, Failure> {
+        let budget = Arc::new(Budget::new());
+        let mut context = Context::with_env(Arc::clone(&ENVIRONMENT));
+        let (counter, patterns) = (Arc::clone(&budget), Arc::clone(patterns));
         let step = move || counter.step();
         let matches = move |This(subject): This<Arc<String>>, pattern: Arc<String>| {
             let known = patterns.get(pattern.as_str()).map(|pattern| Value::Bool(pattern.is_match(&subject)));
@@ -123,8 +122,35 @@ impl<'a> Evaluator<'a> {
         let declared =
             context.add_function(STEP, step).and_then(|()| context.add_function("matches", matches));
         declared.map_err(|error| Failure::Error(error.to_string()))?;
-        Ok(Prepared { context, budget })
+        Ok(Self { context, budget })
     }
+
+    fn evaluate(&self, condition: &Condition) -> Result<bool, Failure> {
+        self.budget.start()?;
+        let resolve = || Value::resolve(&condition.expression, &self.context);
+        let value = catch_unwind(AssertUnwindSafe(resolve)).map_err(|_| Failure::Panicked)?;
+        // Also if another operand of `||` hid the error.
+        self.budget.exceeded()?;
+        match value {
+            Ok(Value::Bool(value)) => Ok(value),
+            Ok(other) => Err(Failure::NotBoolean(other.type_of().to_string())),
+            Err(error) => Err(describe(&error)),
+        }
+    }
+}
+
+/// Evaluates a condition over one value of that name.
+pub(super) fn evaluate_over(
+    condition: &Condition,
+    (name, value): (&str, &Json),
+    patterns: &Arc<Patterns>,
+) -> Result<bool, Failure> {
+    if !fits(value, &mut 0) {
+        return Err(Failure::ArgumentsTooLarge);
+    }
+    let mut prepared = Prepared::new(patterns)?;
+    prepared.context.add_variable_from_value(name, convert(value));
+    prepared.evaluate(condition)
 }
 
 /// The work that remains for the conditions of a question.

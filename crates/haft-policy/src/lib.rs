@@ -3,10 +3,11 @@
 //! Of the rules that match a call, the strongest effect wins: deny, then approve, then allow. A condition that fails, or
 //! whose arguments are too large, counts as a match for deny and approve, and not for allow. A rule that denies or asks for
 //! approval also holds for what is done on behalf of the surface or agent that it names; a rule that allows does not. The
-//! `cel` crate is used in `condition`, `bounds` and `evaluator` only.
+//! `cel` crate is used in `condition`, `bounds` and `evaluator` only. `claims` has the conditions of sign-on rules.
 
 mod attributes;
 mod bounds;
+mod claims;
 mod condition;
 mod decide;
 mod evaluator;
@@ -16,6 +17,7 @@ mod rules;
 mod views;
 
 pub use attributes::{Subject, acting_agent, agents_above};
+pub use claims::{ClaimCondition, InvalidClaimCondition};
 pub use decide::{CallAncestors, Considered, Explanation, Policy, PolicyError, PolicyRequest};
 pub use handle::PolicyHandle;
 

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::attributes::CallAttributes;
 use super::condition::{self, Condition};
-use super::evaluator::Patterns;
+use super::evaluator::{Patterns, VARIABLES};
 use super::matcher::Matcher;
 use super::views::{View, Views};
 
@@ -106,7 +106,7 @@ impl RuleSet {
         problems: &mut Vec<Problem>,
     ) -> Self {
         let sources: Vec<&str> = rules.rules.iter().filter_map(|rule| rule.when.as_deref()).collect();
-        let mut conditions = condition::compile(&sources, patterns).into_iter();
+        let mut conditions = condition::compile(&sources, &VARIABLES, patterns).into_iter();
         let mut set = Self::default();
         for (index, rule) in rules.rules.iter().enumerate() {
             let condition = rule.when.as_ref().and_then(|_| conditions.next()).transpose();

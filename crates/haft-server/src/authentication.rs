@@ -55,11 +55,19 @@ pub(crate) async fn authenticate_session(app: &Installation, cookie: &str) -> Re
     let ended = || unauthorized("the session is invalid or has ended; log in again at `/login`");
     let hash = haft_core::hash::of_bytes(cookie.as_bytes());
     let now = app.now();
-    let session = match app.access().session(&hash, now) {
+    let known = app.access().session(&hash, now);
+    let is_new = known.is_none();
+    let session = match known {
         Some(session) => session,
         None => app.store().access().find_session(&hash).await?.ok_or_else(ended)?,
     };
-    let token = app.access().token_by_hash(&session.token_hash, now).ok_or_else(ended)?;
+    let mut token = app.access().token_by_hash(&session.token_hash, now);
+    if token.is_none() && is_new {
+        // The login may have created its person, too.
+        app.reload_access().await?;
+        token = app.access().token_by_hash(&session.token_hash, now);
+    }
+    let token = token.ok_or_else(ended)?;
     Ok(Identity::from_session(token, session))
 }
 

@@ -1,5 +1,7 @@
 //! Browsers: the session cookie, and the check that a request comes from a page of this server.
 
+use std::time::Duration;
+
 use haft_core::outcome::ErrorCode;
 use haft_core::problem::excerpt;
 use haft_core::secret::Secret;
@@ -16,12 +18,64 @@ const SESSION_HEADER: &str = "x-haft-session";
 /// The longest value that can be a session.
 const MAX_COOKIE_LENGTH: usize = 128;
 
+/// Binds logins at issuers to their browser. Issuers send the browser back from another site, so it is not `Strict`.
+const SIGN_ON_COOKIE: &str = "haft_sign_on";
+/// The same with https: a page of another host of the domain cannot set it.
+const SECURE_SIGN_ON_COOKIE: &str = "__Host-haft_sign_on";
+/// The issuer at which the session was opened, for its logout.
+const ISSUER_COOKIE: &str = "haft_issuer";
+
 /// Returns the value of the session cookie.
 pub(crate) fn session_cookie(headers: &HeaderMap) -> Option<&str> {
+    cookie(headers, COOKIE)
+}
+
+/// Returns the value of the cookie that binds logins at issuers to their browser.
+pub(crate) fn sign_on_cookie<'a>(app: &Installation, headers: &'a HeaderMap) -> Option<&'a str> {
+    cookie(headers, if is_https(app, headers) { SECURE_SIGN_ON_COOKIE } else { SIGN_ON_COOKIE })
+}
+
+/// Returns the header that sets it.
+pub(crate) fn set_sign_on_cookie(
+    app: &Installation,
+    headers: &HeaderMap,
+    value: &Secret,
+    lifetime: Duration,
+) -> Option<HeaderValue> {
+    let (name, secure) =
+        if is_https(app, headers) { (SECURE_SIGN_ON_COOKIE, "; Secure") } else { (SIGN_ON_COOKIE, "") };
+    let seconds = lifetime.as_secs();
+    let cookie =
+        format!("{name}={}; Path=/; HttpOnly; SameSite=Lax; Max-Age={seconds}{secure}", value.expose());
+    let mut value = HeaderValue::from_str(&cookie).ok()?;
+    value.set_sensitive(true);
+    Some(value)
+}
+
+/// Returns the id of the issuer at which the session was opened. It only chooses where a logout leads.
+pub(crate) fn issuer_of_session(headers: &HeaderMap) -> Option<&str> {
+    cookie(headers, ISSUER_COOKIE)
+}
+
+/// Returns the header that notes the issuer of a session.
+pub(crate) fn issuer_cookie(app: &Installation, headers: &HeaderMap, issuer: &str) -> Option<HeaderValue> {
+    let secure = if is_https(app, headers) { "; Secure" } else { "" };
+    let seconds = app.settings().server.session_lifetime.as_secs();
+    let cookie =
+        format!("{ISSUER_COOKIE}={issuer}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}");
+    HeaderValue::from_str(&cookie).ok()
+}
+
+/// Returns the header that forgets the issuer of a session.
+pub(crate) fn clear_issuer_cookie() -> HeaderValue {
+    HeaderValue::from_static("haft_issuer=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0")
+}
+
+fn cookie<'a>(headers: &'a HeaderMap, wanted: &str) -> Option<&'a str> {
     let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let mut pairs =
         cookies.flat_map(|cookies| cookies.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    let (_, value) = pairs.find(|(name, _)| *name == COOKIE)?;
+    let (_, value) = pairs.find(|(name, _)| *name == wanted)?;
     Some(value).filter(|value| !value.is_empty() && value.len() <= MAX_COOKIE_LENGTH)
 }
 

@@ -26,9 +26,9 @@ use crate::routes::{
     call_histogram, calls, chat_answers, chats, credentials, definitions, deliveries, device_oauth,
     device_page, events, examples, groups, health, import, import_items, import_registry, installation,
     invoke, key, lifecycle, limits, login, mcp, mcp_logins, mcp_servers, models, people, pipeline_documents,
-    pipelines, policy, policy_explain, render, resource_routes, revisions, runs, search, sessions, stats,
-    tenants, test, token_rates, tokens, tool, tools, toolsets, usage, validate, webhooks, workspace_files,
-    workspaces,
+    pipelines, policy, policy_explain, render, resource_routes, revisions, runs, search, sessions, sign_on,
+    sign_on_pages, stats, tenants, test, token_rates, tokens, tool, tools, toolsets, usage, validate,
+    webhooks, workspace_files, workspaces,
 };
 use crate::{audit_layer, docs, document, openai, schemas, socket, ui};
 use haft_platform::Installation;
@@ -65,6 +65,7 @@ pub(crate) fn edge(app: &Arc<Installation>, mcp: &Arc<Mcp>) -> Edge {
         .merge(socket::router().with_state(Arc::clone(app)))
         .merge(render_routes().with_state(Arc::clone(app)))
         .merge(device_routes().with_state(Arc::clone(app)))
+        .merge(sign_on_routes().with_state(Arc::clone(app)))
         .merge(ui_routes().with_state(Arc::clone(app)))
         .route("/", get(ui::home))
         .route("/ui", get(ui::home))
@@ -251,6 +252,8 @@ fn other_routes(app: &Arc<Installation>) -> OpenApiRouter<Arc<Installation>> {
         .routes(routes!(installation::doctor))
         .routes(routes!(events::stream))
         .routes(routes!(policy_explain::explain))
+        .routes(routes!(sign_on::list))
+        .routes(routes!(sign_on::test))
         .routes(routes!(mcp_logins::callback))
 }
 
@@ -307,6 +310,15 @@ fn device_routes() -> Router<Arc<Installation>> {
         .route("/oauth/device_authorization", post(device_oauth::authorize))
         .route("/oauth/token", post(device_oauth::token))
         .route("/device", get(device_page::page).post(device_page::decide))
+}
+
+/// Logins at issuers of OpenID Connect. Not in the OpenAPI document: the pages are for people.
+fn sign_on_routes() -> Router<Arc<Installation>> {
+    Router::new()
+        .route("/login/oidc/{issuer}", get(sign_on_pages::begin))
+        .route("/login/oidc/{issuer}/callback", get(sign_on_pages::callback))
+        .route("/login/oidc/{issuer}/logout", get(sign_on_pages::logout))
+        .route("/login/oidc/{issuer}/backchannel-logout", post(sign_on_pages::back_channel_logout))
 }
 
 /// The web interface.

@@ -10,6 +10,8 @@ pub enum Prerequisite {
     McpPeers,
     /// The validator of OpenAPI documents, installed into `target/peers`.
     ApiPeers,
+    /// The issuer of OpenID Connect, installed into `target/peers`.
+    IssuerPeers,
     /// The Python clients of model providers, installed into `target/peers`.
     ModelPeers,
     /// The OpenAPI description of GitHub's API in `target/test-data`.
@@ -27,6 +29,7 @@ impl Prerequisite {
             Self::ContainerImage => Some("CI machines have no container engine"),
             Self::McpPeers
             | Self::ApiPeers
+            | Self::IssuerPeers
             | Self::ModelPeers
             | Self::GithubDescription
             | Self::SmallFileSystem => None,

@@ -138,8 +138,9 @@ export const examples = {
 export const account = {
   loginLink: () => data(client.POST('/login-links')),
   logout: async () => {
-    await raw('/logout', { method: 'POST' });
-    window.location.assign('/login');
+    // The answer leads to the login page, or by way of the logout page of the issuer.
+    const { url } = await raw('/logout', { method: 'POST' });
+    window.location.assign(url);
   },
 };
 

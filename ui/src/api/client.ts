@@ -53,7 +53,7 @@ interface RawRequest {
 }
 
 /** A request that the OpenAPI document does not describe, or whose body is not JSON. */
-export async function raw(path: string, options: RawRequest = {}): Promise<{ status: number; body: unknown }> {
+export async function raw(path: string, options: RawRequest = {}): Promise<{ status: number; body: unknown; url: string }> {
   const headers: Record<string, string> = { ...HEADERS, ...options.headers };
   const init: RequestInit = { method: options.method ?? 'GET', headers, signal: options.signal ?? null };
   if (options.json !== undefined) {
@@ -71,7 +71,8 @@ export async function raw(path: string, options: RawRequest = {}): Promise<{ sta
   } catch {
     parsed = text;
   }
-  return { status: response.status, body: parsed };
+  // Where redirects have led.
+  return { status: response.status, body: parsed, url: response.url };
 }
 
 /** As `raw`, and fails unless the answer is a success; unwraps `data` where there is one. */

@@ -45,6 +45,7 @@ const routes = [
   page('/people', () => import('@/features/admin'), 'PeoplePage'),
   page('/groups', () => import('@/features/admin'), 'GroupsPage'),
   page('/service-accounts', () => import('@/features/admin'), 'ServiceAccountsPage'),
+  page('/sign-on', () => import('@/features/admin'), 'SignOnPage'),
   page('/tokens', () => import('@/features/admin'), 'TokensPage'),
   page('/webhooks', () => import('@/features/admin'), 'WebhooksPage'),
   page('/tenants', () => import('@/features/admin'), 'TenantsPage'),

@@ -6,6 +6,7 @@ pub(crate) mod apply;
 pub(crate) mod approval;
 pub(crate) mod artifact;
 pub(crate) mod audit;
+pub(crate) mod auth;
 pub(crate) mod bundle;
 pub(crate) mod call;
 pub(crate) mod chat;

@@ -135,6 +135,38 @@ fn sources_of_secrets_are_declared_in_tables() {
 }
 
 #[test]
+fn issuers_are_a_list_of_tables() {
+    let issuer =
+        "[[sign_on.issuers]]\nid = \"corp\"\nissuer = \"https://login.test\"\nclient_id = \"haft\"\n";
+    let rule = "[[sign_on.issuers.rules]]\nwhen = \"'ops' in claims.groups\"\nrole = \"caller\"\n";
+    let home = home_with(&format!("{issuer}{rule}"));
+    let resolved = resolve(&flags(home.path()), &Environment::default()).unwrap();
+    let [corp] = &resolved.settings.sign_on.issuers[..] else { panic!("one issuer") };
+    assert_eq!((corp.id.as_str(), corp.rules.len()), ("corp", 1));
+    let second = issuer.replace("login.test", "other.test");
+    for (toml, expected) in [
+        (
+            issuer.replace("client_id", "client"),
+            "haft.toml:1: `sign_on.issuers` has an invalid issuer: unknown field `client`",
+        ),
+        (
+            format!("{issuer}{second}"),
+            "haft.toml:5: `sign_on.issuers` has an invalid issuer: the `id` `corp` is",
+        ),
+        (
+            format!("{issuer}{}", issuer.replace("corp", "b")),
+            "the `issuer` `https://login.test` is configured twice",
+        ),
+        (format!("{issuer}{}", rule.replace("caller", "boss")), "rule 1: `role` must be"),
+        ("[sign_on]\nissuer = \"x\"".to_owned(), "haft.toml:2: unknown key `sign_on.issuer`"),
+    ] {
+        let home = home_with(&toml);
+        let error = resolve(&flags(home.path()), &Environment::default()).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
 fn later_layers_win() {
     let home = home_with("addr = \"127.0.0.1:1\"\nmode = \"production\"\n[server]\nmax_body_bytes = 2_048\n");
     let environment =

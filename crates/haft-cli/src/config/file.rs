@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use haft_server::settings::{SettingSource, declared_mcp_server, declared_secret_command};
+use haft_server::settings::{SettingSource, declared_issuer, declared_mcp_server, declared_secret_command};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -11,6 +11,11 @@ use super::keys::{KEYS, Key};
 use super::resolved::Resolved;
 use super::value::{InvalidValue, Value};
 
+/// The section of sign-on, and its list of issuers, each a table; no other key is a list of tables.
+const SIGN_ON: &str = "sign_on";
+const ISSUERS: &str = "sign_on.issuers";
+/// The most issuers.
+const MAX_ISSUERS: usize = 20;
 /// The table of MCP servers, and that of commands whose output is a secret; no other key is a table of tables.
 const SERVERS: &str = "mcp.servers";
 const COMMANDS: &str = "secrets.commands";
@@ -58,8 +63,8 @@ fn apply_table(
         } else {
             format!("{section}.{}", name.get_ref())
         };
-        let is_section =
-            KEYS.iter().any(|key| key.full.strip_prefix(&full).is_some_and(|rest| rest.starts_with('.')));
+        let is_section = full == SIGN_ON
+            || KEYS.iter().any(|key| key.full.strip_prefix(&full).is_some_and(|rest| rest.starts_with('.')));
         if let (true, DeValue::Table(inner)) = (is_section, value.get_ref()) {
             apply_table(&full, inner, to, source)?;
             continue;
@@ -70,6 +75,10 @@ fn apply_table(
         }
         if let (COMMANDS, DeValue::Table(commands)) = (full.as_str(), value.get_ref()) {
             declare_commands(commands, to, source)?;
+            continue;
+        }
+        if let (ISSUERS, DeValue::Array(issuers)) = (full.as_str(), value.get_ref()) {
+            declare_issuers(issuers, to, source)?;
             continue;
         }
         let at = source(name.span().start);
@@ -118,6 +127,34 @@ fn declare_commands(
                 reason: InvalidValue(format!("has an invalid command `{command}`: {error}")),
             })?;
         to.secret_commands.push(declared);
+    }
+    Ok(())
+}
+
+/// Adds the issuers, each a table of its own.
+fn declare_issuers(
+    issuers: &[Spanned<DeValue<'_>>],
+    to: &mut Resolved,
+    source: &dyn Fn(usize) -> ConfigSource,
+) -> Result<(), ConfigError> {
+    for (index, table) in issuers.iter().enumerate() {
+        let invalid = |error: String| ConfigError::Value {
+            at: source(table.span().start),
+            key: ISSUERS,
+            reason: InvalidValue(format!("has an invalid issuer: {error}")),
+        };
+        let issuer = declared_issuer(to_json(table)).map_err(invalid)?;
+        let known = &mut to.settings.sign_on.issuers;
+        if index == MAX_ISSUERS {
+            return Err(invalid(format!("more than {MAX_ISSUERS} issuers")));
+        }
+        if known.iter().any(|other| other.id == issuer.id) {
+            return Err(invalid(format!("the `id` `{}` is used twice", issuer.id)));
+        }
+        if known.iter().any(|other| other.issuer == issuer.issuer) {
+            return Err(invalid(format!("the `issuer` `{}` is configured twice", issuer.issuer)));
+        }
+        known.push(issuer);
     }
     Ok(())
 }

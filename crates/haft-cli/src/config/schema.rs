@@ -38,6 +38,15 @@ pub(super) fn schema() -> Value {
         });
         secrets.insert("commands".to_owned(), commands);
     }
+    if let Some(properties) = schema.pointer_mut("/properties").and_then(Value::as_object_mut) {
+        let issuers = json!({
+            "type": "array", "items": {"type": "object"},
+            "description": "Issuers of OpenID Connect where people log in, each a table",
+        });
+        let sign_on =
+            json!({"type": "object", "properties": {"issuers": issuers}, "additionalProperties": false});
+        properties.insert("sign_on".to_owned(), sign_on);
+    }
     schema
 }
 

@@ -89,6 +89,7 @@ EOF
     script_tools: "docs/script-tools.md", prints ["3", "hits"];
     search: "docs/search.md";
     security: "docs/security.md";
+    sign_on: "docs/sign-on.md";
     steps: "docs/steps.md";
     storage: "docs/storage.md";
     team: "docs/team.md", prints [
@@ -196,6 +197,7 @@ fn every_page_is_tested_and_every_block_has_a_purpose() {
     docs/retrieval.md: fragment 2, needs-key 1
     docs/script-tools.md: fragment 1
     docs/search.md: response 1
+    docs/sign-on.md: fragment 2, needs-key 1, needs-network 1
     docs/steps.md: needs-network 1, response 1
     docs/storage.md: needs-terminal 1
     docs/tools.md: needs-network 1

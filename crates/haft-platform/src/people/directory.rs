@@ -3,7 +3,9 @@
 use std::collections::{HashMap, HashSet};
 
 use haft_core::Timestamp;
-use haft_core::actor::{ActorKind, ActorRecord, ActorStatus, GroupRecord, Membership, Rights, login_key};
+use haft_core::actor::{
+    ActorKind, ActorRecord, ActorStatus, AssignedRights, GroupRecord, Membership, Rights, login_key,
+};
 use haft_core::id::{ActorId, GroupId};
 use haft_core::name::TenantId;
 use haft_core::outcome::ErrorCode;
@@ -21,7 +23,7 @@ pub struct Member {
     pub membership: Rights,
     /// The groups of the tenant.
     pub groups: Vec<(GroupId, String)>,
-    /// What membership and groups give together.
+    /// What membership, groups and the rules of issuers give together.
     pub rights: Rights,
     /// Whether it is a member of other tenants, too.
     pub is_shared: bool,
@@ -53,6 +55,7 @@ pub struct GroupWithMembers {
 pub(super) struct Directory {
     actors: HashMap<ActorId, ActorRecord>,
     memberships: Vec<Membership>,
+    assigned: Vec<AssignedRights>,
     groups: Vec<GroupRecord>,
     tokens: Vec<TokenRecord>,
 }
@@ -64,6 +67,7 @@ impl Directory {
         Ok(Self {
             actors,
             memberships: access.memberships().await?,
+            assigned: access.assigned_rights().await?,
             groups: access.groups().await?,
             tokens: access.tokens().await?,
         })
@@ -186,8 +190,9 @@ impl Directory {
         let tenant = &membership.tenant;
         let is_own = |group: &&GroupRecord| group.tenant == *tenant && group.members.contains(&actor.id);
         let groups: Vec<&GroupRecord> = self.groups.iter().filter(is_own).collect();
-        let rights =
-            groups.iter().fold(membership.rights.clone(), |rights, group| rights.union(&group.rights));
+        let assigned = self.assigned.iter().filter(|own| own.actor == actor.id && own.tenant == *tenant);
+        let added = groups.iter().map(|group| &group.rights).chain(assigned.map(|own| &own.rights));
+        let rights = added.fold(membership.rights.clone(), |rights, added| rights.union(added));
         let now = app.now();
         let own = self.tokens.iter().filter(|token| {
             token.actor == Some(actor.id)

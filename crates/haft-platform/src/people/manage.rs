@@ -22,7 +22,7 @@ use crate::rights::{check_rights, named_tenant};
 use crate::runs::RunEngine;
 
 /// The most people and service accounts of a tenant.
-const MAX_MEMBERS: usize = 10_000;
+pub(crate) const MAX_MEMBERS: usize = 10_000;
 /// The most groups that somebody is a member of.
 const MAX_GROUPS: usize = 64;
 /// The longest name, in characters.
@@ -357,12 +357,16 @@ fn check_email(text: &str) -> Result<Option<String>, ServiceError> {
     if text.is_empty() {
         return Ok(None);
     }
+    valid_email(text).map(Some).ok_or_else(|| {
+        ServiceError::bad_request("invalid `email`: expected an address such as `ann@example.com`")
+    })
+}
+
+/// Returns a text if it has the form of an e-mail address.
+pub(crate) fn valid_email(text: &str) -> Option<String> {
     let is_plain = text.len() <= MAX_EMAIL && !text.chars().any(|c| c.is_whitespace() || c.is_control());
     let is_address = text.rsplit_once('@').is_some_and(|(local, domain)| {
         !local.is_empty() && !local.contains('@') && !domain.is_empty() && !domain.contains('*')
     });
-    if is_plain && is_address && !text.contains('*') {
-        return Ok(Some(text.to_owned()));
-    }
-    Err(ServiceError::bad_request("invalid `email`: expected an address such as `ann@example.com`"))
+    (is_plain && is_address && !text.contains('*')).then(|| text.to_owned())
 }

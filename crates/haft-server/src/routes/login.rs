@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::{Query, Request, State};
-use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use serde::Deserialize;
 use url::Url;
@@ -14,6 +14,7 @@ use crate::body::Body;
 use crate::browser;
 use crate::error::{ApiError, status};
 use crate::html_page::{self, alert, escape, field, redirect};
+use crate::routes::sign_on_pages;
 use haft_platform::Installation;
 use haft_platform::access::Token;
 use haft_platform::audit;
@@ -65,12 +66,12 @@ const MAX_NEXT_BYTES: usize = 2048;
 
 /// A page to show after the login.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct NextPage(Option<String>);
+pub(super) struct NextPage(Option<String>);
 
 impl NextPage {
     /// Accepts a path below `/ui/` of this server, and the page that approves logins of command lines, by the rules of
     /// browsers: they resolve `..` and `%2e%2e`, read a backslash as a slash, and drop control characters.
-    fn parse(text: Option<&str>) -> Self {
+    pub(super) fn parse(text: Option<&str>) -> Self {
         let is_known = |path: &str| path.starts_with("/ui/") || path == "/device";
         let is_page = |text: &&str| {
             let base = Url::parse("http://haft.invalid/").ok();
@@ -84,8 +85,13 @@ impl NextPage {
     }
 
     /// Returns where a login leads.
-    fn path(&self) -> &str {
+    pub(super) fn path(&self) -> &str {
         self.0.as_deref().unwrap_or("/")
+    }
+
+    /// Returns the page, unless it is the start page.
+    pub(super) fn given(&self) -> Option<&str> {
+        self.0.as_deref()
     }
 }
 
@@ -102,25 +108,25 @@ impl NextPage {
 )]
 pub(crate) async fn page(State(app): State<Arc<Installation>>, request: Request) -> Response {
     let Ok(Query(LoginQuery { code, invitation, next })) = Query::try_from_uri(request.uri()) else {
-        return form(StatusCode::BAD_REQUEST, "The address is invalid.", None, &NextPage::default());
+        return form(&app, StatusCode::BAD_REQUEST, "The address is invalid.", None, &NextPage::default());
     };
     let next = NextPage::parse(next.as_deref());
     if let Some(code) = invitation {
         let is_code = is_code(&code);
         let (status, message) =
             if is_code { (StatusCode::OK, "") } else { (StatusCode::UNAUTHORIZED, INVALID_LINK) };
-        return form(status, message, Some(code.as_str()).filter(|_| is_code), &next);
+        return form(&app, status, message, Some(code.as_str()).filter(|_| is_code), &next);
     }
-    let Some(code) = code else { return form(StatusCode::OK, "", None, &next) };
+    let Some(code) = code else { return form(&app, StatusCode::OK, "", None, &next) };
     if !is_code(&code) {
-        return form(StatusCode::UNAUTHORIZED, INVALID_LINK, None, &next);
+        return form(&app, StatusCode::UNAUTHORIZED, INVALID_LINK, None, &next);
     }
     let headers = request.headers();
     // A page of another site must not log its visitor in unnoticed, and a preview of the link must not use it up.
     let is_direct = browser::check_page(&app, headers).is_ok();
     let is_preview = ["sec-purpose", "purpose"].iter().any(|name| headers.contains_key(*name));
     if !is_direct || is_preview || request.method() != Method::GET {
-        return form(StatusCode::OK, "", Some(&code), &next);
+        return form(&app, StatusCode::OK, "", Some(&code), &next);
     }
     let headers = headers.clone();
     log_in_with_code(&app, &headers, &code, &next).await
@@ -144,25 +150,27 @@ pub(crate) async fn submit(State(app): State<Arc<Installation>>, request: Reques
     let headers = request.headers().clone();
     if let Err(error) = browser::check_page(&app, &headers) {
         crate::body::discard(request).await;
-        return failed(&error);
+        return failed(&app, &error);
     }
     let in_query = Query::<LoginQuery>::try_from_uri(request.uri()).ok().and_then(|Query(query)| query.next);
     let body = match Body::read(request, MAX_FORM_BYTES, "login form").await {
         Ok(body) => body,
-        Err(error) => return failed(&error),
+        Err(error) => return failed(&app, &error),
     };
     let LoginForm { token, code, next } = LoginForm::parse(&body.bytes);
     let next = NextPage::parse(next.or(in_query).as_deref());
     if let Some(code) = code {
         if !is_code(&code) {
-            return form(StatusCode::UNAUTHORIZED, INVALID_LINK, None, &next);
+            return form(&app, StatusCode::UNAUTHORIZED, INVALID_LINK, None, &next);
         }
         return log_in_with_code(&app, &headers, &code, &next).await;
     }
-    let Some(token) = token else { return form(StatusCode::BAD_REQUEST, "Enter a token.", None, &next) };
+    let Some(token) = token else {
+        return form(&app, StatusCode::BAD_REQUEST, "Enter a token.", None, &next);
+    };
     match app.access().token(&token, app.now()) {
         Some(token) => log_in(&app, &headers, token, &next).await,
-        None => form(StatusCode::UNAUTHORIZED, INVALID_TOKEN, None, &next),
+        None => form(&app, StatusCode::UNAUTHORIZED, INVALID_TOKEN, None, &next),
     }
 }
 
@@ -188,15 +196,21 @@ pub(crate) async fn logout(State(app): State<Arc<Installation>>, request: Reques
     crate::body::discard(request).await;
     if let Some(cookie) = browser::session_cookie(&headers) {
         if let Err(error) = browser::check_same_origin(&app, &method, &headers) {
-            return failed(&error);
+            return failed(&app, &error);
         }
         if let Ok(identity) = authentication::authenticate_session(&app, cookie).await
             && let Err(error) = end_session(&app, &identity).await
         {
-            return failed(&error);
+            return failed(&app, &error);
         }
     }
-    redirect("/login", [(header::SET_COOKIE, browser::clear_cookie())])
+    let issuer = browser::issuer_of_session(&headers).and_then(|id| app.issuers().find(id));
+    let page =
+        issuer.map_or_else(|| "/login".to_owned(), |issuer| sign_on_pages::logout_path(&issuer.settings.id));
+    redirect(
+        &page,
+        [browser::clear_cookie(), browser::clear_issuer_cookie()].map(|cookie| (header::SET_COOKIE, cookie)),
+    )
 }
 
 /// The style sheet of the page.
@@ -212,8 +226,8 @@ async fn log_in_with_code(
 ) -> Response {
     match app.use_login_link(code).await {
         Ok(Some(token)) => log_in(app, headers, token, next).await,
-        Ok(None) => form(StatusCode::UNAUTHORIZED, INVALID_LINK, None, next),
-        Err(error) => failed(&error.into()),
+        Ok(None) => form(app, StatusCode::UNAUTHORIZED, INVALID_LINK, None, next),
+        Err(error) => failed(app, &error.into()),
     }
 }
 
@@ -223,20 +237,32 @@ async fn log_in(
     token: Arc<Token>,
     next: &NextPage,
 ) -> Response {
+    match open_session(app, headers, token).await {
+        Err(error) => failed(app, &error),
+        // Only a login at an issuer ends with a logout there.
+        Ok(cookie) => {
+            let forgotten = browser::issuer_of_session(headers).map(|_| browser::clear_issuer_cookie());
+            let cookies = cookie.into_iter().chain(forgotten);
+            redirect(next.path(), cookies.map(|cookie| (header::SET_COOKIE, cookie)))
+        }
+    }
+}
+
+/// Opens a session; returns its cookie.
+pub(super) async fn open_session(
+    app: &Arc<Installation>,
+    headers: &HeaderMap,
+    token: Arc<Token>,
+) -> Result<Option<HeaderValue>, ApiError> {
     let identity = Identity::from_token(Arc::clone(&token));
     let opening = {
         let app = Arc::clone(app);
         async move { app.open_session(&token).await }
     };
     let target = identity.name.to_string();
-    match audit::run_change(app, &identity, ("session.open", &target), opening).await {
-        Err(error) => failed(&error.into()),
-        Ok((value, session)) => {
-            let seconds = session.expires_at.as_second() - session.created_at.as_second();
-            let cookie = browser::set_cookie(app, headers, &value, seconds);
-            redirect(next.path(), cookie.map(|cookie| (header::SET_COOKIE, cookie)))
-        }
-    }
+    let (value, session) = audit::run_change(app, &identity, ("session.open", &target), opening).await?;
+    let seconds = session.expires_at.as_second() - session.created_at.as_second();
+    Ok(browser::set_cookie(app, headers, &value, seconds))
 }
 
 async fn end_session(app: &Arc<Installation>, identity: &Identity) -> Result<(), ApiError> {
@@ -258,12 +284,18 @@ fn is_code(text: &str) -> bool {
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
 }
 
-fn failed(error: &ApiError) -> Response {
-    form(status(error.0.code), &error.0.message, None, &NextPage::default())
+fn failed(app: &Installation, error: &ApiError) -> Response {
+    form(app, status(error.0.code), &error.0.message, None, &NextPage::default())
 }
 
 /// Renders the page; with the code of a link it has a button instead of the field for a token.
-fn form(status: StatusCode, message: &str, code: Option<&str>, next: &NextPage) -> Response {
+fn form(
+    app: &Installation,
+    status: StatusCode,
+    message: &str,
+    code: Option<&str>,
+    next: &NextPage,
+) -> Response {
     let field = match code {
         // The code has only letters, digits, `-` and `_`.
         Some(code) => format!("<input type=\"hidden\" name=\"code\" value=\"{}\">", escape(code)),
@@ -271,13 +303,16 @@ fn form(status: StatusCode, message: &str, code: Option<&str>, next: &NextPage) 
                  autocomplete=\"current-password\" required autofocus>"
             .to_owned(),
     };
+    // Whoever follows a link logs in with it.
+    let issuers = if code.is_some() { String::new() } else { sign_on_pages::buttons(app, next) };
     let next = next
         .0
         .as_deref()
         .map(|next| format!("\n        <input type=\"hidden\" name=\"next\" value=\"{}\">", escape(next)));
     let field = field + next.as_deref().unwrap_or_default();
     let page = PAGE.replace("{{hint}}", if code.is_some() { LINK_HINT } else { TOKEN_HINT });
-    html_page::respond(status, page.replace("{{message}}", &alert(message)).replace("{{field}}", &field))
+    let page = page.replace("{{message}}", &alert(message)).replace("{{issuers}}", &issuers);
+    html_page::respond(status, page.replace("{{field}}", &field))
 }
 
 #[cfg(test)]

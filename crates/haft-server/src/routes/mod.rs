@@ -50,6 +50,8 @@ mod routed_kind;
 pub(crate) mod runs;
 pub(crate) mod search;
 pub(crate) mod sessions;
+pub(crate) mod sign_on;
+pub(crate) mod sign_on_pages;
 pub(crate) mod stats;
 pub(crate) mod tenants;
 pub(crate) mod test;

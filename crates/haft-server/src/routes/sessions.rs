@@ -50,7 +50,9 @@ pub(crate) async fn create_link(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     // A session could otherwise prolong itself without end.
-    let Some(token) = identity.token().filter(|_| identity.session().is_none()) else {
+    // So could whoever has a token of an issuer, which is the login of a person until it expires.
+    let is_token = identity.session().is_none() && identity.principal().token.is_some();
+    let Some(token) = identity.token().filter(|_| is_token) else {
         return Err(ApiError::new(
             ErrorCode::Forbidden,
             "login links are created with a token, not in a session",

@@ -10,7 +10,7 @@ use haft_core::token::Role;
 use sqlx::any::AnyRow;
 use sqlx::{Any, Row as _, Transaction};
 
-use crate::access::Access;
+use crate::access::{Access, groups};
 use crate::audit;
 use crate::engine::{failed_to, is_conflict};
 use crate::notification::ChangeSet;
@@ -229,7 +229,7 @@ fn taken(error: sqlx::Error) -> StoreError {
     failed_to(STORE)(error)
 }
 
-async fn insert_membership(
+pub(super) async fn insert_membership(
     tx: &mut Transaction<'static, Any>,
     membership: &Membership,
 ) -> Result<(), sqlx::Error> {
@@ -282,7 +282,8 @@ async fn change_rights(
     tenant: &TenantId,
     rights: &Rights,
 ) -> Result<(), StoreError> {
-    let sql = "UPDATE memberships SET role = $1, elevated = $2, platform = $3, tools = $4 \
+    // From now on it exists by hand.
+    let sql = "UPDATE memberships SET role = $1, elevated = $2, platform = $3, tools = $4, is_assigned = 0 \
                WHERE actor_id = $5 AND tenant = $6";
     let query = sqlx::query(sql)
         .bind(rights.role.as_str())
@@ -311,11 +312,10 @@ async fn end_sessions(tx: &mut Transaction<'static, Any>, start: &str) -> Result
 async fn join(
     tx: &mut Transaction<'static, Any>,
     id: ActorId,
-    groups: &[GroupId],
+    joined: &[GroupId],
 ) -> Result<(), sqlx::Error> {
-    for group in groups {
-        let query = sqlx::query("INSERT INTO group_members (group_id, actor_id) VALUES ($1, $2)");
-        query.bind(group.to_string()).bind(id.to_string()).execute(&mut **tx).await?;
+    for group in joined {
+        groups::insert_member(tx, *group, id).await?;
     }
     Ok(())
 }
@@ -336,17 +336,8 @@ async fn remove_traces(
     id: ActorId,
     tenant: &TenantId,
 ) -> Result<(), sqlx::Error> {
+    end_access(tx, id, tenant).await?;
     let text = id.to_string();
-    leave_groups(tx, id, tenant).await?;
-    let key = actor::login_key(id, tenant);
-    let own = "SELECT hash FROM tokens WHERE actor_id = $2 AND tenant = $3";
-    for table in ["sessions", "login_links"] {
-        let sql = format!("DELETE FROM {table} WHERE token_hash = $1 OR token_hash IN ({own})");
-        let query = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(&key).bind(&text).bind(tenant.as_str());
-        query.execute(&mut **tx).await?;
-    }
-    let sql = "DELETE FROM tokens WHERE actor_id = $1 AND tenant = $2";
-    sqlx::query(sql).bind(&text).bind(tenant.as_str()).execute(&mut **tx).await?;
     let sql = "DELETE FROM actors WHERE id = $1 \
                AND NOT EXISTS (SELECT 1 FROM memberships WHERE memberships.actor_id = actors.id)";
     let deleted = sqlx::query(sql).bind(&text).execute(&mut **tx).await?.rows_affected();
@@ -355,6 +346,30 @@ async fn remove_traces(
         sqlx::query(sql).bind(&text).execute(&mut **tx).await?;
     }
     Ok(())
+}
+
+/// Removes the groups, tokens and sessions that a former member of a tenant has there.
+pub(super) async fn end_access(
+    tx: &mut Transaction<'static, Any>,
+    id: ActorId,
+    tenant: &TenantId,
+) -> Result<(), sqlx::Error> {
+    let text = id.to_string();
+    leave_groups(tx, id, tenant).await?;
+    let sql = "DELETE FROM assigned_groups WHERE actor_id = $1 \
+               AND group_id IN (SELECT id FROM actor_groups WHERE tenant = $2)";
+    sqlx::query(sql).bind(&text).bind(tenant.as_str()).execute(&mut **tx).await?;
+    let sql = "DELETE FROM assigned_rights WHERE actor_id = $1 AND tenant = $2";
+    sqlx::query(sql).bind(&text).bind(tenant.as_str()).execute(&mut **tx).await?;
+    let key = actor::login_key(id, tenant);
+    let own = "SELECT hash FROM tokens WHERE actor_id = $2 AND tenant = $3";
+    for table in ["sessions", "login_links"] {
+        let sql = format!("DELETE FROM {table} WHERE token_hash = $1 OR token_hash IN ({own})");
+        let query = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(&key).bind(&text).bind(tenant.as_str());
+        query.execute(&mut **tx).await?;
+    }
+    let sql = "DELETE FROM tokens WHERE actor_id = $1 AND tenant = $2";
+    sqlx::query(sql).bind(&text).bind(tenant.as_str()).execute(&mut **tx).await.map(drop)
 }
 
 /// Writes an allow-list; `None` allows everything.

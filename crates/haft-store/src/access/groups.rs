@@ -30,7 +30,7 @@ pub struct GroupChange {
 }
 
 impl Access {
-    /// Returns all groups with their members, by id.
+    /// Returns all groups with their members, also those that issuers have assigned, by id.
     pub async fn groups(&self) -> Result<Vec<GroupRecord>, StoreError> {
         let action = "load the groups";
         let load = async {
@@ -38,7 +38,9 @@ impl Access {
                        modified_at FROM actor_groups ORDER BY id";
             let found = sqlx::query(sql).fetch_all(&self.db.engine.pool).await?;
             let mut groups = found.iter().map(group).collect::<Result<Vec<_>, _>>()?;
-            let sql = "SELECT group_id, actor_id FROM group_members ORDER BY actor_id";
+            // `UNION` returns members that are both once.
+            let sql = "SELECT group_id, actor_id FROM group_members \
+                       UNION SELECT group_id, actor_id FROM assigned_groups ORDER BY actor_id";
             let mut members: HashMap<GroupId, Vec<ActorId>> = HashMap::new();
             for row in sqlx::query(sql).fetch_all(&self.db.engine.pool).await? {
                 let group = rows::parse_column(&row, "group_id")?;
@@ -146,10 +148,23 @@ async fn insert_members(
     members: &[ActorId],
 ) -> Result<(), sqlx::Error> {
     for member in members {
-        let query = sqlx::query("INSERT INTO group_members (group_id, actor_id) VALUES ($1, $2)");
-        query.bind(id.to_string()).bind(member.to_string()).execute(&mut **tx).await?;
+        insert_member(tx, id, *member).await?;
     }
     Ok(())
+}
+
+/// Adds a member by hand, unless an issuer has assigned it: such members are in every list, so a list that comes back
+/// must not make them stay.
+pub(super) async fn insert_member(
+    tx: &mut Transaction<'static, Any>,
+    group: GroupId,
+    member: ActorId,
+) -> Result<(), sqlx::Error> {
+    let sql = "INSERT INTO group_members (group_id, actor_id) SELECT $1, $2 \
+               WHERE NOT EXISTS (SELECT 1 FROM assigned_groups WHERE group_id = $3 AND actor_id = $4)";
+    let (group, member) = (group.to_string(), member.to_string());
+    let query = sqlx::query(sql).bind(&group).bind(&member).bind(&group).bind(&member);
+    query.execute(&mut **tx).await.map(drop)
 }
 
 fn group(row: &AnyRow) -> Result<GroupRecord, sqlx::Error> {

@@ -16,6 +16,9 @@ use crate::rows;
 const MAX_SESSIONS: i64 = 100;
 /// How long a token of a person or a command line is kept after it has expired, so that a person can see what it was.
 const KEPT_TOKENS: SignedDuration = SignedDuration::from_hours(30 * 24);
+/// How long somebody is kept from whom the rules of an issuer have taken everything, so that a later login finds the same
+/// person.
+const KEPT_FORMER_PEOPLE: SignedDuration = SignedDuration::from_hours(365 * 24);
 /// The maximum number of unused links of a token; a further one replaces the oldest.
 const MAX_LINKS: i64 = 100;
 
@@ -132,7 +135,7 @@ impl Access {
 }
 
 impl Access {
-    /// Removes expired sessions, links and logins of command lines, and tokens of people and command lines that expired long
+    /// Removes expired sessions, links, logins of command lines and at issuers, former people, and tokens of people and command lines that expired long
     /// ago.
     pub(crate) async fn reap_logins(&self) -> Result<(), sqlx::Error> {
         let oldest = (self.db.now() - KEPT_TOKENS).as_microsecond();
@@ -140,11 +143,18 @@ impl Access {
         let tokens = "DELETE FROM tokens WHERE (parent IS NOT NULL OR actor_id IS NOT NULL) AND expires_at <= $1 \
                       AND NOT EXISTS (SELECT 1 FROM tokens child WHERE child.parent = tokens.id)";
         sqlx::query(tokens).bind(oldest).execute(&self.db.engine.pool).await?;
+        let oldest = (self.db.now() - KEPT_FORMER_PEOPLE).as_microsecond();
+        let people = "DELETE FROM actors WHERE created_at <= $1 \
+                      AND NOT EXISTS (SELECT 1 FROM memberships WHERE memberships.actor_id = actors.id) \
+                      AND NOT EXISTS (SELECT 1 FROM identities WHERE identities.actor_id = actors.id \
+                      AND identities.last_login_at > $2)";
+        sqlx::query(people).bind(oldest).bind(oldest).execute(&self.db.engine.pool).await?;
         let now = self.db.now().as_microsecond();
         for sql in [
             "DELETE FROM sessions WHERE expires_at <= $1",
             "DELETE FROM login_links WHERE expires_at <= $1",
             "DELETE FROM device_logins WHERE expires_at <= $1",
+            "DELETE FROM sign_on_logins WHERE expires_at <= $1",
         ] {
             sqlx::query(sql).bind(now).execute(&self.db.engine.pool).await?;
         }

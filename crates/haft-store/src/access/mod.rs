@@ -1,9 +1,11 @@
-//! People and service accounts, groups, access tokens, browser sessions, login links, and logins of command lines.
+//! People and service accounts, groups, access tokens, browser sessions, login links, logins of command lines, and logins at
+//! issuers.
 
 mod actors;
 mod device_logins;
 mod groups;
 mod logins;
+mod sign_on;
 mod tokens;
 
 pub use actors::{ActorChange, HandedOver};
@@ -11,4 +13,5 @@ pub use device_logins::{
     DeviceLoginDecision, DeviceLoginLimits, DeviceLoginPoll, DeviceLoginStart, DeviceTokenInsert,
 };
 pub use groups::GroupChange;
+pub use sign_on::{SignOnAssignment, SignOnLogin, SignOnLoginStart, SignOnPerson, SignOnResult};
 pub use tokens::{Access, TokenRotation};

@@ -58,6 +58,8 @@ const STATEMENTS: &[&str] = &[
     "DELETE FROM actor_groups WHERE tenant = $1",
     "DELETE FROM sessions WHERE token_hash IN (SELECT actor_id || '@' || tenant FROM memberships WHERE tenant = $1)",
     "DELETE FROM login_links WHERE token_hash IN (SELECT actor_id || '@' || tenant FROM memberships WHERE tenant = $1)",
+    "DELETE FROM assigned_rights WHERE tenant = $1",
+    "DELETE FROM sign_on_logins WHERE tenant = $1",
     "DELETE FROM memberships WHERE tenant = $1",
     "DELETE FROM actors WHERE NOT EXISTS (SELECT 1 FROM memberships WHERE memberships.actor_id = actors.id) \
      AND $1 <> ''",

@@ -10,7 +10,7 @@ use haft_core::call::{CallRecord, CallStatus};
 use haft_core::catalog::Backup;
 use haft_core::chat::MessageRole;
 use haft_core::executor::CallEvent;
-use haft_core::id::{AgentId, ArtifactId, ChatId, TokenId, ToolId};
+use haft_core::id::{ActorId, AgentId, ArtifactId, ChatId, GroupId, TokenId, ToolId};
 use haft_core::ledger::{CallQuery, CallQueue as _, Enqueued, Ledger as _, NumberedEvent};
 use haft_core::name::TenantId;
 use haft_core::retrieval::Pipeline;
@@ -21,7 +21,7 @@ use haft_core::webhook::{DeliveryStatus, WebhookEvent, WebhookScope};
 use haft_core::workspace::{ManifestSource, WorkspaceName};
 use haft_store::{
     ApprovalDecision, AuditLog, DeliveryLimits, DeliveryResult, DeviceLoginLimits, DocumentChunks, NewChat,
-    NewManifest, NewMessage, ResourceUpdate, Retention, Store, StoreSettings, StoredChunks,
+    NewManifest, NewMessage, ResourceUpdate, Retention, SignOnResult, Store, StoreSettings, StoredChunks,
 };
 use serde_json::json;
 use sqlx::{AnyConnection, AssertSqlSafe, Connection as _, Row as _};
@@ -40,6 +40,7 @@ use crate::people::{group, membership, person};
 use crate::pipelines::{self, chunk, chunks, upload};
 use crate::policies::{of_tenant, rules};
 use crate::runs::{finished, run_at, step, webhook};
+use crate::sign_on::{ISSUER, assignment, logged_in, sign_on_login};
 use crate::tokens::token_of;
 
 on_both![no_table_grows_without_bound];
@@ -56,11 +57,14 @@ const HOURS_PER_CYCLE: i64 = 4;
 const CYCLES_PER_CHAT: u32 = 5;
 
 /// Tables that are empty after a cycle, and the rule that bounds them.
-const EMPTY: [(&str, &str); 21] = [
+const EMPTY: [(&str, &str); 24] = [
     ("actor_groups", "each cycle adds one and deletes it"),
     ("actors", "each cycle adds one and deletes it"),
     ("applies", "one row"),
+    ("assigned_groups", "each cycle adds one and deletes it"),
+    ("assigned_rights", "each cycle adds one and deletes it"),
     ("group_members", "each cycle adds one and deletes it"),
+    ("identities", "each cycle adds one, which goes with its person"),
     ("login_links", "each cycle makes one, which goes with its token"),
     ("mcp_pins", "one row per tool of an MCP server"),
     ("mcp_servers", "each cycle adds one and deletes it"),
@@ -251,6 +255,22 @@ impl Used {
             .unwrap();
     }
 
+    /// Logs somebody in at an issuer; returns the person.
+    async fn sign_on(&self, subject: &str, group: GroupId) -> ActorId {
+        let access = self.harness.store.access();
+        let limits = DeviceLoginLimits { per_address: 1000, total: 1000 };
+        let login = sign_on_login(&self.harness, subject);
+        access.insert_sign_on_login(login.clone(), limits).await.unwrap();
+        access.take_sign_on_login("other", &login.browser_hash).await.unwrap();
+        let login = logged_in(&self.harness, subject, vec![assignment(&tenant(), vec![group])]);
+        let done = access.sign_on(login).await.unwrap();
+        let SignOnResult::Person { id, .. } = done else { panic!("{done:?}") };
+        access.find_identity(ISSUER, subject).await.unwrap();
+        access.has_identity(ISSUER, id).await.unwrap();
+        access.assigned_rights().await.unwrap();
+        id
+    }
+
     /// Creates everything that people define, and deletes it again.
     async fn passing(&self, number: u32) {
         let store = &self.harness.store;
@@ -297,6 +317,8 @@ impl Used {
         store.access().insert_actor(person.clone(), membership, Vec::new()).await.unwrap();
         store.access().insert_group(group.clone()).await.unwrap();
         store.access().delete_membership(person.id, tenant()).await.unwrap();
+        let person = self.sign_on(&of_cycle("subject"), group.id).await;
+        store.access().delete_membership(person, tenant()).await.unwrap();
         store.access().delete_group(group.id).await.unwrap();
         store.policies().set(&of_tenant("default"), &rules(&of_cycle("rule"))).await.unwrap();
         if number.is_multiple_of(3) {

@@ -43,6 +43,7 @@ mod quotas;
 mod reload;
 mod resource_files;
 mod runs;
+mod sign_on;
 mod skipped_files;
 mod tenants;
 mod tokens;

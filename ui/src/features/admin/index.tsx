@@ -4,6 +4,7 @@ export { HealthPage } from './health';
 export { PeoplePage } from './people';
 export { ServiceAccountsPage } from './service-accounts';
 export { SettingsPage } from './settings';
+export { SignOnPage } from './sign-on';
 export { TenantsPage } from './tenants';
 export { TokensPage } from './tokens';
 export { WebhooksPage } from './webhooks';

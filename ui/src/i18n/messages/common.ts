@@ -14,6 +14,7 @@ export const common = {
   'nav.credentials': ['Credentials', 'Zugangsdaten'],
   'nav.people': ['People', 'Personen'],
   'nav.groups': ['Groups', 'Gruppen'],
+  'nav.signOn': ['Sign-on', 'Anmeldung'],
   'nav.serviceAccounts': ['Service accounts', 'Dienstkonten'],
   'nav.tokens': ['Tokens', 'Token'],
   'nav.myTokens': ['My tokens', 'Meine Token'],

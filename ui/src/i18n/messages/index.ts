@@ -6,7 +6,8 @@ import { chat } from './chat';
 import { govern } from './govern';
 import { people } from './people';
 import { retrieval } from './retrieval';
+import { signOn } from './sign-on';
 import { start } from './start';
 import { workspaces } from './workspaces';
 
-export const messages = { ...common, ...tools, ...calls, ...chat, ...govern, ...people, ...start, ...agents, ...retrieval, ...workspaces };
+export const messages = { ...common, ...tools, ...calls, ...chat, ...govern, ...people, ...signOn, ...start, ...agents, ...retrieval, ...workspaces };

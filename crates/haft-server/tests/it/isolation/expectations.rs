@@ -237,6 +237,8 @@ pub(super) const EXPECTATIONS: &[(&str, &str, Expected)] = &[
     ("get", "/policy", Empty("rules")),
     ("put", "/policy", Own(&[200])),
     ("post", "/policy/explain", NotFound),
+    ("get", "/sign-on", Forbidden),
+    ("post", "/sign-on/test", Forbidden),
     ("post", "/import/openapi", Own(&[200])),
     ("post", "/import/registry", Own(&[200])),
     ("post", "/import/curl", Own(&[200])),
@@ -474,6 +476,7 @@ pub(super) fn body(first: &FirstTenant, method: &str, path: &str) -> Value {
             json!({"manifest_id": first.manifest})
         }
         ("put", "/policy") => json!({"rules": []}),
+        ("post", "/sign-on/test") => json!({"claims": {"sub": EMAIL}}),
         ("post", "/policy/explain") => json!({"tool": first.tool}),
         ("post", "/mcp-servers") => json!({"id": MCP_SERVER, "url": "http://127.0.0.1:9/", "enabled": false}),
         ("post", "/import/openapi") => json!({

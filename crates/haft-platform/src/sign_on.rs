@@ -1,0 +1,17 @@
+//! Sign-on: logins at issuers of OpenID Connect, bearer tokens of theirs, and what a login would get.
+
+mod bearer;
+mod claims;
+mod error;
+mod login;
+mod logout;
+mod person;
+mod trial;
+
+pub use bearer::{find_token, person_of_token};
+pub use claims::LoginClaims;
+pub use error::SignOnError;
+pub use login::{Answer, BeginLogin, BegunLogin, FinishedLogin, LIFETIME, begin, finish};
+pub use logout::{end_sessions, logout_url};
+pub use person::{AssignedGroups, person_of_claims};
+pub use trial::{IssuerReport, Trial, TrialPerson, TrialRule, TrialTenant, issuers, trial};

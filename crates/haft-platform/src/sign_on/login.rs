@@ -1,0 +1,226 @@
+//! A login of a browser at an issuer: the authorization code flow with PKCE.
+//!
+//! Between the two requests, the store has only hashes: of the state, and of a cookie of the browser. Verifier and nonce are
+//! derived from both, so any node finishes what another one began, and the database alone is of no use. A browser may have
+//! several logins at once with one cookie: each has a state of its own.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use haft_core::actor::login_key;
+use haft_core::catalog::StoreError;
+use haft_core::hash;
+use haft_core::login::SignOnLoginRecord;
+use haft_core::name::TenantId;
+use haft_core::secret::{Secret, SecretSource as _};
+use haft_oauth::jwt::Purpose;
+use haft_oauth::oidc::{AuthorizationRequest, Callback, CodeExchange, ProviderMetadata};
+use haft_store::{DeviceLoginLimits, SignOnLoginStart};
+use sha2::{Digest as _, Sha256};
+use url::Url;
+
+use super::error::SignOnError;
+use super::person::{choose_tenant, person_of_claims};
+use crate::access::Token;
+use crate::context::Context;
+use crate::issuers::Issuer;
+use crate::stream_limit::network;
+
+/// How long a login may take.
+pub const LIFETIME: Duration = Duration::from_mins(10);
+/// Behind a proxy, all clients have its address.
+const LIMITS: DeviceLoginLimits = DeviceLoginLimits { per_address: 300, total: 10_000 };
+/// The length of 32 bytes in base64url.
+const SECRET_LENGTH: usize = 43;
+
+/// A login that has begun.
+pub struct BegunLogin {
+    /// Where the browser goes.
+    pub url: Url,
+    /// The cookie of the browser.
+    pub browser: Secret,
+}
+
+/// Where a login comes from and where it leads.
+pub struct BeginLogin<'a> {
+    /// The cookie of the browser, if it has one.
+    pub browser: Option<&'a str>,
+    pub address: Option<IpAddr>,
+    /// Where the issuer sends the browser back to.
+    pub redirect_uri: &'a str,
+    /// The page to show after the login.
+    pub next: Option<String>,
+    /// The tenant to log in to.
+    pub tenant: Option<TenantId>,
+}
+
+/// What the issuer sent the browser back with.
+pub struct Answer<'a> {
+    pub state: &'a str,
+    pub callback: Callback,
+    /// The cookie of the browser.
+    pub browser: Option<&'a str>,
+    pub redirect_uri: &'a str,
+}
+
+/// A login that has succeeded.
+pub struct FinishedLogin {
+    /// The login of the person, for a session.
+    pub token: Arc<Token>,
+    pub next: Option<String>,
+}
+
+/// What binds a login to its browser.
+struct Binding {
+    nonce: String,
+    verifier: Secret,
+}
+
+impl Binding {
+    fn new(browser: &str, state: &str) -> Self {
+        let derived = |purpose: &str| {
+            let input = format!("haft sign-on {purpose}\n{browser}\n{state}");
+            URL_SAFE_NO_PAD.encode(Sha256::digest(input.as_bytes()))
+        };
+        Self { nonce: derived("nonce"), verifier: Secret::new(derived("verifier")) }
+    }
+}
+
+/// Begins a login at an issuer.
+pub async fn begin(app: &Context, issuer: &str, login: BeginLogin<'_>) -> Result<BegunLogin, SignOnError> {
+    let issuer = find(app, issuer)?;
+    let now = app.now();
+    let settings = &issuer.settings;
+    let metadata = metadata(app, issuer).await?;
+    let browser = match login.browser.filter(|browser| is_secret(browser)) {
+        Some(browser) => Secret::new(browser.to_owned()),
+        None => random()?,
+    };
+    let state = random()?;
+    let record = SignOnLoginRecord {
+        hash: hash::of_bytes(state.expose().as_bytes()),
+        issuer: settings.id.clone(),
+        browser_hash: hash::of_bytes(browser.expose().as_bytes()),
+        next: login.next,
+        tenant: login.tenant,
+        address: login.address.map(|address| network(address).to_string()).unwrap_or_default(),
+        created_at: now,
+        expires_at: now + LIFETIME,
+    };
+    match app.store().access().insert_sign_on_login(record, LIMITS).await? {
+        SignOnLoginStart::Stored => {}
+        SignOnLoginStart::TooManyOfAddress => return Err(SignOnError::TooManyOfAddress),
+        SignOnLoginStart::TooMany => return Err(SignOnError::TooMany),
+    }
+    let binding = Binding::new(browser.expose(), state.expose());
+    let request = AuthorizationRequest {
+        client_id: &settings.client_id,
+        redirect_uri: login.redirect_uri,
+        scopes: &settings.scopes,
+        state: state.expose(),
+        nonce: &binding.nonce,
+        verifier: &binding.verifier,
+    };
+    Ok(BegunLogin { url: request.url(&metadata), browser })
+}
+
+/// Finishes a login: checks the answer of the issuer, and finds or creates the person.
+pub async fn finish(
+    app: &Arc<Context>,
+    issuer: &str,
+    answer: Answer<'_>,
+) -> Result<FinishedLogin, SignOnError> {
+    let issuer = find(app, issuer)?;
+    let browser = answer.browser.filter(|browser| is_secret(browser)).ok_or(SignOnError::UnknownLogin)?;
+    if !is_secret(answer.state) {
+        return Err(SignOnError::UnknownLogin);
+    }
+    let hashes = [answer.state, browser].map(|secret| hash::of_bytes(secret.as_bytes()));
+    let [state_hash, browser_hash] = &hashes;
+    let login = app.store().access().take_sign_on_login(state_hash, browser_hash).await?;
+    let login = login.ok_or(SignOnError::UnknownLogin)?;
+    if login.issuer != issuer.settings.id {
+        return Err(SignOnError::MixedUp);
+    }
+    let binding = Binding::new(browser, answer.state);
+    let claims = verified_claims(app, issuer, answer, &binding).await?;
+    let person = person_of_claims(app, issuer, &claims).await?;
+    let tenant = choose_tenant(app, person, login.tenant.as_ref())?;
+    let token = app.access().token_by_hash(&login_key(person, &tenant), app.now());
+    // Disabled meanwhile.
+    Ok(FinishedLogin { token: token.ok_or(SignOnError::Disabled)?, next: login.next })
+}
+
+/// Exchanges the code; returns the claims of the verified ID token.
+async fn verified_claims(
+    app: &Context,
+    issuer: &Arc<Issuer>,
+    answer: Answer<'_>,
+    binding: &Binding,
+) -> Result<haft_oauth::jwt::Claims, SignOnError> {
+    let settings = &issuer.settings;
+    let name = settings.name.as_str();
+    let metadata = metadata(app, issuer).await?;
+    let code = answer.callback.check(&settings.issuer, &metadata);
+    let code = code.map_err(|error| SignOnError::of_answer(name, &error))?;
+    let client_secret = client_secret(app, issuer).await?;
+    let exchange = CodeExchange {
+        client_id: &settings.client_id,
+        client_secret: client_secret.as_ref(),
+        redirect_uri: answer.redirect_uri,
+        code: &code,
+        verifier: &binding.verifier,
+    };
+    let failed = |error| SignOnError::of_issuer(name, &error);
+    let tokens = issuer.exchange(&metadata, &exchange).await.map_err(failed)?;
+    let purpose = Purpose::IdToken { client_id: &settings.client_id, nonce: &binding.nonce };
+    let verified = issuer.verify(&tokens.id_token, purpose, app.now()).await;
+    let mut claims = verified.map_err(|error| SignOnError::of_token(name, &error))?;
+    let access = tokens.access_token.as_ref();
+    issuer.add_userinfo(&metadata, access, &mut claims).await.map_err(failed)?;
+    Ok(claims)
+}
+
+/// Reads the client secret where it is stored.
+async fn client_secret(app: &Context, issuer: &Issuer) -> Result<Option<Secret>, SignOnError> {
+    let Some(name) = &issuer.settings.client_secret else { return Ok(None) };
+    let missing = |reason: String| {
+        tracing::error!(
+            issuer = issuer.settings.id,
+            secret = name,
+            reason,
+            "the client secret of an issuer is missing"
+        );
+        SignOnError::Invalid { issuer: issuer.settings.name.clone() }
+    };
+    match app.secrets().secret(&TenantId::default_tenant(), name).await {
+        Ok(Some(secret)) => Ok(Some(secret)),
+        Ok(None) => Err(missing("not stored".to_owned())),
+        Err(error) => Err(missing(error.to_string())),
+    }
+}
+
+pub(super) fn find<'a>(app: &'a Context, id: &str) -> Result<&'a Arc<Issuer>, SignOnError> {
+    let shown = || SignOnError::UnknownIssuer(haft_core::problem::excerpt(id, 40));
+    app.issuers().find(id).ok_or_else(shown)
+}
+
+async fn metadata(app: &Context, issuer: &Arc<Issuer>) -> Result<Arc<ProviderMetadata>, SignOnError> {
+    let found = issuer.metadata(app.now()).await;
+    found.map_err(|error| SignOnError::of_issuer(&issuer.settings.name, &error))
+}
+
+/// Returns whether a text has the form of a state or a cookie.
+fn is_secret(text: &str) -> bool {
+    text.len() == SECRET_LENGTH && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
+}
+
+/// Returns 256 random bits as text.
+fn random() -> Result<Secret, StoreError> {
+    let mut bytes = [0_u8; 32];
+    getrandom::fill(&mut bytes).map_err(|error| StoreError::unavailable("get random bytes", error))?;
+    Ok(Secret::new(URL_SAFE_NO_PAD.encode(bytes)))
+}

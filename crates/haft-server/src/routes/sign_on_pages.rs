@@ -1,0 +1,237 @@
+//! `/login/oidc/{issuer}`: logins of browsers at issuers of OpenID Connect. The pages work without scripts.
+//!
+//! The browser comes back from another site, and does not send a `SameSite=Strict` cookie along a chain of redirects that
+//! another site began. So the login ends with a page that leads on.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Path, Query, Request, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use haft_core::secret::Secret;
+use haft_oauth::oidc::Callback;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::body::Body;
+use crate::browser;
+use crate::error::{ApiError, status};
+use crate::html_page::{self, alert, escape, field, redirect};
+use crate::open_stream::ClientAddress;
+use crate::routes::login::{NextPage, open_session};
+use haft_platform::Installation;
+use haft_platform::sign_on::{self, Answer, BeginLogin, SignOnError};
+
+/// The largest form in bytes.
+const MAX_FORM_BYTES: usize = 32 * 1024;
+const PAGE: &str = include_str!("sign_on.html");
+
+/// The query with which a login begins.
+#[derive(Debug, Deserialize)]
+struct BeginQuery {
+    /// The page to show after the login.
+    next: Option<String>,
+    /// The tenant to log in to, for people with several.
+    tenant: Option<String>,
+}
+
+/// The query with which the issuer sends the browser back.
+#[derive(Deserialize)]
+struct CallbackQuery {
+    state: Option<String>,
+    code: Option<String>,
+    iss: Option<String>,
+    error: Option<String>,
+    error_description: Option<String>,
+}
+
+/// Returns the redirect URI of an issuer.
+pub(super) fn callback_url(base: &str, issuer: &str) -> String {
+    format!("{base}/login/oidc/{issuer}/callback")
+}
+
+/// Returns the page that leads to the logout page of an issuer.
+pub(super) fn logout_path(issuer: &str) -> String {
+    format!("/login/oidc/{issuer}/logout")
+}
+
+/// Returns links to the issuers for the login page; nothing without any.
+pub(super) fn buttons(app: &Installation, next: &NextPage) -> String {
+    let mut query = String::new();
+    if let Some(next) = next.given() {
+        query = format!(
+            "?{}",
+            url::form_urlencoded::Serializer::new(String::new()).append_pair("next", next).finish()
+        );
+    }
+    let links = app.issuers().all().iter().map(|issuer| {
+        let (id, name) = (&issuer.settings.id, escape(&issuer.settings.name));
+        format!("<a class=\"button\" href=\"/login/oidc/{id}{}\">Log in with {name}</a>", escape(&query))
+    });
+    let links: Vec<String> = links.collect();
+    if links.is_empty() {
+        return String::new();
+    }
+    format!("<nav aria-label=\"Sign-on\">{}</nav>\n      <p class=\"or\">or</p>", links.concat())
+}
+
+/// Begins a login: leads to the issuer.
+pub(crate) async fn begin(
+    State(app): State<Arc<Installation>>,
+    Path(issuer): Path<String>,
+    request: Request,
+) -> Response {
+    let Ok(Query(BeginQuery { next, tenant })) = Query::try_from_uri(request.uri()) else {
+        return invalid_address();
+    };
+    let tenant = match tenant.map(|tenant| tenant.parse()).transpose() {
+        Ok(tenant) => tenant,
+        Err(_) => return invalid_address(),
+    };
+    let headers = request.headers();
+    let redirect_uri = callback_url(&browser::own_url(&app, headers), &issuer);
+    let login = BeginLogin {
+        browser: browser::sign_on_cookie(&app, headers),
+        address: request.extensions().get::<ClientAddress>().map(|address| address.0),
+        redirect_uri: &redirect_uri,
+        next: NextPage::parse(next.as_deref()).given().map(str::to_owned),
+        tenant,
+    };
+    match sign_on::begin(&app, &issuer, login).await {
+        Ok(begun) => {
+            let cookie = browser::set_sign_on_cookie(&app, headers, &begun.browser, sign_on::LIFETIME);
+            redirect(begun.url.as_str(), cookie.map(|cookie| (header::SET_COOKIE, cookie)))
+        }
+        Err(error) => failed(&error),
+    }
+}
+
+/// Finishes a login: the issuer sends the browser here.
+pub(crate) async fn callback(
+    State(app): State<Arc<Installation>>,
+    Path(issuer): Path<String>,
+    request: Request,
+) -> Response {
+    let Ok(Query(query)) = Query::<CallbackQuery>::try_from_uri(request.uri()) else {
+        return invalid_address();
+    };
+    let headers = request.headers().clone();
+    // In a task of its own: closing the page must not lose a login whose code is used up.
+    let finished = tokio::spawn(async move { finish(&app, &issuer, query, &headers).await });
+    finished.await.unwrap_or_else(|error| {
+        tracing::error!(%error, "the task of a login failed");
+        page(StatusCode::INTERNAL_SERVER_ERROR, "", &alert("An internal error occurred; see the server log."))
+    })
+}
+
+async fn finish(
+    app: &Arc<Installation>,
+    issuer: &str,
+    query: CallbackQuery,
+    headers: &HeaderMap,
+) -> Response {
+    let redirect_uri = callback_url(&browser::own_url(app, headers), issuer);
+    let answer = Answer {
+        state: query.state.as_deref().unwrap_or_default(),
+        callback: Callback {
+            code: query.code.map(Secret::new),
+            iss: query.iss,
+            error: query.error,
+            error_description: query.error_description,
+        },
+        browser: browser::sign_on_cookie(app, headers),
+        redirect_uri: &redirect_uri,
+    };
+    let login = match sign_on::finish(app, issuer, answer).await {
+        Ok(login) => login,
+        Err(error) => return failed(&error),
+    };
+    // Checked again: the database may be older than the rules.
+    let next = NextPage::parse(login.next.as_deref());
+    match open_session(app, headers, login.token).await {
+        Ok(cookie) => {
+            let cookies = [cookie, browser::issuer_cookie(app, headers, issuer)];
+            lead_to(next.path(), cookies.into_iter().flatten())
+        }
+        Err(error) => page(status(error.0.code), "", &alert(&error.0.message)),
+    }
+}
+
+/// Leads to the logout page of the issuer, after the logout here.
+pub(crate) async fn logout(
+    State(app): State<Arc<Installation>>,
+    Path(issuer): Path<String>,
+    request: Request,
+) -> Response {
+    let back = format!("{}/login", browser::own_url(&app, request.headers()));
+    match sign_on::logout_url(&app, &issuer, &back).await {
+        Some(url) => lead_to(url.as_str(), None),
+        None => redirect("/login", None),
+    }
+}
+
+/// Ends the sessions of somebody whom the issuer has logged out: the issuer sends a form with a logout token.
+pub(crate) async fn back_channel_logout(
+    State(app): State<Arc<Installation>>,
+    Path(issuer): Path<String>,
+    request: Request,
+) -> Response {
+    let ended = async {
+        let body = Body::read(request, MAX_FORM_BYTES, "logout token").await?;
+        let token = field(&body.bytes, "logout_token")
+            .ok_or_else(|| ApiError::bad_request("the form has no `logout_token`"))?;
+        let ended = sign_on::end_sessions(&app, &issuer, &token).await;
+        ended.map_err(|error| ApiError::new(error.code(), error.to_string()))
+    };
+    let no_store = [(header::CACHE_CONTROL, "no-store")];
+    match ended.await {
+        Ok(()) => (StatusCode::OK, no_store).into_response(),
+        Err(error) => {
+            // Whatever is wrong with the token, the specification has one status for it.
+            let status = match status(error.0.code) {
+                StatusCode::BAD_GATEWAY => StatusCode::BAD_REQUEST,
+                status => status,
+            };
+            let body = json!({"error": "invalid_request", "error_description": error.0.message});
+            (status, no_store, Json(body)).into_response()
+        }
+    }
+}
+
+/// Returns a page that leads on by itself, or by its link.
+fn lead_to(target: &str, cookies: impl IntoIterator<Item = HeaderValue>) -> Response {
+    let target = escape(target);
+    let refresh = format!("<meta http-equiv=\"refresh\" content=\"0; url={target}\">\n    ");
+    let content = format!("<p><a class=\"button\" href=\"{target}\">Continue</a></p>");
+    let mut response = page(StatusCode::OK, &refresh, &content);
+    for cookie in cookies {
+        response.headers_mut().append(header::SET_COOKIE, cookie);
+    }
+    response
+}
+
+fn failed(error: &SignOnError) -> Response {
+    let mut text = error.to_string();
+    if let Some(first) = text.get_mut(..1) {
+        first.make_ascii_uppercase();
+    }
+    let status = status(error.code());
+    page(
+        status,
+        "",
+        &format!(
+            "{}\n      <p><a href=\"/login\">Back to the login page</a></p>",
+            alert(&format!("{text}."))
+        ),
+    )
+}
+
+fn invalid_address() -> Response {
+    page(StatusCode::BAD_REQUEST, "", &alert("The address is invalid."))
+}
+
+fn page(status: StatusCode, refresh: &str, content: &str) -> Response {
+    let page = PAGE.replace("{{refresh}}", refresh);
+    html_page::respond(status, page.replace("{{content}}", content))
+}
