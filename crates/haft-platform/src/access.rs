@@ -243,12 +243,13 @@ impl Access {
         Timestamp::from_microsecond(at).ok().filter(|_| at > 0)
     }
 
-    /// Returns the sessions that a token, or a person without one, has opened.
-    pub fn sessions_of(&self, hashes: &HashSet<String>, now: Timestamp) -> usize {
-        let snapshot = self.snapshot.load();
-        let is_open =
-            |session: &&SessionRecord| now < session.expires_at && hashes.contains(&session.token_hash);
-        snapshot.sessions.values().filter(is_open).count()
+    /// Returns the numbers of open sessions, by what has opened them: the hash of a token, or the login of a person.
+    pub fn open_sessions(&self, now: Timestamp) -> HashMap<String, usize> {
+        let mut counts = HashMap::new();
+        for session in self.snapshot.load().sessions.values().filter(|session| now < session.expires_at) {
+            *counts.entry(session.token_hash.clone()).or_default() += 1;
+        }
+        counts
     }
 
     /// Returns the uses of tokens, people and service accounts that are not saved yet, and marks them as saved.
@@ -340,7 +341,7 @@ fn members<'a>(
     let mut members = HashMap::new();
     for membership in memberships.iter().filter(|membership| is_enabled(&membership.tenant)) {
         let Some(record) = actors.get(&membership.actor) else { continue };
-        if record.status == ActorStatus::Disabled {
+        if record.status == ActorStatus::Disabled || membership.is_suspended {
             continue;
         }
         let acting = ActingAs {

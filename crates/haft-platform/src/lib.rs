@@ -68,6 +68,7 @@ pub mod results;
 pub mod retrieval;
 mod rights;
 pub mod runs;
+pub mod scim;
 pub mod search;
 pub mod secret_command;
 pub mod secrets;

@@ -41,7 +41,7 @@ mod workspaces;
 
 pub use access::{
     Access, ActorChange, DeviceLoginDecision, DeviceLoginLimits, DeviceLoginPoll, DeviceLoginStart,
-    DeviceTokenInsert, GroupChange, HandedOver, TokenRotation,
+    DeviceTokenInsert, FoundMember, GroupChange, HandedOver, MemberKey, MembersChange, TokenRotation,
 };
 pub use approvals::{ApprovalDecision, ApprovalQuery, StoredApprovals};
 pub use audit_log::AuditLog;
