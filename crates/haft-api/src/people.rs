@@ -76,6 +76,9 @@ pub struct ActorView {
     pub rights: RightsView,
     /// Whether it is a member of other tenants, too. Then only platform admins change its name, address and status.
     pub is_shared: bool,
+    /// Whether the access to this tenant has ended by SCIM, whatever the status in other tenants. The status here is
+    /// `disabled`.
+    pub is_suspended: bool,
     /// What an identity provider says about a person, which it changes by SCIM; `null` if none manages it.
     #[serde(deserialize_with = "crate::read::nullable")]
     #[schema(required)]

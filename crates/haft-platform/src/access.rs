@@ -11,6 +11,7 @@ use haft_core::actor::{
 };
 use haft_core::id::{ActorId, TokenId};
 use haft_core::limit::CallRate;
+use haft_core::live::MemberEvent;
 use haft_core::login::SessionRecord;
 use haft_core::name::TenantId;
 use haft_core::principal::{ActingAgent, Principal};
@@ -18,6 +19,8 @@ use haft_core::tenant::{Tenant, TenantLimits};
 use haft_core::token::TokenRecord;
 use haft_core::{Timestamp, hash};
 use tokio::sync::watch;
+
+use crate::known_members::KnownMembers;
 
 /// How often an identity that holds a connection is checked besides changes, so that an expiry is noticed.
 const EXPIRY_CHECK_INTERVAL: Duration = Duration::from_secs(1);
@@ -44,6 +47,8 @@ struct Snapshot {
     /// The people and service accounts that may act, by tenant.
     members: HashSet<(TenantId, ActorId)>,
     actor_uses: HashMap<ActorId, Arc<LastUse>>,
+    /// The people and groups as lists show them.
+    known: KnownMembers,
 }
 
 /// A value of a token that gives access, or the login of a person without one.
@@ -74,7 +79,7 @@ pub struct AccessRecords {
     pub groups: Vec<GroupRecord>,
 }
 
-/// Who had access until now.
+/// Who had access until now, and who changed.
 pub struct LostAccess {
     /// The tenants that no longer exist.
     pub gone_tenants: Vec<TenantId>,
@@ -82,6 +87,8 @@ pub struct LostAccess {
     pub stopped_tenants: Vec<TenantId>,
     /// The people and service accounts that were disabled or removed, by tenant.
     pub actors: Vec<(TenantId, ActorId)>,
+    /// The people, service accounts and groups that changed.
+    pub changed_members: Vec<(TenantId, MemberEvent)>,
 }
 
 impl Access {
@@ -89,10 +96,12 @@ impl Access {
     pub fn replace(&self, records: AccessRecords) -> LostAccess {
         let AccessRecords { tenants, tokens, sessions, actors, memberships, groups } = records;
         let before = self.snapshot.load_full();
+        let known = KnownMembers::new(&actors, &memberships, &groups);
+        let changed_members = known.changes_since(&before.known);
         let tenants: HashMap<_, _> =
             tenants.into_iter().map(|tenant| (tenant.id.clone(), Arc::new(tenant))).collect();
         let is_enabled = |tenant: &TenantId| tenants.get(tenant).is_some_and(|tenant| tenant.enabled);
-        let mut snapshot = Snapshot::default();
+        let mut snapshot = Snapshot { known, ..Snapshot::default() };
         let members = members(&actors, &memberships, &groups, &is_enabled);
         for member in members.values() {
             let last_use = before.actor_uses.get(&member.acting.id).cloned().unwrap_or_default();
@@ -143,7 +152,7 @@ impl Access {
         snapshot.tenants = tenants;
         self.snapshot.store(Arc::new(snapshot));
         self.changed.send_replace(());
-        LostAccess { gone_tenants, stopped_tenants, actors }
+        LostAccess { gone_tenants, stopped_tenants, actors, changed_members }
     }
 
     /// Finds a token by its value. The lookup is by hash, so that its timing reveals nothing about the token.

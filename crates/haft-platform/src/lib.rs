@@ -39,6 +39,7 @@ pub mod importing;
 pub mod in_service;
 mod installation;
 pub mod known_agents;
+mod known_members;
 pub mod known_names;
 pub mod late;
 pub mod local_token;

@@ -49,6 +49,7 @@ pub(crate) fn member(member: Member) -> ActorView {
         groups: groups.into_iter().map(|(id, name)| GroupName { id: id.0, name }).collect(),
         rights: RightsView::from(&rights),
         is_shared: member.is_shared,
+        is_suspended: member.is_suspended,
         provisioned: provisioned
             .map(|own| ProvisionedView { user_name: own.user_name, external_id: own.external_id }),
         tokens: member.tokens,

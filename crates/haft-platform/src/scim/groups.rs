@@ -7,7 +7,8 @@ use haft_core::id::ActorId;
 use haft_scim::{GROUP_SCHEMA, GroupFields, ResourceType, ScimError, ScimType};
 use serde_json::{Value, json};
 
-use super::{Object, Scim, ScimFailure, actor_id, group_id};
+use super::error::ScimFailure;
+use super::provider::{Object, Scim, actor_id, group_id};
 use crate::error::ServiceError;
 use crate::people::{self, Directory, GroupUpdate, GroupWithMembers};
 use crate::rights::check_rights;

@@ -6,7 +6,8 @@ use haft_scim::{Filter, LIST_SCHEMA, MAX_RESULTS, Projection, ResourceType};
 use haft_store::MemberKey;
 use serde_json::{Value, json};
 
-use super::{Object, Scim, ScimFailure, actor_id};
+use super::error::ScimFailure;
+use super::provider::{Object, Scim, actor_id};
 use crate::error::ServiceError;
 use crate::people::{Directory, Member, MemberFilter};
 

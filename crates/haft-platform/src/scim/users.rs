@@ -6,7 +6,8 @@ use haft_scim::{ResourceType, USER_SCHEMA, UserFields};
 use haft_store::MemberKey;
 use serde_json::{Value, json};
 
-use super::{Object, Scim, ScimFailure, actor_id};
+use super::error::ScimFailure;
+use super::provider::{Object, Scim, actor_id};
 use crate::error::ServiceError;
 use crate::people::{self, Directory, Member, MemberFields, MemberUpdate, RightsFields};
 
