@@ -19,6 +19,7 @@ use haft_core::tenant::{Tenant, TenantLimits};
 use haft_core::token::TokenRecord;
 use haft_core::{Timestamp, hash};
 use tokio::sync::watch;
+use uuid::Uuid;
 
 use crate::known_members::KnownMembers;
 
@@ -231,6 +232,23 @@ impl Access {
         // A token that is being rotated has two values.
         found.dedup_by_key(|principal| principal.token);
         found
+    }
+
+    /// Returns the ids that stand for somebody in records: the given one, and those of tokens of a person or a service
+    /// account of a tenant, which are the owners of what reduced ones have created.
+    pub fn owner_ids(&self, tenant: &TenantId, id: Uuid) -> Vec<Arc<str>> {
+        let snapshot = self.snapshot.load();
+        let principals = snapshot.tokens.values().map(|token| &token.principal);
+        let is_own = |principal: &&Arc<Principal>| {
+            principal.tenant == *tenant && principal.actor.as_ref().is_some_and(|actor| actor.id.0 == id)
+        };
+        let tokens = principals.filter(is_own).filter_map(|principal| principal.token);
+        let mut ids: Vec<Arc<str>> = tokens.map(|token| token.to_string().into()).collect();
+        ids.push(id.to_string().into());
+        ids.sort_unstable();
+        // A token that is being rotated has two values.
+        ids.dedup();
+        ids
     }
 
     /// Returns all tenants, by id.

@@ -281,11 +281,6 @@ async fn members(group: &str, groups: Members<'_>, client: &Client) -> Result<Ve
 }
 
 /// Changes the members of a group.
-async fn store(
-    group: &str,
-    change: Value,
-    groups: Members<'_>,
-    client: &Client,
-) -> Result<Value, CliError> {
+async fn store(group: &str, change: Value, groups: Members<'_>, client: &Client) -> Result<Value, CliError> {
     client.data(groups.at(Method::PATCH, group, "").with_body(Body::Json(change))).await
 }

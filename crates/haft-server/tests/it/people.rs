@@ -27,7 +27,13 @@ impl Person {
     }
 
     /// Sends a request in the session.
-    pub(crate) async fn send(&self, server: &Server, method: Method, path: &str, body: Value) -> (u16, Value) {
+    pub(crate) async fn send(
+        &self,
+        server: &Server,
+        method: Method,
+        path: &str,
+        body: Value,
+    ) -> (u16, Value) {
         let request = server.bare(method, path).header("cookie", &self.cookie).header("x-haft-session", "1");
         send(request.header("sec-fetch-site", "same-origin").body(body.to_string())).await
     }
@@ -169,6 +175,11 @@ async fn what_a_person_does_belongs_to_the_person_whatever_the_credential() {
         (calls(&token).await, calls(&reduced).await, calls(&of_bob).await),
         (vec![1], vec![2], vec![3])
     );
+    // By name or by id, which also finds what reduced tokens have called.
+    for (caller, expected) in [(&*ann.id, 2), ("Ann", 2), (&*bob.id, 1), (&*token_id, 0)] {
+        let (_, found) = server.get(&format!("/api/calls?caller={caller}")).await;
+        assert_eq!(found["data"]["calls"].as_array().unwrap().len(), expected, "{caller}: {found}");
+    }
     let (_, all) = server.get("/api/calls").await;
     let first = &all["data"]["calls"][2];
     assert_eq!(

@@ -48,7 +48,8 @@ async fn account(server: &Server, name: &str, mut body: Value) -> String {
     body["name"] = json!(name);
     let (status, answer) = server.post("/api/service-accounts", body).await;
     assert_eq!(status, 201, "{answer}");
-    let (status, answer) = server.post("/api/tokens", json!({"name": name, "owner": name, "role": "admin"})).await;
+    let (status, answer) =
+        server.post("/api/tokens", json!({"name": name, "owner": name, "role": "admin"})).await;
     assert_eq!(status, 201, "{answer}");
     answer["data"]["token"].as_str().unwrap().to_owned()
 }
@@ -77,7 +78,9 @@ async fn run(provider: &Provider<'_>, steps: Vec<Step>) {
     let mut ids: Vec<String> = Vec::new();
     for (method, path, body, status, expected) in steps {
         let fill = |text: String| {
-            ids.iter().enumerate().fold(text, |text, (index, id)| text.replace(&format!("{{{}}}", index + 1), id))
+            ids.iter()
+                .enumerate()
+                .fold(text, |text, (index, id)| text.replace(&format!("{{{}}}", index + 1), id))
         };
         let (path, body) = (fill(path.to_owned()), serde_json::from_str(&fill(body.to_string())).unwrap());
         let expected: Value = serde_json::from_str(&fill(expected.to_string())).unwrap();
@@ -136,33 +139,122 @@ async fn the_requests_of_entra_id() {
             ("POST", "/Users", new.clone(), 201, created.clone()),
             ("POST", "/Users", new, 409, json!({"scimType": "uniqueness", "status": "409"})),
             ("GET", "/Users/{1}", Value::Null, 200, created),
-            ("GET", of_user("test_user_AB6490ee"), Value::Null, 200, json!({"totalResults": 1, "Resources": [{"id": "{1}"}]})),
-            ("GET", "/Users?filter=externalId+eq+%220a21f0f2%22", Value::Null, 200, json!({"Resources": [{"id": "{1}"}]})),
+            (
+                "GET",
+                of_user("test_user_AB6490ee"),
+                Value::Null,
+                200,
+                json!({"totalResults": 1, "Resources": [{"id": "{1}"}]}),
+            ),
+            (
+                "GET",
+                "/Users?filter=externalId+eq+%220a21f0f2%22",
+                Value::Null,
+                200,
+                json!({"Resources": [{"id": "{1}"}]}),
+            ),
             ("PATCH", "/Users/{1}", update, 200, updated),
-            ("PATCH", "/Users/{1}", operations(json!([{"op": "Replace", "path": "userName", "value": "new@example.com"}])), 200, json!({"userName": "new@example.com"})),
+            (
+                "PATCH",
+                "/Users/{1}",
+                operations(json!([{"op": "Replace", "path": "userName", "value": "new@example.com"}])),
+                200,
+                json!({"userName": "new@example.com"}),
+            ),
             ("GET", of_user("Test_User_ab6490ee"), Value::Null, 200, none.clone()),
-            ("PATCH", "/Users/{1}", operations(json!([{"op": "Replace", "path": "active", "value": "False"}])), 200, json!({"active": false})),
+            (
+                "PATCH",
+                "/Users/{1}",
+                operations(json!([{"op": "Replace", "path": "active", "value": "False"}])),
+                200,
+                json!({"active": false}),
+            ),
             ("GET", "/Users?filter=active+eq+false", Value::Null, 200, json!({"Resources": [{"id": "{1}"}]})),
-            ("PATCH", "/Users/{1}", operations(json!([{"op": "Add", "path": "active", "value": "True"}])), 200, json!({"active": true})),
-            ("POST", "/Groups", group, 201, json!({"displayName": "displayName", "externalId": "8aa1a0c0", "members": []})),
+            (
+                "PATCH",
+                "/Users/{1}",
+                operations(json!([{"op": "Add", "path": "active", "value": "True"}])),
+                200,
+                json!({"active": true}),
+            ),
+            (
+                "POST",
+                "/Groups",
+                group,
+                201,
+                json!({"displayName": "displayName", "externalId": "8aa1a0c0", "members": []}),
+            ),
             ("GET", by_name, Value::Null, 200, json!({"totalResults": 1, "Resources": [{"id": "{2}"}]})),
-            ("PATCH", "/Groups/{2}", operations(json!([{"op": "Add", "path": "members", "value": [{"$ref": null, "value": "{1}"}]}])), 200, json!({"members": [{"value": "{1}", "type": "User"}]})),
-            ("GET", "/Users/{1}", Value::Null, 200, json!({"groups": [{"value": "{2}", "display": "displayName"}]})),
-            ("GET", "/Groups?filter=members[value+eq+%22{1}%22]", Value::Null, 200, json!({"totalResults": 1})),
-            ("PATCH", "/Groups/{2}", operations(json!([{"op": "Remove", "path": "members", "value": [{"$ref": null, "value": "{1}"}]}])), 200, json!({"members": []})),
-            ("PATCH", "/Groups/{2}", operations(json!([{"op": "Replace", "path": "displayName", "value": "updatedDisplayName"}])), 200, json!({"displayName": "updatedDisplayName"})),
+            (
+                "PATCH",
+                "/Groups/{2}",
+                operations(
+                    json!([{"op": "Add", "path": "members", "value": [{"$ref": null, "value": "{1}"}]}]),
+                ),
+                200,
+                json!({"members": [{"value": "{1}", "type": "User"}]}),
+            ),
+            (
+                "GET",
+                "/Users/{1}",
+                Value::Null,
+                200,
+                json!({"groups": [{"value": "{2}", "display": "displayName"}]}),
+            ),
+            (
+                "GET",
+                "/Groups?filter=members[value+eq+%22{1}%22]",
+                Value::Null,
+                200,
+                json!({"totalResults": 1}),
+            ),
+            (
+                "PATCH",
+                "/Groups/{2}",
+                operations(
+                    json!([{"op": "Remove", "path": "members", "value": [{"$ref": null, "value": "{1}"}]}]),
+                ),
+                200,
+                json!({"members": []}),
+            ),
+            (
+                "PATCH",
+                "/Groups/{2}",
+                operations(json!([{"op": "Replace", "path": "displayName", "value": "updatedDisplayName"}])),
+                200,
+                json!({"displayName": "updatedDisplayName"}),
+            ),
             ("DELETE", "/Groups/{2}", Value::Null, 204, Value::Null),
             ("GET", "/Groups/{2}", Value::Null, 404, json!({"status": "404"})),
             ("DELETE", "/Users/{1}", Value::Null, 204, Value::Null),
-            ("GET", "/Users/{1}", Value::Null, 404, json!({"schemas": ["urn:ietf:params:scim:api:messages:2.0:Error"]})),
+            (
+                "GET",
+                "/Users/{1}",
+                Value::Null,
+                404,
+                json!({"schemas": ["urn:ietf:params:scim:api:messages:2.0:Error"]}),
+            ),
             ("DELETE", "/Users/{1}", Value::Null, 404, json!({"status": "404"})),
         ],
     )
     .await;
     let (_, audit) = server.get("/api/audit?page_size=100").await;
-    let actions: Vec<&str> =
-        audit["data"]["records"].as_array().unwrap().iter().map(|record| record["action"].as_str().unwrap()).collect();
-    for action in ["person.create", "person.update", "person.disable", "person.enable", "person.delete", "group.create", "group.update", "group.delete"] {
+    let actions: Vec<&str> = audit["data"]["records"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|record| record["action"].as_str().unwrap())
+        .collect();
+    for action in [
+        "person.create",
+        "person.update",
+        "person.disable",
+        "person.enable",
+        "person.delete",
+        "group.create",
+        "group.update",
+        "group.delete",
+    ] {
         assert!(actions.contains(&action), "{action}: {actions:?}");
     }
 }
@@ -259,12 +351,15 @@ async fn other_tenants_of_a_person_are_not_touched() {
     of_acme["tenant"] = json!("acme");
     assert_eq!(server.post("/api/people", of_acme).await.0, 201);
     let path = format!("/Users/{id}");
-    let changed = provider.patch(&path, json!([
-        {"op": "replace", "path": "active", "value": false},
-        {"op": "replace", "path": "displayName", "value": "Mallory"},
-        {"op": "replace", "path": "emails", "value": [{"value": "mallory@example.com"}]},
-        {"op": "replace", "path": "externalId", "value": "E1"},
-    ]));
+    let changed = provider.patch(
+        &path,
+        json!([
+            {"op": "replace", "path": "active", "value": false},
+            {"op": "replace", "path": "displayName", "value": "Mallory"},
+            {"op": "replace", "path": "emails", "value": [{"value": "mallory@example.com"}]},
+            {"op": "replace", "path": "externalId", "value": "E1"},
+        ]),
+    );
     let (status, changed) = changed.await;
     assert_eq!(status, 200, "{changed}");
     let expected = json!({
@@ -275,7 +370,10 @@ async fn other_tenants_of_a_person_are_not_touched() {
         let (_, found) = server.get(&format!("/api/people/{id}?tenant={tenant}")).await;
         found["data"]["status"].as_str().unwrap().to_owned()
     };
-    assert_eq!((status("default").await, status("acme").await), ("disabled".to_owned(), "invited".to_owned()));
+    assert_eq!(
+        (status("default").await, status("acme").await),
+        ("disabled".to_owned(), "invited".to_owned())
+    );
     assert_eq!(server.get("/api/people?status=disabled").await.1["data"]["total"], 1);
     assert_eq!(server.post(&format!("/api/people/{id}/invitation"), Value::Null).await.0, 409);
     // An admin lets the person in again.
@@ -309,7 +407,12 @@ async fn an_identity_provider_changes_nobody_who_may_do_more_and_no_rights() {
             json!([{"op": "replace", "path": "userName", "value": "x"}]),
         ] {
             let refused = provider.patch(&path, operations.clone()).await;
-            assert_eq!((refused.0, &refused.1["status"]), (403, &json!("403")), "{name} {operations}: {}", refused.1);
+            assert_eq!(
+                (refused.0, &refused.1["status"]),
+                (403, &json!("403")),
+                "{name} {operations}: {}",
+                refused.1
+            );
         }
         assert_eq!(provider.send(Method::DELETE, &path, &Value::Null).await.0, 403, "{name}");
     }
@@ -348,9 +451,12 @@ async fn an_identity_provider_changes_nobody_who_may_do_more_and_no_rights() {
 async fn wrong_requests_are_rejected_in_the_form_of_scim() {
     let server = Server::start().await;
     let provider = Provider::new(&server).await;
-    let ann = provider.user(json!({"userName": "ann", "externalId": "1", "emails": [{"value": "a@example.com"}]})).await;
+    let ann = provider
+        .user(json!({"userName": "ann", "externalId": "1", "emails": [{"value": "a@example.com"}]}))
+        .await;
     let bob = provider.user(json!({"userName": "bob"})).await;
-    let (_, group) = provider.send(Method::POST, "/Groups", &json!({"displayName": "g", "externalId": "1"})).await;
+    let (_, group) =
+        provider.send(Method::POST, "/Groups", &json!({"displayName": "g", "externalId": "1"})).await;
     let group = format!("/Groups/{}", group["id"].as_str().unwrap());
     let other = tenant(&server, "acme").await;
     let stranger = Provider { server: &server, token: other };
@@ -363,12 +469,22 @@ async fn wrong_requests_are_rejected_in_the_form_of_scim() {
         ("POST", "/Users", json!({"userName": 5}), (400, "invalidValue")),
         ("POST", "/Users", json!({"userName": "x".repeat(300)}), (400, "invalidValue")),
         ("POST", "/Users", json!({"userName": "x", "displayName": "x".repeat(65)}), (400, "invalidValue")),
-        ("POST", "/Users", json!({"userName": "x", "emails": [{"value": "no address"}]}), (400, "invalidValue")),
+        (
+            "POST",
+            "/Users",
+            json!({"userName": "x", "emails": [{"value": "no address"}]}),
+            (400, "invalidValue"),
+        ),
         ("POST", "/Users", json!({"userName": "x", "active": 1}), (400, "invalidValue")),
         ("POST", "/Users", json!([1]), (400, "invalidSyntax")),
         ("POST", "/Users", json!({"userName": "ANN"}), (409, "uniqueness")),
         ("POST", "/Users", json!({"userName": "x", "externalId": "1"}), (409, "uniqueness")),
-        ("POST", "/Users", json!({"userName": "x", "emails": [{"value": "A@example.com"}]}), (409, "uniqueness")),
+        (
+            "POST",
+            "/Users",
+            json!({"userName": "x", "emails": [{"value": "A@example.com"}]}),
+            (409, "uniqueness"),
+        ),
         ("PUT", &bob, json!({"userName": "Ann"}), (409, "uniqueness")),
         ("PUT", &bob, json!({"displayName": "Bob"}), (400, "invalidValue")),
         ("PATCH", &bob, json!({}), (400, "invalidSyntax")),
@@ -380,8 +496,18 @@ async fn wrong_requests_are_rejected_in_the_form_of_scim() {
         ("POST", "/Groups", json!({"displayName": "g"}), (409, "uniqueness")),
         ("POST", "/Groups", json!({"displayName": "h", "externalId": "1"}), (409, "uniqueness")),
         ("POST", "/Groups", json!({"displayName": "a,b"}), (400, "invalidValue")),
-        ("POST", "/Groups", json!({"displayName": "h", "members": [{"value": "nobody"}]}), (400, "invalidValue")),
-        ("POST", "/Groups", json!({"displayName": "h", "members": [{"value": stranger}]}), (400, "invalidValue")),
+        (
+            "POST",
+            "/Groups",
+            json!({"displayName": "h", "members": [{"value": "nobody"}]}),
+            (400, "invalidValue"),
+        ),
+        (
+            "POST",
+            "/Groups",
+            json!({"displayName": "h", "members": [{"value": stranger}]}),
+            (400, "invalidValue"),
+        ),
         ("PUT", &group, json!({}), (400, "invalidValue")),
         // Another tenant's users do not exist.
         ("GET", &strange, Value::Null, (404, "")),
@@ -397,7 +523,12 @@ async fn wrong_requests_are_rejected_in_the_form_of_scim() {
         ("GET", "/Users?count=many", Value::Null, (400, "invalidValue")),
         ("POST", "/.search", json!({"filter": 5}), (400, "invalidValue")),
         ("POST", "/.search", json!({"filter": "(".repeat(10_000)}), (400, "invalidFilter")),
-        ("POST", "/.search", json!({"filter": format!("userName eq \"{}\"", "x".repeat(100_000))}), (400, "invalidFilter")),
+        (
+            "POST",
+            "/.search",
+            json!({"filter": format!("userName eq \"{}\"", "x".repeat(100_000))}),
+            (400, "invalidFilter"),
+        ),
         ("POST", "/.search", json!({"filter": vec!["a pr"; 100].join(" or ")}), (400, "invalidFilter")),
         ("POST", "/Users", json!({"userName": "x".repeat(2_000_000)}), (413, "")),
     ] {
@@ -409,7 +540,9 @@ async fn wrong_requests_are_rejected_in_the_form_of_scim() {
         assert_eq!(answer["status"], json!(status.to_string()));
         assert!(answer["detail"].as_str().unwrap().len() < 1000, "{answer}");
     }
-    for (token, expected) in [("nobody", 401), (&*account(&server, "editor", json!({"role": "editor"})).await, 403)] {
+    for (token, expected) in
+        [("nobody", 401), (&*account(&server, "editor", json!({"role": "editor"})).await, 403)]
+    {
         let response = server.bare(Method::GET, "/scim/v2/Users").bearer_auth(token).send().await.unwrap();
         assert_eq!(response.status(), expected);
         assert_eq!(response.headers()["content-type"], "application/scim+json");
@@ -426,7 +559,11 @@ async fn lists_are_filtered_and_paged() {
     }
     provider.send(Method::POST, "/Groups", &json!({"displayName": "group"})).await;
     let names = |answer: &Value| {
-        let names = answer["Resources"].as_array().unwrap().iter().map(|found| found["displayName"].as_str().unwrap());
+        let names = answer["Resources"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|found| found["displayName"].as_str().unwrap());
         names.collect::<Vec<_>>().join(" ")
     };
     for (query, total, expected) in [
@@ -458,18 +595,23 @@ async fn lists_are_filtered_and_paged() {
     }
     let (_, types) = provider.get("/ResourceTypes").await;
     for resource in types["Resources"].as_array().unwrap() {
-        let (status, schema) = provider.get(&format!("/Schemas/{}", resource["schema"].as_str().unwrap())).await;
+        let (status, schema) =
+            provider.get(&format!("/Schemas/{}", resource["schema"].as_str().unwrap())).await;
         assert_eq!((status, &schema["name"]), (200, &resource["name"]));
-        let (status, same) = provider.get(&format!("/ResourceTypes/{}", resource["id"].as_str().unwrap())).await;
+        let (status, same) =
+            provider.get(&format!("/ResourceTypes/{}", resource["id"].as_str().unwrap())).await;
         assert_eq!((status, &same), (200, resource));
     }
     assert_eq!(provider.get("/Schemas").await.1["totalResults"], 2);
     // Two requests that add members at the same time lose nothing.
     let (_, list) = provider.get("/Users").await;
-    let ids: Vec<&str> = list["Resources"].as_array().unwrap().iter().map(|user| user["id"].as_str().unwrap()).collect();
+    let ids: Vec<&str> =
+        list["Resources"].as_array().unwrap().iter().map(|user| user["id"].as_str().unwrap()).collect();
     let (_, groups) = provider.get("/Groups").await;
     let group = format!("/Groups/{}", groups["Resources"][0]["id"].as_str().unwrap());
-    let add = |id: &str| provider.patch(&group, json!([{"op": "add", "path": "members", "value": [{"value": id}]}]));
+    let add = |id: &str| {
+        provider.patch(&group, json!([{"op": "add", "path": "members", "value": [{"value": id}]}]))
+    };
     tokio::join!(add(ids[0]), add(ids[1]), add(ids[2]));
     assert_eq!(provider.get(&group).await.1["members"].as_array().unwrap().len(), 3);
     assert_eq!(with(&server, &server.token, Method::GET, "/api/groups/group", Value::Null).await.0, 200);

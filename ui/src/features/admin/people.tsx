@@ -137,7 +137,7 @@ function Detail({ id, known, onLink, onClose }: { id: string; known: Actor | und
           [t('people.lastSeen'), <Time key="seen" at={person.last_seen_at} />],
           [t('people.sessions'), person.sessions.toLocaleString()],
           [t('tokens.tenant'), person.tenant],
-          [t('nav.calls'), <PageLink key="calls" to="/calls" search={{ caller: person.name, since: '30d' }}>{t('common.showAll')}</PageLink>],
+          [t('nav.calls'), <PageLink key="calls" to="/calls" search={{ caller: person.id, since: '30d' }}>{t('common.showAll')}</PageLink>],
           [t('common.created'), <Time key="created" at={person.created_at} />], [t('common.modified'), <Time key="modified" at={person.modified_at} />],
           ['ID', <Mono key="id">{person.id}</Mono>],
           ...scimRows(person, t),

@@ -238,8 +238,11 @@ async fn use_openai_routes(probe: &Probe<'_>) {
 
 /// The routes of identity providers.
 async fn use_scim_routes(probe: &Probe<'_>) {
-    let request =
-        |method: Method, path: String, body: Value| ProbeRequest { method, path: format!("/scim/v2{path}"), body };
+    let request = |method: Method, path: String, body: Value| ProbeRequest {
+        method,
+        path: format!("/scim/v2{path}"),
+        body,
+    };
     let name = json!({"userName": "own", "displayName": "own"});
     let patch = json!({"Operations": [{"op": "replace", "path": "displayName", "value": "own"}]});
     for (list, id) in [("Users", &probe.first.person), ("Groups", &probe.first.group)] {
@@ -253,7 +256,12 @@ async fn use_scim_routes(probe: &Probe<'_>) {
             assert_eq!(probe.send_like_absent(&request).await.status, 404, "{request:?}");
         }
     }
-    for query in ["/Users", "/Groups", "/Users?filter=userName+eq+%22onyx@person.example%22", "/Groups?filter=displayName+pr"] {
+    for query in [
+        "/Users",
+        "/Groups",
+        "/Users?filter=userName+eq+%22onyx@person.example%22",
+        "/Groups?filter=displayName+pr",
+    ] {
         let found = probe.send(&request(Method::GET, query.to_owned(), Value::Null)).await;
         assert!(found.body.contains("\"totalResults\":0"), "{query}: {found:?}");
     }
