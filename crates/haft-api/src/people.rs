@@ -76,6 +76,13 @@ pub struct ActorView {
     pub rights: RightsView,
     /// Whether it is a member of other tenants, too. Then only platform admins change its name, address and status.
     pub is_shared: bool,
+    /// Whether the access to this tenant has ended by SCIM, whatever the status in other tenants. The status here is
+    /// `disabled`.
+    pub is_suspended: bool,
+    /// What an identity provider says about a person, which it changes by SCIM; `null` if none manages it.
+    #[serde(deserialize_with = "crate::read::nullable")]
+    #[schema(required)]
+    pub provisioned: Option<ProvisionedView>,
     /// The number of tokens that belong to it, without expired ones.
     pub tokens: usize,
     /// The number of open sessions in browsers.
@@ -86,6 +93,18 @@ pub struct ActorView {
     #[serde(deserialize_with = "crate::read::nullable")]
     #[schema(required)]
     pub last_seen_at: Option<Timestamp>,
+}
+
+/// What an identity provider says about a person (SCIM).
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct ProvisionedView {
+    /// The name with which it identifies the person.
+    #[schema(example = "ann@example.com")]
+    pub user_name: String,
+    /// The id that it has for the person.
+    #[serde(deserialize_with = "crate::read::nullable")]
+    #[schema(required)]
+    pub external_id: Option<String>,
 }
 
 /// A page of people.
@@ -253,6 +272,8 @@ pub struct GroupView {
     /// What its members may do besides what their membership gives.
     pub rights: RightsView,
     pub members: Vec<ActorName>,
+    /// Whether an identity provider manages name and members (SCIM).
+    pub is_provisioned: bool,
     pub created_at: Timestamp,
     pub modified_at: Timestamp,
 }
@@ -328,6 +349,12 @@ pub struct GroupPatch {
     /// Ids or e-mail addresses of its members; replaces the list.
     #[schema(max_items = 1000)]
     pub members: Option<Vec<String>>,
+    /// Ids or e-mail addresses of new members; those that others add at the same time stay.
+    #[schema(max_items = 1000)]
+    pub add_members: Vec<String>,
+    /// Ids or e-mail addresses of members to remove.
+    #[schema(max_items = 1000)]
+    pub remove_members: Vec<String>,
 }
 
 /// The person or service account that makes a request.

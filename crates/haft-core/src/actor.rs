@@ -144,6 +144,23 @@ pub struct Membership {
     pub tenant: TenantId,
     /// The rights. Those of the actor's groups are added.
     pub rights: Rights,
+    /// Whether the actor has no access to this tenant, whatever its status.
+    pub is_suspended: bool,
+    /// What an identity provider says about the member; `None` if none manages it.
+    pub provisioned: Option<Provisioned>,
+}
+
+/// What an identity provider says about a member of a tenant (SCIM).
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Provisioned {
+    /// The name with which it identifies the member; no two members of a tenant have the same, whatever its case.
+    pub user_name: String,
+    /// The id that it has for the member; no two members of a tenant have the same.
+    pub external_id: Option<String>,
+    /// The given name.
+    pub given_name: Option<String>,
+    /// The family name.
+    pub family_name: Option<String>,
 }
 
 /// What the rules of an issuer give an actor in a tenant, in addition to the membership.
@@ -182,6 +199,10 @@ pub struct GroupRecord {
     pub modified_at: Timestamp,
     /// The members. Only those with a membership of the tenant have its rights.
     pub members: Vec<ActorId>,
+    /// Whether an identity provider manages it (SCIM).
+    pub is_provisioned: bool,
+    /// The id that the identity provider has for it; no two groups of a tenant have the same.
+    pub external_id: Option<String>,
 }
 
 /// The person or service account behind a principal.

@@ -28,6 +28,8 @@ pub struct CallQuery {
     pub actor: Option<String>,
     /// Only calls of this principal.
     pub principal: Option<Arc<str>>,
+    /// Only calls of one of these principals.
+    pub principals: Option<Vec<Arc<str>>>,
     /// Only calls that came through this interface.
     pub surface: Option<String>,
     /// Only calls that this call made.
@@ -64,6 +66,7 @@ impl CallQuery {
             caller: None,
             actor: None,
             principal: None,
+            principals: None,
             surface: None,
             parent_id: None,
             error_code: None,

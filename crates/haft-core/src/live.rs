@@ -1,10 +1,11 @@
-//! Changes of agents, runs, chats, pipelines, documents and artifacts, as pages see them live: ids and statuses, no
+//! Changes of agents, runs, chats, pipelines, documents, artifacts, people and groups, as pages see them live: ids and statuses, no
 //! content. They are read back, too, because nodes tell each other about them.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::actor::ActorKind;
 use crate::id::{AgentId, ArtifactId, ChatId, DocumentId, MessageId, PipelineId, RunId};
 use crate::name::TenantId;
 use crate::retrieval::{DocumentState, IngestProgress};
@@ -213,4 +214,41 @@ pub struct ArtifactEvent {
     pub artifact: String,
     /// Its newest version.
     pub version: u32,
+}
+
+/// A changed person, service account or group.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct MemberEvent {
+    /// What happened.
+    pub change: ObjectAction,
+    /// What it is; missing if many of the tenant changed at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<MemberKind>,
+    /// Its id; missing if many of the tenant changed at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<uuid::Uuid>))]
+    pub id: Option<uuid::Uuid>,
+}
+
+/// Who has rights in a tenant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum MemberKind {
+    /// A person.
+    Person,
+    /// A service account.
+    ServiceAccount,
+    /// A group of both.
+    Group,
+}
+
+impl From<ActorKind> for MemberKind {
+    fn from(kind: ActorKind) -> Self {
+        match kind {
+            ActorKind::Person => MemberKind::Person,
+            ActorKind::ServiceAccount => MemberKind::ServiceAccount,
+        }
+    }
 }

@@ -11,6 +11,7 @@ use haft_core::actor::{
 };
 use haft_core::id::{ActorId, TokenId};
 use haft_core::limit::CallRate;
+use haft_core::live::MemberEvent;
 use haft_core::login::SessionRecord;
 use haft_core::name::TenantId;
 use haft_core::principal::{ActingAgent, Principal};
@@ -18,6 +19,9 @@ use haft_core::tenant::{Tenant, TenantLimits};
 use haft_core::token::TokenRecord;
 use haft_core::{Timestamp, hash};
 use tokio::sync::watch;
+use uuid::Uuid;
+
+use crate::known_members::KnownMembers;
 
 /// How often an identity that holds a connection is checked besides changes, so that an expiry is noticed.
 const EXPIRY_CHECK_INTERVAL: Duration = Duration::from_secs(1);
@@ -44,6 +48,8 @@ struct Snapshot {
     /// The people and service accounts that may act, by tenant.
     members: HashSet<(TenantId, ActorId)>,
     actor_uses: HashMap<ActorId, Arc<LastUse>>,
+    /// The people and groups as lists show them.
+    known: KnownMembers,
 }
 
 /// A value of a token that gives access, or the login of a person without one.
@@ -76,7 +82,7 @@ pub struct AccessRecords {
     pub groups: Vec<GroupRecord>,
 }
 
-/// Who had access until now.
+/// Who had access until now, and who changed.
 pub struct LostAccess {
     /// The tenants that no longer exist.
     pub gone_tenants: Vec<TenantId>,
@@ -84,6 +90,8 @@ pub struct LostAccess {
     pub stopped_tenants: Vec<TenantId>,
     /// The people and service accounts that were disabled or removed, by tenant.
     pub actors: Vec<(TenantId, ActorId)>,
+    /// The people, service accounts and groups that changed.
+    pub changed_members: Vec<(TenantId, MemberEvent)>,
 }
 
 impl Access {
@@ -91,10 +99,12 @@ impl Access {
     pub fn replace(&self, records: AccessRecords) -> LostAccess {
         let AccessRecords { tenants, tokens, sessions, actors, memberships, assigned, groups } = records;
         let before = self.snapshot.load_full();
+        let known = KnownMembers::new(&actors, &memberships, &groups);
+        let changed_members = known.changes_since(&before.known);
         let tenants: HashMap<_, _> =
             tenants.into_iter().map(|tenant| (tenant.id.clone(), Arc::new(tenant))).collect();
         let is_enabled = |tenant: &TenantId| tenants.get(tenant).is_some_and(|tenant| tenant.enabled);
-        let mut snapshot = Snapshot::default();
+        let mut snapshot = Snapshot { known, ..Snapshot::default() };
         let mut members = members(&actors, &memberships, &groups, &is_enabled);
         for AssignedRights { actor, tenant, rights } in assigned {
             if let Some(member) = members.get_mut(&(tenant, actor)) {
@@ -150,7 +160,7 @@ impl Access {
         snapshot.tenants = tenants;
         self.snapshot.store(Arc::new(snapshot));
         self.changed.send_replace(());
-        LostAccess { gone_tenants, stopped_tenants, actors }
+        LostAccess { gone_tenants, stopped_tenants, actors, changed_members }
     }
 
     /// Finds a token by its value. The lookup is by hash, so that its timing reveals nothing about the token.
@@ -252,6 +262,23 @@ impl Access {
         found
     }
 
+    /// Returns the ids that stand for somebody in records: the given one, and those of tokens of a person or a service
+    /// account of a tenant, which are the owners of what reduced ones have created.
+    pub fn owner_ids(&self, tenant: &TenantId, id: Uuid) -> Vec<Arc<str>> {
+        let snapshot = self.snapshot.load();
+        let principals = snapshot.tokens.values().map(|token| &token.principal);
+        let is_own = |principal: &&Arc<Principal>| {
+            principal.tenant == *tenant && principal.actor.as_ref().is_some_and(|actor| actor.id.0 == id)
+        };
+        let tokens = principals.filter(is_own).filter_map(|principal| principal.token);
+        let mut ids: Vec<Arc<str>> = tokens.map(|token| token.to_string().into()).collect();
+        ids.push(id.to_string().into());
+        ids.sort_unstable();
+        // A token that is being rotated has two values.
+        ids.dedup();
+        ids
+    }
+
     /// Returns all tenants, by id.
     pub fn tenants(&self) -> Vec<Arc<Tenant>> {
         let mut tenants: Vec<_> = self.snapshot.load().tenants.values().cloned().collect();
@@ -271,12 +298,13 @@ impl Access {
         Timestamp::from_microsecond(at).ok().filter(|_| at > 0)
     }
 
-    /// Returns the sessions that a token, or a person without one, has opened.
-    pub fn sessions_of(&self, hashes: &HashSet<String>, now: Timestamp) -> usize {
-        let snapshot = self.snapshot.load();
-        let is_open =
-            |session: &&SessionRecord| now < session.expires_at && hashes.contains(&session.token_hash);
-        snapshot.sessions.values().filter(is_open).count()
+    /// Returns the numbers of open sessions, by what has opened them: the hash of a token, or the login of a person.
+    pub fn open_sessions(&self, now: Timestamp) -> HashMap<String, usize> {
+        let mut counts = HashMap::new();
+        for session in self.snapshot.load().sessions.values().filter(|session| now < session.expires_at) {
+            *counts.entry(session.token_hash.clone()).or_default() += 1;
+        }
+        counts
     }
 
     /// Returns the uses of tokens, people and service accounts that are not saved yet, and marks them as saved.
@@ -368,7 +396,7 @@ fn members<'a>(
     let mut members = HashMap::new();
     for membership in memberships.iter().filter(|membership| is_enabled(&membership.tenant)) {
         let Some(record) = actors.get(&membership.actor) else { continue };
-        if record.status == ActorStatus::Disabled {
+        if record.status == ActorStatus::Disabled || membership.is_suspended {
             continue;
         }
         let acting = ActingAs {

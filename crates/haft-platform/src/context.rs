@@ -24,7 +24,7 @@ use uuid::Uuid;
 
 use crate::access::{Access, AccessRecords};
 use crate::artifact_host::ArtifactHost;
-use crate::events::EventHub;
+use crate::events::{EventHub, LiveEvent};
 use crate::issuers::Issuers;
 use crate::known_agents::KnownAgents;
 use crate::models::ModelConnections;
@@ -195,6 +195,9 @@ impl Context {
             groups: access.groups().await?,
         });
         lost.stopped_tenants.iter().for_each(|tenant| self.pipeline.stop_tenant(tenant));
+        for (tenant, event) in &lost.changed_members {
+            self.events.publish(tenant, LiveEvent::of_member(event));
+        }
         lost.actors.iter().for_each(|(tenant, actor)| self.pipeline.stop_actor(tenant, *actor));
         tenant_files::apply(&self.settings, &self.files, &self.access.tenants(), lost.gone_tenants).await;
         Ok(())

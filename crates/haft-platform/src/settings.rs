@@ -10,6 +10,7 @@ pub use haft_builtins::VARIABLES as BUILT_IN_VARIABLES;
 use haft_core::mcp::McpServer;
 use haft_core::runnable::Mode;
 use haft_core::secret::Secret;
+use haft_core::token::Role;
 pub use haft_executors::egress::check_host;
 pub use haft_executors::process::ProcessSettings;
 pub use haft_executors::python::PythonSettings;
@@ -80,6 +81,8 @@ pub struct Settings {
     pub runs: RunSettings,
     /// Approvals of calls.
     pub approvals: ApprovalSettings,
+    /// People that identity providers create.
+    pub scim: ScimSettings,
     /// The limits that hold for all tenants.
     pub limits: LimitSettings,
     /// The metrics.
@@ -343,6 +346,21 @@ impl Default for ApprovalSettings {
     }
 }
 
+/// What people may do whom an identity provider creates (SCIM). Their groups add to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ScimSettings {
+    /// Their role.
+    pub default_role: Role,
+    /// Whether they may see and call every tool; otherwise none.
+    pub all_tools: bool,
+}
+
+impl Default for ScimSettings {
+    fn default() -> Self {
+        Self { default_role: Role::Viewer, all_tools: false }
+    }
+}
+
 /// The limits that hold for all tenants.
 #[derive(Debug, Clone, Copy)]
 pub struct LimitSettings {
@@ -425,6 +443,7 @@ impl Settings {
             retrieval: RetrievalSettings::default(),
             runs: RunSettings::default(),
             approvals: ApprovalSettings::default(),
+            scim: ScimSettings::default(),
             limits: LimitSettings::default(),
             metrics: MetricsSettings::default(),
             webhooks: WebhookSettings::default(),

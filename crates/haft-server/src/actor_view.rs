@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use haft_api::people::{ActorName, ActorView, GroupName, GroupView, InvitationView, RightsView};
+use haft_api::people::{
+    ActorName, ActorView, GroupName, GroupView, InvitationView, ProvisionedView, RightsView,
+};
 use haft_core::actor::ActorRecord;
 use haft_core::catalog::StoreError;
 use haft_core::id::ActorId;
@@ -32,7 +34,8 @@ fn name(actor: &ActorRecord) -> ActorName {
 
 /// Shows a person or a service account.
 pub(crate) fn member(member: Member) -> ActorView {
-    let Member { actor, tenant, membership, groups, rights, .. } = member;
+    let status = member.status();
+    let Member { actor, tenant, membership, groups, rights, provisioned, .. } = member;
     ActorView {
         id: actor.id.0,
         kind: actor.kind,
@@ -40,12 +43,15 @@ pub(crate) fn member(member: Member) -> ActorView {
         email: actor.email,
         description: actor.description,
         responsible: member.responsible.as_ref().map(name),
-        status: actor.status,
+        status,
         tenant: tenant.to_string(),
         membership: RightsView::from(&membership),
         groups: groups.into_iter().map(|(id, name)| GroupName { id: id.0, name }).collect(),
         rights: RightsView::from(&rights),
         is_shared: member.is_shared,
+        is_suspended: member.is_suspended,
+        provisioned: provisioned
+            .map(|own| ProvisionedView { user_name: own.user_name, external_id: own.external_id }),
         tokens: member.tokens,
         sessions: member.sessions,
         created_at: actor.created_at,
@@ -64,6 +70,7 @@ pub(crate) fn group(found: GroupWithMembers) -> GroupView {
         tenant: group.tenant.to_string(),
         rights: RightsView::from(&group.rights),
         members: members.iter().map(name).collect(),
+        is_provisioned: group.is_provisioned,
         created_at: group.created_at,
         modified_at: group.modified_at,
     }

@@ -57,6 +57,11 @@ fn change_of_route(method: &Method, path: &str) -> (String, String) {
         ["tools", tool] => (format!("tool.{step}"), *tool),
         ["tools", tool, step] => (format!("tool.{step}"), *tool),
         ["mcp-servers", server, step] if *method == Method::POST => (format!("mcp_server.{step}"), *server),
+        ["scim", _, kind, rest @ ..] => {
+            let kind = if *kind == "Groups" { "group" } else { "person" };
+            let step = if matches!(*method, Method::PUT | Method::PATCH) { "update" } else { step };
+            (format!("{kind}.{step}"), rest.first().copied().unwrap_or(""))
+        }
         ["key", step] => (format!("key.{step}"), ""),
         ["tenants", tenant] if *method == Method::PATCH => ("tenant.update".to_owned(), *tenant),
         ["tokens", token] if *method == Method::PATCH => ("token.update".to_owned(), *token),
@@ -98,6 +103,10 @@ mod tests {
             (Method::PATCH, "/api/tenants/acme", "tenant.update acme"),
             (Method::POST, "/api/key/rotate", "key.rotate "),
             (Method::POST, "/api/login-links", "login_link.create "),
+            (Method::POST, "/scim/v2/Users", "person.create "),
+            (Method::PATCH, "/scim/v2/Users/1", "person.update 1"),
+            (Method::PUT, "/scim/v2/Groups/1", "group.update 1"),
+            (Method::DELETE, "/scim/v2/Groups/1", "group.delete 1"),
         ] {
             let (action, target) = change_of_route(&method, path);
             assert_eq!(format!("{action} {target}"), expected);

@@ -26,9 +26,9 @@ use crate::routes::{
     call_histogram, calls, chat_answers, chats, credentials, definitions, deliveries, device_oauth,
     device_page, events, examples, groups, health, import, import_items, import_registry, installation,
     invoke, key, lifecycle, limits, login, mcp, mcp_logins, mcp_servers, models, people, pipeline_documents,
-    pipelines, policy, policy_explain, render, resource_routes, revisions, runs, search, sessions, sign_on,
-    sign_on_pages, stats, tenants, test, token_rates, tokens, tool, tools, toolsets, usage, validate,
-    webhooks, workspace_files, workspaces,
+    pipelines, policy, policy_explain, render, resource_routes, revisions, runs, scim, search, sessions,
+    sign_on, sign_on_pages, stats, tenants, test, token_rates, tokens, tool, tools, toolsets, usage,
+    validate, webhooks, workspace_files, workspaces,
 };
 use crate::{audit_layer, docs, document, openai, schemas, socket, ui};
 use haft_platform::Installation;
@@ -66,6 +66,7 @@ pub(crate) fn edge(app: &Arc<Installation>, mcp: &Arc<Mcp>) -> Edge {
         .merge(render_routes().with_state(Arc::clone(app)))
         .merge(device_routes().with_state(Arc::clone(app)))
         .merge(sign_on_routes().with_state(Arc::clone(app)))
+        .merge(scim::router(app).with_state(Arc::clone(app)))
         .merge(ui_routes().with_state(Arc::clone(app)))
         .route("/", get(ui::home))
         .route("/ui", get(ui::home))

@@ -41,8 +41,8 @@ mod workspaces;
 
 pub use access::{
     Access, ActorChange, DeviceLoginDecision, DeviceLoginLimits, DeviceLoginPoll, DeviceLoginStart,
-    DeviceTokenInsert, GroupChange, HandedOver, SignOnAssignment, SignOnLogin, SignOnLoginStart,
-    SignOnPerson, SignOnResult, TokenRotation,
+    DeviceTokenInsert, FoundMember, GroupChange, HandedOver, MemberKey, MembersChange, SignOnAssignment,
+    SignOnLogin, SignOnLoginStart, SignOnPerson, SignOnResult, TokenRotation,
 };
 pub use approvals::{ApprovalDecision, ApprovalQuery, StoredApprovals};
 pub use audit_log::AuditLog;

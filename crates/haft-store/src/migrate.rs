@@ -45,6 +45,7 @@ const SCRIPTS: &[&str] = &[
     include_str!("../migrations/0036_token_parent.sql"),
     include_str!("../migrations/0037_people.sql"),
     include_str!("../migrations/0038_sign_on.sql"),
+    include_str!("../migrations/0039_scim.sql"),
 ];
 
 /// The script after which the moved rows of resources are completed.

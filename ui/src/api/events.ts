@@ -9,15 +9,16 @@ import { artifactKeys } from './artifacts';
 import { chatKeys } from './chats';
 import { connection } from './connection';
 import { keys } from './keys';
+import { peopleKeys } from './people';
 import { pipelineKeys } from './retrieval';
 import { runKeys } from './runs';
 import type { LiveTopic } from './types';
 import { toolsetKeys } from './toolsets';
 import { workspaceKeys } from './workspaces';
 
-const TOPICS: LiveTopic[] = ['tool', 'bundle', 'call', 'approval', 'server', 'agent', 'run', 'chat', 'pipeline', 'document', 'artifact', 'reset'];
+const TOPICS: LiveTopic[] = ['tool', 'bundle', 'call', 'approval', 'server', 'agent', 'run', 'chat', 'pipeline', 'document', 'artifact', 'member', 'reset'];
 /** What is read again while the stream cannot be opened. */
-const POLLED = [keys.calls, keys.approvals, keys.servers, runKeys.all, chatKeys.all, agentKeys.all, pipelineKeys.all, artifactKeys.all];
+const POLLED = [keys.calls, keys.approvals, keys.servers, runKeys.all, chatKeys.all, agentKeys.all, pipelineKeys.all, artifactKeys.all, peopleKeys.all];
 const POLL_MS = 4_000;
 const BATCH_MS = 250;
 /** Lists are read again at most this often, however many calls arrive. */
@@ -50,6 +51,8 @@ export function affectedKeys(topic: LiveTopic, id?: string): readonly (readonly 
       return [pipelineKeys.all];
     case 'artifact':
       return [artifactKeys.all];
+    case 'member':
+      return [peopleKeys.all, keys.tokens];
     case 'reset':
       return [[]];
   }

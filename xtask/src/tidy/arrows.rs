@@ -72,6 +72,7 @@ const MEMBERS: &[Member] = &[
         "OAuth 2.1 and OpenID Connect: tokens, metadata and redirect URIs, checked without I/O",
         &["haft-core"],
     ),
+    member("haft-scim", "SCIM filters, patches and schemas; no I/O", &["haft-core"]),
     member("haft-search", "ranking tools for a query: BM25F and a static embedding; no I/O", &["haft-core"]),
     member("haft-retrieval", "documents, chunks, BM25 and embeddings", &["haft-core"]),
     member(
@@ -104,6 +105,7 @@ const MEMBERS: &[Member] = &[
             "haft-search",
             "haft-retrieval",
             "haft-oauth",
+            "haft-scim",
             "haft-package",
             "haft-workspace",
             "haft-agent",
@@ -131,6 +133,7 @@ const MEMBERS: &[Member] = &[
             "haft-search",
             "haft-retrieval",
             "haft-oauth",
+            "haft-scim",
             "haft-package",
             "haft-workspace",
             "haft-agent",

@@ -1,7 +1,7 @@
 //! What the commands for people, service accounts and groups have in common.
 
 use clap::Args;
-use haft_api::people::{ActorView, RightsView};
+use haft_api::people::{ActorView, ProvisionedView, RightsView};
 use http::Method;
 use serde_json::{Map, Value, json};
 
@@ -236,6 +236,7 @@ pub(super) fn show(output: &Output, actor: &ActorView) -> Result<(), CliError> {
         ("status", actor.status.as_str().to_owned()),
         ("tenant", actor.tenant.clone()),
         ("other tenants", if actor.is_shared { "yes" } else { "" }.to_owned()),
+        ("managed by SCIM", actor.provisioned.as_ref().map(provisioned).unwrap_or_default()),
         ("groups", group_names(actor)),
         ("membership", rights(&actor.membership)),
         ("rights", rights(&actor.rights)),
@@ -244,6 +245,14 @@ pub(super) fn show(output: &Output, actor: &ActorView) -> Result<(), CliError> {
         ("created", view::moment(actor.created_at)),
         ("last seen", last_seen(actor)),
     ])
+}
+
+/// Says how an identity provider knows a person.
+fn provisioned(own: &ProvisionedView) -> String {
+    match &own.external_id {
+        Some(id) => format!("{} (external id {id})", own.user_name),
+        None => own.user_name.clone(),
+    }
 }
 
 /// Returns the names of the groups of a person or a service account.

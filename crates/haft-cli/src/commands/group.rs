@@ -236,16 +236,14 @@ async fn remove_members(
     })
 }
 
-/// Adds members. The server ignores those that the group has already.
+/// Adds members; those that others add at the same time stay. The server ignores those that the group has already.
 async fn with_members(
     group: &str,
     references: &[String],
     groups: Members<'_>,
     client: &Client,
 ) -> Result<Value, CliError> {
-    let members = members(group, groups, client).await?;
-    let all = members.iter().map(id).chain(references.iter().cloned()).collect();
-    store(group, all, groups, client).await
+    store(group, json!({"add_members": references}), groups, client).await
 }
 
 async fn without_members(
@@ -255,7 +253,8 @@ async fn without_members(
     client: &Client,
 ) -> Result<Value, CliError> {
     let members = members(group, groups, client).await?;
-    let mut ids = members.iter().map(id).collect::<Vec<_>>();
+    let ids = members.iter().map(id).collect::<Vec<_>>();
+    let mut removed = Vec::new();
     for reference in references {
         let named = members.iter().filter(|member| member.name == *reference).map(id).collect::<Vec<_>>();
         let former = match named.as_slice() {
@@ -267,9 +266,9 @@ async fn without_members(
             let message = format!("`{reference}` is not a member of group `{group}`");
             return Err(CliError::Api(Box::new(ApiError::local(404, "not_found", message))));
         }
-        ids.retain(|id| *id != former);
+        removed.push(former);
     }
-    store(group, ids, groups, client).await
+    store(group, json!({"remove_members": removed}), groups, client).await
 }
 
 fn id(member: &ActorName) -> String {
@@ -281,13 +280,7 @@ async fn members(group: &str, groups: Members<'_>, client: &Client) -> Result<Ve
     Ok(members)
 }
 
-/// Replaces the members of a group.
-async fn store(
-    group: &str,
-    members: Vec<String>,
-    groups: Members<'_>,
-    client: &Client,
-) -> Result<Value, CliError> {
-    let body = Body::Json(json!({"members": members}));
-    client.data(groups.at(Method::PATCH, group, "").with_body(body)).await
+/// Changes the members of a group.
+async fn store(group: &str, change: Value, groups: Members<'_>, client: &Client) -> Result<Value, CliError> {
+    client.data(groups.at(Method::PATCH, group, "").with_body(Body::Json(change))).await
 }

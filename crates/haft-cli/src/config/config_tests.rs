@@ -272,6 +272,8 @@ const VALUES: &[(&str, &str)] = &[
     ("approvals.four_eyes", "true"),
     ("approvals.keep_days", "7"),
     ("approvals.remember_days", "7"),
+    ("scim.default_role", "\"caller\""),
+    ("scim.default_tools", "\"all\""),
     ("limits.session_calls_per_minute", "7"),
     ("limits.identical_calls", "0"),
     ("metrics.top_tools", "7"),

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use haft_core::runnable::Mode;
 use haft_core::secret::Secret;
+use haft_core::token::Role;
 use haft_server::settings::{EngineName, LedgerSync, VaultAuth};
 
 use super::readers::{
@@ -540,6 +541,24 @@ pub(crate) const KEYS: &[Key] = &[
         "365",
         "How many days a remembered approval covers later calls; 0 remembers it until it is revoked.",
         |to, value| days(value).map(|days| to.settings.retention.grant_days = days),
+    ),
+    key(
+        "scim.default_role",
+        "\"viewer\"",
+        "Role of people that an identity provider creates by SCIM. Their groups can give more.",
+        |to, value| {
+            let choices = Role::ALL.map(|role| (role.as_str(), role));
+            value.choice(&choices).map(|role| to.settings.scim.default_role = role)
+        },
+    ),
+    key(
+        "scim.default_tools",
+        "\"none\"",
+        "Tools of people that an identity provider creates by SCIM: `none` leaves them to their groups, `all` allows every tool.",
+        |to, value| {
+            let choices = [("none", false), ("all", true)];
+            value.choice(&choices).map(|all| to.settings.scim.all_tools = all)
+        },
     ),
     key(
         "limits.session_calls_per_minute",

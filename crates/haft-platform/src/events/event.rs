@@ -6,7 +6,7 @@ use haft_core::Timestamp;
 use haft_core::approval::{Approval, ApprovalStatus};
 use haft_core::bundle::Bundle;
 use haft_core::call::{CallRecord, CallStatus};
-use haft_core::live::{ObjectAudience, ObjectChange, ObjectEvent};
+use haft_core::live::{MemberEvent, ObjectAudience, ObjectChange, ObjectEvent};
 use haft_core::mcp::{Phase, ServerState};
 use haft_core::name::BundleSlug;
 use haft_core::outcome::ErrorCode;
@@ -31,10 +31,11 @@ pub enum Topic {
     Pipelines,
     Documents,
     Artifacts,
+    People,
 }
 
 impl Topic {
-    pub const ALL: [Topic; 11] = [
+    pub const ALL: [Topic; 12] = [
         Topic::Tools,
         Topic::Bundles,
         Topic::Calls,
@@ -46,6 +47,7 @@ impl Topic {
         Topic::Pipelines,
         Topic::Documents,
         Topic::Artifacts,
+        Topic::People,
     ];
 
     /// Returns its name in the query.
@@ -62,6 +64,7 @@ impl Topic {
             Topic::Pipelines => "pipelines",
             Topic::Documents => "documents",
             Topic::Artifacts => "artifacts",
+            Topic::People => "people",
         }
     }
 
@@ -79,6 +82,7 @@ impl Topic {
             Topic::Pipelines => "pipeline",
             Topic::Documents => "document",
             Topic::Artifacts => "artifact",
+            Topic::People => "member",
         }
     }
 }
@@ -106,6 +110,8 @@ enum EventAudience {
     Requester(Arc<str>),
     /// Whose chat it is, and admins.
     Owner(Arc<str>),
+    /// Admins.
+    Admins,
 }
 
 /// Returns whether a principal sees the calls of others.
@@ -234,6 +240,11 @@ impl LiveEvent {
         }
     }
 
+    /// Returns the event of a person, a service account or a group.
+    pub fn of_member(event: &MemberEvent) -> Option<Self> {
+        Self::new(Topic::People, event, EventAudience::Admins)
+    }
+
     /// Returns whether a principal may see it; `may_call` tells whether it may call a tool.
     pub fn is_visible_to(&self, principal: &Principal, may_call: impl Fn(&Tool) -> bool) -> bool {
         match &self.audience {
@@ -244,6 +255,7 @@ impl LiveEvent {
             EventAudience::Caller(id) => sees_calls_of_others(principal) || principal.id() == *id,
             EventAudience::Requester(id) => sees_approvals_of_others(principal) || principal.id() == *id,
             EventAudience::Owner(id) => principal.role >= Role::Admin || principal.id() == *id,
+            EventAudience::Admins => principal.role >= Role::Admin,
         }
     }
 }

@@ -4,12 +4,14 @@ use std::collections::{HashMap, HashSet};
 
 use haft_core::Timestamp;
 use haft_core::actor::{
-    ActorKind, ActorRecord, ActorStatus, AssignedRights, GroupRecord, Membership, Rights, login_key,
+    ActorKind, ActorRecord, ActorStatus, AssignedRights, GroupRecord, Membership, Provisioned, Rights,
+    login_key,
 };
 use haft_core::id::{ActorId, GroupId};
 use haft_core::name::TenantId;
 use haft_core::outcome::ErrorCode;
 use haft_core::token::TokenRecord;
+use haft_store::MemberKey;
 
 use crate::context::Context;
 use crate::error::ServiceError;
@@ -23,6 +25,10 @@ pub struct Member {
     pub membership: Rights,
     /// The groups of the tenant.
     pub groups: Vec<(GroupId, String)>,
+    /// Whether it has no access to the tenant, whatever the status of the actor.
+    pub is_suspended: bool,
+    /// What an identity provider says about it; `None` if none manages it.
+    pub provisioned: Option<Provisioned>,
     /// What membership, groups and the rules of issuers give together.
     pub rights: Rights,
     /// Whether it is a member of other tenants, too.
@@ -34,6 +40,17 @@ pub struct Member {
     /// The number of open sessions.
     pub sessions: usize,
     pub last_seen_at: Option<Timestamp>,
+}
+
+impl Member {
+    /// Returns the status in the tenant: to it, a suspended member is a disabled one.
+    pub fn status(&self) -> ActorStatus {
+        status(&self.actor, self.is_suspended)
+    }
+}
+
+fn status(actor: &ActorRecord, is_suspended: bool) -> ActorStatus {
+    if is_suspended { ActorStatus::Disabled } else { actor.status }
 }
 
 /// Which members to list.
@@ -52,29 +69,78 @@ pub struct GroupWithMembers {
 }
 
 /// All people, service accounts, groups and tokens.
-pub(super) struct Directory {
+pub(crate) struct Directory {
     actors: HashMap<ActorId, ActorRecord>,
     memberships: Vec<Membership>,
-    assigned: Vec<AssignedRights>,
     groups: Vec<GroupRecord>,
     tokens: Vec<TokenRecord>,
+    /// What the rules of issuers assign to an actor.
+    assigned_to: HashMap<ActorId, Vec<AssignedRights>>,
+    /// The positions of what belongs to an actor.
+    groups_of: HashMap<ActorId, Vec<usize>>,
+    tokens_of: HashMap<ActorId, Vec<usize>>,
+    /// The number of tenants of an actor.
+    tenants_of: HashMap<ActorId, usize>,
+    /// The numbers of open sessions, by what has opened them.
+    sessions: HashMap<String, usize>,
 }
 
 impl Directory {
-    pub(super) async fn load(app: &Context) -> Result<Self, ServiceError> {
+    pub(crate) async fn load(app: &Context) -> Result<Self, ServiceError> {
         let access = app.store().access();
-        let actors = access.actors().await?.into_iter().map(|actor| (actor.id, actor)).collect();
-        Ok(Self {
-            actors,
-            memberships: access.memberships().await?,
-            assigned: access.assigned_rights().await?,
-            groups: access.groups().await?,
-            tokens: access.tokens().await?,
-        })
+        let (actors, memberships) = (access.actors().await?, access.memberships().await?);
+        let assigned = access.assigned_rights().await?;
+        let tokens = access.tokens().await?;
+        Ok(Self::new(app, (actors, memberships, assigned), access.groups().await?, tokens))
+    }
+
+    /// Loads one member of a tenant, without the number of its tokens.
+    pub(crate) async fn load_member(
+        app: &Context,
+        tenant: &TenantId,
+        key: MemberKey<'_>,
+    ) -> Result<Option<Member>, ServiceError> {
+        let Some(found) = app.store().access().find_member(tenant, key).await? else { return Ok(None) };
+        let actor = found.actor.clone();
+        let rights = (vec![found.actor], found.memberships, found.assigned);
+        let directory = Self::new(app, rights, found.groups, Vec::new());
+        let own = directory.memberships.iter().find(|membership| membership.tenant == *tenant);
+        Ok(own.map(|membership| directory.member(app, &actor, membership)))
+    }
+
+    fn new(
+        app: &Context,
+        (actors, memberships, assigned): (Vec<ActorRecord>, Vec<Membership>, Vec<AssignedRights>),
+        groups: Vec<GroupRecord>,
+        tokens: Vec<TokenRecord>,
+    ) -> Self {
+        let mut groups_of: HashMap<ActorId, Vec<usize>> = HashMap::new();
+        for (index, group) in groups.iter().enumerate() {
+            for member in &group.members {
+                groups_of.entry(*member).or_default().push(index);
+            }
+        }
+        let mut tokens_of: HashMap<ActorId, Vec<usize>> = HashMap::new();
+        for (index, actor) in
+            tokens.iter().enumerate().filter_map(|(index, token)| Some((index, token.actor?)))
+        {
+            tokens_of.entry(actor).or_default().push(index);
+        }
+        let mut tenants_of = HashMap::new();
+        for membership in &memberships {
+            *tenants_of.entry(membership.actor).or_default() += 1;
+        }
+        let mut assigned_to: HashMap<ActorId, Vec<AssignedRights>> = HashMap::new();
+        for rights in assigned {
+            assigned_to.entry(rights.actor).or_default().push(rights);
+        }
+        let actors = actors.into_iter().map(|actor| (actor.id, actor)).collect();
+        let sessions = app.access().open_sessions(app.now());
+        Self { actors, memberships, assigned_to, groups, tokens, groups_of, tokens_of, tenants_of, sessions }
     }
 
     /// Returns the members of a tenant of one kind, by name.
-    pub(super) fn members(
+    pub(crate) fn members(
         &self,
         app: &Context,
         tenant: &TenantId,
@@ -88,13 +154,14 @@ impl Directory {
                 fields.into_iter().flatten().any(|field| field.to_lowercase().contains(text.as_str()))
             })
         };
-        let is_wanted = |actor: &ActorRecord| {
-            actor.kind == kind && filter.status.is_none_or(|status| actor.status == status) && contains(actor)
+        let is_wanted = |actor: &ActorRecord| actor.kind == kind && contains(actor);
+        let has_status = |actor: &ActorRecord, membership: &Membership| {
+            filter.status.is_none_or(|wanted| status(actor, membership.is_suspended) == wanted)
         };
         let of_tenant = self.memberships.iter().filter(|membership| membership.tenant == *tenant);
         let found = of_tenant.filter_map(|membership| {
             let actor = self.actors.get(&membership.actor).filter(|actor| is_wanted(actor))?;
-            Some(self.member(app, actor, membership))
+            has_status(actor, membership).then(|| self.member(app, actor, membership))
         });
         let mut found: Vec<_> = found.collect();
         found.sort_by_cached_key(|member| (member.actor.name.to_lowercase(), member.actor.id));
@@ -159,13 +226,20 @@ impl Directory {
         self.actors.values().find(|actor| actor.email.as_ref().is_some_and(|own| own.to_lowercase() == key))
     }
 
+    /// Returns the ids of the members of a tenant of one kind.
+    pub(crate) fn ids(&self, tenant: &TenantId, kind: ActorKind) -> HashSet<ActorId> {
+        let of_tenant = self.memberships.iter().filter(|membership| membership.tenant == *tenant);
+        let is_of_kind = |id: &ActorId| self.actors.get(id).is_some_and(|actor| actor.kind == kind);
+        of_tenant.map(|membership| membership.actor).filter(is_of_kind).collect()
+    }
+
     /// Returns the number of members of a tenant.
     pub(super) fn count(&self, tenant: &TenantId) -> usize {
         self.memberships.iter().filter(|membership| membership.tenant == *tenant).count()
     }
 
     /// Returns the groups of a tenant with their members, by name.
-    pub(super) fn groups(&self, tenant: &TenantId) -> Vec<GroupWithMembers> {
+    pub(crate) fn groups(&self, tenant: &TenantId) -> Vec<GroupWithMembers> {
         let own = self.groups.iter().filter(|group| group.tenant == *tenant);
         let mut groups: Vec<_> = own
             .map(|group| {
@@ -188,33 +262,33 @@ impl Directory {
 
     fn member(&self, app: &Context, actor: &ActorRecord, membership: &Membership) -> Member {
         let tenant = &membership.tenant;
-        let is_own = |group: &&GroupRecord| group.tenant == *tenant && group.members.contains(&actor.id);
-        let groups: Vec<&GroupRecord> = self.groups.iter().filter(is_own).collect();
-        let assigned = self.assigned.iter().filter(|own| own.actor == actor.id && own.tenant == *tenant);
-        let added = groups.iter().map(|group| &group.rights).chain(assigned.map(|own| &own.rights));
+        let groups = self.groups_of.get(&actor.id).into_iter().flatten();
+        let groups = groups.filter_map(|index| self.groups.get(*index));
+        let groups: Vec<&GroupRecord> = groups.filter(|group| group.tenant == *tenant).collect();
+        let assigned = self.assigned_to.get(&actor.id).into_iter().flatten();
+        let assigned = assigned.filter(|own| own.tenant == *tenant).map(|own| &own.rights);
+        let added = groups.iter().map(|group| &group.rights).chain(assigned);
         let rights = added.fold(membership.rights.clone(), |rights, added| rights.union(added));
         let now = app.now();
-        let own = self.tokens.iter().filter(|token| {
-            token.actor == Some(actor.id)
-                && token.tenant == *tenant
-                && token.expires_at.is_none_or(|end| now < end)
-        });
+        let own = self.tokens_of.get(&actor.id).into_iter().flatten();
+        let own = own
+            .filter_map(|index| self.tokens.get(*index))
+            .filter(|token| token.tenant == *tenant && token.expires_at.is_none_or(|end| now < end));
         let own: Vec<&TokenRecord> = own.collect();
-        let mut hashes: HashSet<String> = own.iter().map(|token| token.hash.clone()).collect();
-        hashes.insert(login_key(actor.id, tenant));
+        let login = login_key(actor.id, tenant);
+        let hashes = own.iter().map(|token| &token.hash).chain([&login]);
         Member {
             actor: actor.clone(),
             tenant: tenant.clone(),
             membership: membership.rights.clone(),
             groups: groups.iter().map(|group| (group.id, group.name.clone())).collect(),
             rights,
-            is_shared: self
-                .memberships
-                .iter()
-                .any(|other| other.actor == actor.id && other.tenant != *tenant),
+            is_suspended: membership.is_suspended,
+            provisioned: membership.provisioned.clone(),
+            is_shared: self.tenants_of.get(&actor.id).is_some_and(|tenants| *tenants > 1),
             responsible: actor.responsible.and_then(|id| self.actors.get(&id)).cloned(),
             tokens: own.len(),
-            sessions: app.access().sessions_of(&hashes, now),
+            sessions: hashes.filter_map(|hash| self.sessions.get(hash)).sum(),
             last_seen_at: actor.last_seen_at.max(app.access().last_seen(actor.id)),
         }
     }

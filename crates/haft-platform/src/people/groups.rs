@@ -6,7 +6,8 @@ use haft_core::name::TenantId;
 use haft_core::outcome::ErrorCode;
 use haft_core::principal::AllowList;
 use haft_core::token::Role;
-use haft_store::GroupChange;
+use haft_store::{GroupChange, MembersChange};
+use serde_json::json;
 use uuid::Uuid;
 
 use super::directory::{Directory, GroupWithMembers};
@@ -31,6 +32,8 @@ pub struct GroupFields {
     pub rights: RightsFields,
     pub members: Vec<String>,
     pub tenant: Option<String>,
+    /// Marks it as managed by an identity provider, with its id there.
+    pub provisioned: Option<Option<String>>,
 }
 
 /// Changes of a group; `None` keeps a field.
@@ -40,6 +43,12 @@ pub struct GroupUpdate {
     pub description: Option<String>,
     pub rights: RightsFields,
     pub members: Option<Vec<String>>,
+    /// Members to add; those that others add at the same time stay.
+    pub add_members: Vec<String>,
+    /// Members to remove; who is none is left out.
+    pub remove_members: Vec<String>,
+    /// Marks it as managed by an identity provider, with its id there.
+    pub provisioned: Option<Option<String>>,
 }
 
 /// Returns the groups of a tenant, by name.
@@ -64,7 +73,9 @@ pub async fn create_group(
     let directory = Directory::load(app).await?;
     if directory.groups(&tenant).len() >= MAX_GROUPS {
         let message = format!("the tenant has {MAX_GROUPS} groups, which is the limit");
-        return Err(ServiceError::new(ErrorCode::Conflict, message));
+        return Err(
+            ServiceError::new(ErrorCode::Conflict, message).with_details(json!({"limit": MAX_GROUPS}))
+        );
     }
     let none = Rights { role: Role::Viewer, elevated: false, platform: false, tools: AllowList::of_none() };
     let now = app.now();
@@ -76,6 +87,8 @@ pub async fn create_group(
         created_at: now,
         modified_at: now,
         members: member_ids(app, &directory, &tenant, &fields.members)?,
+        is_provisioned: fields.provisioned.is_some(),
+        external_id: fields.provisioned.flatten(),
         tenant,
     };
     let (tenant, id) = (group.tenant.clone(), group.id);
@@ -96,6 +109,7 @@ pub async fn update_group(
     let group = directory.group(&tenant, reference)?;
     // Nobody changes who gets more than they have themselves.
     check_rights(identity, &tenant, &group.rights)?;
+    let members = members_change(app, &directory, &tenant, &update)?;
     let change = GroupChange {
         name: update.name.as_deref().map(check_group_name).transpose()?,
         description: update.description.map(check_description).transpose()?,
@@ -104,10 +118,8 @@ pub async fn update_group(
         } else {
             Some(update.rights.apply(identity, &tenant, group.rights.clone())?)
         },
-        members: match &update.members {
-            Some(members) => Some(member_ids(app, &directory, &tenant, members)?),
-            None => None,
-        },
+        members,
+        provisioned: update.provisioned,
     };
     let id = group.id;
     app.store().access().update_group(id, change).await?;
@@ -152,6 +164,29 @@ fn check_group_name(name: &str) -> Result<String, ServiceError> {
         return Err(ServiceError::bad_request("invalid `name`: contains `,`, `*` or `/`, or is an id"));
     }
     Ok(name)
+}
+
+/// Returns how an update changes the members.
+fn members_change(
+    app: &Context,
+    directory: &Directory,
+    tenant: &TenantId,
+    update: &GroupUpdate,
+) -> Result<Option<MembersChange>, ServiceError> {
+    let edits = !update.add_members.is_empty() || !update.remove_members.is_empty();
+    let ids = |references: &[String]| member_ids(app, directory, tenant, references);
+    match &update.members {
+        Some(_) if edits => Err(ServiceError::bad_request(
+            "invalid `members`: it replaces the list; use it without `add_members` and `remove_members`",
+        )),
+        Some(members) => Ok(Some(MembersChange::Replace(ids(members)?))),
+        None if !edits => Ok(None),
+        None => Ok(Some(MembersChange::Edit {
+            add: ids(&update.add_members)?,
+            remove: ids(&update.remove_members)?,
+            limit: MAX_MEMBERS,
+        })),
+    }
 }
 
 fn member_ids(

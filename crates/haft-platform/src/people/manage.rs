@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use haft_core::actor::{ActorKind, ActorRecord, ActorStatus, Membership, Rights};
+use haft_core::actor::{ActorKind, ActorRecord, ActorStatus, Membership, Provisioned, Rights};
 use haft_core::id::{ActorId, GroupId};
 use haft_core::name::TenantId;
 use haft_core::outcome::ErrorCode;
 use haft_core::principal::AllowList;
 use haft_core::token::Role;
 use haft_store::{ActorChange, HandedOver, RunQuery};
+use serde_json::json;
 use uuid::Uuid;
 
 use super::directory::{Directory, Member, MemberFilter};
@@ -44,6 +45,10 @@ pub struct MemberFields {
     pub rights: RightsFields,
     pub groups: Vec<String>,
     pub tenant: Option<String>,
+    /// What an identity provider says about a person.
+    pub provisioned: Option<Provisioned>,
+    /// Whether a person has no access yet.
+    pub is_disabled: bool,
 }
 
 /// Changes of a person or a service account; `None` keeps a field.
@@ -58,6 +63,10 @@ pub struct MemberUpdate {
     pub status: Option<ActorStatus>,
     pub rights: RightsFields,
     pub groups: Option<Vec<String>>,
+    /// Whether it has no access to this tenant.
+    pub is_suspended: Option<bool>,
+    /// What an identity provider says about a person.
+    pub provisioned: Option<Provisioned>,
 }
 
 /// Returns the members of a tenant of one kind, by name.
@@ -97,7 +106,9 @@ pub async fn new_member(
     let directory = Directory::load(app).await?;
     if directory.count(&tenant) >= MAX_MEMBERS {
         let message = format!("the tenant has {MAX_MEMBERS} people and service accounts, which is the limit");
-        return Err(ServiceError::new(ErrorCode::Conflict, message));
+        return Err(
+            ServiceError::new(ErrorCode::Conflict, message).with_details(json!({"limit": MAX_MEMBERS}))
+        );
     }
     let none = Rights { role: Role::Caller, elevated: false, platform: false, tools: AllowList::default() };
     let rights = fields.rights.apply(identity, &tenant, none)?;
@@ -110,7 +121,13 @@ pub async fn new_member(
             let message = "another person has this e-mail address; a platform admin can add that person";
             return Err(ServiceError::new(ErrorCode::Conflict, message));
         }
-        let membership = Membership { actor: known.id, tenant: tenant.clone(), rights };
+        let membership = Membership {
+            actor: known.id,
+            tenant: tenant.clone(),
+            rights,
+            is_suspended: fields.is_disabled,
+            provisioned: fields.provisioned,
+        };
         app.store().access().insert_membership(membership, groups).await?;
         known.id
     } else {
@@ -129,6 +146,7 @@ pub async fn new_member(
             description: check_description(fields.description)?,
             responsible,
             status: match kind {
+                ActorKind::Person if fields.is_disabled => ActorStatus::Disabled,
                 ActorKind::Person => ActorStatus::Invited,
                 ActorKind::ServiceAccount => ActorStatus::Active,
             },
@@ -136,7 +154,13 @@ pub async fn new_member(
             modified_at: now,
             last_seen_at: None,
         };
-        let membership = Membership { actor: actor.id, tenant: tenant.clone(), rights };
+        let membership = Membership {
+            actor: actor.id,
+            tenant: tenant.clone(),
+            rights,
+            is_suspended: false,
+            provisioned: fields.provisioned,
+        };
         let id = actor.id;
         app.store().access().insert_actor(actor, membership, groups).await?;
         id
@@ -155,7 +179,7 @@ pub async fn invite_again(
 ) -> Result<LoginLink, ServiceError> {
     // Whoever has the link has the rights of the person.
     check_rights(identity, &member.tenant, &member.rights)?;
-    if member.actor.status == ActorStatus::Disabled {
+    if member.status() == ActorStatus::Disabled {
         let message = format!("`{}` is disabled; enable the person first", member.actor.name);
         return Err(ServiceError::new(ErrorCode::Conflict, message));
     }
@@ -175,7 +199,11 @@ pub async fn update(
     // Nobody changes those who may do more.
     check_rights(identity, &member.tenant, &member.rights)?;
     let (tenant, id, kind) = (member.tenant.clone(), member.actor.id, member.actor.kind);
-    let is_global = update.name.is_some() || update.email.is_some() || update.status.is_some();
+    let status = update.status.filter(|status| *status != member.actor.status);
+    // Whoever enables a member gives it access to this tenant, too.
+    let is_enabled = update.status == Some(ActorStatus::Active) && member.is_suspended;
+    let is_suspended = update.is_suspended.or(is_enabled.then_some(false));
+    let is_global = update.name.is_some() || update.email.is_some() || status.is_some();
     if is_global && member.is_shared {
         let message = format!(
             "`{}` is a member of other tenants, too; only a platform admin changes name, e-mail address and status",
@@ -184,8 +212,8 @@ pub async fn update(
         identity.require_platform().map_err(|_| ServiceError::new(ErrorCode::Forbidden, message))?;
     }
     check_fields(kind, &update)?;
-    let status = update.status.filter(|status| *status != member.actor.status);
-    if status == Some(ActorStatus::Disabled) {
+    let is_ended = status == Some(ActorStatus::Disabled) || is_suspended == Some(true);
+    if is_ended {
         refuse_self(identity, id, "disable")?;
     }
     let directory = Directory::load(app).await?;
@@ -211,17 +239,19 @@ pub async fn update(
         status,
         rights,
         groups,
+        suspended: is_suspended.map(|is_suspended| (tenant.clone(), is_suspended)),
+        provisioned: update.provisioned.map(|provisioned| (tenant.clone(), provisioned)),
     };
     app.store().access().update_actor(id, change).await?;
     app.reload_access().await?;
-    if status == Some(ActorStatus::Disabled) {
+    if is_ended {
         cancel_runs(app, runs, &tenant, id).await?;
     }
     let member = Directory::load(app).await?.find(app, &tenant, kind, &id.to_string())?;
-    let action = match status {
-        Some(ActorStatus::Disabled) => "disable",
-        Some(_) => "enable",
-        None => "update",
+    let action = match (is_ended, status.is_some() || is_suspended.is_some()) {
+        (true, _) => "disable",
+        (false, true) => "enable",
+        (false, false) => "update",
     };
     audit::note(identity, &format!("{}.{action}", kind.as_str()), &member.actor.name);
     Ok(member)

@@ -14,6 +14,7 @@ use haft_core::problem::excerpt;
 use haft_core::token::Role;
 use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
+use uuid::Uuid;
 
 use crate::authentication::Caller;
 use crate::call_events;
@@ -57,7 +58,8 @@ pub(crate) struct CallFilterParams {
         example = "error,interrupted"
     )]
     status: Option<String>,
-    /// Name of the token that called
+    /// Who called: the name, or the id of a person, a service account or a token. An id finds the calls of all tokens of
+    /// a person
     caller: Option<String>,
     /// The interface that the calls came through: `rest`, `mcp`, `cli`, `test`, or the tool that called
     #[param(example = "rest")]
@@ -122,10 +124,15 @@ pub(super) fn query(app: &Installation, identity: &Identity, params: &Params) ->
             return Err(ApiError::bad_request(message));
         }
     }
+    let principals = match params.get("caller").map(Uuid::try_parse) {
+        Some(Ok(id)) => Some(app.access().owner_ids(&identity.tenant, id)),
+        _ => None,
+    };
     Ok(CallQuery {
         tool_id: tool.map(|entry| entry.tool.id),
         statuses: params.choices("status", CallStatus::parse, statuses)?,
-        caller: text("caller"),
+        caller: text("caller").filter(|_| principals.is_none()),
+        principals,
         surface: text("surface"),
         parent_id: params.parsed("parent_id", "the id of a call")?,
         error_code: params.choice("error_code", parse_code, "the error codes, for example `timeout`")?,

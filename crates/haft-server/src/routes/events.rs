@@ -5,7 +5,9 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
-use haft_core::live::{AgentEvent, ArtifactEvent, ChatEvent, DocumentEvent, PipelineEvent, RunStatusEvent};
+use haft_core::live::{
+    AgentEvent, ArtifactEvent, ChatEvent, DocumentEvent, MemberEvent, PipelineEvent, RunStatusEvent,
+};
 use haft_core::outcome::ErrorCode;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -63,6 +65,8 @@ pub(crate) enum LiveEventName {
     Document,
     /// A code artifact was created, changed or deleted.
     Artifact,
+    /// A person, a service account or a group was created, changed or deleted.
+    Member,
 }
 
 /// An empty object.
@@ -88,15 +92,16 @@ pub(crate) enum LiveEventData {
     Pipeline(PipelineEvent),
     Document(DocumentEvent),
     Artifact(ArtifactEvent),
+    Member(MemberEvent),
 }
 
 /// Stream what happens in the tenant: changed tools and bundles, calls, approvals, MCP servers, agents, runs, chats,
-/// pipelines, documents, artifacts. Callers see their own calls, approvals and runs, and the tools they may call; editors
-/// and admins those of the tenant. Chats are shown to those who may read them.
+/// pipelines, documents, artifacts, people and groups. Callers see their own calls, approvals and runs, and the tools they may call; editors
+/// and admins those of the tenant. Chats are shown to those who may read them, people and groups to admins.
 #[utoipa::path(
     get, path = "/events", tag = "events",
     params(
-        ("topics" = Option<String>, Query, description = "Only these, separated by commas: `tools`, `bundles`, `calls`, `approvals`, `servers`, `agents`, `runs`, `chats`, `pipelines`, `documents`, `artifacts`; default: all", example = "calls,approvals"),
+        ("topics" = Option<String>, Query, description = "Only these, separated by commas: `tools`, `bundles`, `calls`, `approvals`, `servers`, `agents`, `runs`, `chats`, `pipelines`, `documents`, `artifacts`, `people`; default: all", example = "calls,approvals"),
         ("Last-Event-ID" = Option<String>, Header, description = "Continue after the event with this id"),
     ),
     responses(

@@ -67,6 +67,7 @@ pub(crate) async fn create(
         rights,
         members: new.members,
         tenant: new.tenant,
+        provisioned: None,
     };
     Ok(created(actor_view::group(people::create_group(&app, &identity, fields).await?)))
 }
@@ -118,8 +119,15 @@ pub(crate) async fn patch(
     let patch: GroupPatch = body.json()?;
     let rights =
         RightsFields { role: patch.role, elevated: patch.elevated, platform: None, tools: patch.tools };
-    let update =
-        GroupUpdate { name: patch.name, description: patch.description, rights, members: patch.members };
+    let update = GroupUpdate {
+        name: patch.name,
+        description: patch.description,
+        rights,
+        members: patch.members,
+        add_members: patch.add_members,
+        remove_members: patch.remove_members,
+        provisioned: None,
+    };
     let group = people::update_group(&app, &identity, (params.get("tenant"), &id), update).await?;
     Ok(success(actor_view::group(group)).into_response())
 }

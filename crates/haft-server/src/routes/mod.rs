@@ -48,6 +48,7 @@ pub(crate) mod resource_routes;
 pub(crate) mod revisions;
 mod routed_kind;
 pub(crate) mod runs;
+pub(crate) mod scim;
 pub(crate) mod search;
 pub(crate) mod sessions;
 pub(crate) mod sign_on;

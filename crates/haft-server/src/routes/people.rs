@@ -69,7 +69,16 @@ async fn update(
         platform: patch.platform,
         tools: patch.tools,
     };
-    let update = MemberUpdate { name, email, description, responsible, status, rights, groups: patch.groups };
+    let update = MemberUpdate {
+        name,
+        email,
+        description,
+        responsible,
+        status,
+        rights,
+        groups: patch.groups,
+        ..MemberUpdate::default()
+    };
     let member = people::update(app, app.runs(), identity, member, update).await?;
     Ok(success(actor_view::member(member)).into_response())
 }
@@ -299,6 +308,7 @@ pub(crate) async fn create_service_account(
         rights,
         groups: new.groups,
         tenant: new.tenant,
+        ..MemberFields::default()
     };
     let member = people::new_member(&app, &identity, ActorKind::ServiceAccount, fields).await?;
     Ok(created(actor_view::member(member)))

@@ -2,11 +2,12 @@
 //! MCP method.
 //!
 //! The routes, their parameters and the MCP capabilities come from the server, so a new one fails these tests until
-//! `expectations.rs` says what another tenant gets from it.
+//! `expectations.rs` says what another tenant gets from it. `persons.rs` does the same for the people of one tenant.
 
 mod expectations;
 mod first_tenant;
 mod mcp;
+mod persons;
 mod probe;
 mod routes;
 

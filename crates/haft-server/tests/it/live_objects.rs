@@ -1,4 +1,4 @@
-//! Live events of agents, runs, chats, pipelines, documents and artifacts.
+//! Live events of agents, runs, chats, pipelines, documents, artifacts, people and groups.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -360,4 +360,28 @@ async fn the_stream_of_a_run_continues_after_a_step() {
             expected.iter().map(|(name, id)| ((*name).to_owned(), (*id).to_owned())).collect();
         assert_eq!(found, expected, "after {last}");
     }
+}
+
+#[tokio::test]
+async fn changes_of_people_and_groups_are_events_for_admins() {
+    let server = Server::start().await;
+    let mut events = watch(&server, &server.token, "people").await;
+    let (_, made) = server.post("/api/tokens", json!({"name": "editor", "role": "editor"})).await;
+    let mut of_editor = watch(&server, made["data"]["token"].as_str().unwrap(), "people,agents").await;
+    let (_, ann) = server.post("/api/people", json!({"name": "Ann"})).await;
+    let ann = &ann["data"]["id"];
+    let expected = |change: &str, kind: &str, id: &Value| json!({"change": change, "kind": kind, "id": id});
+    assert_eq!(events.named("member").await.data, expected("created", "person", ann));
+    server.patch("/api/people/Ann", json!({"status": "disabled"})).await;
+    assert_eq!(events.named("member").await.data, expected("updated", "person", ann));
+    let (_, group) = server.post("/api/groups", json!({"name": "g", "members": ["Ann"]})).await;
+    assert_eq!(events.named("member").await.data, expected("created", "group", &group["data"]["id"]));
+    let (_, account) = server.post("/api/service-accounts", json!({"name": "nightly"})).await;
+    let account = &account["data"]["id"];
+    assert_eq!(events.named("member").await.data, expected("created", "service_account", account));
+    server.delete("/api/service-accounts/nightly").await;
+    assert_eq!(events.named("member").await.data, expected("deleted", "service_account", account));
+    // Editors do not see people: their first event is the agent.
+    create(&server, scripted("helper", &[], "turns: [{text: hi}]")).await;
+    assert_eq!(of_editor.next().await.unwrap().name, "agent");
 }

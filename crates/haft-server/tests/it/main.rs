@@ -60,6 +60,7 @@ mod resources;
 mod retrieval;
 mod robustness;
 mod runs;
+mod scim;
 mod scopes;
 mod scripts;
 mod search;

@@ -8,14 +8,14 @@ use crate::login::{browser, cookie, submit};
 use crate::tenants::{tenant, with};
 
 /// A person with an open session.
-struct Person {
-    id: String,
+pub(crate) struct Person {
+    pub(crate) id: String,
     cookie: String,
 }
 
 impl Person {
     /// Invites a person, who logs in with the link.
-    async fn invite(server: &Server, body: Value) -> Self {
+    pub(crate) async fn invite(server: &Server, body: Value) -> Self {
         let (status, answer) = server.post("/api/people", body).await;
         assert_eq!(status, 201, "{answer}");
         let id = answer["data"]["id"].as_str().unwrap().to_owned();
@@ -27,7 +27,13 @@ impl Person {
     }
 
     /// Sends a request in the session.
-    async fn send(&self, server: &Server, method: Method, path: &str, body: Value) -> (u16, Value) {
+    pub(crate) async fn send(
+        &self,
+        server: &Server,
+        method: Method,
+        path: &str,
+        body: Value,
+    ) -> (u16, Value) {
         let request = server.bare(method, path).header("cookie", &self.cookie).header("x-haft-session", "1");
         send(request.header("sec-fetch-site", "same-origin").body(body.to_string())).await
     }
@@ -37,7 +43,7 @@ impl Person {
     }
 
     /// Creates an own token; returns its id and value.
-    async fn token(&self, server: &Server, mut body: Value) -> (String, String) {
+    pub(crate) async fn token(&self, server: &Server, mut body: Value) -> (String, String) {
         body["name"] = json!("laptop");
         let (status, answer) = self.send(server, Method::POST, "/api/tokens", body).await;
         assert_eq!((status, &answer["data"]["actor"]["id"]), (201, &json!(self.id)), "{answer}");
@@ -169,6 +175,11 @@ async fn what_a_person_does_belongs_to_the_person_whatever_the_credential() {
         (calls(&token).await, calls(&reduced).await, calls(&of_bob).await),
         (vec![1], vec![2], vec![3])
     );
+    // By name or by id, which also finds what reduced tokens have called.
+    for (caller, expected) in [(&*ann.id, 2), ("Ann", 2), (&*bob.id, 1), (&*token_id, 0)] {
+        let (_, found) = server.get(&format!("/api/calls?caller={caller}")).await;
+        assert_eq!(found["data"]["calls"].as_array().unwrap().len(), expected, "{caller}: {found}");
+    }
     let (_, all) = server.get("/api/calls").await;
     let first = &all["data"]["calls"][2];
     assert_eq!(

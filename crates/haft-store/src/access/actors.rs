@@ -1,7 +1,7 @@
 //! People and service accounts, and their memberships of tenants.
 
 use haft_core::Timestamp;
-use haft_core::actor::{self, ActorKind, ActorRecord, ActorStatus, Membership, Rights};
+use haft_core::actor::{self, ActorKind, ActorRecord, ActorStatus, Membership, Provisioned, Rights};
 use haft_core::catalog::StoreError;
 use haft_core::id::{ActorId, GroupId};
 use haft_core::name::TenantId;
@@ -18,6 +18,12 @@ use crate::rows;
 
 const STORE: &str = "store the member";
 const REMOVE: &str = "remove the member";
+/// The columns that [`actor`] reads.
+pub(super) const ACTOR: &str = "actors.id, kind, name, email, description, responsible, status, created_at, \
+                                modified_at, last_seen_at";
+/// The columns that [`membership`] reads.
+pub(super) const MEMBERSHIP: &str = "actor_id, tenant, role, elevated, platform, tools, suspended, user_name, \
+                                     external_id, given_name, family_name";
 
 /// Changes of an actor; `None` keeps a field.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -36,6 +42,10 @@ pub struct ActorChange {
     pub rights: Option<(TenantId, Rights)>,
     /// The groups of a tenant that it is a member of; it leaves the others of that tenant.
     pub groups: Option<(TenantId, Vec<GroupId>)>,
+    /// Whether it has no access to a tenant.
+    pub suspended: Option<(TenantId, bool)>,
+    /// What an identity provider says about it in a tenant.
+    pub provisioned: Option<(TenantId, Provisioned)>,
 }
 
 /// What was handed over.
@@ -51,17 +61,18 @@ impl Access {
     /// Returns all people and service accounts, by id.
     pub async fn actors(&self) -> Result<Vec<ActorRecord>, StoreError> {
         let action = "load the people";
-        let sql = "SELECT id, kind, name, email, description, responsible, status, created_at, modified_at, \
-                   last_seen_at FROM actors ORDER BY id";
-        let found = sqlx::query(sql).fetch_all(&self.db.engine.pool).await.map_err(failed_to(action))?;
+        let sql = format!("SELECT {ACTOR} FROM actors ORDER BY id");
+        let query = sqlx::query(sqlx::AssertSqlSafe(sql));
+        let found = query.fetch_all(&self.db.engine.pool).await.map_err(failed_to(action))?;
         found.iter().map(actor).collect::<Result<_, _>>().map_err(failed_to(action))
     }
 
     /// Returns all memberships.
     pub async fn memberships(&self) -> Result<Vec<Membership>, StoreError> {
         let action = "load the memberships";
-        let sql = "SELECT actor_id, tenant, role, elevated, platform, tools FROM memberships";
-        let found = sqlx::query(sql).fetch_all(&self.db.engine.pool).await.map_err(failed_to(action))?;
+        let sql = format!("SELECT {MEMBERSHIP} FROM memberships");
+        let query = sqlx::query(sqlx::AssertSqlSafe(sql));
+        let found = query.fetch_all(&self.db.engine.pool).await.map_err(failed_to(action))?;
         found.iter().map(membership).collect::<Result<_, _>>().map_err(failed_to(action))
     }
 
@@ -90,7 +101,7 @@ impl Access {
                 .bind(actor.created_at.as_microsecond())
                 .bind(actor.modified_at.as_microsecond());
             query.execute(&mut **tx).await.map_err(taken)?;
-            insert_membership(tx, &membership).await.map_err(failed_to(STORE))?;
+            insert_membership(tx, &membership).await.map_err(taken)?;
             join(tx, actor.id, &groups).await.map_err(failed_to(STORE))?;
             let _lock = change.commit(&ChangeSet::tokens(), &actor.name).await.map_err(failed_to(STORE))?;
             this.signal_change();
@@ -108,12 +119,7 @@ impl Access {
         let this = self.clone();
         let work = async move {
             let mut change = this.db.begin_shared().await.map_err(failed_to(STORE))?;
-            match insert_membership(&mut change.tx, &membership).await {
-                Err(error) if is_conflict(&error) => {
-                    return Err(StoreError::Conflict("already a member of the tenant".into()));
-                }
-                done => done.map_err(failed_to(STORE))?,
-            }
+            insert_membership(&mut change.tx, &membership).await.map_err(taken)?;
             join(&mut change.tx, membership.actor, &groups).await.map_err(failed_to(STORE))?;
             let id = membership.actor.to_string();
             let _lock = change.commit(&ChangeSet::tokens(), &id).await.map_err(failed_to(STORE))?;
@@ -123,7 +129,7 @@ impl Access {
         self.db.complete(work).await
     }
 
-    /// Changes an actor. Disabling it ends its sessions and login links.
+    /// Changes an actor. Disabling or suspending it ends its sessions and login links.
     pub async fn update_actor(&self, id: ActorId, update: ActorChange) -> Result<(), StoreError> {
         let this = self.clone();
         let work = async move {
@@ -133,6 +139,12 @@ impl Access {
             change_actor(tx, id, &update, now).await?;
             if update.status == Some(ActorStatus::Disabled) {
                 end_sessions(tx, &format!("{id}@")).await.map_err(failed_to(STORE))?;
+            }
+            if let Some((tenant, suspended)) = &update.suspended {
+                suspend(tx, id, tenant, *suspended).await?;
+            }
+            if let Some((tenant, provisioned)) = &update.provisioned {
+                provision(tx, id, tenant, provisioned).await?;
             }
             if let Some((tenant, rights)) = &update.rights {
                 change_rights(tx, id, tenant, rights).await?;
@@ -223,26 +235,45 @@ impl Access {
 }
 
 fn taken(error: sqlx::Error) -> StoreError {
-    if is_conflict(&error) {
-        return StoreError::Conflict("another person has this e-mail address".into());
+    if !is_conflict(&error) {
+        return failed_to(STORE)(error);
     }
-    failed_to(STORE)(error)
+    // Both engines name the columns or the index.
+    let text = error.to_string();
+    let message = if text.contains("user_name") {
+        "another member has this user name"
+    } else if text.contains("external_id") {
+        "another member has this external id"
+    } else if text.contains("memberships") {
+        "already a member of the tenant"
+    } else {
+        "another person has this e-mail address"
+    };
+    StoreError::Conflict(message.into())
 }
 
 pub(super) async fn insert_membership(
     tx: &mut Transaction<'static, Any>,
     membership: &Membership,
 ) -> Result<(), sqlx::Error> {
-    let sql = "INSERT INTO memberships (actor_id, tenant, role, elevated, platform, tools) \
-               VALUES ($1, $2, $3, $4, $5, $6)";
+    let sql = "INSERT INTO memberships (actor_id, tenant, role, elevated, platform, tools, suspended, user_name, \
+               user_name_key, external_id, given_name, family_name) \
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
     let rights = &membership.rights;
+    let provisioned = membership.provisioned.as_ref();
     let query = sqlx::query(sql)
         .bind(membership.actor.to_string())
         .bind(membership.tenant.as_str())
         .bind(rights.role.as_str())
         .bind(i64::from(rights.elevated))
         .bind(i64::from(rights.platform))
-        .bind(tools_text(&rights.tools));
+        .bind(tools_text(&rights.tools))
+        .bind(i64::from(membership.is_suspended))
+        .bind(provisioned.map(|provisioned| &provisioned.user_name))
+        .bind(provisioned.map(|provisioned| provisioned.user_name.to_lowercase()))
+        .bind(provisioned.and_then(|provisioned| provisioned.external_id.as_ref()))
+        .bind(provisioned.and_then(|provisioned| provisioned.given_name.as_ref()))
+        .bind(provisioned.and_then(|provisioned| provisioned.family_name.as_ref()));
     query.execute(&mut **tx).await.map(drop)
 }
 
@@ -293,6 +324,52 @@ async fn change_rights(
         .bind(id.to_string())
         .bind(tenant.as_str());
     match query.execute(&mut **tx).await.map_err(failed_to(STORE))?.rows_affected() {
+        0 => Err(StoreError::not_found("member", id)),
+        _ => Ok(()),
+    }
+}
+
+/// Takes the access to a tenant from a member, with its sessions and login links there, or gives it back.
+async fn suspend(
+    tx: &mut Transaction<'static, Any>,
+    id: ActorId,
+    tenant: &TenantId,
+    suspended: bool,
+) -> Result<(), StoreError> {
+    let sql = "UPDATE memberships SET suspended = $1 WHERE actor_id = $2 AND tenant = $3";
+    let query = sqlx::query(sql).bind(i64::from(suspended)).bind(id.to_string()).bind(tenant.as_str());
+    if query.execute(&mut **tx).await.map_err(failed_to(STORE))?.rows_affected() == 0 {
+        return Err(StoreError::not_found("member", id));
+    }
+    if suspended {
+        let key = actor::login_key(id, tenant);
+        for sql in
+            ["DELETE FROM sessions WHERE token_hash = $1", "DELETE FROM login_links WHERE token_hash = $1"]
+        {
+            sqlx::query(sql).bind(&key).execute(&mut **tx).await.map_err(failed_to(STORE))?;
+        }
+    }
+    Ok(())
+}
+
+async fn provision(
+    tx: &mut Transaction<'static, Any>,
+    id: ActorId,
+    tenant: &TenantId,
+    provisioned: &Provisioned,
+) -> Result<(), StoreError> {
+    // From now on the rules of an issuer do not remove it.
+    let sql = "UPDATE memberships SET user_name = $1, user_name_key = $2, external_id = $3, given_name = $4, \
+               family_name = $5, is_assigned = 0 WHERE actor_id = $6 AND tenant = $7";
+    let query = sqlx::query(sql)
+        .bind(&provisioned.user_name)
+        .bind(provisioned.user_name.to_lowercase())
+        .bind(&provisioned.external_id)
+        .bind(&provisioned.given_name)
+        .bind(&provisioned.family_name)
+        .bind(id.to_string())
+        .bind(tenant.as_str());
+    match query.execute(&mut **tx).await.map_err(taken)?.rows_affected() {
         0 => Err(StoreError::not_found("member", id)),
         _ => Ok(()),
     }
@@ -389,15 +466,25 @@ pub(super) fn rights(row: &AnyRow) -> Result<Rights, sqlx::Error> {
     })
 }
 
-fn membership(row: &AnyRow) -> Result<Membership, sqlx::Error> {
+pub(super) fn membership(row: &AnyRow) -> Result<Membership, sqlx::Error> {
     Ok(Membership {
         actor: rows::parse_column(row, "actor_id")?,
         tenant: rows::parse_column(row, "tenant")?,
         rights: rights(row)?,
+        is_suspended: rows::boolean(row, "suspended")?,
+        provisioned: match row.try_get::<Option<String>, _>("user_name")? {
+            Some(user_name) => Some(Provisioned {
+                user_name,
+                external_id: row.try_get("external_id")?,
+                given_name: row.try_get("given_name")?,
+                family_name: row.try_get("family_name")?,
+            }),
+            None => None,
+        },
     })
 }
 
-fn actor(row: &AnyRow) -> Result<ActorRecord, sqlx::Error> {
+pub(super) fn actor(row: &AnyRow) -> Result<ActorRecord, sqlx::Error> {
     Ok(ActorRecord {
         id: rows::parse_column(row, "id")?,
         // A kind of a newer version never logs in.

@@ -15,6 +15,9 @@ use crate::notification::ChangeSet;
 use crate::rows;
 
 const STORE: &str = "store the group";
+/// The columns that [`group`] reads.
+pub(super) const GROUP: &str = "id, tenant, name, description, role, elevated, 0 AS platform, tools, created_at, \
+                                modified_at, provisioned, external_id";
 
 /// Changes of a group; `None` keeps a field.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -26,7 +29,25 @@ pub struct GroupChange {
     /// What its members may do.
     pub rights: Option<Rights>,
     /// The members.
-    pub members: Option<Vec<ActorId>>,
+    pub members: Option<MembersChange>,
+    /// Marks it as managed by an identity provider, with its id there.
+    pub provisioned: Option<Option<String>>,
+}
+
+/// A change of the members of a group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MembersChange {
+    /// Replaces all members.
+    Replace(Vec<ActorId>),
+    /// Adds and removes members; others that change the group at the same time lose nothing.
+    Edit {
+        /// The new members.
+        add: Vec<ActorId>,
+        /// The former members.
+        remove: Vec<ActorId>,
+        /// The most members that the group may have afterwards.
+        limit: usize,
+    },
 }
 
 impl Access {
@@ -34,9 +55,8 @@ impl Access {
     pub async fn groups(&self) -> Result<Vec<GroupRecord>, StoreError> {
         let action = "load the groups";
         let load = async {
-            let sql = "SELECT id, tenant, name, description, role, elevated, 0 AS platform, tools, created_at, \
-                       modified_at FROM actor_groups ORDER BY id";
-            let found = sqlx::query(sql).fetch_all(&self.db.engine.pool).await?;
+            let sql = format!("SELECT {GROUP} FROM actor_groups ORDER BY id");
+            let found = sqlx::query(sqlx::AssertSqlSafe(sql)).fetch_all(&self.db.engine.pool).await?;
             let mut groups = found.iter().map(group).collect::<Result<Vec<_>, _>>()?;
             // `UNION` returns members that are both once.
             let sql = "SELECT group_id, actor_id FROM group_members \
@@ -60,7 +80,8 @@ impl Access {
         let work = async move {
             let mut change = this.db.begin_shared().await.map_err(failed_to(STORE))?;
             let sql = "INSERT INTO actor_groups (id, tenant, name, description, role, elevated, tools, created_at, \
-                       modified_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
+                       modified_at, provisioned, external_id) \
+                       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
             let query = sqlx::query(sql)
                 .bind(group.id.to_string())
                 .bind(group.tenant.as_str())
@@ -70,7 +91,9 @@ impl Access {
                 .bind(i64::from(group.rights.elevated))
                 .bind(tools_text(&group.rights.tools))
                 .bind(group.created_at.as_microsecond())
-                .bind(group.modified_at.as_microsecond());
+                .bind(group.modified_at.as_microsecond())
+                .bind(i64::from(group.is_provisioned))
+                .bind(&group.external_id);
             query.execute(&mut *change.tx).await.map_err(taken)?;
             insert_members(&mut change.tx, group.id, &group.members).await.map_err(failed_to(STORE))?;
             let _lock = change.commit(&ChangeSet::tokens(), &group.name).await.map_err(failed_to(STORE))?;
@@ -89,8 +112,10 @@ impl Access {
             let rights = update.rights.as_ref();
             let sql = "UPDATE actor_groups SET modified_at = $1, name = COALESCE($2, name), \
                        description = COALESCE($3, description), role = COALESCE($4, role), \
-                       elevated = COALESCE($5, elevated), tools = CASE WHEN $6 = 1 THEN $7 ELSE tools END \
-                       WHERE id = $8";
+                       elevated = COALESCE($5, elevated), tools = CASE WHEN $6 = 1 THEN $7 ELSE tools END, \
+                       provisioned = CASE WHEN $8 = 1 THEN 1 ELSE provisioned END, \
+                       external_id = CASE WHEN $9 = 1 THEN $10 ELSE external_id END WHERE id = $11";
+            let is_provisioned = i64::from(update.provisioned.is_some());
             let query = sqlx::query(sql)
                 .bind(now.as_microsecond())
                 .bind(&update.name)
@@ -99,14 +124,15 @@ impl Access {
                 .bind(rights.map(|rights| i64::from(rights.elevated)))
                 .bind(i64::from(rights.is_some()))
                 .bind(rights.and_then(|rights| tools_text(&rights.tools)))
+                .bind(is_provisioned)
+                .bind(is_provisioned)
+                .bind(update.provisioned.clone().flatten())
                 .bind(id.to_string());
             if query.execute(&mut *change.tx).await.map_err(taken)?.rows_affected() == 0 {
                 return Err(StoreError::not_found("group", id));
             }
             if let Some(members) = &update.members {
-                let query = sqlx::query("DELETE FROM group_members WHERE group_id = $1");
-                query.bind(id.to_string()).execute(&mut *change.tx).await.map_err(failed_to(STORE))?;
-                insert_members(&mut change.tx, id, members).await.map_err(failed_to(STORE))?;
+                change_members(&mut change.tx, id, members).await?;
             }
             let _lock =
                 change.commit(&ChangeSet::tokens(), &id.to_string()).await.map_err(failed_to(STORE))?;
@@ -135,7 +161,40 @@ impl Access {
     }
 }
 
+/// Changes who is in a group.
+async fn change_members(
+    tx: &mut Transaction<'static, Any>,
+    id: GroupId,
+    members: &MembersChange,
+) -> Result<(), StoreError> {
+    match members {
+        MembersChange::Replace(members) => {
+            let query = sqlx::query("DELETE FROM group_members WHERE group_id = $1").bind(id.to_string());
+            query.execute(&mut **tx).await.map_err(failed_to(STORE))?;
+            insert_members(tx, id, members).await.map_err(failed_to(STORE))
+        }
+        MembersChange::Edit { add, remove, limit } => {
+            for member in remove {
+                let query = sqlx::query("DELETE FROM group_members WHERE group_id = $1 AND actor_id = $2");
+                let query = query.bind(id.to_string()).bind(member.to_string());
+                query.execute(&mut **tx).await.map_err(failed_to(STORE))?;
+            }
+            insert_members(tx, id, add).await.map_err(failed_to(STORE))?;
+            let query = sqlx::query("SELECT COUNT(*) FROM group_members WHERE group_id = $1");
+            let row = query.bind(id.to_string()).fetch_one(&mut **tx).await.map_err(failed_to(STORE))?;
+            let count: i64 = row.try_get(0).map_err(failed_to(STORE))?;
+            if !add.is_empty() && usize::try_from(count).is_ok_and(|count| count > *limit) {
+                return Err(StoreError::Conflict(format!("a group has at most {limit} members")));
+            }
+            Ok(())
+        }
+    }
+}
+
 fn taken(error: sqlx::Error) -> StoreError {
+    if is_conflict(&error) && error.to_string().contains("external_id") {
+        return StoreError::Conflict("another group has this external id".into());
+    }
     if is_conflict(&error) {
         return StoreError::Conflict("a group of this name already exists".into());
     }
@@ -161,13 +220,14 @@ pub(super) async fn insert_member(
     member: ActorId,
 ) -> Result<(), sqlx::Error> {
     let sql = "INSERT INTO group_members (group_id, actor_id) SELECT $1, $2 \
-               WHERE NOT EXISTS (SELECT 1 FROM assigned_groups WHERE group_id = $3 AND actor_id = $4)";
+               WHERE NOT EXISTS (SELECT 1 FROM assigned_groups WHERE group_id = $3 AND actor_id = $4) \
+               ON CONFLICT DO NOTHING";
     let (group, member) = (group.to_string(), member.to_string());
     let query = sqlx::query(sql).bind(&group).bind(&member).bind(&group).bind(&member);
     query.execute(&mut **tx).await.map(drop)
 }
 
-fn group(row: &AnyRow) -> Result<GroupRecord, sqlx::Error> {
+pub(super) fn group(row: &AnyRow) -> Result<GroupRecord, sqlx::Error> {
     Ok(GroupRecord {
         id: rows::parse_column(row, "id")?,
         tenant: rows::parse_column(row, "tenant")?,
@@ -177,5 +237,7 @@ fn group(row: &AnyRow) -> Result<GroupRecord, sqlx::Error> {
         created_at: rows::timestamp(row, "created_at")?,
         modified_at: rows::timestamp(row, "modified_at")?,
         members: Vec::new(),
+        is_provisioned: rows::boolean(row, "provisioned")?,
+        external_id: row.try_get("external_id")?,
     })
 }

@@ -5,6 +5,7 @@ mod actors;
 mod device_logins;
 mod groups;
 mod logins;
+mod members;
 mod sign_on;
 mod tokens;
 
@@ -12,6 +13,7 @@ pub use actors::{ActorChange, HandedOver};
 pub use device_logins::{
     DeviceLoginDecision, DeviceLoginLimits, DeviceLoginPoll, DeviceLoginStart, DeviceTokenInsert,
 };
-pub use groups::GroupChange;
+pub use groups::{GroupChange, MembersChange};
+pub use members::{FoundMember, MemberKey};
 pub use sign_on::{SignOnAssignment, SignOnLogin, SignOnLoginStart, SignOnPerson, SignOnResult};
 pub use tokens::{Access, TokenRotation};

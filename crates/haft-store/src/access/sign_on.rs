@@ -9,13 +9,16 @@ use haft_core::name::TenantId;
 use haft_core::principal::AllowList;
 use haft_core::token::Role;
 use sqlx::any::AnyRow;
-use sqlx::{Any, Row as _, Transaction};
+use sqlx::{Any, AssertSqlSafe, Row as _, Transaction};
 
 use crate::access::device_logins::DeviceLoginLimits;
 use crate::access::{Access, actors};
 use crate::engine::{failed_to, is_conflict};
 use crate::notification::ChangeSet;
 use crate::rows;
+
+/// The columns that [`assigned`] reads.
+pub(super) const ASSIGNED: &str = "actor_id, tenant, role, elevated, 0 AS platform, tools";
 
 const START: &str = "store the login";
 const TAKE: &str = "use the login";
@@ -146,8 +149,8 @@ impl Access {
     /// Returns what the rules of issuers have assigned.
     pub async fn assigned_rights(&self) -> Result<Vec<AssignedRights>, StoreError> {
         let action = "load the assigned rights";
-        let sql = "SELECT actor_id, tenant, role, elevated, 0 AS platform, tools FROM assigned_rights";
-        let found = sqlx::query(sql).fetch_all(&self.db.engine.pool).await.map_err(failed_to(action))?;
+        let sql = format!("SELECT {ASSIGNED} FROM assigned_rights");
+        let found = sqlx::query(AssertSqlSafe(sql)).fetch_all(&self.db.engine.pool).await.map_err(failed_to(action))?;
         found.iter().map(assigned).collect::<Result<_, _>>().map_err(failed_to(action))
     }
 
@@ -364,7 +367,8 @@ async fn insert_assigned_membership(
     tenant: &TenantId,
 ) -> Result<(), sqlx::Error> {
     let rights = Rights { role: Role::Viewer, elevated: false, platform: false, tools: AllowList::of_none() };
-    let membership = Membership { actor, tenant: tenant.clone(), rights };
+    let membership =
+        Membership { actor, tenant: tenant.clone(), rights, is_suspended: false, provisioned: None };
     actors::insert_membership(tx, &membership).await?;
     let query = sqlx::query("UPDATE memberships SET is_assigned = 1 WHERE actor_id = $1 AND tenant = $2");
     query.bind(actor.to_string()).bind(tenant.as_str()).execute(&mut **tx).await.map(drop)
@@ -383,7 +387,7 @@ fn sign_on_login(row: &AnyRow) -> Result<SignOnLoginRecord, sqlx::Error> {
     })
 }
 
-fn assigned(row: &AnyRow) -> Result<AssignedRights, sqlx::Error> {
+pub(super) fn assigned(row: &AnyRow) -> Result<AssignedRights, sqlx::Error> {
     Ok(AssignedRights {
         actor: rows::parse_column(row, "actor_id")?,
         tenant: rows::parse_column(row, "tenant")?,

@@ -48,6 +48,15 @@ impl Filter {
             let number = filter.values.len();
             let _ = write!(filter.condition, " AND (caller = ${number} OR principal = ${number})");
         }
+        if let Some(principals) = &query.principals {
+            let first = filter.values.len() + 1;
+            filter.values.extend(principals.iter().map(|principal| principal.to_string()));
+            let numbers: Vec<String> =
+                (first..=filter.values.len()).map(|number| format!("${number}")).collect();
+            // No principal, no call.
+            let numbers = if numbers.is_empty() { "NULL".to_owned() } else { numbers.join(", ") };
+            let _ = write!(filter.condition, " AND principal IN ({numbers})");
+        }
         match query.decision {
             None => {}
             Some(AuditDecision::Allowed) => filter.condition.push_str(" AND decision IS NULL"),

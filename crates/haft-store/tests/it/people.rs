@@ -1,13 +1,15 @@
 //! People, service accounts and groups.
 
 use haft_core::Clock as _;
-use haft_core::actor::{ActorKind, ActorRecord, ActorStatus, GroupRecord, Membership, Rights, login_key};
+use haft_core::actor::{
+    ActorKind, ActorRecord, ActorStatus, GroupRecord, Membership, Provisioned, Rights, login_key,
+};
 use haft_core::catalog::StoreError;
 use haft_core::id::{ActorId, GroupId, TokenId};
 use haft_core::name::TenantId;
 use haft_core::principal::AllowList;
 use haft_core::token::{Role, TokenRecord};
-use haft_store::{ActorChange, GroupChange, HandedOver, NewChat};
+use haft_store::{ActorChange, FoundMember, GroupChange, HandedOver, MemberKey, MembersChange, NewChat};
 
 use crate::harness::{Harness, call_id, on_both};
 use crate::logins::{link, session};
@@ -19,6 +21,8 @@ on_both![
     an_email_address_belongs_to_one_person,
     what_a_person_owns_is_handed_over,
     a_deleted_tenant_leaves_no_member,
+    provisioned_members_are_looked_up_and_suspended,
+    members_of_groups_are_added_and_removed,
 ];
 
 pub(crate) fn person(harness: &Harness, name: &str) -> ActorRecord {
@@ -42,7 +46,13 @@ fn rights(role: Role, tools: &[&str]) -> Rights {
 }
 
 pub(crate) fn membership(actor: ActorId, tenant: &TenantId) -> Membership {
-    Membership { actor, tenant: tenant.clone(), rights: rights(Role::Caller, &["web:*"]) }
+    Membership {
+        actor,
+        tenant: tenant.clone(),
+        rights: rights(Role::Caller, &["web:*"]),
+        is_suspended: false,
+        provisioned: None,
+    }
 }
 
 pub(crate) fn group(harness: &Harness, name: &str, members: Vec<ActorId>) -> GroupRecord {
@@ -56,6 +66,8 @@ pub(crate) fn group(harness: &Harness, name: &str, members: Vec<ActorId>) -> Gro
         created_at: now,
         modified_at: now,
         members,
+        is_provisioned: false,
+        external_id: None,
     }
 }
 
@@ -94,7 +106,7 @@ async fn people_and_groups_are_stored_and_changed(harness: Harness) {
 
     let change = GroupChange {
         name: Some("payments".to_owned()),
-        members: Some(vec![bob.id]),
+        members: Some(MembersChange::Replace(vec![bob.id])),
         rights: Some(Rights { tools: AllowList::default(), ..group.rights.clone() }),
         ..GroupChange::default()
     };
@@ -202,5 +214,87 @@ async fn a_deleted_tenant_leaves_no_member(harness: Harness) {
     assert_eq!(left, [ann.id, bob.id]);
     assert_eq!(access.memberships().await.unwrap().len(), 2);
     assert!(access.groups().await.unwrap().is_empty() && access.sessions().await.unwrap().is_empty());
+    harness.store.close().await;
+}
+
+async fn provisioned_members_are_looked_up_and_suspended(harness: Harness) {
+    let access = harness.store.access();
+    let tenant = TenantId::default_tenant();
+    let [ann, bob] = [insert(&harness, "ann").await, insert(&harness, "bob").await];
+    let group = group(&harness, "finance", vec![ann.id, bob.id]);
+    access.insert_group(group.clone()).await.unwrap();
+    let provisioned = Provisioned {
+        user_name: "Ann@Corp.example".to_owned(),
+        external_id: Some("E1".to_owned()),
+        given_name: Some("Ann".to_owned()),
+        family_name: None,
+    };
+    let change = ActorChange {
+        provisioned: Some((tenant.clone(), provisioned.clone())),
+        suspended: Some((tenant.clone(), true)),
+        ..ActorChange::default()
+    };
+    let key = login_key(ann.id, &tenant);
+    access.insert_session(session(&harness, "of ann", &key)).await.unwrap();
+    access.insert_session(session(&harness, "of another", "other")).await.unwrap();
+    access.update_actor(ann.id, change).await.unwrap();
+    assert_eq!(access.sessions().await.unwrap().len(), 1);
+    let find = async |key: MemberKey<'_>| access.find_member(&tenant, key).await.unwrap();
+    let found = find(MemberKey::UserName("ANN@corp.example")).await.unwrap();
+    let FoundMember { actor, memberships, assigned, groups } = found.clone();
+    assert!(assigned.is_empty());
+    assert_eq!(actor.id, ann.id);
+    assert_eq!(
+        (memberships[0].is_suspended, memberships[0].provisioned.clone()),
+        (true, Some(provisioned.clone()))
+    );
+    assert_eq!(groups, [GroupRecord { members: vec![ann.id], ..group }]);
+    assert_eq!(find(MemberKey::ExternalId("E1")).await, Some(found.clone()));
+    assert_eq!(find(MemberKey::Id(ann.id)).await, Some(found));
+    // By the e-mail address only if there is no user name.
+    assert_eq!(find(MemberKey::UserName("BOB@example.com")).await.map(|found| found.actor.id), Some(bob.id));
+    for key in [MemberKey::UserName("ann@example.com"), MemberKey::ExternalId("e1"), MemberKey::UserName("")]
+    {
+        assert_eq!(find(key).await, None);
+    }
+    let acme = TenantId::new("acme").unwrap();
+    assert_eq!(access.find_member(&acme, MemberKey::Id(ann.id)).await.unwrap(), None);
+    for (user_name, external_id, expected) in [
+        ("ANN@corp.example", None, "another member has this user name"),
+        ("bob", Some("E1".to_owned()), "another member has this external id"),
+    ] {
+        let provisioned =
+            Provisioned { user_name: user_name.to_owned(), external_id, ..Provisioned::default() };
+        let change =
+            ActorChange { provisioned: Some((tenant.clone(), provisioned)), ..ActorChange::default() };
+        match access.update_actor(bob.id, change).await {
+            Err(StoreError::Conflict(message)) => assert_eq!(message, expected),
+            other => panic!("{other:?}"),
+        }
+    }
+    harness.store.close().await;
+}
+
+async fn members_of_groups_are_added_and_removed(harness: Harness) {
+    let access = harness.store.access();
+    let [ann, bob] = [insert(&harness, "ann").await, insert(&harness, "bob").await];
+    let group = group(&harness, "finance", vec![ann.id]);
+    access.insert_group(group.clone()).await.unwrap();
+    let edit = async |add: &[ActorId], remove: &[ActorId]| {
+        let change = MembersChange::Edit { add: add.to_vec(), remove: remove.to_vec(), limit: 2 };
+        let change = GroupChange { members: Some(change), ..GroupChange::default() };
+        access.update_group(group.id, change).await
+    };
+    let (first, second) = tokio::join!(edit(&[bob.id], &[]), edit(&[ann.id], &[]));
+    assert!(first.is_ok() && second.is_ok());
+    assert_eq!(access.groups().await.unwrap()[0].members, [ann.id, bob.id]);
+    let carl = insert(&harness, "carl").await;
+    assert!(matches!(edit(&[carl.id], &[]).await, Err(StoreError::Conflict(_))));
+    edit(&[carl.id], &[ann.id, bob.id]).await.unwrap();
+    assert_eq!(access.groups().await.unwrap()[0].members, [carl.id]);
+    let change = GroupChange { provisioned: Some(Some("G1".to_owned())), ..GroupChange::default() };
+    access.update_group(group.id, change).await.unwrap();
+    let found = access.groups().await.unwrap().remove(0);
+    assert_eq!((found.is_provisioned, found.external_id.as_deref()), (true, Some("G1")));
     harness.store.close().await;
 }

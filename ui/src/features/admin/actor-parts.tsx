@@ -44,13 +44,14 @@ export function ActorForm<R>({ kind, actor, submit, save, onDone, onPicking }: A
   const set = (change: Partial<ActorDraft>) => setDraft({ ...draft, ...change });
   const action = useAction(() => save(draft, tenant), { invalidates: [peopleKeys.all, keys.session], failed: setFailure, done: onDone });
   const isLocked = actor?.is_shared === true && !session.platform;
+  const managed = actor?.provisioned ? t('people.scimField') : undefined;
   return (
     <form onSubmit={(event) => { event.preventDefault(); action.mutate(undefined); }}>
       <Stack>
         {isLocked && <Text c="dimmed">{t('people.sharedNote')}</Text>}
-        <TextInput label={t('common.name')} required maxLength={64} disabled={isLocked} value={draft.name} onChange={(event) => set({ name: event.currentTarget.value })} data-autofocus />
+        <TextInput label={t('common.name')} description={managed} required maxLength={64} disabled={isLocked} value={draft.name} onChange={(event) => set({ name: event.currentTarget.value })} data-autofocus />
         {kind === 'person'
-          ? <TextInput type="email" label={t('people.email')} description={t('people.emailHelp')} maxLength={254} disabled={isLocked} value={draft.email} onChange={(event) => set({ email: event.currentTarget.value })} />
+          ? <TextInput type="email" label={t('people.email')} description={managed ?? t('people.emailHelp')} maxLength={254} disabled={isLocked} value={draft.email} onChange={(event) => set({ email: event.currentTarget.value })} />
           : <Textarea label={t('people.purpose')} autosize minRows={1} maxRows={6} maxLength={1000} value={draft.description} onChange={(event) => set({ description: event.currentTarget.value })} />}
         {kind === 'service_account' && !tenant && <ActorSelect label={t('people.responsible')} description={t('people.responsibleHelp')} value={draft.responsible} known={actor?.responsible} onChange={(responsible) => set({ responsible })} />}
         <RightsFields value={draft.rights} onChange={(rights) => set({ rights })} platform={kind === 'person'} onPicking={onPicking} />

@@ -51,7 +51,7 @@ function Detail({ group, onClose }: { group: GroupOfActors; onClose: () => void 
   const remove = useAction(() => actions.remove(group.id), { invalidates: [peopleKeys.all, keys.session], done: () => { onClose(); notify(t('common.deleted')); } });
   const askDelete = async () => { if (await ask({ title: t('groups.deleteTitle', { name }), body: t('groups.deleteBody', { n: group.members.length }), confirm: t('common.delete'), danger: true })) remove.mutate(undefined); };
   return (
-    <Drawer label={group.name} onClose={onClose} title={<div><Title order={2}>{name}</Title><Text c="dimmed">{t('groups.memberCount', { n: group.members.length })}</Text></div>}>
+    <Drawer label={group.name} onClose={onClose} title={<div><Title order={2}>{name}</Title><Group gap="sm"><Text c="dimmed">{t('groups.memberCount', { n: group.members.length })}</Text>{group.is_provisioned && <Chip>{t('people.scim')}</Chip>}</Group></div>}>
       <Stack gap="sm">
         {group.description && <Text style={{ overflowWrap: 'anywhere', whiteSpace: 'pre-wrap' }}>{visibleText(group.description)}</Text>}
         <Group gap="sm">

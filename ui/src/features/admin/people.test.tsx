@@ -14,10 +14,10 @@ import { RightsFields } from './rights';
 const rights = (change: Partial<Rights> = {}): Rights => ({ role: 'caller', elevated: false, platform: false, tools: null, ...change });
 const actor = (change: Partial<Actor> = {}): Actor => ({
   id: 'ann', kind: 'person', name: 'Ann Smith', email: 'ann@example.com', description: '', responsible: null, status: 'active', tenant: 'default', membership: rights(),
-  groups: [{ id: 'g1', name: 'finance' }], rights: rights({ role: 'editor' }), is_shared: false, tokens: 0, sessions: 1, created_at: '2026-01-31T12:00:00Z', modified_at: '2026-01-31T12:00:00Z', last_seen_at: null, ...change,
+  groups: [{ id: 'g1', name: 'finance' }], rights: rights({ role: 'editor' }), is_shared: false, is_suspended: false, provisioned: null, tokens: 0, sessions: 1, created_at: '2026-01-31T12:00:00Z', modified_at: '2026-01-31T12:00:00Z', last_seen_at: null, ...change,
 });
 const group = (change: Partial<GroupOfActors> = {}): GroupOfActors => ({
-  id: 'g1', name: 'finance', description: '', tenant: 'default', rights: rights({ tools: ['bank:*'] }), members: [{ id: 'ann', kind: 'person', name: 'Ann Smith' }],
+  id: 'g1', name: 'finance', description: '', tenant: 'default', rights: rights({ tools: ['bank:*'] }), members: [{ id: 'ann', kind: 'person', name: 'Ann Smith' }], is_provisioned: false,
   created_at: '2026-01-31T12:00:00Z', modified_at: '2026-01-31T12:00:00Z', ...change,
 });
 const session = (change: Partial<Session> = {}): Session => ({

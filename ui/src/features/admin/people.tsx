@@ -2,12 +2,12 @@
 import { Button, Group, Modal, SegmentedControl, Stack, Text, Title } from '@mantine/core';
 import { IconArrowsExchange, IconLink, IconPencil, IconPlus, IconTrash, IconUser, IconUserCheck, IconUserOff } from '@tabler/icons-react';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
-import { useCallback, useMemo, useState } from 'react';
+import { useCallback, useMemo, useState, type ReactNode } from 'react';
 import { keys } from '@/api/keys';
 import { people as actions, peopleKeys, peopleQuery, personQuery } from '@/api/people';
 import { useMay, useSession } from '@/api/session';
 import type { Actor, ActorStatus, Invitation } from '@/api/types';
-import { useT } from '@/i18n';
+import { useT, type Translate } from '@/i18n';
 import { Chip, EmptyState, ErrorPanel, Facts, Mono, PermissionNote, SectionTitle } from '@/parts/basics';
 import { DataTable, type Column } from '@/parts/data-table';
 import { notify, useAction, useAsk } from '@/parts/feedback';
@@ -25,6 +25,16 @@ import { ActorSelect } from './actor-select';
 import { RightsChips, rightsRows } from './rights';
 
 const STATUSES: readonly ActorStatus[] = ['active', 'invited', 'disabled'];
+
+/** How the identity provider knows a person. */
+function scimRows({ provisioned }: Pick<Actor, 'provisioned'>, t: Translate): [label: string, value: ReactNode][] {
+  if (!provisioned) return [];
+  const { user_name: userName, external_id: externalId } = provisioned;
+  return [
+    [t('people.userName'), <Mono key="user">{visibleText(userName)}</Mono>],
+    [t('people.externalId'), externalId && <Mono key="external">{visibleText(externalId)}</Mono>],
+  ];
+}
 
 /** A login link and the person whom it is for. */
 interface Link {
@@ -88,7 +98,7 @@ function Actions({ person, onLink, onGone }: { person: Actor; onLink: (link: Lin
         <Button variant="default" leftSection={<IconPencil size={14} />} onClick={() => setDialog('edit')}>{t('common.edit')}</Button>
         {person.status !== 'disabled' && <Button variant="default" leftSection={<IconLink size={14} />} loading={newLink.isPending} onClick={() => void askLink()}>{t('people.newLink')}</Button>}
         {person.status === 'disabled'
-          ? <Button variant="default" leftSection={<IconUserCheck size={14} />} disabled={isLocked} loading={setStatus.isPending} onClick={() => setStatus.mutate('active')}>{t('common.enable')}</Button>
+          ? <Button variant="default" leftSection={<IconUserCheck size={14} />} disabled={isLocked && !person.is_suspended} loading={setStatus.isPending} onClick={() => setStatus.mutate('active')}>{t('common.enable')}</Button>
           : <Button variant="default" leftSection={<IconUserOff size={14} />} disabled={isSelf || isLocked} loading={setStatus.isPending} onClick={() => void askDisable()}>{t('common.disable')}</Button>}
         <Button variant="default" leftSection={<IconArrowsExchange size={14} />} onClick={() => setDialog('handOver')}>{t('people.handOver')}</Button>
         <Button variant="default" leftSection={<IconTrash size={14} />} disabled={isSelf} loading={remove.isPending} onClick={() => void askRemove()}>{t('common.remove')}</Button>
@@ -109,9 +119,10 @@ function Detail({ id, known, onLink, onClose }: { id: string; known: Actor | und
   const person = loaded ?? known;
   if (!person) return <Drawer label={id} title={null} onClose={onClose}>{error ? <ErrorPanel error={error} /> : <Loading />}</Drawer>;
   return (
-    <Drawer label={person.name} onClose={onClose} title={<div><Title order={2}>{visibleText(person.name)}</Title><Group gap="sm"><StatusBadge status={person.status} />{person.email && <Text c="dimmed" style={{ overflowWrap: 'anywhere' }}>{visibleText(person.email)}</Text>}</Group></div>}>
+    <Drawer label={person.name} onClose={onClose} title={<div><Title order={2}>{visibleText(person.name)}</Title><Group gap="sm"><StatusBadge status={person.status} />{person.provisioned && <Chip>{t('people.scim')}</Chip>}{person.email && <Text c="dimmed" style={{ overflowWrap: 'anywhere' }}>{visibleText(person.email)}</Text>}</Group></div>}>
       <Stack gap="sm">
         <Actions person={person} onLink={onLink} onGone={onClose} />
+        {person.provisioned && <Text size="xs" c="dimmed">{t('people.scimNote')}</Text>}
         <SectionTitle>{t('people.rights')}</SectionTitle>
         <Facts rows={rightsRows(person.rights, t)} />
         {person.groups.length > 0 && (
@@ -126,9 +137,10 @@ function Detail({ id, known, onLink, onClose }: { id: string; known: Actor | und
           [t('people.lastSeen'), <Time key="seen" at={person.last_seen_at} />],
           [t('people.sessions'), person.sessions.toLocaleString()],
           [t('tokens.tenant'), person.tenant],
-          [t('nav.calls'), <PageLink key="calls" to="/calls" search={{ caller: person.name, since: '30d' }}>{t('common.showAll')}</PageLink>],
+          [t('nav.calls'), <PageLink key="calls" to="/calls" search={{ caller: person.id, since: '30d' }}>{t('common.showAll')}</PageLink>],
           [t('common.created'), <Time key="created" at={person.created_at} />], [t('common.modified'), <Time key="modified" at={person.modified_at} />],
           ['ID', <Mono key="id">{person.id}</Mono>],
+          ...scimRows(person, t),
         ]} />
       </Stack>
     </Drawer>

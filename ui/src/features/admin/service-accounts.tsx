@@ -53,7 +53,7 @@ function Detail({ account, onClose }: { account: Actor; onClose: () => void }) {
           [t('nav.groups'), account.groups.length > 0 && <Group key="groups" gap="sm">{account.groups.map((group) => <PageLink key={group.id} to="/groups" search={{ open: group.id }}>{visibleText(group.name)}</PageLink>)}</Group>],
           [t('people.lastSeen'), <Time key="seen" at={account.last_seen_at} />],
           [t('tokens.tenant'), account.tenant],
-          [t('nav.calls'), <PageLink key="calls" to="/calls" search={{ caller: account.name, since: '30d' }}>{t('common.showAll')}</PageLink>],
+          [t('nav.calls'), <PageLink key="calls" to="/calls" search={{ caller: account.id, since: '30d' }}>{t('common.showAll')}</PageLink>],
           [t('common.created'), <Time key="created" at={account.created_at} />], [t('common.modified'), <Time key="modified" at={account.modified_at} />],
           ['ID', <Mono key="id">{account.id}</Mono>],
         ]} />

@@ -209,6 +209,7 @@ pub(super) async fn walk_undocumented(probe: &Probe<'_>) {
     }
     // `socket.rs` opens `/ws` as two tenants.
     use_openai_routes(probe).await;
+    use_scim_routes(probe).await;
 }
 
 /// The OpenAI-compatible routes.
@@ -233,6 +234,37 @@ async fn use_openai_routes(probe: &Probe<'_>) {
     });
     let request = request(Method::POST, "/v1/responses", body);
     assert_eq!(probe.send_like_absent(&request).await.status, 400, "{request:?}");
+}
+
+/// The routes of identity providers.
+async fn use_scim_routes(probe: &Probe<'_>) {
+    let request = |method: Method, path: String, body: Value| ProbeRequest {
+        method,
+        path: format!("/scim/v2{path}"),
+        body,
+    };
+    let name = json!({"userName": "own", "displayName": "own"});
+    let patch = json!({"Operations": [{"op": "replace", "path": "displayName", "value": "own"}]});
+    for (list, id) in [("Users", &probe.first.person), ("Groups", &probe.first.group)] {
+        let path = format!("/{list}/{id}");
+        for request in [
+            request(Method::GET, path.clone(), Value::Null),
+            request(Method::PUT, path.clone(), name.clone()),
+            request(Method::PATCH, path.clone(), patch.clone()),
+            request(Method::DELETE, path, Value::Null),
+        ] {
+            assert_eq!(probe.send_like_absent(&request).await.status, 404, "{request:?}");
+        }
+    }
+    for query in [
+        "/Users",
+        "/Groups",
+        "/Users?filter=userName+eq+%22onyx@person.example%22",
+        "/Groups?filter=displayName+pr",
+    ] {
+        let found = probe.send(&request(Method::GET, query.to_owned(), Value::Null)).await;
+        assert!(found.body.contains("\"totalResults\":0"), "{query}: {found:?}");
+    }
 }
 
 /// Requests whose body names another tenant, and keys that another tenant has used.
