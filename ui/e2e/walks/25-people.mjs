@@ -55,7 +55,7 @@ export const tests = {
     assert.ok(answer.status() >= 400, `a used link answered ${answer.status()}`);
     assert.equal((await second.context().cookies()).length, 0);
 
-    await admin.reload();
+    // Without loading the page again.
     await row.getByRole('img', { name: 'Active' }).waitFor();
     await row.click();
     const drawer = admin.getByRole('complementary');
@@ -118,6 +118,31 @@ export const tests = {
       await page.goto(`/ui${path}`);
       await page.getByText(/You need the role Admin/).first().waitFor();
     }
+  },
+
+  async 'a person whom an identity provider manages is marked, and disappears with it'(world) {
+    const admin = await world.open('/people');
+    const scim = async (method, path, body) => {
+      const headers = { Authorization: `Bearer ${world.haft.token}`, 'Content-Type': 'application/scim+json' };
+      const response = await fetch(`${world.haft.url}/scim/v2${path}`, { method, headers, ...(body && { body: JSON.stringify(body) }) });
+      assert.ok(response.ok, `${method} ${path}: ${response.status}`);
+      return response.status === 204 ? undefined : response.json();
+    };
+    const { id } = await scim('POST', '/Users', { userName: 'hedy@corp.example', externalId: '00u7', displayName: 'Hedy Lamarr' });
+    const row = admin.getByRole('row').filter({ hasText: 'Hedy Lamarr' });
+    await row.click();
+    const drawer = admin.getByRole('complementary');
+    await drawer.getByText('Managed by SCIM').waitFor();
+    await drawer.getByText('hedy@corp.example').waitFor();
+    await drawer.getByText('00u7').waitFor();
+    await drawer.getByRole('button', { name: 'Edit' }).click();
+    const dialog = admin.getByRole('dialog');
+    await dialog.getByText('Your identity provider sets this').first().waitFor();
+    await admin.keyboard.press('Escape');
+    await scim('PATCH', `/Users/${id}`, { Operations: [{ op: 'Replace', path: 'active', value: 'False' }] });
+    await drawer.getByText('Disabled', { exact: true }).waitFor();
+    await scim('DELETE', `/Users/${id}`);
+    await row.waitFor({ state: 'detached' });
   },
 
   async 'a service account gets a token, which ends with it'(world) {

@@ -979,8 +979,8 @@ export interface paths {
         };
         /**
          * Stream what happens in the tenant: changed tools and bundles, calls, approvals, MCP servers, agents, runs, chats,
-         *     pipelines, documents, artifacts. Callers see their own calls, approvals and runs, and the tools they may call; editors
-         *     and admins those of the tenant. Chats are shown to those who may read them.
+         *     pipelines, documents, artifacts, people and groups. Callers see their own calls, approvals and runs, and the tools they may call; editors
+         *     and admins those of the tenant. Chats are shown to those who may read them, people and groups to admins.
          */
         get: operations["get_events"];
         put?: never;
@@ -3043,6 +3043,11 @@ export interface components {
             id: string;
             /** @description Whether it is a member of other tenants, too. Then only platform admins change its name, address and status. */
             is_shared: boolean;
+            /**
+             * @description Whether the access to this tenant has ended by SCIM, whatever the status in other tenants. The status here is
+             *     `disabled`.
+             */
+            is_suspended: boolean;
             kind: components["schemas"]["ActorKind"];
             /**
              * Format: date-time
@@ -3055,6 +3060,7 @@ export interface components {
             modified_at: string;
             /** @example Ann Smith */
             name: string;
+            provisioned: components["schemas"]["ProvisionedView"] | null;
             responsible: components["schemas"]["ActorName"] | null;
             /** @description What the membership and the groups give together. */
             rights: components["schemas"]["RightsView"];
@@ -5382,6 +5388,8 @@ export interface components {
         };
         /** @description Changes of a group; missing fields are kept. */
         GroupPatch: {
+            /** @description Ids or e-mail addresses of new members; those that others add at the same time stay. */
+            add_members?: string[];
             /** @description What it is for: at most 1,000 characters. */
             description?: string | null;
             /** @description Whether tools that need approval run without it. */
@@ -5393,6 +5401,8 @@ export interface components {
              * @example finance
              */
             name?: string | null;
+            /** @description Ids or e-mail addresses of members to remove. */
+            remove_members?: string[];
             role?: components["schemas"]["Role"] | null;
             /** @description The tools that its members may see and call besides their own; `null` allows every tool. */
             tools?: string[] | null;
@@ -5405,6 +5415,8 @@ export interface components {
             description: string;
             /** Format: uuid */
             id: string;
+            /** @description Whether an identity provider manages name and members (SCIM). */
+            is_provisioned: boolean;
             members: components["schemas"]["ActorName"][];
             /** Format: date-time */
             modified_at: string;
@@ -5996,12 +6008,12 @@ export interface components {
          */
         ListedKind: "file" | "folder" | "link";
         /** @description The data of an event. */
-        LiveEventData: components["schemas"]["NoData"] | components["schemas"]["ToolEvent"] | components["schemas"]["BundleEvent"] | components["schemas"]["CallEvent"] | components["schemas"]["ApprovalEvent"] | components["schemas"]["ServerEvent"] | components["schemas"]["AgentEvent"] | components["schemas"]["RunStatusEvent"] | components["schemas"]["ChatEvent"] | components["schemas"]["PipelineEvent"] | components["schemas"]["DocumentEvent"] | components["schemas"]["ArtifactEvent"];
+        LiveEventData: components["schemas"]["NoData"] | components["schemas"]["ToolEvent"] | components["schemas"]["BundleEvent"] | components["schemas"]["CallEvent"] | components["schemas"]["ApprovalEvent"] | components["schemas"]["ServerEvent"] | components["schemas"]["AgentEvent"] | components["schemas"]["RunStatusEvent"] | components["schemas"]["ChatEvent"] | components["schemas"]["PipelineEvent"] | components["schemas"]["DocumentEvent"] | components["schemas"]["ArtifactEvent"] | components["schemas"]["MemberEvent"];
         /**
          * @description The name of an event.
          * @enum {string}
          */
-        LiveEventName: "ready" | "reset" | "tool" | "bundle" | "call" | "approval" | "server" | "agent" | "run" | "chat" | "pipeline" | "document" | "artifact";
+        LiveEventName: "ready" | "reset" | "tool" | "bundle" | "call" | "approval" | "server" | "agent" | "run" | "chat" | "pipeline" | "document" | "artifact" | "member";
         /** @description The result of a logout. */
         LoggedOut: {
             was_logged_in: boolean;
@@ -6262,6 +6274,23 @@ export interface components {
         };
         /** @description How haft connects to a server. Values may contain `${NAME}`, which is replaced by the secret on connect. */
         McpTransport: components["schemas"]["McpStdio"] | components["schemas"]["McpHttp"];
+        /** @description A changed person, service account or group. */
+        MemberEvent: {
+            /** @description What happened. */
+            change: components["schemas"]["ObjectAction"];
+            /**
+             * Format: uuid
+             * @description Its id; missing if many of the tenant changed at once.
+             */
+            id?: string;
+            /** @description What it is; missing if many of the tenant changed at once. */
+            kind?: components["schemas"]["MemberKind"];
+        };
+        /**
+         * @description Who has rights in a tenant.
+         * @enum {string}
+         */
+        MemberKind: "person" | "service_account" | "group";
         /** @description A message. */
         Message: {
             /** @example Token deleted */
@@ -7115,6 +7144,16 @@ export interface components {
             stderr?: string;
             /** @description The tail of standard output, if the call failed; otherwise the output is the value. */
             stdout?: string;
+        };
+        /** @description What an identity provider says about a person (SCIM). */
+        ProvisionedView: {
+            /** @description The id that it has for the person. */
+            external_id: string | null;
+            /**
+             * @description The name with which it identifies the person.
+             * @example ann@example.com
+             */
+            user_name: string;
         };
         /**
          * @description The action for a tool when its bundle is published.
@@ -8359,6 +8398,11 @@ export interface components {
                 id: string;
                 /** @description Whether it is a member of other tenants, too. Then only platform admins change its name, address and status. */
                 is_shared: boolean;
+                /**
+                 * @description Whether the access to this tenant has ended by SCIM, whatever the status in other tenants. The status here is
+                 *     `disabled`.
+                 */
+                is_suspended: boolean;
                 kind: components["schemas"]["ActorKind"];
                 /**
                  * Format: date-time
@@ -8371,6 +8415,7 @@ export interface components {
                 modified_at: string;
                 /** @example Ann Smith */
                 name: string;
+                provisioned: components["schemas"]["ProvisionedView"] | null;
                 responsible: components["schemas"]["ActorName"] | null;
                 /** @description What the membership and the groups give together. */
                 rights: components["schemas"]["RightsView"];
@@ -9170,6 +9215,8 @@ export interface components {
                 description: string;
                 /** Format: uuid */
                 id: string;
+                /** @description Whether an identity provider manages name and members (SCIM). */
+                is_provisioned: boolean;
                 members: components["schemas"]["ActorName"][];
                 /** Format: date-time */
                 modified_at: string;
@@ -13194,7 +13241,10 @@ export interface operations {
                  * @example error,interrupted
                  */
                 status?: string;
-                /** @description Name of the token that called */
+                /**
+                 * @description Who called: the name, or the id of a person, a service account or a token. An id finds the calls of all tokens of
+                 *     a person
+                 */
                 caller?: string;
                 /**
                  * @description The interface that the calls came through: `rest`, `mcp`, `cli`, `test`, or the tool that called
@@ -13296,7 +13346,10 @@ export interface operations {
                  * @example error,interrupted
                  */
                 status?: string;
-                /** @description Name of the token that called */
+                /**
+                 * @description Who called: the name, or the id of a person, a service account or a token. An id finds the calls of all tokens of
+                 *     a person
+                 */
                 caller?: string;
                 /**
                  * @description The interface that the calls came through: `rest`, `mcp`, `cli`, `test`, or the tool that called
@@ -16152,7 +16205,7 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description Only these, separated by commas: `tools`, `bundles`, `calls`, `approvals`, `servers`, `agents`, `runs`, `chats`, `pipelines`, `documents`, `artifacts`; default: all
+                 * @description Only these, separated by commas: `tools`, `bundles`, `calls`, `approvals`, `servers`, `agents`, `runs`, `chats`, `pipelines`, `documents`, `artifacts`, `people`; default: all
                  * @example calls,approvals
                  */
                 topics?: string;
@@ -16265,6 +16318,7 @@ export interface operations {
                      *             "created_at": "2026-01-31T12:00:00Z",
                      *             "description": "text",
                      *             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "is_provisioned": true,
                      *             "members": [
                      *               {
                      *                 "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
@@ -16339,6 +16393,7 @@ export interface operations {
                      *         "created_at": "2026-01-31T12:00:00Z",
                      *         "description": "text",
                      *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "is_provisioned": true,
                      *         "members": [
                      *           {
                      *             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
@@ -16407,6 +16462,7 @@ export interface operations {
                      *         "created_at": "2026-01-31T12:00:00Z",
                      *         "description": "text",
                      *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "is_provisioned": true,
                      *         "members": [
                      *           {
                      *             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
@@ -16528,6 +16584,7 @@ export interface operations {
                      *         "created_at": "2026-01-31T12:00:00Z",
                      *         "description": "text",
                      *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "is_provisioned": true,
                      *         "members": [
                      *           {
                      *             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
@@ -17993,6 +18050,7 @@ export interface operations {
                      *             ],
                      *             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
                      *             "is_shared": true,
+                     *             "is_suspended": true,
                      *             "kind": "person",
                      *             "last_seen_at": "2026-01-31T12:00:00Z",
                      *             "membership": {
@@ -18005,6 +18063,10 @@ export interface operations {
                      *             },
                      *             "modified_at": "2026-01-31T12:00:00Z",
                      *             "name": "Ann Smith",
+                     *             "provisioned": {
+                     *               "external_id": "text",
+                     *               "user_name": "ann@example.com"
+                     *             },
                      *             "responsible": {
                      *               "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
                      *               "kind": "person",
@@ -18086,6 +18148,7 @@ export interface operations {
                      *         ],
                      *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
                      *         "is_shared": true,
+                     *         "is_suspended": true,
                      *         "kind": "person",
                      *         "last_seen_at": "2026-01-31T12:00:00Z",
                      *         "membership": {
@@ -18098,6 +18161,10 @@ export interface operations {
                      *         },
                      *         "modified_at": "2026-01-31T12:00:00Z",
                      *         "name": "Ann Smith",
+                     *         "provisioned": {
+                     *           "external_id": "text",
+                     *           "user_name": "ann@example.com"
+                     *         },
                      *         "responsible": {
                      *           "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
                      *           "kind": "person",
@@ -18177,6 +18244,7 @@ export interface operations {
                      *         ],
                      *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
                      *         "is_shared": true,
+                     *         "is_suspended": true,
                      *         "kind": "person",
                      *         "last_seen_at": "2026-01-31T12:00:00Z",
                      *         "membership": {
@@ -18189,6 +18257,10 @@ export interface operations {
                      *         },
                      *         "modified_at": "2026-01-31T12:00:00Z",
                      *         "name": "Ann Smith",
+                     *         "provisioned": {
+                     *           "external_id": "text",
+                     *           "user_name": "ann@example.com"
+                     *         },
                      *         "responsible": {
                      *           "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
                      *           "kind": "person",
@@ -18320,6 +18392,7 @@ export interface operations {
                      *         ],
                      *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
                      *         "is_shared": true,
+                     *         "is_suspended": true,
                      *         "kind": "person",
                      *         "last_seen_at": "2026-01-31T12:00:00Z",
                      *         "membership": {
@@ -18332,6 +18405,10 @@ export interface operations {
                      *         },
                      *         "modified_at": "2026-01-31T12:00:00Z",
                      *         "name": "Ann Smith",
+                     *         "provisioned": {
+                     *           "external_id": "text",
+                     *           "user_name": "ann@example.com"
+                     *         },
                      *         "responsible": {
                      *           "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
                      *           "kind": "person",
@@ -20526,6 +20603,7 @@ export interface operations {
                      *             ],
                      *             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
                      *             "is_shared": true,
+                     *             "is_suspended": true,
                      *             "kind": "person",
                      *             "last_seen_at": "2026-01-31T12:00:00Z",
                      *             "membership": {
@@ -20538,6 +20616,10 @@ export interface operations {
                      *             },
                      *             "modified_at": "2026-01-31T12:00:00Z",
                      *             "name": "Ann Smith",
+                     *             "provisioned": {
+                     *               "external_id": "text",
+                     *               "user_name": "ann@example.com"
+                     *             },
                      *             "responsible": {
                      *               "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
                      *               "kind": "person",
@@ -20620,6 +20702,7 @@ export interface operations {
                      *         ],
                      *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
                      *         "is_shared": true,
+                     *         "is_suspended": true,
                      *         "kind": "person",
                      *         "last_seen_at": "2026-01-31T12:00:00Z",
                      *         "membership": {
@@ -20632,6 +20715,10 @@ export interface operations {
                      *         },
                      *         "modified_at": "2026-01-31T12:00:00Z",
                      *         "name": "Ann Smith",
+                     *         "provisioned": {
+                     *           "external_id": "text",
+                     *           "user_name": "ann@example.com"
+                     *         },
                      *         "responsible": {
                      *           "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
                      *           "kind": "person",
@@ -20707,6 +20794,7 @@ export interface operations {
                      *         ],
                      *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
                      *         "is_shared": true,
+                     *         "is_suspended": true,
                      *         "kind": "person",
                      *         "last_seen_at": "2026-01-31T12:00:00Z",
                      *         "membership": {
@@ -20719,6 +20807,10 @@ export interface operations {
                      *         },
                      *         "modified_at": "2026-01-31T12:00:00Z",
                      *         "name": "Ann Smith",
+                     *         "provisioned": {
+                     *           "external_id": "text",
+                     *           "user_name": "ann@example.com"
+                     *         },
                      *         "responsible": {
                      *           "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
                      *           "kind": "person",
@@ -20850,6 +20942,7 @@ export interface operations {
                      *         ],
                      *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
                      *         "is_shared": true,
+                     *         "is_suspended": true,
                      *         "kind": "person",
                      *         "last_seen_at": "2026-01-31T12:00:00Z",
                      *         "membership": {
@@ -20862,6 +20955,10 @@ export interface operations {
                      *         },
                      *         "modified_at": "2026-01-31T12:00:00Z",
                      *         "name": "Ann Smith",
+                     *         "provisioned": {
+                     *           "external_id": "text",
+                     *           "user_name": "ann@example.com"
+                     *         },
                      *         "responsible": {
                      *           "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
                      *           "kind": "person",

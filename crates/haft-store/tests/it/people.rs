@@ -285,7 +285,8 @@ async fn members_of_groups_are_added_and_removed(harness: Harness) {
         let change = GroupChange { members: Some(change), ..GroupChange::default() };
         access.update_group(group.id, change).await
     };
-    let (first, second) = tokio::join!(edit(&[bob.id], &[]), edit(&[ann.id], &[]));
+    let (only_ann, only_bob) = ([ann.id], [bob.id]);
+    let (first, second) = tokio::join!(edit(&only_bob, &[]), edit(&only_ann, &[]));
     assert!(first.is_ok() && second.is_ok());
     assert_eq!(access.groups().await.unwrap()[0].members, [ann.id, bob.id]);
     let carl = insert(&harness, "carl").await;

@@ -177,7 +177,7 @@ impl Ann {
         }
         let path = format!("/api/approvals/{}", self.approval);
         let (_, approval) = with(server, &self.token, Method::GET, &path, Value::Null).await;
-        assert_eq!(approval["data"]["status"], "pending", "{approval}");
+        assert_eq!(approval["data"]["status"], "waiting", "{approval}");
     }
 }
 
