@@ -124,7 +124,6 @@ impl Installation {
         let secrets = secrets(&settings, &store, &access, &resources, &clock)?;
         let secret_source: Arc<dyn SecretSource> = Arc::clone(&secrets) as _;
         let hosts = Hosts::open(&resources, &settings, &store, &secret_source, &clock).await?;
-        let issuers = Issuers::new(&settings.sign_on)?;
         let blobs = Blobs::open(&settings.home, &settings.blobs)?;
         let workspaces = WorkspaceHost::open(&settings.home, Arc::clone(&store), &blobs, Limits::default())?;
         let results = Arc::new(ResultStore::new(&settings, &store, blobs));
@@ -146,6 +145,7 @@ impl Installation {
             results: Some(Arc::clone(&results) as _),
         }));
         let context = Arc::new(Context {
+            issuers: Issuers::new(&settings.sign_on)?,
             settings,
             store,
             registry,
@@ -166,7 +166,6 @@ impl Installation {
             retrieval: hosts.retrieval,
             artifacts: hosts.artifacts,
             workspaces,
-            issuers,
         });
         let app = Arc::new(Self {
             runs: Arc::new(RunEngine::new(Arc::clone(&context))),

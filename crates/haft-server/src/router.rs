@@ -252,10 +252,16 @@ fn other_routes(app: &Arc<Installation>) -> OpenApiRouter<Arc<Installation>> {
         .routes(routes!(installation::settings))
         .routes(routes!(installation::doctor))
         .routes(routes!(events::stream))
+        .merge(explanations())
+        .routes(routes!(mcp_logins::callback))
+}
+
+/// Returns the routes that say what would happen to a call or a login.
+fn explanations() -> OpenApiRouter<Arc<Installation>> {
+    OpenApiRouter::new()
         .routes(routes!(policy_explain::explain))
         .routes(routes!(sign_on::list))
         .routes(routes!(sign_on::test))
-        .routes(routes!(mcp_logins::callback))
 }
 
 /// Returns the routes of people, service accounts and groups.

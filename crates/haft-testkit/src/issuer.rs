@@ -1,5 +1,7 @@
 //! An issuer of OpenID Connect on loopback, with keys of its own, which can misbehave in every way that a test needs.
 
+#![expect(clippy::expect_used, clippy::indexing_slicing, reason = "tests may fail loudly")]
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -39,7 +41,6 @@ enum Pair {
     Rsa(Box<RsaKeyPair>),
 }
 
-#[expect(clippy::expect_used, reason = "tests may fail loudly")]
 impl SigningKey {
     /// Creates a key for ES256.
     pub fn p256(kid: &str) -> Self {

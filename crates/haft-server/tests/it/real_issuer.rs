@@ -1,6 +1,8 @@
 //! A login at an issuer that others wrote: `oidc-provider` from npm, in a process of its own. Its pages are plain forms, so
 //! the test fills them in without a browser.
 
+#![expect(clippy::disallowed_methods, reason = "a program of others is under test")]
+
 use std::collections::HashMap;
 use std::path::Path;
 use std::process::Stdio;
