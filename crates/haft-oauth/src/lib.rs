@@ -1,1 +1,10 @@
 //! OAuth 2.1 and OpenID Connect, in both roles: what arrives is parsed and checked here, without I/O and without a clock.
+
+pub mod access_token;
+pub mod client_metadata;
+pub mod mac;
+pub mod pkce;
+pub mod redirect_uri;
+pub mod refresh_token;
+pub mod resource;
+pub mod scope;
