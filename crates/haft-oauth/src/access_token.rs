@@ -102,7 +102,8 @@ mod tests {
             let changed = String::from_utf8(changed).unwrap();
             assert_eq!(AccessToken::verify(&changed, &key, at(1_000_000)), None, "{changed}");
         }
-        for other in ["", PREFIX, "haft_at_AAAA", "haft_rt_x", &value[PREFIX.len()..], &format!("{value}AA")] {
+        for other in ["", PREFIX, "haft_at_AAAA", "haft_rt_x", &value[PREFIX.len()..], &format!("{value}AA")]
+        {
             assert_eq!(AccessToken::verify(other, &key, at(1_000_000)), None, "{other}");
         }
     }

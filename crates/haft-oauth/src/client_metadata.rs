@@ -97,7 +97,9 @@ impl ClientMetadata {
         let document = Document::parse(body)?;
         if document.client_id.as_deref() != Some(id) {
             let named = excerpt(document.client_id.as_deref().unwrap_or_default(), 120);
-            return Err(InvalidMetadata::Field(format!("`client_id` is `{named}`, not the URL of the document")));
+            return Err(InvalidMetadata::Field(format!(
+                "`client_id` is `{named}`, not the URL of the document"
+            )));
         }
         match document.token_endpoint_auth_method.as_deref() {
             None | Some("none") => document.metadata(AuthMethod::None),
@@ -208,19 +210,26 @@ mod tests {
         check("{}", Err("`redirect_uris` has 0 entries; expected 1 to 20"));
         check(
             r#"{"redirect_uris":["http://evil.test/"]}"#,
-            Err("`redirect_uris`: invalid redirect URI `http://evil.test/`: `http` is for 127.0.0.1, [::1] and localhost \
-                 only; use `https`"),
+            Err(
+                "`redirect_uris`: invalid redirect URI `http://evil.test/`: `http` is for 127.0.0.1, [::1] and localhost \
+                 only; use `https`",
+            ),
         );
         check(
             &format!(r#"{{{uri},"token_endpoint_auth_method":"private_key_jwt"}}"#),
-            Err("invalid `token_endpoint_auth_method` `private_key_jwt`: expected `none`, `client_secret_basic` or \
-                 `client_secret_post`"),
+            Err(
+                "invalid `token_endpoint_auth_method` `private_key_jwt`: expected `none`, `client_secret_basic` or \
+                 `client_secret_post`",
+            ),
         );
         check(
             &format!(r#"{{{uri},"grant_types":["client_credentials"]}}"#),
             Err("`grant_types` must contain `authorization_code`"),
         );
-        check(&format!(r#"{{{uri},"response_types":["token"]}}"#), Err("`response_types` must contain `code`"));
+        check(
+            &format!(r#"{{{uri},"response_types":["token"]}}"#),
+            Err("`response_types` must contain `code`"),
+        );
         let many = vec!["\"https://a.test/cb\""; 21].join(",");
         check(
             &format!(r#"{{"redirect_uris":[{many}]}}"#),

@@ -36,7 +36,9 @@ mod tests {
     #[test]
     fn a_verifier_has_one_challenge() {
         assert!(is_challenge(CHALLENGE) && is_verifier_of(CHALLENGE, VERIFIER));
-        for verifier in ["", CHALLENGE, "short", &VERIFIER.to_lowercase(), &format!("{VERIFIER}="), &"a".repeat(129)] {
+        for verifier in
+            ["", CHALLENGE, "short", &VERIFIER.to_lowercase(), &format!("{VERIFIER}="), &"a".repeat(129)]
+        {
             assert!(!is_verifier_of(CHALLENGE, verifier), "{verifier}");
         }
         // The method `plain` is not accepted.
@@ -45,7 +47,13 @@ mod tests {
 
     #[test]
     fn challenges_are_hashes() {
-        for text in ["", "abc", &format!("{CHALLENGE}="), &CHALLENGE[1..], "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw+cM"] {
+        for text in [
+            "",
+            "abc",
+            &format!("{CHALLENGE}="),
+            &CHALLENGE[1..],
+            "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw+cM",
+        ] {
             assert!(!is_challenge(text), "{text}");
         }
     }

@@ -86,7 +86,9 @@ mod tests {
         let value = RefreshToken::new(TokenId(Uuid::from_u128(5)), [1; 32]).value(&key);
         let value = value.expose();
         assert!(RefreshToken::read(value, &MacKey::new(&[8; 32])).is_none());
-        for other in ["", PREFIX, &value[..value.len() - 2], &format!("{value}AA"), &value.replace("_rt_", "_at_")] {
+        for other in
+            ["", PREFIX, &value[..value.len() - 2], &format!("{value}AA"), &value.replace("_rt_", "_at_")]
+        {
             assert!(RefreshToken::read(other, &key).is_none(), "{other}");
         }
     }

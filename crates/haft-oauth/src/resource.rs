@@ -18,9 +18,8 @@ pub fn is_of(base: &str, resource: &str) -> bool {
     }
     let below = named.path().strip_prefix(base.path().trim_end_matches('/'));
     below.is_some_and(|path| {
-        let is_part = |part: &str| {
-            path.strip_prefix(part).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        };
+        let is_part =
+            |part: &str| path.strip_prefix(part).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
         path.is_empty() || path == "/" || PATHS.into_iter().any(is_part)
     })
 }

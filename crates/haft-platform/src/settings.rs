@@ -53,6 +53,8 @@ pub struct Settings {
     pub import: ImportSettings,
     /// The MCP server.
     pub mcp: McpSettings,
+    /// Applications that people connect.
+    pub oauth: OAuthSettings,
     /// The hosts that tools may connect to.
     pub egress: EgressSettings,
     /// The folders that file tools may use.
@@ -198,6 +200,27 @@ impl Default for McpSettings {
             compact_above: 100,
             compact_above_tokens: 32_000,
             servers: None,
+        }
+    }
+}
+
+/// Applications that people connect: hosted clients that log in with OAuth.
+#[derive(Debug, Clone)]
+pub struct OAuthSettings {
+    /// How long an access token works.
+    pub access_token_lifetime: Duration,
+    /// How long an application stays connected without refreshing its tokens.
+    pub refresh_token_lifetime: Duration,
+    /// Whether applications may register themselves.
+    pub dynamic_registration: bool,
+}
+
+impl Default for OAuthSettings {
+    fn default() -> Self {
+        Self {
+            access_token_lifetime: Duration::from_hours(1),
+            refresh_token_lifetime: Duration::from_hours(90 * 24),
+            dynamic_registration: true,
         }
     }
 }
@@ -409,6 +432,7 @@ impl Settings {
             server: ServerSettings::default(),
             import: ImportSettings::default(),
             mcp: McpSettings::default(),
+            oauth: OAuthSettings::default(),
             egress: EgressSettings::default(),
             files: FileSettings::default(),
             toolsets: ToolsetSettings::default(),

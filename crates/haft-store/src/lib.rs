@@ -40,8 +40,8 @@ mod webhooks;
 mod workspaces;
 
 pub use access::{
-    Access, ActorChange, DeviceLoginDecision, DeviceLoginLimits, DeviceLoginPoll, DeviceLoginStart,
-    DeviceTokenInsert, GroupChange, HandedOver, TokenRotation,
+    Access, ActorChange, ClientInsert, ClientLimits, CodeExchange, DeviceLoginDecision, DeviceLoginLimits,
+    DeviceLoginPoll, DeviceLoginStart, DeviceTokenInsert, GroupChange, HandedOver, StoredCode, TokenRotation,
 };
 pub use approvals::{ApprovalDecision, ApprovalQuery, StoredApprovals};
 pub use audit_log::AuditLog;

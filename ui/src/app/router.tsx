@@ -46,6 +46,7 @@ const routes = [
   page('/groups', () => import('@/features/admin'), 'GroupsPage'),
   page('/service-accounts', () => import('@/features/admin'), 'ServiceAccountsPage'),
   page('/tokens', () => import('@/features/admin'), 'TokensPage'),
+  page('/applications', () => import('@/features/admin'), 'ApplicationsPage'),
   page('/webhooks', () => import('@/features/admin'), 'WebhooksPage'),
   page('/tenants', () => import('@/features/admin'), 'TenantsPage'),
   page('/health', () => import('@/features/admin'), 'HealthPage'),

@@ -1,4 +1,5 @@
 import { agents } from './agents';
+import { applications } from './applications';
 import { common } from './common';
 import { tools } from './tools';
 import { calls } from './calls';
@@ -9,4 +10,4 @@ import { retrieval } from './retrieval';
 import { start } from './start';
 import { workspaces } from './workspaces';
 
-export const messages = { ...common, ...tools, ...calls, ...chat, ...govern, ...people, ...start, ...agents, ...retrieval, ...workspaces };
+export const messages = { ...common, ...tools, ...calls, ...chat, ...govern, ...people, ...applications, ...start, ...agents, ...retrieval, ...workspaces };
