@@ -12,6 +12,7 @@
 )]
 
 pub mod agent;
+pub mod application;
 pub mod apply;
 pub mod approval;
 pub mod artifact;

@@ -6,7 +6,7 @@ use clap::{ArgAction, Args, Parser, Subcommand};
 use haft_core::secret::Secret;
 
 use crate::commands::{
-    agent, apply, approval, artifact, audit, auth, bundle, call, chat, complete, completions, context,
+    agent, application, apply, approval, artifact, audit, auth, bundle, call, chat, complete, completions, context,
     doctor, group, import, init, key, limits, login, login_link, logout, mcp, mcp_server, person, pipeline,
     policy, reindex, run, schema, secret, serve, service_account, tenant, token, tool, toolset, webhook,
     whoami, workspace,
@@ -236,6 +236,10 @@ pub(crate) enum Command {
     #[command(subcommand)]
     #[command(after_help = examples!("haft auth test --claims claims.json"))]
     Auth(auth::Command),
+    /// Manage applications that people have connected, such as hosted chat clients
+    #[command(subcommand)]
+    #[command(after_help = examples!("haft application list", "haft application revoke 019a8f50-b7b6-7a01-9a05-a22a6e0af101"))]
+    Application(application::Command),
     /// Manage access tokens
     #[command(subcommand)]
     #[command(after_help = examples!("haft token create ci --role caller --expires-in 90d", "haft token list"))]
@@ -314,6 +318,7 @@ impl Command {
             Self::ServiceAccount(arguments) => service_account::run(arguments, context).await,
             Self::Group(arguments) => group::run(arguments, context).await,
             Self::Auth(command) => auth::run(command, context).await,
+            Self::Application(command) => application::run(command, context).await,
             Self::Token(command) => token::run(command, context).await,
             Self::Approval(command) => approval::run(command, context).await,
             Self::Policy(command) => policy::run(command, context).await,

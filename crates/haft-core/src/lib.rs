@@ -6,6 +6,7 @@
 
 pub mod actor;
 pub mod agent;
+pub mod application;
 pub mod approval;
 pub mod artifact;
 pub mod audit;

@@ -453,6 +453,17 @@ fn inherited(record: &TokenRecord, tokens: &HashMap<TokenId, &TokenRecord>) -> O
 }
 
 impl Token {
+    /// Returns what it gives with a value that ends earlier.
+    #[must_use]
+    pub fn until(&self, end: Timestamp) -> Self {
+        Self {
+            principal: Arc::clone(&self.principal),
+            hash: self.hash.clone(),
+            expires_at: self.expires_at.into_iter().chain([end]).min(),
+            last_uses: self.last_uses.clone(),
+        }
+    }
+
     fn is_valid(&self, now: Timestamp) -> bool {
         self.expires_at.is_none_or(|end| now < end)
     }

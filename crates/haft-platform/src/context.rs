@@ -16,6 +16,7 @@ use haft_core::{Clock, Timestamp, hash};
 use haft_executors::egress::Egress;
 use haft_executors::files::Files;
 use haft_mcp::client::McpClients;
+use haft_oauth::mac::MacKey;
 use haft_runtime::pipeline::Pipeline;
 use haft_runtime::registry::Registry;
 use haft_sandbox::Sandbox;
@@ -24,6 +25,8 @@ use uuid::Uuid;
 
 use crate::access::{Access, AccessRecords};
 use crate::artifact_host::ArtifactHost;
+use crate::attempt_limit::AttemptLimit;
+use crate::client_documents::ClientDocuments;
 use crate::events::{EventHub, LiveEvent};
 use crate::issuers::Issuers;
 use crate::known_agents::KnownAgents;
@@ -59,6 +62,9 @@ pub struct Context {
     pub(crate) artifacts: Arc<ArtifactHost>,
     pub(crate) workspaces: Arc<WorkspaceHost>,
     pub(crate) issuers: Issuers,
+    pub(crate) application_key: MacKey,
+    pub(crate) client_documents: ClientDocuments,
+    pub(crate) document_failures: AttemptLimit,
 }
 
 impl Context {
@@ -142,6 +148,21 @@ impl Context {
 
     pub fn sandbox(&self) -> &Sandbox {
         &self.sandbox
+    }
+
+    /// Returns the key by which the tokens of applications are recognised.
+    pub fn application_key(&self) -> &MacKey {
+        &self.application_key
+    }
+
+    /// Returns the descriptions of applications that this node has fetched.
+    pub fn client_documents(&self) -> &ClientDocuments {
+        &self.client_documents
+    }
+
+    /// Returns the limit of descriptions that cannot be read.
+    pub fn document_failures(&self) -> &AttemptLimit {
+        &self.document_failures
     }
 
     pub fn access(&self) -> &Arc<Access> {

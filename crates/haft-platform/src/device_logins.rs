@@ -19,6 +19,7 @@ use haft_store::{
 };
 
 use crate::access::Token;
+use crate::applications::reject_application;
 use crate::attempt_limit::AttemptLimit;
 use crate::audit;
 use crate::context::Context;
@@ -185,6 +186,7 @@ pub async fn approve(
     code: &UserCode,
     login: &DeviceLoginRecord,
 ) -> Result<(), ServiceError> {
+    reject_application(identity)?;
     let Some(token) = identity.token() else {
         return Err(ServiceError::new(ErrorCode::Forbidden, "a login is approved with a token or a session"));
     };

@@ -8,6 +8,7 @@ use haft_core::name::NameError;
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::page::PageTokenError;
 use haft_core::problem::{Problem, join};
+use haft_core::token::Role;
 use haft_definition::dialect;
 use haft_mcp::client::OAuthError;
 use haft_runtime::registry::ResolveError;
@@ -37,6 +38,8 @@ pub struct ServiceError {
     pub call_id: Option<CallId>,
     /// The text for the model, if it differs from the message.
     pub for_model: Option<String>,
+    /// The role that the request needs, if that is what it lacks.
+    pub required_role: Option<Role>,
 }
 
 impl ServiceError {
@@ -52,6 +55,7 @@ impl ServiceError {
             retry_after: None,
             call_id: None,
             for_model: None,
+            required_role: None,
         }
     }
 
@@ -168,7 +172,17 @@ impl From<CallError> for ServiceError {
         // The pipeline rejects a call with this code only if the tool does not exist.
         let tool_missing = || (code == ErrorCode::NotFound).then(|| json!({"kind": "tool"}));
         let details = details.or_else(|| tool_missing().map(Box::new));
-        Self { code, message, details, of_call: true, retryable, retry_after, call_id, for_model }
+        Self {
+            code,
+            message,
+            details,
+            of_call: true,
+            retryable,
+            retry_after,
+            call_id,
+            for_model,
+            required_role: None,
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
+use haft_core::application::is_grant_key;
 use haft_core::executor::CallContext;
 use haft_core::login::SessionRecord;
 use haft_core::name::TenantId;
@@ -55,6 +56,11 @@ impl Identity {
         self.token.as_ref()
     }
 
+    /// Returns whether an application that a person has connected makes the request.
+    pub fn is_application(&self) -> bool {
+        self.token.as_ref().is_some_and(|token| is_grant_key(&token.hash))
+    }
+
     /// Returns the session of a browser.
     pub fn session(&self) -> Option<&SessionRecord> {
         self.session.as_deref()
@@ -91,7 +97,8 @@ impl Identity {
             return Ok(());
         }
         let message = format!("role `{}` required; the token has `{}`", role.as_str(), self.role.as_str());
-        Err(ServiceError::new(ErrorCode::Forbidden, message))
+        let error = ServiceError::new(ErrorCode::Forbidden, message);
+        Err(ServiceError { required_role: Some(role), ..error })
     }
 
     /// Rejects a token with an allow-list of tools, for requests that concern all tools.

@@ -14,6 +14,7 @@ use haft_executors::egress::EgressRules;
 use haft_executors::python::PythonEnvironments;
 use haft_executors::secret_sources::{SecretSources, SourceSettingsError};
 use haft_mcp::client::McpClients;
+use haft_oauth::mac::MacKey;
 use haft_runtime::clock::SystemClock;
 use haft_runtime::function::{FunctionExecutor, Functions};
 use haft_runtime::limits::LimitSettings;
@@ -29,6 +30,7 @@ use crate::access::Access;
 use crate::artifact_host::ArtifactHost;
 use crate::attempt_limit::AttemptLimit;
 use crate::built_ins::{LateServices, install};
+use crate::client_documents::ClientDocuments;
 use crate::context::Context;
 use crate::events::{EventHub, EventSink};
 use crate::execution_resources::ExecutionResources;
@@ -144,6 +146,7 @@ impl Installation {
             workspaces: Some(workspaces.for_calls()),
             results: Some(Arc::clone(&results) as _),
         }));
+        let application_key = MacKey::new(&store.signing_key("applications").await?);
         let context = Arc::new(Context {
             issuers: Issuers::new(&settings.sign_on)?,
             settings,
@@ -166,6 +169,9 @@ impl Installation {
             retrieval: hosts.retrieval,
             artifacts: hosts.artifacts,
             workspaces,
+            application_key,
+            client_documents: ClientDocuments::default(),
+            document_failures: AttemptLimit::default(),
         });
         let app = Arc::new(Self {
             runs: Arc::new(RunEngine::new(Arc::clone(&context))),

@@ -13,6 +13,7 @@
 pub mod access;
 pub mod agents;
 pub mod answers;
+pub mod applications;
 pub mod applying;
 pub mod approvals;
 pub mod artifact_host;
@@ -23,6 +24,7 @@ pub mod bearer;
 pub mod built_ins;
 pub mod bundles;
 pub mod chats;
+pub mod client_documents;
 pub mod context;
 pub mod credential_references;
 pub mod credentials;

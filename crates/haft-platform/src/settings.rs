@@ -57,6 +57,8 @@ pub struct Settings {
     pub mcp: McpSettings,
     /// The issuers where people log in.
     pub sign_on: SignOnSettings,
+    /// Applications that people connect.
+    pub oauth: OAuthSettings,
     /// The hosts that tools may connect to.
     pub egress: EgressSettings,
     /// The folders that file tools may use.
@@ -204,6 +206,27 @@ impl Default for McpSettings {
             compact_above: 100,
             compact_above_tokens: 32_000,
             servers: None,
+        }
+    }
+}
+
+/// Applications that people connect: hosted clients that log in with OAuth.
+#[derive(Debug, Clone)]
+pub struct OAuthSettings {
+    /// How long an access token works.
+    pub access_token_lifetime: Duration,
+    /// How long an application stays connected without refreshing its tokens.
+    pub refresh_token_lifetime: Duration,
+    /// Whether applications may register themselves.
+    pub dynamic_registration: bool,
+}
+
+impl Default for OAuthSettings {
+    fn default() -> Self {
+        Self {
+            access_token_lifetime: Duration::from_hours(1),
+            refresh_token_lifetime: Duration::from_hours(90 * 24),
+            dynamic_registration: true,
         }
     }
 }
@@ -431,6 +454,7 @@ impl Settings {
             import: ImportSettings::default(),
             mcp: McpSettings::default(),
             sign_on: SignOnSettings::default(),
+            oauth: OAuthSettings::default(),
             egress: EgressSettings::default(),
             files: FileSettings::default(),
             toolsets: ToolsetSettings::default(),

@@ -54,6 +54,11 @@ impl Viewer {
             && self.policy.may_call(&self.principal, &entry.tool, SURFACE)
     }
 
+    /// Returns whether the allow-list and the policy rules let it call a tool, whatever its role.
+    pub fn may_use(&self, entry: &Entry) -> bool {
+        self.policy.may_call_on_any_surface(&self.principal, &entry.tool)
+    }
+
     /// Returns whether a list shows a tool. Restricted viewers see tools that cannot run only on request.
     pub fn lists(&self, snapshot: &Snapshot, entry: &Entry, include_disabled: bool) -> bool {
         self.sees(entry)

@@ -23,7 +23,9 @@ use tower_http::cors::{AllowOrigin, CorsLayer};
 
 use crate::error::ApiError;
 use crate::mcp;
+use crate::oauth_answer;
 use crate::query::QueryParameters;
+use crate::step_up::StepUp;
 use crate::{authentication, body};
 use haft_platform::Installation;
 use haft_platform::request_id;
@@ -59,10 +61,21 @@ impl Edge {
     }
 
     async fn with_cors(&self, request: Request) -> Response {
+        if oauth_answer::is_public(request.uri().path()) {
+            return self.for_every_origin(request).await;
+        }
         let Some(cors) = &self.cors else { return self.with_compression(request).await };
         let inner = tower::service_fn(|request| self.with_compression(request).map(Ok::<_, Infallible>));
         let response = Box::pin(cors.layer(inner).oneshot(request)).await;
         response.unwrap_or_else(|never| match never {})
+    }
+
+    /// Clients in browsers log in from any origin, without cookies.
+    async fn for_every_origin(&self, request: Request) -> Response {
+        if request.method() == Method::OPTIONS {
+            return oauth_answer::preflight();
+        }
+        oauth_answer::allow_every_origin(self.with_compression(request).await)
     }
 
     async fn with_compression(&self, request: Request) -> Response {
@@ -99,8 +112,10 @@ impl Edge {
             body::discard(request).await;
             return error.into_response();
         }
+        let step_up = StepUp::of(&request);
         let response = self.routes.clone().call(request).await;
-        response.unwrap_or_else(|never| match never {})
+        let response = response.unwrap_or_else(|never| match never {});
+        step_up.add(&self.app, response).await
     }
 }
 

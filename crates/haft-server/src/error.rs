@@ -10,6 +10,7 @@ use haft_api::error::{ErrorDetail, ErrorStatus};
 use haft_core::limit::RateStatus;
 use haft_core::outcome::{CallError, ErrorCode, model_text};
 use haft_core::problem::Problem;
+use haft_core::token::Role;
 use serde_json::Value;
 
 use haft_platform::error::ServiceError;
@@ -62,6 +63,10 @@ impl ApiError {
         Self(self.0.of_call())
     }
 }
+
+/// The role that a request lacks; read by the edge, which tells applications how to ask for it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RequiredRole(pub(crate) Role);
 
 /// Returns the HTTP status of a code.
 pub(crate) fn status(code: ErrorCode) -> StatusCode {
@@ -142,6 +147,9 @@ impl IntoResponse for ApiError {
         let mut response = (status, Json(body)).into_response();
         // Read by the audit log.
         response.extensions_mut().insert(error.code);
+        if let Some(role) = error.required_role {
+            response.extensions_mut().insert(RequiredRole(role));
+        }
         if status == StatusCode::UNAUTHORIZED {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }

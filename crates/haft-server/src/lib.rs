@@ -37,6 +37,7 @@ mod event_stream;
 mod html_page;
 mod import_request;
 mod mcp;
+mod oauth_answer;
 mod open_stream;
 mod openai;
 mod package_view;
@@ -54,6 +55,7 @@ mod schemas;
 mod serve;
 mod socket;
 mod sse;
+mod step_up;
 mod ui;
 mod view;
 

@@ -22,12 +22,12 @@ use crate::mcp::Mcp;
 use crate::query::QueryParameters;
 use crate::routes::mcp::McpState;
 use crate::routes::{
-    agents, apply, approval_grants, approvals, audit_log, bundle_publish, bundle_tools, bundles,
-    call_histogram, calls, chat_answers, chats, credentials, definitions, deliveries, device_oauth,
-    device_page, events, examples, groups, health, import, import_items, import_registry, installation,
-    invoke, key, lifecycle, limits, login, mcp, mcp_logins, mcp_servers, models, people, pipeline_documents,
-    pipelines, policy, policy_explain, render, resource_routes, revisions, runs, scim, search, sessions,
-    sign_on, sign_on_pages, stats, tenants, test, token_rates, tokens, tool, tools, toolsets, usage,
+    agents, applications, apply, approval_grants, approvals, audit_log, authorize_page, bundle_publish,
+    bundle_tools, bundles, call_histogram, calls, chat_answers, chats, credentials, definitions, deliveries,
+    device_oauth, device_page, events, examples, groups, health, import, import_items, import_registry,
+    installation, invoke, key, lifecycle, limits, login, mcp, mcp_logins, mcp_servers, models, oauth, people,
+    pipeline_documents, pipelines, policy, policy_explain, render, resource_routes, revisions, runs, scim, search,
+    sessions, sign_on, sign_on_pages, stats, tenants, test, token_rates, tokens, tool, tools, toolsets, usage,
     validate, webhooks, workspace_files, workspaces,
 };
 use crate::{audit_layer, docs, document, openai, schemas, socket, ui};
@@ -67,6 +67,7 @@ pub(crate) fn edge(app: &Arc<Installation>, mcp: &Arc<Mcp>) -> Edge {
         .merge(device_routes().with_state(Arc::clone(app)))
         .merge(sign_on_routes().with_state(Arc::clone(app)))
         .merge(scim::router(app).with_state(Arc::clone(app)))
+        .merge(oauth_routes().with_state(Arc::clone(app)))
         .merge(ui_routes().with_state(Arc::clone(app)))
         .route("/", get(ui::home))
         .route("/ui", get(ui::home))
@@ -215,6 +216,10 @@ fn other_routes(app: &Arc<Installation>) -> OpenApiRouter<Arc<Installation>> {
         .routes(routes!(tokens::get, tokens::delete, token_rates::patch))
         .routes(routes!(tokens::rotate))
         .merge(people_and_groups())
+        .routes(routes!(applications::list))
+        .routes(routes!(applications::get, applications::delete))
+        .routes(routes!(applications::list_clients, applications::create_client))
+        .routes(routes!(applications::delete_client))
         .routes(routes!(sessions::create_link))
         .routes(routes!(sessions::get))
         .routes(routes!(policy::get, policy::put))
@@ -315,7 +320,6 @@ fn mcp_routes() -> Router<McpState> {
 fn device_routes() -> Router<Arc<Installation>> {
     Router::new()
         .route("/oauth/device_authorization", post(device_oauth::authorize))
-        .route("/oauth/token", post(device_oauth::token))
         .route("/device", get(device_page::page).post(device_page::decide))
 }
 
@@ -326,6 +330,19 @@ fn sign_on_routes() -> Router<Arc<Installation>> {
         .route("/login/oidc/{issuer}/callback", get(sign_on_pages::callback))
         .route("/login/oidc/{issuer}/logout", get(sign_on_pages::logout))
         .route("/login/oidc/{issuer}/backchannel-logout", post(sign_on_pages::back_channel_logout))
+}
+
+/// The authorization server for applications. Not in the OpenAPI document: the endpoints are those of OAuth, and the page is
+/// for people.
+fn oauth_routes() -> Router<Arc<Installation>> {
+    Router::new()
+        .route(oauth::METADATA, get(oauth::metadata))
+        .route(&format!("{}/{{*path}}", oauth::METADATA), get(oauth::metadata))
+        .route("/oauth/authorize", get(authorize_page::page).post(authorize_page::decide))
+        .route("/oauth/token", post(oauth::token))
+        .route("/oauth/register", post(oauth::register))
+        .route("/oauth/revoke", post(oauth::revoke))
+        .route("/oauth/introspect", post(oauth::introspect))
 }
 
 /// The web interface.

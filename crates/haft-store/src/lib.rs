@@ -40,9 +40,10 @@ mod webhooks;
 mod workspaces;
 
 pub use access::{
-    Access, ActorChange, DeviceLoginDecision, DeviceLoginLimits, DeviceLoginPoll, DeviceLoginStart,
-    DeviceTokenInsert, FoundMember, GroupChange, HandedOver, MemberKey, MembersChange, SignOnAssignment,
-    SignOnLogin, SignOnLoginStart, SignOnPerson, SignOnResult, TokenRotation,
+    Access, ActorChange, ClientInsert, ClientLimits, CodeExchange, DeviceLoginDecision, DeviceLoginLimits,
+    DeviceLoginPoll, DeviceLoginStart, DeviceTokenInsert, FoundMember, GroupChange, HandedOver, MemberKey,
+    MembersChange, SignOnAssignment, SignOnLogin, SignOnLoginStart, SignOnPerson, SignOnResult, StoredCode,
+    TokenRotation,
 };
 pub use approvals::{ApprovalDecision, ApprovalQuery, StoredApprovals};
 pub use audit_log::AuditLog;

@@ -46,6 +46,7 @@ const SCRIPTS: &[&str] = &[
     include_str!("../migrations/0037_people.sql"),
     include_str!("../migrations/0038_sign_on.sql"),
     include_str!("../migrations/0039_scim.sql"),
+    include_str!("../migrations/0040_applications.sql"),
 ];
 
 /// The script after which the moved rows of resources are completed.

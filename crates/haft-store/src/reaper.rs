@@ -55,6 +55,7 @@ impl Reaper {
         self.vault.reap_refresh_tokens().await.map_err(failed_to("remove old refresh tokens"))?;
         self.audit.reap().await.map_err(failed_to("remove old audit records"))?;
         self.access.reap_logins().await.map_err(failed_to("remove expired sessions"))?;
+        self.access.reap_applications().await.map_err(failed_to("remove old applications"))?;
         self.webhooks.reap().await.map_err(failed_to("remove old deliveries to webhooks"))?;
         self.tenants.reap_deleted().await?;
         self.catalog.state.reap_history().await?;

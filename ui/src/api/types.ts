@@ -18,6 +18,7 @@ export type Call = Schemas['Call'];
 export type CallError = Schemas['CallError'];
 export type CallHistogram = Schemas['CallHistogram'];
 export type CallStatus = Schemas['CallStatus'];
+export type Application = Schemas['ApplicationView'];
 export type CreatedToken = Schemas['CreatedToken'];
 export type Credential = Schemas['CredentialView'];
 export type CredentialBody = Schemas['CredentialBody'];

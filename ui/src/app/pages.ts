@@ -1,6 +1,6 @@
 /** All pages: address, place in the navigation, who sees them. */
 import {
-  IconActivity, IconAdjustments, IconBook2, IconBox, IconBuilding, IconChefHat, IconCode, IconFileImport, IconFileSearch, IconFolders, IconGauge, IconHandStop, IconHeartbeat,
+  IconActivity, IconAdjustments, IconApps, IconBook2, IconBox, IconBuilding, IconChefHat, IconCode, IconFileImport, IconFileSearch, IconFolders, IconGauge, IconHandStop, IconHeartbeat,
   IconHome, IconKey, IconListDetails, IconLogin2, IconMessages, IconPackage, IconPlugConnected, IconRobot, IconServer2, IconShieldLock, IconTimeline, IconTool, IconTicket, IconUser, IconUsersGroup, IconUserCog, IconWebhook, type Icon,
 } from '@tabler/icons-react';
 import { hasRole, isPerson } from '@/api/session';
@@ -46,6 +46,7 @@ export const PAGES: PageEntry[] = [
   { to: '/service-accounts', label: 'nav.serviceAccounts', icon: IconUserCog, section: 'nav.section.admin', needs: 'admin' },
   { to: '/sign-on', label: 'nav.signOn', icon: IconLogin2, section: 'nav.section.admin', needs: 'admin', platform: true },
   { to: '/tokens', label: 'nav.tokens', icon: IconTicket, section: 'nav.section.admin', needs: 'admin', own: 'nav.myTokens' },
+  { to: '/applications', label: 'nav.applications', icon: IconApps, section: 'nav.section.admin' },
   { to: '/webhooks', label: 'nav.webhooks', icon: IconWebhook, section: 'nav.section.admin', needs: 'admin' },
   { to: '/tenants', label: 'nav.tenants', icon: IconBuilding, section: 'nav.section.admin', needs: 'admin', platform: true },
   { to: '/health', label: 'nav.health', icon: IconHeartbeat, section: 'nav.section.admin' },

@@ -47,6 +47,7 @@ const routes = [
   page('/service-accounts', () => import('@/features/admin'), 'ServiceAccountsPage'),
   page('/sign-on', () => import('@/features/admin'), 'SignOnPage'),
   page('/tokens', () => import('@/features/admin'), 'TokensPage'),
+  page('/applications', () => import('@/features/admin'), 'ApplicationsPage'),
   page('/webhooks', () => import('@/features/admin'), 'WebhooksPage'),
   page('/tenants', () => import('@/features/admin'), 'TenantsPage'),
   page('/health', () => import('@/features/admin'), 'HealthPage'),

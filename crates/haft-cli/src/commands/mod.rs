@@ -2,6 +2,7 @@
 
 mod actor;
 pub(crate) mod agent;
+pub(crate) mod application;
 pub(crate) mod apply;
 pub(crate) mod approval;
 pub(crate) mod artifact;

@@ -8,7 +8,7 @@ use haft_core::token::Role;
 use haft_server::settings::{EngineName, LedgerSync, VaultAuth};
 
 use super::readers::{
-    bytes, count, days, hosts, is_http_url, model_prices, model_urls, optional, optional_path,
+    bytes, count, days, hosts, is_http_url, model_prices, model_urls, nonzero, optional, optional_path,
     optional_secret, rate, set_blob_url, set_database, set_index_url, set_jwt_file, set_level,
     set_public_url, set_sandboxes, set_trusted_keys, vault_timeout,
 };
@@ -166,6 +166,26 @@ pub(crate) const KEYS: &[Key] = &[
         "32000",
         "The same applies if the definitions exceed this estimated number of tokens.",
         |to, value| value.size(1..=1_000_000_000).map(|limit| to.settings.mcp.compact_above_tokens = limit),
+    ),
+    key(
+        "oauth.access_token_lifetime",
+        "\"1h\"",
+        "How long an access token of a connected application works.",
+        |to, value| nonzero(value.duration()?).map(|time| to.settings.oauth.access_token_lifetime = time),
+    ),
+    key(
+        "oauth.refresh_token_lifetime",
+        "\"90d\"",
+        "How long an application stays connected without refreshing its tokens.",
+        |to, value| {
+            nonzero(value.long_duration()?).map(|time| to.settings.oauth.refresh_token_lifetime = time)
+        },
+    ),
+    key(
+        "oauth.dynamic_registration",
+        "true",
+        "Whether applications may register themselves (RFC 7591); without it, they need a metadata document or an admin.",
+        |to, value| value.boolean().map(|on| to.settings.oauth.dynamic_registration = on),
     ),
     key(
         "egress.allowed_hosts",

@@ -79,6 +79,14 @@ pub(super) fn optional_secret(value: &Value) -> Result<Option<Secret>, InvalidVa
     value.text().map(|text| optional(text).map(Secret::new))
 }
 
+/// Rejects a lifetime of zero.
+pub(super) fn nonzero(time: Duration) -> Result<Duration, InvalidValue> {
+    if time.is_zero() {
+        return Err(InvalidValue("must be more than \"0s\"".to_owned()));
+    }
+    Ok(time)
+}
+
 /// Returns how long one request to Vault may take.
 pub(super) fn vault_timeout(value: &Value) -> Result<Duration, InvalidValue> {
     let timeout = value.duration()?;

@@ -64,6 +64,7 @@ pages! {
     editors: "docs/editors.md", prints ["toolset.yaml"];
     exec_tools: "docs/exec-tools.md", prints ["/usr/include"];
     file_tools: "docs/file-tools.md", prints ["All is well."];
+    hosted_clients: "docs/hosted-clients.md", prints ["haft_client_"];
     http_tools: "docs/http-tools.md";
     lifecycle: "docs/lifecycle.md" given [PETSTORE, r#"
 haft import openapi petstore.json --bundle pets >/dev/null
@@ -182,6 +183,7 @@ fn every_page_is_tested_and_every_block_has_a_purpose() {
     docs/built-in-tools.md: endless 2, needs-network 1
     docs/cli.md: needs-network 1, needs-terminal 1
     docs/definitions.md: response 1
+    docs/hosted-clients.md: needs-network 1
     docs/http-tools.md: needs-network 1
     docs/large-results.md: response 1
     docs/library.md: fragment 1

@@ -15,6 +15,10 @@ use crate::rights::{check_rights, forbidden};
 /// Finds a token: an own one, for admins one of the own tenant, for platform admins any.
 pub async fn find(app: &Context, identity: &Identity, id: &str) -> Result<TokenRecord, ServiceError> {
     let token = find_any(app, identity, id).await?;
+    // Connected applications have routes of their own.
+    if token.is_grant() {
+        return Err(ServiceError::not_found("token", id));
+    }
     let is_visible = identity.role >= Role::Admin || is_own(identity, &token);
     if is_visible { Ok(token) } else { Err(ServiceError::not_found("token", id)) }
 }
@@ -42,6 +46,9 @@ pub(super) fn is_own(identity: &Identity, token: &TokenRecord) -> bool {
 
 /// Rejects everybody but admins, and people who manage their own tokens.
 pub fn require_token_owner(identity: &Identity) -> Result<(), ServiceError> {
+    if identity.is_application() {
+        return Err(forbidden("an application that a person has connected manages no tokens"));
+    }
     let is_person = |own: &Arc<ActingAs>| own.kind == ActorKind::Person && !own.is_reduced;
     if identity.actor.as_ref().is_some_and(is_person) { Ok(()) } else { identity.require(Role::Admin) }
 }
@@ -84,7 +91,7 @@ pub(super) async fn expiry(
 
 /// Returns when the principal's own token expires; `None` if it does not. The value that was sent may end earlier than
 /// the token: it is the old one of a rotated token. A token that no longer exists gives nothing.
-pub(super) async fn own_expiry(
+pub(crate) async fn own_expiry(
     app: &Context,
     identity: &Identity,
 ) -> Result<Option<Timestamp>, ServiceError> {

@@ -122,6 +122,7 @@ pub async fn list(
     let is_admin = identity.role >= Role::Admin;
     let is_listed = |token: &TokenRecord| {
         token.tenant == tenant
+            && !token.is_grant()
             && (is_admin || grants::is_own(identity, token))
             && actor.is_none_or(|actor| token.actor.is_some_and(|own| own.to_string() == actor))
     };

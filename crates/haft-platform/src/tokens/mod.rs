@@ -4,6 +4,7 @@ mod grants;
 mod manage;
 mod owner;
 
+pub(crate) use grants::own_expiry;
 pub use grants::{find, require_token_owner};
 pub(crate) use manage::like_own;
 pub use manage::{

@@ -60,8 +60,9 @@ pub(super) async fn find(
     };
     let now = app.now();
     let tokens = app.store().access().tokens().await?;
-    let counts =
-        |token: &&TokenRecord| token.actor == Some(owner.id) && token.expires_at.is_none_or(|end| now < end);
+    let counts = |token: &&TokenRecord| {
+        token.actor == Some(owner.id) && !token.is_grant() && token.expires_at.is_none_or(|end| now < end)
+    };
     if tokens.iter().filter(counts).count() >= MAX_TOKENS {
         let message = format!("the owner has {MAX_TOKENS} tokens, which is the limit; revoke old ones first");
         return Err(ServiceError::new(ErrorCode::Conflict, message));

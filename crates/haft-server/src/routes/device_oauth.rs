@@ -1,66 +1,23 @@
-//! `/oauth/device_authorization` and `/oauth/token`: how a command line logs in (RFC 8628). Requests are forms, and errors
-//! have the form of OAuth (RFC 6749, section 5.2), not that of the API.
+//! `/oauth/device_authorization`: how a command line logs in (RFC 8628). It fetches its token at `/oauth/token`.
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse as _, Response};
+use axum::http::StatusCode;
+use axum::response::Response;
 use serde_json::{Value, json};
 
-use crate::body::{Body, discard};
 use crate::browser;
-use crate::error::{ApiError, status};
 use crate::html_page::field;
+use crate::oauth_answer::{self, OAuthError, answer};
 use crate::open_stream::ClientAddress;
 use haft_platform::Installation;
 use haft_platform::device_logins::{self, DeviceToken, StartDeviceLoginError};
-use haft_platform::error::ServiceError;
 
 /// The only client: the command line.
 const CLIENT: &str = "haft-cli";
-const GRANT_TYPE: &str = "urn:ietf:params:oauth:grant-type:device_code";
-/// The largest form in bytes.
-const MAX_FORM_BYTES: usize = 8 * 1024;
-
-/// An error of OAuth.
-struct OAuthError {
-    status: StatusCode,
-    code: &'static str,
-    description: String,
-}
-
-impl OAuthError {
-    fn new(code: &'static str, description: impl Into<String>) -> Self {
-        Self { status: StatusCode::BAD_REQUEST, code, description: description.into() }
-    }
-
-    fn with_status(self, status: StatusCode) -> Self {
-        Self { status, ..self }
-    }
-
-    /// An error of this server, not of the request.
-    fn of_server(error: impl Into<ServiceError>) -> Self {
-        let error = error.into();
-        let code = if status(error.code) == StatusCode::SERVICE_UNAVAILABLE {
-            "temporarily_unavailable"
-        } else {
-            "server_error"
-        };
-        Self::new(code, error.message).with_status(status(error.code))
-    }
-
-    fn into_response(self) -> Response {
-        let mut response =
-            answer(self.status, &json!({"error": self.code, "error_description": self.description}));
-        if [StatusCode::TOO_MANY_REQUESTS, StatusCode::SERVICE_UNAVAILABLE].contains(&self.status) {
-            let wait = HeaderValue::from(device_logins::POLL_INTERVAL.as_secs());
-            response.headers_mut().insert(header::RETRY_AFTER, wait);
-        }
-        response
-    }
-}
+/// The `grant_type` of the command line.
+pub(super) const GRANT_TYPE: &str = "urn:ietf:params:oauth:grant-type:device_code";
 
 impl From<StartDeviceLoginError> for OAuthError {
     fn from(error: StartDeviceLoginError) -> Self {
@@ -86,7 +43,12 @@ pub(crate) async fn authorize(State(app): State<Arc<Installation>>, request: Req
 async fn start(app: &Installation, request: Request) -> Result<Value, OAuthError> {
     let base = browser::own_url(app, request.headers());
     let address = request.extensions().get::<ClientAddress>().map(|address| address.0);
-    let form = form(app, request).await?;
+    // A page of another origin must not use up the limit of logins of a server that its visitor reaches; the command line
+    // sends no headers of a browser.
+    let page = browser::check_page(app, request.headers());
+    let form = oauth_answer::form(request).await;
+    page.map_err(OAuthError::from)?;
+    let form = form?;
     check_client(&form)?;
     let device = field(&form, "device_name").unwrap_or_default();
     let started = device_logins::start(app, &device, address).await?;
@@ -103,21 +65,9 @@ async fn start(app: &Installation, request: Request) -> Result<Value, OAuthError
 }
 
 /// Returns the token of a login that a person has approved, once.
-pub(crate) async fn token(State(app): State<Arc<Installation>>, request: Request) -> Response {
-    match fetch(&app, request).await {
-        Ok(token) => answer(StatusCode::OK, &token),
-        Err(error) => error.into_response(),
-    }
-}
-
-async fn fetch(app: &Installation, request: Request) -> Result<Value, OAuthError> {
-    let form = form(app, request).await?;
-    check_client(&form)?;
-    if field(&form, "grant_type").as_deref() != Some(GRANT_TYPE) {
-        let description = format!("expected the `grant_type` `{GRANT_TYPE}`");
-        return Err(OAuthError::new("unsupported_grant_type", description));
-    }
-    let Some(device_code) = field(&form, "device_code") else {
+pub(super) async fn token(app: &Installation, form: &[u8]) -> Result<Value, OAuthError> {
+    check_client(form)?;
+    let Some(device_code) = field(form, "device_code") else {
         return Err(OAuthError::new("invalid_request", "missing `device_code`"));
     };
     let token = device_logins::fetch_token(app, &device_code).await.map_err(OAuthError::of_server)?;
@@ -144,25 +94,4 @@ fn check_client(form: &[u8]) -> Result<(), OAuthError> {
         Some(CLIENT) => Ok(()),
         _ => Err(OAuthError::new("invalid_client", format!("expected the `client_id` `{CLIENT}`"))),
     }
-}
-
-/// Reads the form. A page of another origin must not use up the limit of logins of a server that its visitor reaches; the
-/// command line sends no headers of a browser.
-async fn form(app: &Installation, request: Request) -> Result<Vec<u8>, OAuthError> {
-    let invalid = |error: ApiError| {
-        let status = status(error.0.code);
-        OAuthError::new("invalid_request", error.0.message).with_status(status)
-    };
-    if let Err(error) = browser::check_page(app, request.headers()) {
-        discard(request).await;
-        return Err(invalid(error));
-    }
-    let body = Body::read(request, MAX_FORM_BYTES, "login form").await;
-    body.map(|body| body.bytes.to_vec()).map_err(invalid)
-}
-
-fn answer(status: StatusCode, body: &Value) -> Response {
-    let mut headers = HeaderMap::new();
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    (status, headers, Json(body)).into_response()
 }

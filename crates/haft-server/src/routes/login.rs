@@ -23,7 +23,7 @@ use haft_platform::identity::Identity;
 const PAGE: &str = include_str!("login.html");
 const STYLE: &str = include_str!("login.css");
 /// The largest form in bytes.
-const MAX_FORM_BYTES: usize = 8 * 1024;
+const MAX_FORM_BYTES: usize = 16 * 1024;
 
 const INVALID_TOKEN: &str = "The token is invalid or has expired.";
 const INVALID_LINK: &str = "The login link is invalid, has expired, or was used already. Create a new one with \
@@ -62,17 +62,18 @@ pub(crate) struct LoginForm {
 }
 
 /// The longest path of a page to show after the login.
-const MAX_NEXT_BYTES: usize = 2048;
+const MAX_NEXT_BYTES: usize = 4096;
 
 /// A page to show after the login.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct NextPage(Option<String>);
 
 impl NextPage {
-    /// Accepts a path below `/ui/` of this server, and the page that approves logins of command lines, by the rules of
-    /// browsers: they resolve `..` and `%2e%2e`, read a backslash as a slash, and drop control characters.
+    /// Accepts a path below `/ui/` of this server, and the pages that approve logins of command lines and applications, by the
+    /// rules of browsers: they resolve `..` and `%2e%2e`, read a backslash as a slash, and drop control characters.
     pub(super) fn parse(text: Option<&str>) -> Self {
-        let is_known = |path: &str| path.starts_with("/ui/") || path == "/device";
+        let is_known =
+            |path: &str| path.starts_with("/ui/") || matches!(path, "/device" | "/oauth/authorize");
         let is_page = |text: &&str| {
             let base = Url::parse("http://haft.invalid/").ok();
             let resolved = base.and_then(|base| base.join(text).ok());
@@ -322,7 +323,14 @@ mod tests {
     #[test]
     fn only_pages_of_the_interface_follow_a_login() {
         let device = "/device?user_code=BCDF-GHJK";
-        for text in ["/ui/", "/ui/tools?q=a&page=2#top", "/ui/calls/018f", "/device", device] {
+        for text in [
+            "/ui/",
+            "/ui/tools?q=a&page=2#top",
+            "/ui/calls/018f",
+            "/device",
+            device,
+            "/oauth/authorize?a=b%26c",
+        ] {
             assert_eq!(NextPage::parse(Some(text)).path(), text);
         }
         for text in [
@@ -339,6 +347,8 @@ mod tests {
             "/ui/ä",
             "/\t/evil.test",
             "/devices",
+            "/oauth/authorize/x",
+            "/oauth/token",
             "/device/../api/key/rotate",
             "/device\\evil.test",
             &format!("/ui/{}", "x".repeat(MAX_NEXT_BYTES)),

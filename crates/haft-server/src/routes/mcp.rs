@@ -13,21 +13,25 @@ use axum::response::{IntoResponse as _, Response};
 use haft_core::name::BundleSlug;
 use haft_core::outcome::ErrorCode;
 use haft_core::principal::Principal;
+use haft_core::token::Role;
 use haft_mcp::server::{ClientContext, View};
+use haft_oauth::scope;
 use serde_json::json;
 
 use crate::authentication;
 use crate::error::ApiError;
 use crate::mcp::{LINE_PROTOCOL, Mcp, connection_session, has_bundle};
 use crate::open_stream;
+use crate::step_up;
+use crate::{body, browser};
 use haft_platform::Installation;
 use haft_platform::identity::Identity;
 use haft_platform::request_id;
 
 const ROOT: &str = "/mcp";
 const BUNDLES: &str = "/mcp/bundles/";
-/// The path of the metadata (RFC 9728); the path of the resource follows.
-pub(crate) const METADATA: &str = "/.well-known/oauth-protected-resource";
+/// The path of the metadata; the path of the resource follows.
+pub(crate) const METADATA: &str = step_up::RESOURCE_METADATA;
 
 /// The state of these routes.
 #[derive(Clone)]
@@ -48,6 +52,10 @@ pub(crate) async fn handle(State(McpState { app, mcp }): State<McpState>, reques
         Ok(admitted) => admitted,
         Err(error) => return reject(&app, &request, error),
     };
+    let request = match check_role(&app, &identity, request).await {
+        Ok(request) => request,
+        Err(response) => return response,
+    };
     let client = client_context(&app, &identity, view, &request);
     let is_pipe = requests_pipe(&request);
     // A GET stream carries only notifications and stays open.
@@ -63,8 +71,7 @@ pub(crate) async fn handle(State(McpState { app, mcp }): State<McpState>, reques
     }
 }
 
-/// Returns the metadata of the protected resource (RFC 9728). It names no authorization server: administrators create
-/// the tokens.
+/// Returns the metadata of the protected resource (RFC 9728).
 pub(crate) async fn metadata(State(McpState { app, .. }): State<McpState>, request: Request) -> Response {
     if let Err(error) = check_host(&app, &request) {
         return error.into_response();
@@ -74,12 +81,43 @@ pub(crate) async fn metadata(State(McpState { app, .. }): State<McpState>, reque
     if path != ROOT && !path.starts_with("/mcp/") {
         return ApiError::not_found("route", request.uri().path()).into_response();
     }
+    let base = browser::own_url(&app, request.headers());
     let document = json!({
-        "resource": format!("{}{path}", base_url(&app, &request)),
+        "resource": format!("{base}{path}"),
         "resource_name": "haft",
+        "authorization_servers": [base],
+        // What a client asks for at first; `insufficient_scope` tells it what else it needs.
+        "scopes_supported": [scope::of_role(Role::Viewer), scope::of_role(Role::Caller)],
         "bearer_methods_supported": ["header"],
     });
     Json(document).into_response()
+}
+
+/// Rejects calls of an application that may only read, with the status by which it notices that it may ask for more. Other
+/// callers get an error of MCP.
+async fn check_role(app: &Installation, identity: &Identity, request: Request) -> Result<Request, Response> {
+    if !identity.is_application() || identity.role >= Role::Caller || request.method() != Method::POST {
+        return Ok(request);
+    }
+    let limit = app.settings().server.max_body_bytes;
+    if body::content_length_exceeds(request.headers(), limit) {
+        return Ok(request);
+    }
+    let (parts, body) = request.into_parts();
+    let read = axum::body::to_bytes(body, limit).await;
+    let bytes = read
+        .map_err(|_| ApiError::bad_request("the request body is incomplete or too large").into_response())?;
+    let messages: serde_json::Value = serde_json::from_slice(&bytes).unwrap_or_default();
+    let is_call = |message: &serde_json::Value| message["method"] == "tools/call";
+    let calls = match messages.as_array() {
+        Some(batch) => batch.iter().any(is_call),
+        None => is_call(&messages),
+    };
+    let request = Request::from_parts(parts, Body::from(bytes));
+    match identity.require(Role::Caller) {
+        Err(error) if calls => Err(ApiError::from(error).into_response()),
+        _ => Ok(request),
+    }
 }
 
 /// Returns whether the client requests an upgrade to one message per line, as `haft mcp` does.
@@ -124,7 +162,7 @@ fn view(app: &Installation, identity: &Identity, path: &str) -> Result<View, Api
 }
 
 /// Rejects unknown host names, against DNS rebinding. IP addresses and `localhost` cannot be rebound.
-fn check_host(app: &Installation, request: &Request) -> Result<(), ApiError> {
+pub(super) fn check_host(app: &Installation, request: &Request) -> Result<(), ApiError> {
     let fail = |message: String| ApiError::new(ErrorCode::Forbidden, message);
     let Some(named) = authority(request) else {
         return Err(ApiError::bad_request("missing or invalid `Host` header"));
@@ -183,11 +221,6 @@ fn public_authority(app: &Installation) -> Option<Authority> {
     url.split_once("://")?.1.split('/').next()?.parse().ok()
 }
 
-/// Returns the URL of this server, as its clients know it.
-fn base_url(app: &Installation, request: &Request) -> String {
-    public_url(app, authority(request).as_ref())
-}
-
 /// Returns the configured URL of this server, otherwise one with the host of a request.
 pub(crate) fn public_url(app: &Installation, host: Option<&Authority>) -> String {
     match &app.settings().mcp.public_url {
@@ -202,8 +235,10 @@ fn reject(app: &Installation, request: &Request, error: ApiError) -> Response {
     if response.status() == StatusCode::UNAUTHORIZED {
         let has_token = request.headers().contains_key(header::AUTHORIZATION);
         let error = if has_token { "error=\"invalid_token\", " } else { "" };
-        let metadata = format!("{}{METADATA}{}", base_url(app, request), request.uri().path());
-        let challenge = format!("Bearer {error}resource_metadata=\"{metadata}\"");
+        let base = browser::own_url(app, request.headers());
+        let metadata = format!("{base}{METADATA}{}", request.uri().path());
+        let scope = scope::of_role(scope::DEFAULT);
+        let challenge = format!("Bearer {error}scope=\"{scope}\", resource_metadata=\"{metadata}\"");
         if let Ok(challenge) = HeaderValue::from_str(&challenge) {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
         }

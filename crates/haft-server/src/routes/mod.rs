@@ -1,10 +1,12 @@
 //! The routes, one group per module.
 
 pub(crate) mod agents;
+pub(crate) mod applications;
 pub(crate) mod apply;
 pub(crate) mod approval_grants;
 pub(crate) mod approvals;
 pub(crate) mod audit_log;
+pub(crate) mod authorize_page;
 pub(crate) mod bundle_publish;
 pub(crate) mod bundle_tools;
 pub(crate) mod bundles;
@@ -13,6 +15,7 @@ pub(crate) mod calls;
 pub(crate) mod chat_answers;
 pub(crate) mod chats;
 pub(crate) mod code_artifacts;
+mod consent_form;
 pub(crate) mod credentials;
 pub(crate) mod definition_body;
 pub(crate) mod definitions;
@@ -36,6 +39,7 @@ pub(crate) mod mcp;
 pub(crate) mod mcp_logins;
 pub(crate) mod mcp_servers;
 pub(crate) mod models;
+pub(crate) mod oauth;
 pub(crate) mod people;
 pub(crate) mod pipeline_documents;
 pub(crate) mod pipelines;

@@ -58,6 +58,10 @@ pub(crate) async fn create_link(
             "login links are created with a token, not in a session",
         ));
     };
+    if identity.is_application() {
+        let message = "an application that a person has connected creates no login links";
+        return Err(ApiError::new(ErrorCode::Forbidden, message));
+    }
     let link = app.create_login_link(token.hash.clone()).await?;
     audit::note(&identity, "login_link.create", &identity.name);
     let url = format!("{}{}", origin(&app, &headers), link.path.expose());

@@ -66,7 +66,7 @@ async fn a_token_opens_a_session_without_scripts() {
         assert!(response.headers().get("set-cookie").is_none());
         assert!(response.text().await.unwrap().contains("role=\"alert\""));
     }
-    let large = submit(&server, &format!("token={}", "x".repeat(10_000))).await;
+    let large = submit(&server, &format!("token={}", "x".repeat(20_000))).await;
     assert_eq!(large.status(), 413);
 }
 

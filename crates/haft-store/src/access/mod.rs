@@ -1,7 +1,8 @@
-//! People and service accounts, groups, access tokens, browser sessions, login links, logins of command lines, and logins at
-//! issuers.
+//! People and service accounts, groups, access tokens, browser sessions, login links, logins of command lines, logins at
+//! issuers, and connected applications.
 
 mod actors;
+mod applications;
 mod device_logins;
 mod groups;
 mod logins;
@@ -10,6 +11,7 @@ mod sign_on;
 mod tokens;
 
 pub use actors::{ActorChange, HandedOver};
+pub use applications::{ClientInsert, ClientLimits, CodeExchange, StoredCode};
 pub use device_logins::{
     DeviceLoginDecision, DeviceLoginLimits, DeviceLoginPoll, DeviceLoginStart, DeviceTokenInsert,
 };

@@ -54,7 +54,9 @@ const STATEMENTS: &[&str] = &[
     "DELETE FROM refresh_tokens WHERE tenant = $1",
     "DELETE FROM credentials WHERE tenant = $1",
     "DELETE FROM sessions WHERE token_hash IN (SELECT hash FROM tokens WHERE tenant = $1)",
+    // With their grants.
     "DELETE FROM tokens WHERE tenant = $1",
+    "DELETE FROM oauth_clients WHERE tenant = $1",
     "DELETE FROM actor_groups WHERE tenant = $1",
     "DELETE FROM sessions WHERE token_hash IN (SELECT actor_id || '@' || tenant FROM memberships WHERE tenant = $1)",
     "DELETE FROM login_links WHERE token_hash IN (SELECT actor_id || '@' || tenant FROM memberships WHERE tenant = $1)",

@@ -20,13 +20,15 @@ use haft_core::token::TokenRecord;
 use haft_core::webhook::{DeliveryStatus, WebhookEvent, WebhookScope};
 use haft_core::workspace::{ManifestSource, WorkspaceName};
 use haft_store::{
-    ApprovalDecision, AuditLog, DeliveryLimits, DeliveryResult, DeviceLoginLimits, DocumentChunks, NewChat,
-    NewManifest, NewMessage, ResourceUpdate, Retention, SignOnResult, Store, StoreSettings, StoredChunks,
+    ApprovalDecision, AuditLog, ClientLimits, DeliveryLimits, DeliveryResult, DeviceLoginLimits,
+    DocumentChunks, NewChat, NewManifest, NewMessage, ResourceUpdate, Retention, SignOnResult, Store,
+    StoreSettings, StoredChunks,
 };
 use serde_json::json;
 use sqlx::{AnyConnection, AssertSqlSafe, Connection as _, Row as _};
 
 use crate::agents::{definition, with_instructions};
+use crate::applications;
 use crate::approvals::{claimed, decide, waiting};
 use crate::artifacts::{self, artifact};
 use crate::audit::record;
@@ -57,7 +59,7 @@ const HOURS_PER_CYCLE: i64 = 4;
 const CYCLES_PER_CHAT: u32 = 5;
 
 /// Tables that are empty after a cycle, and the rule that bounds them.
-const EMPTY: [(&str, &str); 24] = [
+const EMPTY: [(&str, &str); 25] = [
     ("actor_groups", "each cycle adds one and deletes it"),
     ("actors", "each cycle adds one and deletes it"),
     ("applies", "one row"),
@@ -70,6 +72,7 @@ const EMPTY: [(&str, &str); 24] = [
     ("mcp_servers", "each cycle adds one and deletes it"),
     ("memberships", "each cycle adds one and deletes it"),
     ("nodes", "one row per living node"),
+    ("oauth_grants", "each cycle adds one, which goes with its token"),
     ("parallel_calls", "one row per call that runs; only with several nodes"),
     ("rate_windows", "removed when the rate counts them no longer; only with several nodes"),
     ("refresh_tokens", "one row per credential; removed after it is unused for long"),
@@ -311,6 +314,7 @@ impl Used {
         let login = device_login(&self.harness, &of_cycle("device"));
         store.access().insert_device_login(login, limits).await.unwrap();
         store.access().delete_token(token.id).await.unwrap();
+        self.connect_application(&of_cycle("client")).await;
         let person = person(&self.harness, &of_cycle("ann"));
         let membership = membership(person.id, &tenant());
         let group = group(&self.harness, &of_cycle("finance"), vec![person.id]);
@@ -328,6 +332,22 @@ impl Used {
             store.audit().record(store.audit().new_record(record)).await.unwrap();
             store.tenants().delete(acme).await.unwrap();
         }
+    }
+
+    async fn connect_application(&self, id: &str) {
+        let access = self.harness.store.access();
+        let limits = ClientLimits { per_address: 100, unused: 100 };
+        let client = applications::client(&self.harness, id);
+        access.insert_registered_client(client, limits).await.unwrap();
+        assert!(access.find_client(id).await.unwrap().is_some());
+        access.clients(&tenant()).await.unwrap();
+        access.insert_code(id.to_owned(), applications::code(&self.harness, "described"), 100).await.unwrap();
+        access.find_code(id).await.unwrap();
+        let (token, grant) = applications::grant(&self.harness, "described");
+        access.exchange_code(id, "approver", token, grant.clone()).await.unwrap();
+        access.find_grant(grant.id).await.unwrap();
+        access.rotate_refresh_token(grant.id, ("first", "second"), self.harness.clock.now()).await.unwrap();
+        access.delete_token(grant.id).await.unwrap();
     }
 
     async fn deliveries(&self) {

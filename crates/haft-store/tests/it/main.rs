@@ -8,6 +8,7 @@
 
 mod agent_files;
 mod agents;
+mod applications;
 mod apply;
 mod approvals;
 mod artifacts;

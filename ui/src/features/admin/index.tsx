@@ -1,3 +1,4 @@
+export { ApplicationsPage } from './applications';
 export { CredentialsPage } from './credentials';
 export { GroupsPage } from './groups';
 export { HealthPage } from './health';

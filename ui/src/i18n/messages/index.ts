@@ -1,4 +1,5 @@
 import { agents } from './agents';
+import { applications } from './applications';
 import { common } from './common';
 import { tools } from './tools';
 import { calls } from './calls';
@@ -10,4 +11,4 @@ import { signOn } from './sign-on';
 import { start } from './start';
 import { workspaces } from './workspaces';
 
-export const messages = { ...common, ...tools, ...calls, ...chat, ...govern, ...people, ...signOn, ...start, ...agents, ...retrieval, ...workspaces };
+export const messages = { ...common, ...tools, ...calls, ...chat, ...govern, ...people, ...applications, ...signOn, ...start, ...agents, ...retrieval, ...workspaces };

@@ -223,6 +223,12 @@ pub(super) const EXPECTATIONS: &[(&str, &str, Expected)] = &[
     ("get", "/groups/{id}", NotFound),
     ("patch", "/groups/{id}", NotFound),
     ("delete", "/groups/{id}", NotFound),
+    ("get", "/applications", Empty("applications")),
+    ("get", "/applications/{id}", NotFound),
+    ("delete", "/applications/{id}", NotFound),
+    ("get", "/application-clients", Empty("clients")),
+    ("post", "/application-clients", Own(&[201])),
+    ("delete", "/application-clients/{id}", NotFound),
     ("post", "/login-links", Own(&[201])),
     ("get", "/session", Own(&[200])),
     ("post", "/key/rotate", Forbidden),
@@ -307,7 +313,9 @@ pub(super) fn path_values(first: &FirstTenant, path: &str, parameter: &str) -> V
         ("calls", "id") => first.calls.clone(),
         ("approvals", "id") => texts(&[&first.approval]),
         ("approval-grants", "id") => texts(&[&first.grant]),
-        ("tokens", "id") => texts(&[&first.token]),
+        ("tokens", "id") => texts(&[&first.token, &first.application]),
+        ("applications", "id") => texts(&[&first.application, &first.token]),
+        ("application-clients", "id") => texts(&[&first.client]),
         ("people", "id") => texts(&[&first.person, PERSON, EMAIL]),
         ("service-accounts", "id") => texts(&[&first.service_account, SERVICE_ACCOUNT]),
         ("groups", "id") => texts(&[&first.group, GROUP]),
@@ -457,6 +465,9 @@ pub(super) fn body(first: &FirstTenant, method: &str, path: &str) -> Value {
         ("post", "/tenants") => json!({"id": "another"}),
         ("put", "/credentials/{name}") => json!({"value": "changed"}),
         ("patch", "/tokens/{id}") => json!({"rate_limit": null}),
+        ("post", "/application-clients") => {
+            json!({"name": "own", "redirect_uris": ["https://own.example/cb"]})
+        }
         ("post", "/tokens") => json!({"name": TOKEN, "role": "admin"}),
         ("post", "/people" | "/service-accounts" | "/groups") => json!({"name": "own"}),
         ("post", "/people/{id}/hand-over") => json!({"to": EMAIL}),

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use reqwest::Method;
 use serde_json::{Value, json};
 
+use crate::applications;
 use crate::harness::{Server, function_tool, poll, send};
 
 pub(super) const TOOL: &str = "quartz-tool";
@@ -21,6 +22,7 @@ pub(super) const PERSON: &str = "onyx-person";
 pub(super) const EMAIL: &str = "onyx@person.example";
 pub(super) const SERVICE_ACCOUNT: &str = "onyx-account";
 pub(super) const GROUP: &str = "onyx-group";
+pub(super) const CLIENT: &str = "onyx-client";
 pub(super) const CHAT: &str = "lapis-chat";
 pub(super) const EXAMPLE: &str = "marble-example";
 pub(super) const WORKSPACE: &str = "slate-workspace";
@@ -38,7 +40,7 @@ pub(super) const KEY: &str = "same-key-in-both-tenants";
 pub(super) const ARGUMENT: &str = "ruby-argument";
 
 /// Names by which the things of the tenant are requested.
-pub(super) const NAMES: [&str; 24] = [
+pub(super) const NAMES: [&str; 25] = [
     TOOL,
     HTTP_TOOL,
     GATED_TOOL,
@@ -53,6 +55,7 @@ pub(super) const NAMES: [&str; 24] = [
     EMAIL,
     SERVICE_ACCOUNT,
     GROUP,
+    CLIENT,
     CHAT,
     EXAMPLE,
     WORKSPACE,
@@ -104,6 +107,9 @@ pub(super) struct FirstTenant {
     pub(super) person: String,
     pub(super) service_account: String,
     pub(super) group: String,
+    /// An application that an admin created, and its connection.
+    pub(super) client: String,
+    pub(super) application: String,
     pub(super) approval: String,
     /// An approval that is remembered.
     pub(super) grant: String,
@@ -149,6 +155,7 @@ impl FirstTenant {
         let form = server.bare(Method::POST, "/login").header("sec-fetch-site", "same-origin");
         let form = form.header("content-type", "application/x-www-form-urlencoded");
         let (cookie, code) = log_in(server, form.body(format!("token={value}"))).await;
+        let (client, application) = applications::connect(server, &cookie, CLIENT).await;
         let mut first = Self {
             tool,
             bundle,
@@ -156,6 +163,8 @@ impl FirstTenant {
             person,
             service_account,
             group,
+            client,
+            application,
             approval,
             grant,
             webhook,
@@ -220,6 +229,8 @@ impl FirstTenant {
             "/api/people".to_owned(),
             "/api/service-accounts".to_owned(),
             "/api/groups".to_owned(),
+            "/api/applications".to_owned(),
+            "/api/application-clients".to_owned(),
             "/api/policy".to_owned(),
             "/api/policy?scope=platform".to_owned(),
             "/api/mcp-servers".to_owned(),

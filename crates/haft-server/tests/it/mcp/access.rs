@@ -19,7 +19,7 @@ async fn without_a_token_a_client_gets_the_metadata_url() {
         let challenge = response.headers()["www-authenticate"].to_str().unwrap().to_owned();
         let wrong = if header.is_some() { "error=\"invalid_token\", " } else { "" };
         let place = format!("http://{}/.well-known/oauth-protected-resource{path}", server.addr);
-        assert_eq!(challenge, format!("Bearer {wrong}resource_metadata=\"{place}\""));
+        assert_eq!(challenge, format!("Bearer {wrong}scope=\"haft:call\", resource_metadata=\"{place}\""));
         let (status, document) = crate::harness::send(
             server.bare(Method::GET, &format!("/.well-known/oauth-protected-resource{path}")),
         )
@@ -27,6 +27,8 @@ async fn without_a_token_a_client_gets_the_metadata_url() {
         let expected = json!({
             "resource": format!("http://{}{path}", server.addr),
             "resource_name": "haft",
+            "authorization_servers": [format!("http://{}", server.addr)],
+            "scopes_supported": ["haft:read", "haft:call"],
             "bearer_methods_supported": ["header"],
         });
         assert_eq!((status, document), (200, expected));
