@@ -1987,6 +1987,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/sign-on": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the issuers, for platform admins: their settings without secrets, and whether they answer. */
+        get: operations["get_sign_on"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/sign-on/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Try the claims of a login: which person, tenants, role and groups it would get, and why. Nobody is logged in. */
+        post: operations["post_sign_on_test"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/stats": {
         parameters: {
             query?: never;
@@ -5883,6 +5917,39 @@ export interface components {
              */
             workspace?: string | null;
         };
+        /** @description All issuers. */
+        IssuerList: {
+            issuers: components["schemas"]["IssuerView"][];
+        };
+        /** @description An issuer of the configuration. */
+        IssuerView: {
+            /** @description The audiences of bearer tokens; without any, tokens of the issuer are no credentials. */
+            audiences: string[];
+            /**
+             * @description The redirect URI to register at the issuer.
+             * @example https://haft.example.com/login/oidc/corp/callback
+             */
+            callback_url: string;
+            /** @example haft */
+            client_id: string;
+            /** @description Why they could not be fetched last. */
+            error: string | null;
+            /** @example corp */
+            id: string;
+            /** @description Whether its metadata and keys are known. */
+            is_ready: boolean;
+            /**
+             * @description The issuer identifier.
+             * @example https://login.example.com
+             */
+            issuer: string;
+            /** @description Whether a person may be found by a verified e-mail address. */
+            link_by_email: boolean;
+            /** @example Example Corp */
+            name: string;
+            rules: components["schemas"]["SignOnRuleView"][];
+            scopes: string[];
+        };
         /**
          * @description The action for an item.
          * @enum {string}
@@ -8136,6 +8203,92 @@ export interface components {
             /** @description The usage of the summary request. */
             usage?: components["schemas"]["RunUsage"];
         };
+        /**
+         * @description How a login finds its person.
+         * @enum {string}
+         */
+        SignOnOutcome: "known" | "linked" | "new" | "disabled" | "nothing_assigned";
+        /** @description A rule of an issuer. */
+        SignOnRuleView: {
+            /** @description Names of groups of the tenant. */
+            groups: string[];
+            /** @description The claim whose values are names of groups. */
+            groups_claim: string | null;
+            rights: components["schemas"]["RightsView"];
+            /** @example default */
+            tenant: string;
+            /**
+             * @description The condition; `null` matches every login.
+             * @example 'ops' in claims.groups
+             */
+            when: string | null;
+        };
+        /** @description What a login would get, and why. */
+        SignOnTest: {
+            /** @description The id of the issuer. */
+            issuer: string;
+            /** @description Whom the login would log in. */
+            person: components["schemas"]["SignOnTestPerson"];
+            /** @description Every rule, in the order of the configuration. */
+            rules: components["schemas"]["SignOnTestRule"][];
+            subject: string;
+            /** @description What the rules give, by tenant. */
+            tenants: components["schemas"]["SignOnTestTenant"][];
+            /** @description What is wrong with the claims or the rules. */
+            warnings: string[];
+        };
+        /** @description The claims of a login to try. */
+        SignOnTestBody: {
+            /**
+             * @description The claims of an ID token.
+             * @example {
+             *       "sub": "00u1",
+             *       "email": "ann@example.com",
+             *       "email_verified": true,
+             *       "groups": [
+             *         "ops"
+             *       ]
+             *     }
+             */
+            claims: {
+                [key: string]: unknown;
+            };
+            /**
+             * @description The id of the issuer; may be missing if there is only one.
+             * @example corp
+             */
+            issuer?: string | null;
+        };
+        /** @description Whom a login would log in. */
+        SignOnTestPerson: {
+            email: string | null;
+            /**
+             * Format: uuid
+             * @description The id of a person who exists.
+             */
+            id: string | null;
+            name: string;
+            outcome: components["schemas"]["SignOnOutcome"];
+        };
+        /** @description Whether a rule matches. */
+        SignOnTestRule: {
+            /** @description Why the condition has no value; then it does not match. */
+            error: string | null;
+            matched: boolean;
+            /** @description Counted from 1. */
+            number: number;
+            /** @example caller */
+            role: string;
+            tenant: string;
+            when: string | null;
+        };
+        /** @description What the rules give in a tenant. */
+        SignOnTestTenant: {
+            /** @description The names of the groups. */
+            groups: string[];
+            rights: components["schemas"]["RightsView"];
+            tenant: string;
+        };
         /** @description The state of the signature of a package. */
         SignatureState: {
             /** @enum {string} */
@@ -9340,6 +9493,14 @@ export interface components {
             status: components["schemas"]["SuccessStatus"];
         };
         /** @description `{"status":"success","data":…}`. */
+        Success_IssuerList: {
+            /** @description All issuers. */
+            data: {
+                issuers: components["schemas"]["IssuerView"][];
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
         Success_ItemImportReport: {
             /** @description The report of an import of single items, or of a dry run. */
             data: {
@@ -9755,6 +9916,24 @@ export interface components {
             data: {
                 /** @description In the order of the documentation; empty if a program embeds the server and configures it in code. */
                 settings: components["schemas"]["EffectiveSetting"][];
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_SignOnTest: {
+            /** @description What a login would get, and why. */
+            data: {
+                /** @description The id of the issuer. */
+                issuer: string;
+                /** @description Whom the login would log in. */
+                person: components["schemas"]["SignOnTestPerson"];
+                /** @description Every rule, in the order of the configuration. */
+                rules: components["schemas"]["SignOnTestRule"][];
+                subject: string;
+                /** @description What the rules give, by tenant. */
+                tenants: components["schemas"]["SignOnTestTenant"][];
+                /** @description What is wrong with the claims or the rules. */
+                warnings: string[];
             };
             status: components["schemas"]["SuccessStatus"];
         };
@@ -21086,6 +21265,162 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_sign_on: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "issuers": [
+                     *           {
+                     *             "audiences": [
+                     *               "text"
+                     *             ],
+                     *             "callback_url": "https://haft.example.com/login/oidc/corp/callback",
+                     *             "client_id": "haft",
+                     *             "error": "text",
+                     *             "id": "corp",
+                     *             "is_ready": true,
+                     *             "issuer": "https://login.example.com",
+                     *             "link_by_email": true,
+                     *             "name": "Example Corp",
+                     *             "rules": [
+                     *               {
+                     *                 "groups": [
+                     *                   "text"
+                     *                 ],
+                     *                 "groups_claim": "text",
+                     *                 "rights": {
+                     *                   "elevated": true,
+                     *                   "platform": true,
+                     *                   "role": "viewer",
+                     *                   "tools": [
+                     *                     "text"
+                     *                   ]
+                     *                 },
+                     *                 "tenant": "default",
+                     *                 "when": "'ops' in claims.groups"
+                     *               }
+                     *             ],
+                     *             "scopes": [
+                     *               "text"
+                     *             ]
+                     *           }
+                     *         ]
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_IssuerList"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    post_sign_on_test: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "claims": {
+                 *         "sub": "00u1",
+                 *         "email": "ann@example.com",
+                 *         "email_verified": true,
+                 *         "groups": [
+                 *           "ops"
+                 *         ]
+                 *       },
+                 *       "issuer": "corp"
+                 *     }
+                 */
+                "application/json": components["schemas"]["SignOnTestBody"];
+            };
+        };
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "issuer": "text",
+                     *         "person": {
+                     *           "email": "text",
+                     *           "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "name": "text",
+                     *           "outcome": "known"
+                     *         },
+                     *         "rules": [
+                     *           {
+                     *             "error": "text",
+                     *             "matched": true,
+                     *             "number": 1,
+                     *             "role": "caller",
+                     *             "tenant": "text",
+                     *             "when": "text"
+                     *           }
+                     *         ],
+                     *         "subject": "text",
+                     *         "tenants": [
+                     *           {
+                     *             "groups": [
+                     *               "text"
+                     *             ],
+                     *             "rights": {
+                     *               "elevated": true,
+                     *               "platform": true,
+                     *               "role": "viewer",
+                     *               "tools": [
+                     *                 "text"
+                     *               ]
+                     *             },
+                     *             "tenant": "text"
+                     *           }
+                     *         ],
+                     *         "warnings": [
+                     *           "text"
+                     *         ]
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_SignOnTest"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["PayloadTooLarge"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
         };

@@ -107,6 +107,8 @@ const COMMANDS: &[&str] = &[
     "group delete",
     "group add-member",
     "group remove-member",
+    "auth",
+    "auth test",
     "token",
     "token create",
     "token list",

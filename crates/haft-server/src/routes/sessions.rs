@@ -51,7 +51,8 @@ pub(crate) async fn create_link(
 ) -> Result<Response, ApiError> {
     // A session could otherwise prolong itself without end.
     // So could whoever has a token of an issuer, which is the login of a person until it expires.
-    let is_token = identity.session().is_none() && identity.principal().token.is_some();
+    let is_login = identity.token.is_none() && identity.actor.is_some();
+    let is_token = identity.session().is_none() && !is_login;
     let Some(token) = identity.token().filter(|_| is_token) else {
         return Err(ApiError::new(
             ErrorCode::Forbidden,

@@ -15,9 +15,10 @@ import { StatusBadge } from '@/parts/status';
 import { RightsChips, ToolRules } from './rights';
 import { EXAMPLE_CLAIMS, readClaims } from './sign-on-claims';
 
+const list = (values: string[]) => values.length > 0 && <Mono>{visibleText(values.join(' '))}</Mono>;
+
 function IssuerDetails({ issuer }: { issuer: Issuer }) {
   const t = useT();
-  const list = (values: string[]) => values.length > 0 && <Mono>{visibleText(values.join(' '))}</Mono>;
   return (
     <section aria-label={issuer.name}>
       <Group gap="sm" mb="xs"><Title order={2}>{visibleText(issuer.name)}</Title><StatusBadge status={issuer.is_ready ? 'enabled' : 'error'} label={t(issuer.is_ready ? 'signOn.ready' : 'signOn.unavailable')} /></Group>
