@@ -87,7 +87,7 @@ EOF
     retrieval: "docs/retrieval.md" given "mkdir docs; echo 'You have 28 days of leave.' | tee guide.md > docs/leave.md\n",
         prints ["28 days"];
     sandbox: "docs/sandbox.md", prints ["3"];
-    scim: "docs/scim.md", prints ["urn:ietf:params:scim:schemas:core:2.0:User", "managed by SCIM", "Ann Smith"];
+    scim: "docs/scim.md", prints ["urn:ietf:params:scim:schemas:core:2.0:User", "Ann Smith", "managed by SCIM"];
     script_tools: "docs/script-tools.md", prints ["3", "hits"];
     search: "docs/search.md";
     security: "docs/security.md";
