@@ -1,4 +1,4 @@
-//! OAuth 2.1 and OpenID Connect, in both roles: what arrives is parsed and checked here, without I/O and without a clock.
+//! OAuth 2.1 and `OpenID` Connect, in both roles: what arrives is parsed and checked here, without I/O and without a clock.
 
 pub mod access_token;
 pub mod client_metadata;

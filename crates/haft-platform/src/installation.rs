@@ -103,6 +103,7 @@ impl Installation {
     }
 
     /// Opens an installation with a program's own functions and tools.
+    #[expect(clippy::too_many_lines, reason = "one line per part of the installation")]
     pub async fn open_with(settings: Settings, extensions: Extensions) -> Result<Arc<Self>, StartError> {
         let local_token = open_home(&settings)?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);

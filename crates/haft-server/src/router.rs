@@ -216,10 +216,6 @@ fn other_routes(app: &Arc<Installation>) -> OpenApiRouter<Arc<Installation>> {
         .routes(routes!(tokens::get, tokens::delete, token_rates::patch))
         .routes(routes!(tokens::rotate))
         .merge(people_and_groups())
-        .routes(routes!(applications::list))
-        .routes(routes!(applications::get, applications::delete))
-        .routes(routes!(applications::list_clients, applications::create_client))
-        .routes(routes!(applications::delete_client))
         .routes(routes!(sessions::create_link))
         .routes(routes!(sessions::get))
         .routes(routes!(policy::get, policy::put))
@@ -269,7 +265,7 @@ fn explanations() -> OpenApiRouter<Arc<Installation>> {
         .routes(routes!(sign_on::test))
 }
 
-/// Returns the routes of people, service accounts and groups.
+/// Returns the routes of people, service accounts, groups and connected applications.
 fn people_and_groups() -> OpenApiRouter<Arc<Installation>> {
     OpenApiRouter::new()
         .routes(routes!(people::list, people::invite))
@@ -284,6 +280,10 @@ fn people_and_groups() -> OpenApiRouter<Arc<Installation>> {
         ))
         .routes(routes!(groups::list, groups::create))
         .routes(routes!(groups::get, groups::patch, groups::delete))
+        .routes(routes!(applications::list))
+        .routes(routes!(applications::get, applications::delete))
+        .routes(routes!(applications::list_clients, applications::create_client))
+        .routes(routes!(applications::delete_client))
 }
 
 /// Agents, retrieval pipelines and code artifacts.

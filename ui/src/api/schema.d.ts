@@ -229,6 +229,79 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/application-clients": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the applications that admins of the tenant have created. */
+        get: operations["get_application_clients"];
+        put?: never;
+        /**
+         * Create an application; only this response contains its secret. Applications that describe or register themselves need
+         *     no admin.
+         */
+        post: operations["post_application_clients"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/application-clients/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Delete an application that an admin created; it is disconnected from everybody. */
+        delete: operations["delete_application_clients_id"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/applications": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List connected applications: those of the tenant for admins, their own for other people. */
+        get: operations["get_applications"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/applications/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a connected application. */
+        get: operations["get_applications_id"];
+        put?: never;
+        post?: never;
+        /** Disconnect an application; its tokens stop working immediately, and its streams end. */
+        delete: operations["delete_applications_id"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/apply": {
         parameters: {
             query?: never;
@@ -3420,6 +3493,84 @@ export interface components {
          * @enum {string}
          */
         ApiKeyLocation: "header" | "query";
+        /** @description The applications that admins of a tenant have created. */
+        ApplicationClientList: {
+            clients: components["schemas"]["ApplicationClientView"][];
+        };
+        /** @description An application that an admin has created. */
+        ApplicationClientView: {
+            /**
+             * @description The OAuth `client_id`.
+             * @example haft_client_019a8f50b7b67a019a05a22a6e0af101
+             */
+            client_id: string;
+            /** @description Whether it has a secret. */
+            confidential: boolean;
+            /** Format: date-time */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When somebody last connected it; `null` if never.
+             */
+            last_connected_at: string | null;
+            /** @example Intranet */
+            name: string;
+            /** @description Where answers may go. */
+            redirect_uris: string[];
+            /** @example default */
+            tenant: string;
+        };
+        /** @description A page of connected applications. */
+        ApplicationList: {
+            applications: components["schemas"]["ApplicationView"][];
+            next_page_token: string | null;
+            total: number;
+        };
+        /** @description An application that a person has connected. */
+        ApplicationView: {
+            actor: components["schemas"]["ActorName"] | null;
+            /** @description The host that describes the application; `null` if nobody but itself or an admin does. */
+            client_host: string | null;
+            /**
+             * @description The OAuth `client_id`.
+             * @example https://claude.ai/oauth/mcp-oauth-client-metadata
+             */
+            client_id: string;
+            /** Format: date-time */
+            created_at: string;
+            /**
+             * @description Where its answers go: a host, or a program on the computer of the person.
+             * @example claude.ai
+             */
+            destination: string;
+            /**
+             * Format: date-time
+             * @description When it is disconnected; `null` if it stays connected.
+             */
+            expires_at: string | null;
+            /** Format: uuid */
+            id: string;
+            /**
+             * Format: date-time
+             * @description When it is disconnected unless it refreshes its tokens before; `null` if it cannot refresh them.
+             */
+            idle_until: string | null;
+            /**
+             * Format: date-time
+             * @description When it was last used; `null` if never. Other nodes report a use within a minute.
+             */
+            last_used_at: string | null;
+            /**
+             * @description The name of the application.
+             * @example Claude
+             */
+            name: string;
+            role: components["schemas"]["Role"];
+            /** @example default */
+            tenant: string;
+            /** @description The rules of the tools that it may see and call; `null` allows every tool that the person may use. */
+            tools: string[] | null;
+        };
         /** @description The planned or applied changes of a folder. */
         ApplyReport: {
             /** @description Whether the changes were applied. */
@@ -4589,6 +4740,11 @@ export interface components {
              * @example `when` is false
              */
             why: string;
+        };
+        /** @description A new application with its secret. */
+        CreatedApplicationClient: components["schemas"]["ApplicationClientView"] & {
+            /** @description The secret, which no later response contains; `null` if it has none. */
+            client_secret: string | null;
         };
         /** @description A new token with its value. */
         CreatedToken: components["schemas"]["TokenView"] & {
@@ -6414,6 +6570,25 @@ export interface components {
              * @description Tokens of the answer.
              */
             output: number;
+        };
+        /** @description A new application. */
+        NewApplicationClient: {
+            /** @description Whether it has a secret, as programs on a server do; default: no. */
+            confidential?: boolean;
+            /**
+             * @description The name: 1 to 64 characters without control characters.
+             * @example Intranet
+             */
+            name: string;
+            /**
+             * @description Where answers may go: 1 to 20 URLs, with `https`, or on the computer of the person.
+             * @example [
+             *       "https://intranet.example.com/callback"
+             *     ]
+             */
+            redirect_uris: string[];
+            /** @description The tenant; platform admins may name any, others only their own. */
+            tenant?: string | null;
         };
         /** @description A chat to create. */
         NewChatBody: {
@@ -8654,6 +8829,73 @@ export interface components {
             status: components["schemas"]["SuccessStatus"];
         };
         /** @description `{"status":"success","data":…}`. */
+        Success_ApplicationClientList: {
+            /** @description The applications that admins of a tenant have created. */
+            data: {
+                clients: components["schemas"]["ApplicationClientView"][];
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_ApplicationList: {
+            /** @description A page of connected applications. */
+            data: {
+                applications: components["schemas"]["ApplicationView"][];
+                next_page_token: string | null;
+                total: number;
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_ApplicationView: {
+            /** @description An application that a person has connected. */
+            data: {
+                actor: components["schemas"]["ActorName"] | null;
+                /** @description The host that describes the application; `null` if nobody but itself or an admin does. */
+                client_host: string | null;
+                /**
+                 * @description The OAuth `client_id`.
+                 * @example https://claude.ai/oauth/mcp-oauth-client-metadata
+                 */
+                client_id: string;
+                /** Format: date-time */
+                created_at: string;
+                /**
+                 * @description Where its answers go: a host, or a program on the computer of the person.
+                 * @example claude.ai
+                 */
+                destination: string;
+                /**
+                 * Format: date-time
+                 * @description When it is disconnected; `null` if it stays connected.
+                 */
+                expires_at: string | null;
+                /** Format: uuid */
+                id: string;
+                /**
+                 * Format: date-time
+                 * @description When it is disconnected unless it refreshes its tokens before; `null` if it cannot refresh them.
+                 */
+                idle_until: string | null;
+                /**
+                 * Format: date-time
+                 * @description When it was last used; `null` if never. Other nodes report a use within a minute.
+                 */
+                last_used_at: string | null;
+                /**
+                 * @description The name of the application.
+                 * @example Claude
+                 */
+                name: string;
+                role: components["schemas"]["Role"];
+                /** @example default */
+                tenant: string;
+                /** @description The rules of the tools that it may see and call; `null` allows every tool that the person may use. */
+                tools: string[] | null;
+            };
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
         Success_ApplyReport: {
             /** @description The planned or applied changes of a folder. */
             data: {
@@ -9058,6 +9300,15 @@ export interface components {
         Success_CodeArtifact: {
             /** @description The result. */
             data: components["schemas"]["CodeArtifact"];
+            status: components["schemas"]["SuccessStatus"];
+        };
+        /** @description `{"status":"success","data":…}`. */
+        Success_CreatedApplicationClient: {
+            /** @description A new application with its secret. */
+            data: components["schemas"]["ApplicationClientView"] & {
+                /** @description The secret, which no later response contains; `null` if it has none. */
+                client_secret: string | null;
+            };
             status: components["schemas"]["SuccessStatus"];
         };
         /** @description `{"status":"success","data":…}`. */
@@ -12875,6 +13126,327 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["Success_ResourceUsage"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_application_clients: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The tenant, for platform admins; default: your own
+                 * @example default
+                 */
+                tenant?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "clients": [
+                     *           {
+                     *             "client_id": "haft_client_019a8f50b7b67a019a05a22a6e0af101",
+                     *             "confidential": true,
+                     *             "created_at": "2026-01-31T12:00:00Z",
+                     *             "last_connected_at": "2026-01-31T12:00:00Z",
+                     *             "name": "Intranet",
+                     *             "redirect_uris": [
+                     *               "text"
+                     *             ],
+                     *             "tenant": "default"
+                     *           }
+                     *         ]
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_ApplicationClientList"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    post_application_clients: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "name": "Intranet",
+                 *       "redirect_uris": [
+                 *         "https://intranet.example.com/callback"
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["NewApplicationClient"];
+            };
+        };
+        responses: {
+            /** @description The object was created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "client_id": "haft_client_019a8f50b7b67a019a05a22a6e0af101",
+                     *         "confidential": true,
+                     *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "last_connected_at": "2026-01-31T12:00:00Z",
+                     *         "name": "Intranet",
+                     *         "redirect_uris": [
+                     *           "text"
+                     *         ],
+                     *         "tenant": "default",
+                     *         "client_secret": "text"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_CreatedApplicationClient"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    delete_application_clients_id: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The tenant, for platform admins; default: your own
+                 * @example default
+                 */
+                tenant?: string;
+            };
+            header?: never;
+            path: {
+                /** @description The `client_id` */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "message": "Token deleted"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_Message"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_applications: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The maximum number of items; larger values than 500 (100 for calls, 5000 for summaries of tools) are lowered.
+                 * @example 50
+                 */
+                page_size?: number;
+                /** @description The same as `page_size`. */
+                recommended_page_size?: number;
+                /** @description The same as `page_size`. */
+                limit?: number;
+                /** @description The `next_page_token` of the previous page. */
+                page_token?: string;
+                /** @description How many items to skip. */
+                skip?: number;
+                /**
+                 * @description The tenant, for platform admins; default: your own
+                 * @example default
+                 */
+                tenant?: string;
+                /** @description `me`, or the id of the person who connected them */
+                actor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "applications": [
+                     *           {
+                     *             "actor": {
+                     *               "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *               "kind": "person",
+                     *               "name": "Ann Smith"
+                     *             },
+                     *             "client_host": "text",
+                     *             "client_id": "https://claude.ai/oauth/mcp-oauth-client-metadata",
+                     *             "created_at": "2026-01-31T12:00:00Z",
+                     *             "destination": "claude.ai",
+                     *             "expires_at": "2026-01-31T12:00:00Z",
+                     *             "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *             "idle_until": "2026-01-31T12:00:00Z",
+                     *             "last_used_at": "2026-01-31T12:00:00Z",
+                     *             "name": "Claude",
+                     *             "role": "viewer",
+                     *             "tenant": "default",
+                     *             "tools": [
+                     *               "text"
+                     *             ]
+                     *           }
+                     *         ],
+                     *         "next_page_token": "text",
+                     *         "total": 1
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_ApplicationList"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_applications_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "actor": {
+                     *           "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *           "kind": "person",
+                     *           "name": "Ann Smith"
+                     *         },
+                     *         "client_host": "text",
+                     *         "client_id": "https://claude.ai/oauth/mcp-oauth-client-metadata",
+                     *         "created_at": "2026-01-31T12:00:00Z",
+                     *         "destination": "claude.ai",
+                     *         "expires_at": "2026-01-31T12:00:00Z",
+                     *         "id": "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+                     *         "idle_until": "2026-01-31T12:00:00Z",
+                     *         "last_used_at": "2026-01-31T12:00:00Z",
+                     *         "name": "Claude",
+                     *         "role": "viewer",
+                     *         "tenant": "default",
+                     *         "tools": [
+                     *           "text"
+                     *         ]
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_ApplicationView"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    delete_applications_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "message": "Token deleted"
+                     *       },
+                     *       "status": "success"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Success_Message"];
                 };
             };
             400: components["responses"]["BadRequest"];

@@ -107,7 +107,7 @@ pub async fn allow(
             Err(ServiceError::new(ErrorCode::RateLimited, message))
         }
     };
-    audit::run_change(app, identity, ("application.allow", &request.client.name), storing).await?;
+    Box::pin(audit::run_change(app, identity, ("application.allow", &request.client.name), storing)).await?;
     Ok(code)
 }
 

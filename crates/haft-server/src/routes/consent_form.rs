@@ -110,7 +110,7 @@ fn roles(identity: &Identity, request: &AuthorizationRequest) -> String {
             Role::Viewer => "Read what I may see",
             Role::Caller => "Read, and call tools",
             Role::Editor => "Read, call tools, and change tools and agents",
-            Role::Admin => "Everything, including people, tokens and credentials",
+            Role::Admin => "Everything, including people and credentials",
         };
         let checked = if role == highest { " checked" } else { "" };
         let _ = write!(
@@ -154,12 +154,12 @@ fn tools(bundles: &BTreeMap<String, Vec<String>>, count: usize, earlier: Option<
         r#"<fieldset><legend>Tools</legend>
           <label class="choice"><input type="radio" name="tools" value="all"{all}> All that I may use, now {count}</label>
           <label class="choice"><input type="radio" name="tools" value="some"{some}> Only these:</label>
-          <details class="tools"{open}><summary>{count} tools in {} bundles</summary>
+          <details class="tools"{open}><summary>Choose from {count} tools in {}</summary>
           {boxes}
           <label for="patterns">Names and patterns, such as <code>weather</code>, <code>web:*</code>, <code>tag:safe</code></label>
           <input id="patterns" name="patterns" autocomplete="off" spellcheck="false" value="{}">
           </details></fieldset>"#,
-        bundles.len(),
+        if bundles.len() == 1 { "1 bundle".to_owned() } else { format!("{} bundles", bundles.len()) },
         escape(&patterns.join(", ")),
     )
 }

@@ -134,15 +134,15 @@ async fn a_code_needs_the_token_of_whoever_allowed_it(harness: Harness) {
 async fn a_refresh_token_is_replaced_once(harness: Harness) {
     let access = harness.store.access();
     let grant = connect(&harness, "client").await;
-    let rotate = |old: &'static str, new: &'static str| {
-        access.rotate_refresh_token(grant.id, (old, new), after(&harness, 20))
-    };
+    let end = after(&harness, 20);
+    let rotate =
+        |old: &'static str, new: &'static str| access.rotate_refresh_token(grant.id, (old, new), end);
     assert!(!rotate("wrong", "second").await.unwrap());
     assert!(rotate("first", "second").await.unwrap());
     assert!(!rotate("first", "third").await.unwrap());
     let state = access.find_grant(grant.id).await.unwrap().unwrap().refresh.unwrap();
     assert_eq!((state.hash.as_str(), state.previous_hash.as_deref()), ("second", Some("first")));
-    assert!(state.rotated_at.is_some() && state.expires_at == after(&harness, 20));
+    assert!(state.rotated_at.is_some() && state.expires_at == end);
     harness.clock.advance(21);
     assert!(!rotate("second", "third").await.unwrap(), "it has expired");
 }

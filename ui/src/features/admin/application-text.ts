@@ -9,7 +9,7 @@ export function describedBy(application: Pick<Application, 'client_host' | 'clie
 /** When an application is disconnected if nobody does anything: the end that was chosen, or that of an unused connection. */
 export function endOf(application: Pick<Application, 'expires_at' | 'idle_until'>): string | null {
   const ends = [application.expires_at, application.idle_until].filter((end) => end !== null);
-  return ends.sort((a, b) => Date.parse(a) - Date.parse(b))[0] ?? null;
+  return ends.toSorted((a, b) => Date.parse(a) - Date.parse(b))[0] ?? null;
 }
 
 /** Whether a text occurs in what identifies an application. */
