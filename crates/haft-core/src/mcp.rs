@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::Timestamp;
+use crate::account::CredentialMode;
 use crate::hash;
 use crate::implementation::{Implementation, ToolHints};
 use crate::name::{BundleSlug, TenantId};
@@ -44,6 +45,9 @@ pub struct McpServer {
     #[serde(default)]
     #[cfg_attr(feature = "openapi", schema(required))]
     pub policy: Policy,
+    /// Whose credentials its connections use.
+    #[serde(default, skip_serializing_if = "CredentialMode::is_shared")]
+    pub credentials: CredentialMode,
     /// A prefix for the names of its tools; empty keeps the names.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub prefix: String,
@@ -75,6 +79,7 @@ impl McpServer {
             enabled: true,
             accept_changes: false,
             policy: Policy::Allow,
+            credentials: CredentialMode::Shared,
             prefix: String::new(),
             timeout_ms: None,
             start_timeout_ms: None,

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use zeroize::Zeroizing;
 
 use crate::BoxFuture;
+use crate::account::Accounts;
 use crate::name::TenantId;
 
 /// The text that is shown in place of a secret; written back, it means "unchanged".
@@ -109,6 +110,11 @@ pub trait SecretSource: Send + Sync {
 
     /// Returns the store of refresh tokens; without one they are kept in memory.
     fn refresh_tokens(&self) -> Option<Arc<dyn RefreshTokens>> {
+        None
+    }
+
+    /// Returns the accounts of people, for `${account:NAME}`.
+    fn accounts(&self) -> Option<Arc<dyn Accounts>> {
         None
     }
 }

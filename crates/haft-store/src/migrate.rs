@@ -44,6 +44,7 @@ const SCRIPTS: &[&str] = &[
     include_str!("../migrations/0035_device_logins.sql"),
     include_str!("../migrations/0036_token_parent.sql"),
     include_str!("../migrations/0037_people.sql"),
+    include_str!("../migrations/0041_accounts.sql"),
 ];
 
 /// The script after which the moved rows of resources are completed.

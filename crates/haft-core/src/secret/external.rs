@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use crate::account::check_provider_name;
 use crate::duration;
 use crate::problem::excerpt;
 
@@ -22,11 +23,14 @@ pub enum SourceKind {
     Environment,
     /// The output of a command.
     Command,
+    /// The account of the person who calls.
+    Account,
 }
 
 impl SourceKind {
     /// All kinds.
-    pub const ALL: [Self; 4] = [Self::Vault, Self::File, Self::Environment, Self::Command];
+    pub const ALL: [Self; 5] =
+        [Self::Vault, Self::File, Self::Environment, Self::Command, Self::Account];
 
     /// Returns the text before the colon of a reference.
     pub const fn scheme(self) -> &'static str {
@@ -35,6 +39,7 @@ impl SourceKind {
             Self::File => "file",
             Self::Environment => "env",
             Self::Command => "cmd",
+            Self::Account => "account",
         }
     }
 
@@ -45,6 +50,7 @@ impl SourceKind {
             Self::File => "secrets.files.directory",
             Self::Environment => "secrets.environment",
             Self::Command => "secrets.commands",
+            Self::Account => "/api/account-providers",
         }
     }
 }
@@ -89,6 +95,7 @@ impl<'a> ExternalReference<'a> {
         match kind {
             SourceKind::Vault | SourceKind::File => check_path(path)?,
             SourceKind::Environment | SourceKind::Command => check_name(path)?,
+            SourceKind::Account => check_provider_name(path)?,
         }
         Ok(Self { kind, path, key })
     }

@@ -11,6 +11,7 @@ use sqlx::any::AnyRow;
 use sqlx::{Any, Row as _, Transaction};
 
 use crate::access::Access;
+use crate::accounts::forget_actor;
 use crate::audit;
 use crate::engine::{failed_to, is_conflict};
 use crate::notification::ChangeSet;
@@ -338,6 +339,7 @@ async fn remove_traces(
 ) -> Result<(), sqlx::Error> {
     let text = id.to_string();
     leave_groups(tx, id, tenant).await?;
+    forget_actor(tx, id, tenant).await?;
     let key = actor::login_key(id, tenant);
     let own = "SELECT hash FROM tokens WHERE actor_id = $2 AND tenant = $3";
     for table in ["sessions", "login_links"] {
