@@ -26,6 +26,7 @@ use haft_workspace::Limits;
 use tokio_util::sync::CancellationToken;
 
 use crate::access::Access;
+use crate::accounts::AccountSource;
 use crate::artifact_host::ArtifactHost;
 use crate::attempt_limit::AttemptLimit;
 use crate::built_ins::{LateServices, install};
@@ -363,11 +364,18 @@ fn secrets(
     resources: &ExecutionResources,
     clock: &Arc<dyn Clock>,
 ) -> Result<Arc<Secrets>, SourceSettingsError> {
-    Ok(Arc::new(Secrets {
+    let sources = SecretSources::open(&settings.secrets.sources, resources.processes.clone(), clock)?;
+    Ok(Arc::new_cyclic(|secrets| Secrets {
         store: Arc::clone(store),
         environment: settings.secrets.environment.iter().cloned().collect(),
         access: Arc::clone(access),
-        sources: SecretSources::open(&settings.secrets.sources, resources.processes.clone(), clock)?,
+        sources,
+        accounts: Arc::new(AccountSource {
+            store: Arc::clone(store),
+            egress: resources.egress.clone(),
+            public_url: settings.mcp.public_url.clone(),
+            secrets: secrets.clone(),
+        }),
     }))
 }
 

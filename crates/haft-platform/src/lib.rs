@@ -11,6 +11,7 @@
 )]
 
 pub mod access;
+pub mod accounts;
 pub mod agents;
 pub mod answers;
 pub mod applying;

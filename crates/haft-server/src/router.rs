@@ -22,7 +22,7 @@ use crate::mcp::Mcp;
 use crate::query::QueryParameters;
 use crate::routes::mcp::McpState;
 use crate::routes::{
-    agents, apply, approval_grants, approvals, audit_log, bundle_publish, bundle_tools, bundles,
+    account_providers, accounts, agents, apply, approval_grants, approvals, audit_log, bundle_publish, bundle_tools, bundles,
     call_histogram, calls, chat_answers, chats, credentials, definitions, deliveries, device_oauth,
     device_page, events, examples, groups, health, import, import_items, import_registry, installation,
     invoke, key, lifecycle, limits, login, mcp, mcp_logins, mcp_servers, models, people, pipeline_documents,
@@ -206,6 +206,11 @@ fn other_routes(app: &Arc<Installation>) -> OpenApiRouter<Arc<Installation>> {
         .routes(routes!(apply::export))
         .routes(routes!(credentials::list))
         .routes(routes!(credentials::get, credentials::put, credentials::delete))
+        .routes(routes!(accounts::list))
+        .routes(routes!(accounts::put, accounts::revoke))
+        .routes(routes!(accounts::connect))
+        .routes(routes!(account_providers::list))
+        .routes(routes!(account_providers::put, account_providers::delete))
         .routes(routes!(key::rotate))
         .routes(routes!(tenants::list, tenants::create))
         .routes(routes!(tenants::get, tenants::patch, tenants::delete))
@@ -252,6 +257,7 @@ fn other_routes(app: &Arc<Installation>) -> OpenApiRouter<Arc<Installation>> {
         .routes(routes!(events::stream))
         .routes(routes!(policy_explain::explain))
         .routes(routes!(mcp_logins::callback))
+        .routes(routes!(accounts::callback))
 }
 
 /// Returns the routes of people, service accounts and groups.

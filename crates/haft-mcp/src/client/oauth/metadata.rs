@@ -56,7 +56,7 @@ pub(super) struct Issuer {
 /// The result of the discovery.
 #[derive(Debug, Clone)]
 pub(super) struct Discovered {
-    /// The resource identifier of the server (RFC 8707).
+    /// The resource identifier of the server (RFC 8707); empty for a provider, whose tokens are for itself.
     pub(super) resource: String,
     /// The scope to request by default.
     pub(super) scope: Option<String>,
@@ -125,7 +125,7 @@ fn covers(resource: &str, server: &Url) -> bool {
     resource.origin() == server.origin() && below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-async fn issuer(egress: &Egress, server: &Url, named: &str) -> Result<Option<Issuer>, OAuthError> {
+pub(super) async fn issuer(egress: &Egress, server: &Url, named: &str) -> Result<Option<Issuer>, OAuthError> {
     let at = parse_url(server, "authorization_servers", named)?;
     let mut urls = well_known(&at, "oauth-authorization-server");
     urls.truncate(1);
