@@ -191,11 +191,6 @@ impl Access {
         snapshot.tokens.get(&login_key(id, tenant)).map(|login| Arc::clone(&login.principal))
     }
 
-    /// Returns whether a person or a service account may act in a tenant.
-    pub fn is_member(&self, tenant: &TenantId, actor: ActorId) -> bool {
-        self.snapshot.load().members.contains(&(tenant.clone(), actor))
-    }
-
     /// Finds a session by the hash of its cookie.
     pub fn session(&self, hash: &str, now: Timestamp) -> Option<SessionRecord> {
         self.snapshot.load().sessions.get(hash).filter(|session| now < session.expires_at).cloned()

@@ -21,7 +21,7 @@ use url::Url;
 use super::ad_hoc::AdHocConnections;
 use super::connection::Connection;
 use super::endpoint;
-use super::oauth::{self, BegunLogin, Callback, OAuthError};
+use super::oauth::{self, BegunLogin, Callback, LoginStore, OAuthError};
 use super::personal::PersonalConnections;
 use super::workspace_program::WorkspacePrograms;
 
@@ -253,21 +253,20 @@ impl McpClients {
     /// Completes the shared login to a server and reconnects it.
     pub async fn finish_login(
         &self,
-        server: &McpServer,
+        (tenant, id): (&TenantId, &BundleSlug),
         data: &Secret,
         callback: Callback,
     ) -> Result<(), OAuthError> {
-        let user = AccountUser { tenant: server.tenant.clone(), actor: None };
-        let store = endpoint::login_store(&self.parts, server, &user);
+        let store = LoginStore::shared((tenant, id), self.parts.secrets.refresh_tokens());
         oauth::finish(&self.parts.egress, &store, data, callback).await?;
-        self.reconnect(&server.tenant, &server.id);
+        self.reconnect(tenant, id);
         Ok(())
     }
 
     /// Deletes the shared login to a server and the client registered for it; returns whether there was one.
     pub async fn logout(&self, server: &McpServer) -> Result<bool, OAuthError> {
-        let user = AccountUser { tenant: server.tenant.clone(), actor: None };
-        let existed = endpoint::login_store(&self.parts, server, &user).delete().await?;
+        let store = LoginStore::shared((&server.tenant, &server.id), self.parts.secrets.refresh_tokens());
+        let existed = store.delete().await?;
         self.reconnect(&server.tenant, &server.id);
         Ok(existed)
     }

@@ -67,7 +67,7 @@ pub(super) fn login_store(parts: &ClientParts, server: &McpServer, user: &Accoun
     let tokens = parts.secrets.refresh_tokens();
     match user.account(&account::mcp_provider(server.id.as_str())) {
         Some(account) => LoginStore::of_account(&account, tokens),
-        None => LoginStore::shared(server, tokens),
+        None => LoginStore::shared((&server.tenant, &server.id), tokens),
     }
 }
 

@@ -1,7 +1,8 @@
 //! What somebody has connected, and what can be connected.
 
 use haft_core::account::{
-    AccountId, AccountKind, AccountProvider, AccountRecord, check_api_key, mcp_provider, providers_of_server,
+    AccountId, AccountKind, AccountProvider, AccountRecord, AccountUser, CredentialMode, check_api_key,
+    mcp_provider, providers_of_server,
 };
 use haft_core::id::ActorId;
 use haft_core::outcome::ErrorCode;
@@ -30,7 +31,7 @@ pub struct Connectable {
 
 /// Returns the account of the caller at a provider; a token of its own has none.
 pub(super) fn own_account(identity: &Identity, provider: &str) -> Result<AccountId, ServiceError> {
-    let user = haft_core::account::AccountUser::from(&*identity.principal());
+    let user = AccountUser::from(&*identity.principal());
     user.account(provider).ok_or_else(no_person)
 }
 
@@ -50,7 +51,6 @@ pub async fn connectable(
     let actor = match person {
         Some(person) if Some(person) != own => {
             identity.require(Role::Admin)?;
-            require_member(app, identity, person)?;
             Some(person)
         }
         _ => own,
@@ -71,7 +71,7 @@ pub async fn connectable(
                 display_name: server.id.to_string(),
                 help: String::new(),
                 kind: AccountKind::Oauth,
-                has_shared: server.credentials == haft_core::account::CredentialMode::PersonOrShared,
+                has_shared: server.credentials == CredentialMode::PersonOrShared,
                 account: None,
                 provider: key,
             });
@@ -110,20 +110,12 @@ fn of_provider(provider: AccountProvider) -> Connectable {
     }
 }
 
-/// Rejects somebody who is no member of the tenant.
-fn require_member(app: &Context, identity: &Identity, person: ActorId) -> Result<(), ServiceError> {
-    if app.access().is_member(&identity.tenant, person) {
-        return Ok(());
-    }
-    Err(ServiceError::not_found("person", &person.to_string()))
-}
-
 /// Stores the API key of the caller.
 pub async fn put_key(app: &Context, identity: &Identity, provider: &str, key: Secret) -> Result<(), ServiceError> {
     identity.require(Role::Caller)?;
-    let account = own_account(identity, provider)?;
     let definition = app.store().accounts().provider(&identity.tenant, provider).await?;
     let definition = definition.ok_or_else(|| ServiceError::not_found("account provider", provider))?;
+    let account = own_account(identity, provider)?;
     if definition.kind() != AccountKind::ApiKey {
         let message = format!("`{provider}` needs a login, not an API key; use `POST /api/accounts/{provider}/connect`");
         return Err(ServiceError::bad_request(message));
@@ -155,7 +147,8 @@ fn not_stored(error: haft_core::secret::SecretError) -> ServiceError {
 /// Revokes the account of the caller at a provider.
 pub async fn revoke(app: &Context, identity: &Identity, provider: &str) -> Result<(), ServiceError> {
     identity.require(Role::Viewer)?;
-    let account = own_account(identity, provider)?;
+    let user = AccountUser::from(&*identity.principal());
+    let account = user.account(provider).ok_or_else(|| ServiceError::not_found("account", provider))?;
     delete(app, identity, &account).await
 }
 
@@ -167,7 +160,6 @@ pub async fn revoke_of(
     provider: &str,
 ) -> Result<(), ServiceError> {
     identity.require(Role::Admin)?;
-    require_member(app, identity, person)?;
     let account =
         AccountId { tenant: identity.tenant.clone(), actor: person, provider: provider.to_owned() };
     delete(app, identity, &account).await

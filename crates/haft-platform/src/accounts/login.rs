@@ -57,8 +57,7 @@ pub async fn begin(
     redirect: &str,
 ) -> Result<Url, ServiceError> {
     identity.require(Role::Caller)?;
-    let account = own_account(identity, provider)?;
-    let begun = match provider.strip_prefix("mcp:") {
+    let (account, begun) = match provider.strip_prefix("mcp:") {
         Some(id) => {
             let server = mcp_servers::find(app, identity, id).await?;
             if server.credentials == CredentialMode::Shared
@@ -66,8 +65,10 @@ pub async fn begin(
             {
                 return Err(ServiceError::not_found("account provider", provider));
             }
+            let account = own_account(identity, provider)?;
             let user = AccountUser { tenant: account.tenant.clone(), actor: Some(account.actor) };
-            app.mcp_clients().begin_login(&server.id, &user, redirect).await?
+            let begun = app.mcp_clients().begin_login(&server.id, &user, redirect).await?;
+            (account, begun)
         }
         None => {
             let definition = app.store().accounts().provider(&identity.tenant, provider).await?;
@@ -78,8 +79,9 @@ pub async fn begin(
             };
             let redirect = Url::parse(redirect)
                 .map_err(|error| ServiceError::bad_request(format!("invalid redirect URL: {error}")))?;
+            let account = own_account(identity, provider)?;
             let login = app.secrets().account_source().login(&account, oauth).await?;
-            login.begin(&redirect).await?
+            (account, login.begin(&redirect).await?)
         }
     };
     audit::note(identity, "account.login", provider);
@@ -174,6 +176,6 @@ async fn complete_shared(
     let server = app.store().catalog().mcp_server(&pending.tenant, id).await;
     let server = server.map_err(|error| LoginError::Failed(error.into()))?;
     let server = server.ok_or(OAuthError::UnknownState)?;
-    app.mcp_clients().finish_login(&server, &pending.data, callback).await?;
+    app.mcp_clients().finish_login((&server.tenant, &server.id), &pending.data, callback).await?;
     Ok(server)
 }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use axum::extract::{OriginalUri, Path, State};
-use axum::http::{HeaderMap, Method, StatusCode};
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
 use haft_api::account::{AccountList, AccountView, ApiKeyBody, ConnectableView, StartedConnection};
 use haft_core::id::ActorId;
@@ -130,7 +130,7 @@ pub(crate) async fn connect(
 )]
 pub(crate) async fn callback(
     State(app): State<Arc<Installation>>,
-    OriginalUri(uri): OriginalUri,
+    uri: Uri,
     headers: HeaderMap,
     params: Result<Params, ApiError>,
 ) -> Response {

@@ -8,14 +8,14 @@ use crate::login::{browser, cookie, submit};
 use crate::tenants::{tenant, with};
 
 /// A person with an open session.
-struct Person {
-    id: String,
-    cookie: String,
+pub(crate) struct Person {
+    pub(crate) id: String,
+    pub(crate) cookie: String,
 }
 
 impl Person {
     /// Invites a person, who logs in with the link.
-    async fn invite(server: &Server, body: Value) -> Self {
+    pub(crate) async fn invite(server: &Server, body: Value) -> Self {
         let (status, answer) = server.post("/api/people", body).await;
         assert_eq!(status, 201, "{answer}");
         let id = answer["data"]["id"].as_str().unwrap().to_owned();
@@ -27,17 +27,17 @@ impl Person {
     }
 
     /// Sends a request in the session.
-    async fn send(&self, server: &Server, method: Method, path: &str, body: Value) -> (u16, Value) {
+    pub(crate) async fn send(&self, server: &Server, method: Method, path: &str, body: Value) -> (u16, Value) {
         let request = server.bare(method, path).header("cookie", &self.cookie).header("x-haft-session", "1");
         send(request.header("sec-fetch-site", "same-origin").body(body.to_string())).await
     }
 
-    async fn get(&self, server: &Server, path: &str) -> (u16, Value) {
+    pub(crate) async fn get(&self, server: &Server, path: &str) -> (u16, Value) {
         self.send(server, Method::GET, path, Value::Null).await
     }
 
     /// Creates an own token; returns its id and value.
-    async fn token(&self, server: &Server, mut body: Value) -> (String, String) {
+    pub(crate) async fn token(&self, server: &Server, mut body: Value) -> (String, String) {
         body["name"] = json!("laptop");
         let (status, answer) = self.send(server, Method::POST, "/api/tokens", body).await;
         assert_eq!((status, &answer["data"]["actor"]["id"]), (201, &json!(self.id)), "{answer}");

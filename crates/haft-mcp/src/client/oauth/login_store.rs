@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use haft_core::account::AccountId;
-use haft_core::mcp::McpServer;
+use haft_core::name::{BundleSlug, TenantId};
 use haft_core::secret::{GrantId, RefreshTokens, Secret, SecretError};
 use serde::{Deserialize, Serialize};
 use url::Url;
@@ -116,10 +116,13 @@ pub(super) struct LoginLease {
 
 impl LoginStore {
     /// Returns the store of the login that all callers of a server share.
-    pub(in crate::client) fn shared(server: &McpServer, store: Option<Arc<dyn RefreshTokens>>) -> Self {
+    pub(in crate::client) fn shared(
+        (tenant, id): (&TenantId, &BundleSlug),
+        store: Option<Arc<dyn RefreshTokens>>,
+    ) -> Self {
         // No credential can have this name. The store deletes it together with the server.
-        let key = haft_core::mcp::login_key(&server.id);
-        Self { store, grant: GrantId { tenant: server.tenant.clone(), credential: key.clone(), key } }
+        let key = haft_core::mcp::login_key(id);
+        Self { store, grant: GrantId { tenant: tenant.clone(), credential: key.clone(), key } }
     }
 
     /// Returns the store of an account.
