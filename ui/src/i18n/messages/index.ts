@@ -1,3 +1,4 @@
+import { accounts } from './accounts';
 import { agents } from './agents';
 import { common } from './common';
 import { tools } from './tools';
@@ -9,4 +10,4 @@ import { retrieval } from './retrieval';
 import { start } from './start';
 import { workspaces } from './workspaces';
 
-export const messages = { ...common, ...tools, ...calls, ...chat, ...govern, ...people, ...start, ...agents, ...retrieval, ...workspaces };
+export const messages = { ...common, ...tools, ...calls, ...chat, ...govern, ...people, ...accounts, ...start, ...agents, ...retrieval, ...workspaces };
