@@ -196,9 +196,6 @@ pub struct OAuthProvider {
     /// Where haft gets tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_endpoint: Option<String>,
-    /// Where haft gets device codes (RFC 8628), for people whose browser cannot come back to haft.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub device_endpoint: Option<String>,
     /// The id of the client.
     pub client_id: String,
     /// The client secret, as `${NAME}`.

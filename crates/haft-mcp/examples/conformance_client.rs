@@ -13,8 +13,8 @@ use std::error::Error;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use haft_core::account::AccountUser;
 use haft_core::BoxFuture;
+use haft_core::account::AccountUser;
 use haft_core::catalog::StoreError;
 use haft_core::executor::{CallContext, Executor as _};
 use haft_core::id::CallId;

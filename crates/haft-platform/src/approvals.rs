@@ -81,7 +81,9 @@ pub fn seen_requester(identity: &Identity) -> Option<String> {
 fn approvers<'p>(policy: &'p Policy, approval: &Approval) -> Option<&'p Approvers> {
     match &approval.cause {
         ApprovalCause::Rule(rule) => policy.approvers(&approval.requested_by.tenant, rule),
-        ApprovalCause::RequiresConfirmation | ApprovalCause::ElevatedPolicy | ApprovalCause::Account(_) => None,
+        ApprovalCause::RequiresConfirmation | ApprovalCause::ElevatedPolicy | ApprovalCause::Account(_) => {
+            None
+        }
     }
 }
 

@@ -12,7 +12,8 @@ use crate::context::Context;
 use crate::error::ServiceError;
 use crate::identity::Identity;
 use crate::mcp_definition::{
-    check_credentials, check_response_limit, check_start_timeout, check_timeout, parse_credentials, parse_policy,
+    check_credentials, check_response_limit, check_start_timeout, check_timeout, parse_credentials,
+    parse_policy,
 };
 
 /// Warns of values that look like credentials in clear, which other users of the machine may see.

@@ -29,8 +29,7 @@ pub enum SourceKind {
 
 impl SourceKind {
     /// All kinds.
-    pub const ALL: [Self; 5] =
-        [Self::Vault, Self::File, Self::Environment, Self::Command, Self::Account];
+    pub const ALL: [Self; 5] = [Self::Vault, Self::File, Self::Environment, Self::Command, Self::Account];
 
     /// Returns the text before the colon of a reference.
     pub const fn scheme(self) -> &'static str {

@@ -112,7 +112,11 @@ impl Display for Server {
 }
 
 impl Server {
-    async fn connection(&self, clients: &McpClients, call: &CallContext) -> Result<UsedConnection, CallError> {
+    async fn connection(
+        &self,
+        clients: &McpClients,
+        call: &CallContext,
+    ) -> Result<UsedConnection, CallError> {
         match self {
             Server::Configured(id) => clients.connect_for(&call.account_user(), id).await,
             Server::Address(address) => {

@@ -90,7 +90,10 @@ impl PersonalConnections {
         let now = Instant::now();
         self.open().retain(|(tenant, id, _), known| {
             let is_known = |server: &McpServer| {
-                server.enabled && !server.credentials.is_shared() && server.tenant == *tenant && server.id == *id
+                server.enabled
+                    && !server.credentials.is_shared()
+                    && server.tenant == *tenant
+                    && server.id == *id
             };
             now.duration_since(known.last_used) < IDLE_TIMEOUT && servers.iter().any(is_known)
         });

@@ -184,11 +184,7 @@ impl McpServer {
     }
 
     /// Sends a request to the client; `None` if it does not answer in time or cannot.
-    async fn request_answer(
-        &self,
-        context: &RequestContext<RoleServer>,
-        question: Value,
-    ) -> Option<Value> {
+    async fn request_answer(&self, context: &RequestContext<RoleServer>, question: Value) -> Option<Value> {
         let request: ServerRequest = from_json(question)?;
         let response = tokio::select! {
             response = context.peer.send_request(request) => response,

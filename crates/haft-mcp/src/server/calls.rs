@@ -11,8 +11,8 @@ use haft_core::reference::ToolRef;
 use haft_runtime::pipeline::{CallTarget, CompletedCall, Request};
 use haft_runtime::registry::{Entry, Snapshot};
 use rmcp::model::{
-    CallToolRequestMethod, CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities, ConstString as _,
-    InputRequiredResult, InputResponses, LoggingLevel, ProtocolVersion,
+    CallToolRequestMethod, CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities,
+    ConstString as _, InputRequiredResult, InputResponses, LoggingLevel, ProtocolVersion,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};

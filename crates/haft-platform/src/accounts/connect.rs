@@ -36,7 +36,8 @@ pub(super) fn own_account(identity: &Identity, provider: &str) -> Result<Account
 }
 
 fn no_person() -> ServiceError {
-    let message = "the token belongs to no person or service account, so it has no accounts; log in as a person";
+    let message =
+        "the token belongs to no person or service account, so it has no accounts; log in as a person";
     ServiceError::new(ErrorCode::Forbidden, message)
 }
 
@@ -111,16 +112,24 @@ fn of_provider(provider: AccountProvider) -> Connectable {
 }
 
 /// Stores the API key of the caller.
-pub async fn put_key(app: &Context, identity: &Identity, provider: &str, key: Secret) -> Result<(), ServiceError> {
+pub async fn put_key(
+    app: &Context,
+    identity: &Identity,
+    provider: &str,
+    key: Secret,
+) -> Result<(), ServiceError> {
     identity.require(Role::Caller)?;
     let definition = app.store().accounts().provider(&identity.tenant, provider).await?;
     let definition = definition.ok_or_else(|| ServiceError::not_found("account provider", provider))?;
     let account = own_account(identity, provider)?;
     if definition.kind() != AccountKind::ApiKey {
-        let message = format!("`{provider}` needs a login, not an API key; use `POST /api/accounts/{provider}/connect`");
+        let message = format!(
+            "`{provider}` needs a login, not an API key; use `POST /api/accounts/{provider}/connect`"
+        );
         return Err(ServiceError::bad_request(message));
     }
-    check_api_key(key.expose()).map_err(|why| ServiceError::bad_request(format!("invalid `api_key`: {why}")))?;
+    check_api_key(key.expose())
+        .map_err(|why| ServiceError::bad_request(format!("invalid `api_key`: {why}")))?;
     audit::note(identity, "account.connect", provider);
     app.store().accounts().put_key(&account, &key).await.map_err(not_stored)?;
     connected(app, &account, AccountKind::ApiKey, None).await
@@ -160,8 +169,7 @@ pub async fn revoke_of(
     provider: &str,
 ) -> Result<(), ServiceError> {
     identity.require(Role::Admin)?;
-    let account =
-        AccountId { tenant: identity.tenant.clone(), actor: person, provider: provider.to_owned() };
+    let account = AccountId { tenant: identity.tenant.clone(), actor: person, provider: provider.to_owned() };
     delete(app, identity, &account).await
 }
 

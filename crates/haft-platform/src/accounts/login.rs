@@ -72,7 +72,8 @@ pub async fn begin(
         }
         None => {
             let definition = app.store().accounts().provider(&identity.tenant, provider).await?;
-            let definition = definition.ok_or_else(|| ServiceError::not_found("account provider", provider))?;
+            let definition =
+                definition.ok_or_else(|| ServiceError::not_found("account provider", provider))?;
             let Some(oauth) = &definition.oauth else {
                 let message = format!("`{provider}` needs an API key; use `PUT /api/accounts/{provider}`");
                 return Err(ServiceError::bad_request(message));

@@ -65,15 +65,15 @@ fn check(provider: &AccountProvider) -> Result<(), String> {
         let name = haft_core::problem::excerpt(name, 80);
         format!("invalid name `{name}`: {why}")
     })?;
-    for (field, text, max) in
-        [("display_name", display_name, MAX_DISPLAY_NAME), ("help", help, MAX_HELP)]
-    {
+    for (field, text, max) in [("display_name", display_name, MAX_DISPLAY_NAME), ("help", help, MAX_HELP)] {
         if text.chars().count() > max {
             return Err(format!("`{field}` exceeds the limit of {max} characters"));
         }
     }
     if shared.as_ref().is_some_and(|text| !is_reference(text)) {
-        return Err("`shared` must be a reference `${NAME}`; store the value with `haft secret set NAME`".into());
+        return Err(
+            "`shared` must be a reference `${NAME}`; store the value with `haft secret set NAME`".into()
+        );
     }
     oauth.as_ref().map_or(Ok(()), check_oauth)
 }
@@ -90,18 +90,24 @@ fn check_oauth(oauth: &OAuthProvider) -> Result<(), String> {
         let is_valid = text.chars().count() <= MAX_TEXT
             && url.is_some_and(|url| url.username().is_empty() && url.password().is_none());
         if !is_valid {
-            return Err(format!("`oauth.{field}` must be a URL that starts with `https://`, without user info"));
+            return Err(format!(
+                "`oauth.{field}` must be a URL that starts with `https://`, without user info"
+            ));
         }
     }
     let has_endpoints = oauth.authorization_endpoint.is_some() && oauth.token_endpoint.is_some();
     if oauth.issuer.is_some() == (has_endpoints || oauth.token_endpoint.is_some()) {
-        return Err("set either `oauth.issuer`, or `oauth.authorization_endpoint` and `oauth.token_endpoint`".into());
+        return Err(
+            "set either `oauth.issuer`, or `oauth.authorization_endpoint` and `oauth.token_endpoint`".into(),
+        );
     }
     if oauth.issuer.is_none() && !has_endpoints {
         return Err("missing `oauth.authorization_endpoint`".into());
     }
     if oauth.client_id.trim().is_empty() || oauth.client_id.chars().count() > MAX_TEXT {
-        return Err("missing `oauth.client_id`: the id of the client that you registered at the provider".into());
+        return Err(
+            "missing `oauth.client_id`: the id of the client that you registered at the provider".into()
+        );
     }
     if oauth.client_secret.as_ref().is_some_and(|text| !is_reference(text)) {
         return Err(
@@ -111,7 +117,9 @@ fn check_oauth(oauth: &OAuthProvider) -> Result<(), String> {
     }
     let is_scope = |scope: &String| !scope.is_empty() && !scope.contains(char::is_whitespace);
     if oauth.scopes.len() > MAX_SCOPES || !oauth.scopes.iter().all(is_scope) {
-        return Err("`oauth.scopes` must not contain empty entries or spaces, and has at most 100 entries".into());
+        return Err(
+            "`oauth.scopes` must not contain empty entries or spaces, and has at most 100 entries".into()
+        );
     }
     Ok(())
 }
@@ -119,7 +127,9 @@ fn check_oauth(oauth: &OAuthProvider) -> Result<(), String> {
 /// Returns whether a text is exactly one `${NAME}`; anything beside it would be stored in clear.
 fn is_reference(text: &str) -> bool {
     let name = text.trim().strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
-    name.is_some_and(|name| !name.is_empty() && !name.contains(['$', '{', '}']) && !name.starts_with("account:"))
+    name.is_some_and(|name| {
+        !name.is_empty() && !name.contains(['$', '{', '}']) && !name.starts_with("account:")
+    })
 }
 
 #[cfg(test)]
@@ -153,8 +163,14 @@ mod tests {
         check(with(oauth()), "");
         check(with(OAuthProvider { issuer: None, ..oauth() }), "missing `oauth.authorization_endpoint`");
         check(with(OAuthProvider { client_id: " ".into(), ..oauth() }), "missing `oauth.client_id`");
-        check(with(OAuthProvider { issuer: Some("file:///x".into()), ..oauth() }), "`oauth.issuer` must be a URL");
-        check(with(OAuthProvider { client_secret: Some("s3cr3t".into()), ..oauth() }), "`oauth.client_secret`");
+        check(
+            with(OAuthProvider { issuer: Some("file:///x".into()), ..oauth() }),
+            "`oauth.issuer` must be a URL",
+        );
+        check(
+            with(OAuthProvider { client_secret: Some("s3cr3t".into()), ..oauth() }),
+            "`oauth.client_secret`",
+        );
         check(with(OAuthProvider { scopes: vec!["a b".into()], ..oauth() }), "`oauth.scopes`");
     }
 }

@@ -103,7 +103,8 @@ impl AccountSource {
             _ if account.kind != provider.kind() => Ok(None),
             None => self.store.accounts().key(&account.id).await.map_err(|error| key_unreadable(&error)),
             Some(oauth) => {
-                let login = self.login(&account.id, oauth).await.map_err(|error| unavailable(provider, &error))?;
+                let login =
+                    self.login(&account.id, oauth).await.map_err(|error| unavailable(provider, &error))?;
                 login.token().await.map_err(|error| unavailable(provider, &error))
             }
         }

@@ -74,7 +74,9 @@ pub(crate) async fn put(
 ) -> Result<Response, ApiError> {
     // The parser's message could quote the key.
     let ApiKeyBody { api_key } = body.json().map_err(|_| {
-        ApiError::bad_request("invalid request body: expected `{\"api_key\": \"…\"}` with the key as a string")
+        ApiError::bad_request(
+            "invalid request body: expected `{\"api_key\": \"…\"}` with the key as a string",
+        )
     })?;
     accounts::put_key(&app, &identity, &provider, Secret::new(api_key)).await?;
     Ok(reply::message(format!("Account at '{provider}' connected")))

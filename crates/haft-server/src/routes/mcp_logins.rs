@@ -83,8 +83,7 @@ pub(crate) async fn callback(
         Err(error) => return page(StatusCode::BAD_REQUEST, &format!("Login failed: {}.", error.0.message)),
     };
     // In a task of its own: closing the page must not lose the tokens that the code was exchanged for.
-    let finished =
-        tokio::spawn(async move { accounts::complete(&app, None, read_callback(&params)).await });
+    let finished = tokio::spawn(async move { accounts::complete(&app, None, read_callback(&params)).await });
     match finished.await {
         Ok(Ok(Completed { provider, shared })) => {
             let name = shared.map_or(provider, |server| format!("MCP server `{}`", server.id));

@@ -112,7 +112,11 @@ async fn authorize(State(world): State<Shared>, Query(query): Query<Pairs>) -> R
     let code = format!("code-{}", world.codes.len());
     world.codes.insert(code.clone(), query["as"].clone());
     let mut to = url::Url::parse(&query["redirect_uri"]).unwrap();
-    to.query_pairs_mut().extend_pairs([("code", code.as_str()), ("state", &query["state"]), ("iss", &world.base)]);
+    to.query_pairs_mut().extend_pairs([
+        ("code", code.as_str()),
+        ("state", &query["state"]),
+        ("iss", &world.base),
+    ]);
     Redirect::to(to.as_str())
 }
 
@@ -121,7 +125,9 @@ async fn token(State(world): State<Shared>, form: String) -> Response {
     let mut world = world.lock().unwrap();
     let person = match form["grant_type"].as_str() {
         "authorization_code" => world.codes.remove(&form["code"]),
-        "refresh_token" if !world.refuses_refresh => form["refresh_token"].strip_prefix("refresh-").map(str::to_owned),
+        "refresh_token" if !world.refuses_refresh => {
+            form["refresh_token"].strip_prefix("refresh-").map(str::to_owned)
+        }
         _ => None,
     };
     match person {
@@ -234,7 +240,11 @@ async fn each_person_sees_only_their_own_data() {
     let (status, answer) = server.post(&approval, json!({})).await;
     assert_eq!((status, code(&answer)), (403, "forbidden"), "nobody decides about it: {answer}");
     connect(&bob, &server, "mcp:mail", "bob").await;
-    assert_eq!(server.get(&call).await.1["data"]["status"], "awaiting_approval", "bob's account is not ann's");
+    assert_eq!(
+        server.get(&call).await.1["data"]["status"],
+        "awaiting_approval",
+        "bob's account is not ann's"
+    );
     connect(&ann, &server, "mcp:mail", "ann").await;
     let ended = poll(async || {
         let call = server.get(&call).await.1["data"].clone();
@@ -248,8 +258,14 @@ async fn each_person_sees_only_their_own_data() {
         assert_eq!(answer["value"], format!("mail of {name}"), "{answer}");
         let (_, list) = person.get(&server, "/api/accounts").await;
         let account = &list["data"]["accounts"][0];
-        assert_eq!((&account["provider"], &account["account"]["scope"]), (&json!("mcp:mail"), &json!("read")));
-        assert!(account["account"]["last_used_at"].is_string() && !list.to_string().contains("token-"), "{list}");
+        assert_eq!(
+            (&account["provider"], &account["account"]["scope"]),
+            (&json!("mcp:mail"), &json!("read"))
+        );
+        assert!(
+            account["account"]["last_used_at"].is_string() && !list.to_string().contains("token-"),
+            "{list}"
+        );
     }
     // Over MCP, too.
     let (_, token) = bob.token(&server, json!({"role": "caller"})).await;
@@ -315,7 +331,8 @@ async fn a_login_belongs_to_who_began_it() {
     assert_eq!(server.bare(Method::GET, &repeated).send().await.unwrap().status(), 403);
     assert_eq!(visit(&ann, &server, &repeated).await.0, 303);
     assert_eq!(visit(&ann, &server, &repeated).await.0, 400, "a state works once");
-    for path in ["/api/accounts/callback?state=guess&code=x&repeated=1", "/api/accounts/callback?repeated=1"] {
+    for path in ["/api/accounts/callback?state=guess&code=x&repeated=1", "/api/accounts/callback?repeated=1"]
+    {
         assert_eq!(visit(&ann, &server, path).await.0, 400, "{path}");
     }
     // A server that all callers share is nobody's own.
@@ -330,8 +347,9 @@ async fn an_api_key_is_that_of_the_person_who_calls() {
     let (upstream, world) = world().await;
     let server = Server::start().await;
     let (ann, bob) = (invite(&server, "ann").await, invite(&server, "bob").await);
-    let (status, answer) =
-        server.put("/api/account-providers/files", json!({"display_name": "Files", "help": "Ask Eve."})).await;
+    let (status, answer) = server
+        .put("/api/account-providers/files", json!({"display_name": "Files", "help": "Ask Eve."}))
+        .await;
     assert_eq!(status, 200, "{answer}");
     server
         .create(json!({
@@ -357,8 +375,7 @@ async fn an_api_key_is_that_of_the_person_who_calls() {
     }
     // A fallback is used for those without an account only.
     server.put("/api/credentials/SHARED", json!({"value": "key-of-everybody"})).await;
-    let (status, answer) =
-        server.put("/api/account-providers/files", json!({"shared": "${SHARED}"})).await;
+    let (status, answer) = server.put("/api/account-providers/files", json!({"shared": "${SHARED}"})).await;
     assert_eq!(status, 200, "{answer}");
     assert_eq!(server.invoke("data", json!({})).await.1["value"]["data_of"], "everybody");
     assert_eq!(invoke(&bob, &server, "data").await.1["value"]["data_of"], "bob");
@@ -428,7 +445,8 @@ async fn a_login_begins_on_one_node_and_ends_on_another() {
     let ann = invite(&one, "ann").await;
     add_server(&one, &upstream, "person_or_shared").await;
     share_list(&one, &upstream).await;
-    poll(async || (invoke(&ann, &other, "mail:inbox").await.1["value"] == "mail of admin").then_some(())).await;
+    poll(async || (invoke(&ann, &other, "mail:inbox").await.1["value"] == "mail of admin").then_some(()))
+        .await;
     let callback = agree(&ann, &one, "mcp:mail", "ann").await;
     assert_eq!(visit(&ann, &other, &callback).await.0, 303);
     for server in [&other, &one] {

@@ -27,7 +27,13 @@ impl Person {
     }
 
     /// Sends a request in the session.
-    pub(crate) async fn send(&self, server: &Server, method: Method, path: &str, body: Value) -> (u16, Value) {
+    pub(crate) async fn send(
+        &self,
+        server: &Server,
+        method: Method,
+        path: &str,
+        body: Value,
+    ) -> (u16, Value) {
         let request = server.bare(method, path).header("cookie", &self.cookie).header("x-haft-session", "1");
         send(request.header("sec-fetch-site", "same-origin").body(body.to_string())).await
     }

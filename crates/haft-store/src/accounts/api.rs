@@ -43,9 +43,8 @@ impl StoredAccounts {
         tenant: &TenantId,
         actor: ActorId,
     ) -> Result<Vec<AccountRecord>, StoreError> {
-        let sql = format!(
-            "SELECT {COLUMNS} FROM accounts WHERE tenant = $1 AND actor_id = $2 ORDER BY provider"
-        );
+        let sql =
+            format!("SELECT {COLUMNS} FROM accounts WHERE tenant = $1 AND actor_id = $2 ORDER BY provider");
         let query = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(tenant.as_str()).bind(actor.to_string());
         let found = query.fetch_all(&self.db.engine.pool).await.map_err(failed_to(READ))?;
         found.iter().map(account).collect::<Result<_, _>>().map_err(failed_to(READ))
@@ -53,9 +52,8 @@ impl StoredAccounts {
 
     /// Returns an account.
     pub async fn get(&self, id: &AccountId) -> Result<Option<AccountRecord>, StoreError> {
-        let sql = format!(
-            "SELECT {COLUMNS} FROM accounts WHERE tenant = $1 AND actor_id = $2 AND provider = $3"
-        );
+        let sql =
+            format!("SELECT {COLUMNS} FROM accounts WHERE tenant = $1 AND actor_id = $2 AND provider = $3");
         let query = bind(sqlx::query(sqlx::AssertSqlSafe(sql)), id);
         let found = query.fetch_optional(&self.db.engine.pool).await.map_err(failed_to(READ))?;
         found.as_ref().map(account).transpose().map_err(failed_to(READ))

@@ -37,7 +37,11 @@ impl StoredAccounts {
     }
 
     /// Stores a provider, or replaces it. Accounts stay if they still hold what the provider needs.
-    pub async fn put_provider(&self, tenant: &TenantId, provider: &AccountProvider) -> Result<(), StoreError> {
+    pub async fn put_provider(
+        &self,
+        tenant: &TenantId,
+        provider: &AccountProvider,
+    ) -> Result<(), StoreError> {
         let (this, tenant, provider) = (self.clone(), tenant.clone(), provider.clone());
         let work = async move {
             let definition =

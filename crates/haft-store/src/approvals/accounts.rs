@@ -26,11 +26,11 @@ impl StoredApprovals {
     /// Ends the calls that wait for accounts at a provider that was deleted; returns their number.
     pub async fn provider_deleted(&self, tenant: TenantId, provider: &str) -> Result<usize, StoreError> {
         let key = haft_core::approval::ApprovalCause::Account(provider.to_owned());
-        let message = format!("the provider `{provider}` was deleted while the call waited for an account there");
+        let message =
+            format!("the provider `{provider}` was deleted while the call waited for an account there");
         let error = CallError::new(ErrorCode::CredentialRequired, message);
-        let waits = move |approval: &Approval| {
-            approval.status == ApprovalStatus::Waiting && approval.cause == key
-        };
+        let waits =
+            move |approval: &Approval| approval.status == ApprovalStatus::Waiting && approval.cause == key;
         self.end_waits(tenant, waits, Some(error)).await
     }
 

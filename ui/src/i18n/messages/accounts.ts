@@ -23,4 +23,4 @@ export const accounts = {
   'accounts.neverUsed': ['Not used yet', 'Noch nicht genutzt'],
   'accounts.unknown': ['There is nothing to connect with the name {name}.', 'Unter dem Namen {name} gibt es nichts zu verbinden.'],
   'accounts.waits': ['{tool} needs your account at {provider}. It runs when you have connected it.', '{tool} braucht Ihr Konto bei {provider}. Es läuft, sobald Sie es verbunden haben.'],
-} as const;
+} as const satisfies Record<string, readonly [en: string, de: string]>;
