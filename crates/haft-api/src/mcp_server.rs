@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use haft_core::account::CredentialMode;
 use haft_core::implementation::ToolHints;
+use haft_core::mcp::CredentialMode;
 use haft_core::mcp::{McpServer, OAuthGrant, ServerState};
 use haft_core::schema::RawSchema;
 use haft_core::spec::Policy;

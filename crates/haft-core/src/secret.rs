@@ -1,11 +1,16 @@
 //! Secrets: values that must not appear in output, logs or records.
 
+mod account;
 mod escape;
 mod external;
 mod search;
 
+pub use account::{
+    AccountId, AccountUser, Accounts, account_required, connect_path, grant_owner, provider_of,
+};
 pub use external::{
-    ExternalReference, ExternalSecretError, InvalidReference, SourceKind, check_path, missing_secret,
+    ExternalReference, ExternalSecretError, InvalidReference, SourceKind, check_path, check_provider_name,
+    missing_secret,
 };
 
 use std::borrow::Cow;
@@ -15,7 +20,6 @@ use std::sync::Arc;
 use zeroize::Zeroizing;
 
 use crate::BoxFuture;
-use crate::account::Accounts;
 use crate::name::TenantId;
 
 /// The text that is shown in place of a secret; written back, it means "unchanged".

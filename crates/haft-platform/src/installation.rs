@@ -1,7 +1,7 @@
 //! An open installation: builds the [`Context`] of the capabilities and the services above it. No capability depends on it.
 
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use haft_agent::model::{ModelEgress, ModelEgressError};
@@ -26,7 +26,7 @@ use haft_workspace::Limits;
 use tokio_util::sync::CancellationToken;
 
 use crate::access::Access;
-use crate::accounts::AccountSource;
+use crate::account_source::AccountSource;
 use crate::artifact_host::ArtifactHost;
 use crate::attempt_limit::AttemptLimit;
 use crate::built_ins::{LateServices, install};
@@ -365,7 +365,7 @@ fn secrets(
     clock: &Arc<dyn Clock>,
 ) -> Result<Arc<Secrets>, SourceSettingsError> {
     let sources = SecretSources::open(&settings.secrets.sources, resources.processes.clone(), clock)?;
-    Ok(Arc::new_cyclic(|secrets| Secrets {
+    Ok(Arc::new_cyclic(|secrets: &Weak<Secrets>| Secrets {
         store: Arc::clone(store),
         environment: settings.secrets.environment.iter().cloned().collect(),
         access: Arc::clone(access),
@@ -374,7 +374,7 @@ fn secrets(
             store: Arc::clone(store),
             egress: resources.egress.clone(),
             public_url: settings.mcp.public_url.clone(),
-            secrets: secrets.clone(),
+            secrets: secrets.clone() as _,
         }),
     }))
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use haft_core::Timestamp;
-use haft_core::account::{CredentialMode, providers_of_server};
+use haft_core::mcp::{CredentialMode, providers_of_server};
 use haft_core::mcp::{
     MAX_RESPONSE_BYTES, MAX_START_TIMEOUT, McpServer, OAuthClient, OAuthGrant, Stdio, StreamableHttp,
     Transport,

@@ -1,12 +1,11 @@
 //! MCP servers whose tools are used: adding, changing and deleting them, and reviewing their changed tools.
 
-use haft_core::mcp::{McpServer, Transport};
+use haft_core::mcp::{McpServer, Transport, mcp_provider};
 use haft_core::outcome::ErrorCode;
 use haft_core::redact;
 use haft_core::token::Role;
 use haft_store::PendingToolChange;
 
-use crate::accounts;
 use crate::audit;
 use crate::context::Context;
 use crate::error::ServiceError;
@@ -164,7 +163,8 @@ pub async fn delete(app: &Context, identity: &Identity, id: &str) -> Result<(), 
     app.store().catalog().delete_mcp_server(identity.tenant.clone(), server.id).await?;
     app.mcp_clients().reload().await?;
     audit::note(identity, "mcp_server.delete", id);
-    accounts::server_deleted(app, identity, id).await
+    app.store().approvals().provider_deleted(identity.tenant.clone(), &mcp_provider(id)).await?;
+    Ok(())
 }
 
 /// Loads the tools of a server again, connecting to it if needed.

@@ -18,7 +18,7 @@ use haft_store::Store;
 use serde_json::Value;
 
 use crate::access::Access;
-use crate::accounts::AccountSource;
+use crate::account_source::AccountSource;
 
 /// Stored credentials, then the configured environment variables, and the sources outside of haft.
 pub struct Secrets {

@@ -7,9 +7,10 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use haft_core::BoxFuture;
-use haft_core::account::{AccountUser, Accounts, CredentialMode, mcp_provider, providers_of_server};
+use haft_core::account::{AccountUser, Accounts};
 use haft_core::catalog::StoreError;
 use haft_core::id::ActorId;
+use haft_core::mcp::{CredentialMode, mcp_provider, providers_of_server};
 use haft_core::mcp::{ListedTool, McpServer, ServerState};
 use haft_core::name::{BundleSlug, TenantId};
 use haft_core::outcome::{CallError, ErrorCode};

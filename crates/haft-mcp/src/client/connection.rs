@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use haft_core::account::{AccountUser, CredentialMode};
+use haft_core::account::AccountUser;
 use haft_core::backoff::Backoff;
+use haft_core::mcp::CredentialMode;
 use haft_core::mcp::{McpServer, Phase, ServerState, Transport};
 use haft_core::problem::excerpt;
 use haft_sandbox::Running;

@@ -25,7 +25,9 @@ mod workspace_program;
 
 pub use clients::{ClientParts, McpClients, McpServerStore};
 pub use executor::McpExecutor;
-pub use oauth::{BegunLogin, Callback, OAuthError, ProviderClient, ProviderLogin, finish_login};
+pub use oauth::{
+    BegunLogin, Callback, OAuthError, ProviderClient, ProviderEndpoints, ProviderLogin, finish_login,
+};
 
 /// The newest supported protocol version.
 const NEWEST_PROTOCOL: &str = "2026-07-28";

@@ -1,15 +1,14 @@
 //! What somebody has connected, and what can be connected.
 
 use haft_core::account::{
-    AccountId, AccountKind, AccountProvider, AccountRecord, AccountUser, CredentialMode, check_api_key,
-    mcp_provider, providers_of_server,
+    AccountId, AccountKind, AccountProvider, AccountRecord, AccountUser, check_api_key,
 };
 use haft_core::id::ActorId;
+use haft_core::mcp::{CredentialMode, mcp_provider, providers_of_server};
 use haft_core::outcome::ErrorCode;
 use haft_core::secret::Secret;
 use haft_core::token::Role;
 
-use super::source::kind_at;
 use crate::audit;
 use crate::context::Context;
 use crate::error::ServiceError;
@@ -99,7 +98,7 @@ pub async fn connectable(
 }
 
 fn of_provider(provider: AccountProvider) -> Connectable {
-    let kind = kind_at(Some(&provider));
+    let kind = provider.kind();
     let AccountProvider { name, display_name, help, shared, .. } = provider;
     Connectable {
         display_name: if display_name.is_empty() { name.clone() } else { display_name },

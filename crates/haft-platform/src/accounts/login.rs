@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use haft_core::account::{AccountKind, AccountUser, CredentialMode, providers_of_server};
+use haft_core::account::{AccountKind, AccountUser};
 use haft_core::mcp::McpServer;
+use haft_core::mcp::{CredentialMode, providers_of_server};
 use haft_core::outcome::ErrorCode;
 use haft_core::principal::Principal;
 use haft_core::secret::SecretSource as _;
@@ -99,7 +100,7 @@ pub async fn begin_shared(
     identity.require(Role::Admin)?;
     let user = AccountUser { tenant: server.tenant.clone(), actor: None };
     let begun = app.mcp_clients().begin_login(&server.id, &user, redirect).await?;
-    let provider = haft_core::account::mcp_provider(server.id.as_str());
+    let provider = haft_core::mcp::mcp_provider(server.id.as_str());
     store(app, identity, None, &provider, begun).await
 }
 

@@ -1,6 +1,6 @@
 //! The providers that admins define.
 
-use haft_core::account::{AccountProvider, OAuthProvider, check_provider_name, mcp_provider};
+use haft_core::account::{AccountProvider, OAuthProvider, check_provider_name};
 use haft_core::token::Role;
 use url::Url;
 
@@ -50,12 +50,6 @@ pub async fn delete_provider(app: &Context, identity: &Identity, name: &str) -> 
     }
     audit::note(identity, "account_provider.delete", name);
     app.store().approvals().provider_deleted(identity.tenant.clone(), name).await?;
-    Ok(())
-}
-
-/// Ends the calls that wait for a login to an MCP server that was deleted.
-pub(crate) async fn server_deleted(app: &Context, identity: &Identity, id: &str) -> Result<(), ServiceError> {
-    app.store().approvals().provider_deleted(identity.tenant.clone(), &mcp_provider(id)).await?;
     Ok(())
 }
 

@@ -70,7 +70,7 @@ impl Pipeline {
     fn account_required(&self, user: &AccountUser, provider: &str) -> CallError {
         match self.secrets.accounts() {
             Some(accounts) => accounts.required(user, provider),
-            None => account::required(user, provider, &account::connect_path(provider)),
+            None => account::account_required(user, provider, &account::connect_path(provider)),
         }
     }
 }

@@ -8,8 +8,8 @@ use haft_api::mcp_server::{
     AcceptBody, AcceptedTools, McpChangeList, McpServerList, McpServerView, McpToolChange, McpToolHints,
     McpToolSide, NewServer, RejectBody, RejectedTools,
 };
-use haft_core::account::CredentialMode;
 use haft_core::implementation::{Implementation, ToolHints};
+use haft_core::mcp::CredentialMode;
 use haft_core::mcp::{McpServer, ServerState};
 use haft_core::redact;
 use haft_core::spec::{Policy, ToolSpec};

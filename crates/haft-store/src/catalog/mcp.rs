@@ -297,7 +297,7 @@ impl Session<'_> {
         }
         let login = haft_core::mcp::login_key(id);
         refresh::forget(&mut self.tx, tenant, &login).await.map_err(failed_to(action))?;
-        let provider = haft_core::account::mcp_provider(id.as_str());
+        let provider = haft_core::mcp::mcp_provider(id.as_str());
         forget_provider(&mut self.tx, tenant, &provider).await.map_err(failed_to(action))?;
         if let Some(bundle) = self.bundle_by_slug(tenant, id).await.map_err(failed_to(action))? {
             for tool in self.tools_in(bundle.id).await.map_err(failed_to(action))? {

@@ -13,7 +13,7 @@ use super::challenge::Challenge;
 use super::client::Client;
 use super::error::OAuthError;
 use super::login_store::{Login, LoginLease, LoginStore};
-use super::metadata::{Discovered, discover};
+use super::metadata::{Discovered, ProviderEndpoints, discover};
 use super::token::{Grant, TokenRequest, Tokens, now, request_tokens};
 
 /// The OAuth settings of a server, with secrets resolved.
@@ -39,7 +39,7 @@ pub(in crate::client) struct Auth {
     pub(super) server: Url,
     pub(super) config: OAuthConfig,
     /// The endpoints of a provider; those of an MCP server are discovered.
-    provider: Option<Discovered>,
+    provider: Option<ProviderEndpoints>,
     pub(super) store: LoginStore,
     slot: Arc<AsyncMutex<Slot>>,
     challenge: Mutex<Challenge>,
@@ -81,7 +81,7 @@ impl Auth {
     }
 
     /// Uses the endpoints of a provider.
-    pub(super) fn at_provider(mut self, endpoints: Discovered) -> Self {
+    pub(super) fn at_provider(mut self, endpoints: ProviderEndpoints) -> Self {
         self.provider = Some(endpoints);
         self
     }
@@ -89,7 +89,7 @@ impl Auth {
     /// Returns the endpoints.
     pub(super) async fn discover(&self) -> Result<Discovered, OAuthError> {
         match &self.provider {
-            Some(endpoints) => Ok(endpoints.clone()),
+            Some(endpoints) => endpoints.discover(&self.egress).await,
             None => discover(&self.egress, &self.server, &self.challenge()).await,
         }
     }

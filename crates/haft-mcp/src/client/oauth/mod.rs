@@ -23,4 +23,5 @@ pub use error::OAuthError;
 pub use login::{BegunLogin, Callback};
 pub(super) use login::{begin, finish};
 pub(super) use login_store::LoginStore;
+pub use metadata::ProviderEndpoints;
 pub use provider::{ProviderClient, ProviderLogin, finish_login};

@@ -11,17 +11,13 @@ use super::auth::{Auth, OAuthConfig};
 use super::error::OAuthError;
 use super::login::{BegunLogin, Callback, begin, finish};
 use super::login_store::LoginStore;
-use super::metadata::{Discovered, Issuer, issuer};
+use super::metadata::ProviderEndpoints;
 
 /// The OAuth client of haft at a provider, with its secret resolved.
 #[derive(Debug, Clone)]
 pub struct ProviderClient {
-    /// The issuer, whose metadata has the endpoints.
-    pub issuer: Option<Url>,
-    /// Where people log in.
-    pub authorization_endpoint: Option<Url>,
-    /// Where haft gets tokens.
-    pub token_endpoint: Option<Url>,
+    /// Where it logs in.
+    pub endpoints: ProviderEndpoints,
     /// The id of the client.
     pub client_id: String,
     /// The client secret.
@@ -36,24 +32,22 @@ pub struct ProviderLogin {
 }
 
 impl ProviderLogin {
-    /// Finds the endpoints of the provider.
-    pub async fn open(
+    /// Returns the login of an account.
+    pub fn new(
         egress: &Egress,
         client: ProviderClient,
         account: &AccountId,
         store: Option<Arc<dyn RefreshTokens>>,
     ) -> Result<Self, OAuthError> {
-        let found = endpoints(egress, &client).await?;
+        let server = client.endpoints.server()?.clone();
         let config = OAuthConfig {
             client_id: Some(client.client_id),
             client_secret: client.client_secret,
             scopes: client.scopes,
             ..OAuthConfig::default()
         };
-        // A login is valid for one token endpoint.
-        let server = found.issuer.token_endpoint.clone();
         let store = LoginStore::of_account(account, store);
-        let auth = Auth::new(egress.clone(), server, config, store).at_provider(found);
+        let auth = Auth::new(egress.clone(), server, config, store).at_provider(client.endpoints);
         Ok(Self { auth: Arc::new(auth) })
     }
 
@@ -77,30 +71,4 @@ pub async fn finish_login(
     callback: Callback,
 ) -> Result<Option<String>, OAuthError> {
     finish(egress, &LoginStore::of_account(account, store), data, callback).await
-}
-
-async fn endpoints(egress: &Egress, client: &ProviderClient) -> Result<Discovered, OAuthError> {
-    let scope = None;
-    if let Some(named) = &client.issuer {
-        let found = issuer(egress, named, named.as_str()).await?;
-        let issuer = found.ok_or_else(|| {
-            let host = named.host_str().unwrap_or_default();
-            OAuthError::Metadata(format!("the issuer at `{host}` has no metadata"))
-        })?;
-        return Ok(Discovered { resource: String::new(), scope, issuer });
-    }
-    let token_endpoint = client.token_endpoint.clone();
-    let token_endpoint = token_endpoint
-        .ok_or_else(|| OAuthError::Configuration("the provider has no token endpoint".to_owned()))?;
-    let issuer = Issuer {
-        name: None,
-        authorization_endpoint: client.authorization_endpoint.clone(),
-        token_endpoint,
-        registration_endpoint: None,
-        auth_methods: None,
-        names_itself: false,
-        supports_s256: true,
-        has_offline_access: false,
-    };
-    Ok(Discovered { resource: String::new(), scope, issuer })
 }

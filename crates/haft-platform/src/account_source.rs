@@ -4,18 +4,15 @@ use std::sync::{Arc, Weak};
 
 use haft_core::BoxFuture;
 use haft_core::account::{
-    self, AccountId, AccountKind, AccountProvider, AccountRecord, AccountState, AccountUser, Accounts,
-    OAuthProvider,
+    self, AccountId, AccountProvider, AccountRecord, AccountState, AccountUser, Accounts, OAuthProvider,
 };
 use haft_core::name::TenantId;
 use haft_core::outcome::{CallError, ErrorCode};
-use haft_core::secret::{Secret, SecretError, SecretSource as _};
+use haft_core::secret::{Secret, SecretError, SecretSource};
 use haft_executors::egress::Egress;
-use haft_mcp::client::{OAuthError, ProviderClient, ProviderLogin};
+use haft_mcp::client::{OAuthError, ProviderClient, ProviderEndpoints, ProviderLogin};
 use haft_store::Store;
 use url::Url;
-
-use crate::secrets::Secrets;
 
 /// The accounts of an installation.
 #[derive(Clone)]
@@ -25,7 +22,7 @@ pub(crate) struct AccountSource {
     /// The URL of this installation, if it is configured.
     pub(crate) public_url: Option<String>,
     /// What owns this.
-    pub(crate) secrets: Weak<Secrets>,
+    pub(crate) secrets: Weak<dyn SecretSource>,
 }
 
 impl AccountSource {
@@ -36,7 +33,7 @@ impl AccountSource {
         oauth: &OAuthProvider,
     ) -> Result<ProviderLogin, OAuthError> {
         let client = self.client(&account.tenant, oauth).await?;
-        ProviderLogin::open(&self.egress, client, account, Some(Arc::new(self.store.vault().clone()))).await
+        ProviderLogin::new(&self.egress, client, account, Some(Arc::new(self.store.vault().clone())))
     }
 
     async fn client(&self, tenant: &TenantId, oauth: &OAuthProvider) -> Result<ProviderClient, OAuthError> {
@@ -54,9 +51,11 @@ impl AccountSource {
             None => None,
         };
         Ok(ProviderClient {
-            issuer: url("issuer", &oauth.issuer)?,
-            authorization_endpoint: url("authorization_endpoint", &oauth.authorization_endpoint)?,
-            token_endpoint: url("token_endpoint", &oauth.token_endpoint)?,
+            endpoints: ProviderEndpoints {
+                issuer: url("issuer", &oauth.issuer)?,
+                authorization_endpoint: url("authorization_endpoint", &oauth.authorization_endpoint)?,
+                token_endpoint: url("token_endpoint", &oauth.token_endpoint)?,
+            },
             client_id: oauth.client_id.clone(),
             client_secret,
             scopes: oauth.scopes.clone(),
@@ -171,7 +170,7 @@ impl Accounts for AccountSource {
 
     fn required(&self, user: &AccountUser, provider: &str) -> CallError {
         let base = self.public_url.as_deref().unwrap_or_default().trim_end_matches('/');
-        account::required(user, provider, &format!("{base}{}", account::connect_path(provider)))
+        account::account_required(user, provider, &format!("{base}{}", account::connect_path(provider)))
     }
 }
 
@@ -189,9 +188,4 @@ fn unavailable(provider: &AccountProvider, error: &OAuthError) -> CallError {
     let message = format!("no access token of `{}`: {error}", provider.name);
     CallError::new(ErrorCode::Network, message)
         .for_model("the provider of the account of this tool is unavailable")
-}
-
-/// Returns what an account holds at a provider that is an MCP server.
-pub(super) fn kind_at(provider: Option<&AccountProvider>) -> AccountKind {
-    provider.map_or(AccountKind::Oauth, AccountProvider::kind)
 }
