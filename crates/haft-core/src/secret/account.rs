@@ -16,7 +16,7 @@ pub struct AccountId {
     pub tenant: TenantId,
     /// The person or service account.
     pub actor: ActorId,
-    /// The name of the provider, or the [key](mcp_provider) of an MCP server.
+    /// The name of the provider, or the [key](crate::mcp::mcp_provider) of an MCP server.
     pub provider: String,
 }
 

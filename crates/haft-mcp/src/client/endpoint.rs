@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use haft_core::account::{self, AccountUser};
-use haft_core::mcp::{McpServer, StreamableHttp};
+use haft_core::account::AccountUser;
+use haft_core::mcp::{McpServer, StreamableHttp, mcp_provider};
 use haft_core::secret::Secret;
 use haft_template::EscapeContext;
 use http::header::AUTHORIZATION;
@@ -65,7 +65,7 @@ pub(super) async fn resolve(
 /// Returns the store of the login to a server: that of a person, or the shared one.
 pub(super) fn login_store(parts: &ClientParts, server: &McpServer, user: &AccountUser) -> LoginStore {
     let tokens = parts.secrets.refresh_tokens();
-    match user.account(&account::mcp_provider(server.id.as_str())) {
+    match user.account(&mcp_provider(server.id.as_str())) {
         Some(account) => LoginStore::of_account(&account, tokens),
         None => LoginStore::shared((&server.tenant, &server.id), tokens),
     }
